@@ -1,0 +1,1 @@
+from oxigrad import _core

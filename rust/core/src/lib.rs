@@ -1,0 +1,1 @@
+//! The part of oxigrad that knows no Python: no pyo3, no I/O, no globals.
