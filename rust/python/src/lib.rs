@@ -1,5 +1,7 @@
 //! Module `oxigrad._core`: newtypes and conversions around `oxigrad_core`.
 
+mod error;
+
 use pyo3::prelude::*;
 
 #[pymodule]
@@ -8,6 +10,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        error::register(module)
     }
 }

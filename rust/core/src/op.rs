@@ -1,0 +1,239 @@
+//! THE table of operations: a row an op. Nothing else in the project lists them.
+//!
+//! Names are the Array API standard's. An elementwise op also states its meaning, once, over [`Lane`]: the scalar lane
+//! is the meaning of the op on numbers, the wide lanes run it in kernels, so that every executor gives the same bits.
+
+use crate::lane::{Lane, math};
+
+/// What is called with the meaning of one elementwise op: see [`Elementwise::visit`].
+pub trait Visitor<L: Lane> {
+    /// What the visit returns.
+    type Output;
+    /// The op takes one argument.
+    fn unary(self, f: impl Fn(L) -> L) -> Self::Output;
+    /// The op takes two arguments.
+    fn binary(self, f: impl Fn(L, L) -> L) -> Self::Output;
+    /// The op takes three arguments.
+    fn ternary(self, f: impl Fn(L, L, L) -> L) -> Self::Output;
+}
+
+macro_rules! elementwise_ops {
+    (@arity $a:ident) => { 1 };
+    (@arity $a:ident $b:ident) => { 2 };
+    (@arity $a:ident $b:ident $c:ident) => { 3 };
+    (@call $v:ident $f:expr, $a:ident) => { $v.unary($f) };
+    (@call $v:ident $f:expr, $a:ident $b:ident) => { $v.binary($f) };
+    (@call $v:ident $f:expr, $a:ident $b:ident $c:ident) => { $v.ternary($f) };
+    ($($variant:ident $name:literal ($($arg:ident)+) $c:literal $kind:ident = $meaning:expr;)*) => {
+        /// An op that acts on each element by itself.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "a row of the table says it")]
+        #[repr(u8)]
+        pub enum Elementwise { $($variant),* }
+
+        impl Elementwise {
+            /// Every elementwise op, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The Array API standard's name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// How many arguments it takes.
+            #[must_use]
+            pub const fn arity(self) -> usize {
+                match self { $(Self::$variant => elementwise_ops!(@arity $($arg)+)),* }
+            }
+
+            /// Whether the result can be differentiated, or is a truth value or a step.
+            #[must_use]
+            pub const fn kind(self) -> Kind {
+                match self { $(Self::$variant => Kind::$kind),* }
+            }
+
+            /// The C spelling of a call; `{0}`, `{1}`, `{2}` stand for the arguments.
+            #[must_use]
+            pub const fn c_spelling(self) -> &'static str {
+                match self { $(Self::$variant => $c),* }
+            }
+
+            /// Calls `visitor` with the meaning of this op, so that a loop over elements holds no dispatch.
+            #[inline(always)]
+            pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
+                match self {
+                    $(Self::$variant => elementwise_ops!(@call visitor (|$($arg: L),+| $meaning), $($arg)+)),*
+                }
+            }
+        }
+    };
+}
+
+/// What comes out of an elementwise op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number that depends smoothly on the arguments, almost everywhere.
+    Smooth,
+    /// A number whose derivative is zero wherever it has one.
+    Step,
+    /// A truth value: 1 or 0 in a kernel, a plain Boolean array on values.
+    Truth,
+}
+
+elementwise_ops! {
+    // variant    name            args     C spelling                          kind    meaning over lanes
+    Add          "add"           (a b)    "{0} + {1}"                         Smooth = a.add(b);
+    Subtract     "subtract"      (a b)    "{0} - {1}"                         Smooth = a.sub(b);
+    Multiply     "multiply"      (a b)    "{0} * {1}"                         Smooth = a.mul(b);
+    Divide       "divide"        (a b)    "{0} / {1}"                         Smooth = a.div(b);
+    Pow          "pow"           (a b)    "pow({0}, {1})"                     Smooth = math::pow(a, b);
+    Remainder    "remainder"     (a b)    "({0} - floor({0} / {1}) * {1})"    Smooth = math::remainder(a, b);
+    Maximum      "maximum"       (a b)    "({0} > {1} || {0} != {0} ? {0} : {1})" Smooth = math::maximum(a, b);
+    Minimum      "minimum"       (a b)    "({0} < {1} || {0} != {0} ? {0} : {1})" Smooth = math::minimum(a, b);
+    Atan2        "atan2"         (a b)    "atan2({0}, {1})"                   Smooth = math::atan2(a, b);
+    Negative     "negative"      (a)      "-{0}"                              Smooth = a.neg();
+    Positive     "positive"      (a)      "{0}"                               Smooth = a;
+    Abs          "abs"           (a)      "fabs({0})"                         Smooth = a.abs();
+    Square       "square"        (a)      "{0} * {0}"                         Smooth = a.mul(a);
+    Sqrt         "sqrt"          (a)      "sqrt({0})"                         Smooth = a.sqrt();
+    Reciprocal   "reciprocal"    (a)      "1 / {0}"                           Smooth = L::one().div(a);
+    Exp          "exp"           (a)      "exp({0})"                          Smooth = math::exp(a);
+    Expm1        "expm1"         (a)      "expm1({0})"                        Smooth = math::expm1(a);
+    Log          "log"           (a)      "log({0})"                          Smooth = math::log(a);
+    Log1p        "log1p"         (a)      "log1p({0})"                        Smooth = math::log1p(a);
+    Sin          "sin"           (a)      "sin({0})"                          Smooth = math::sin(a);
+    Cos          "cos"           (a)      "cos({0})"                          Smooth = math::cos(a);
+    Tan          "tan"           (a)      "tan({0})"                          Smooth = math::tan(a);
+    Tanh         "tanh"          (a)      "tanh({0})"                         Smooth = math::tanh(a);
+    Where        "where"         (c a b)  "({0} != 0 ? {1} : {2})"            Smooth = L::select(c.ne(L::zero()), a, b);
+    Sign         "sign"          (a)      "(({0} > 0) - ({0} < 0))"           Step   = math::sign(a);
+    Floor        "floor"         (a)      "floor({0})"                        Step   = a.floor();
+    Less         "less"          (a b)    "({0} < {1})"                       Truth  = L::truth(a.lt(b));
+    LessEqual    "less_equal"    (a b)    "({0} <= {1})"                      Truth  = L::truth(a.le(b));
+    Greater      "greater"       (a b)    "({0} > {1})"                       Truth  = L::truth(b.lt(a));
+    GreaterEqual "greater_equal" (a b)    "({0} >= {1})"                      Truth  = L::truth(b.le(a));
+    Equal        "equal"         (a b)    "({0} == {1})"                      Truth  = L::truth(a.eq(b));
+    NotEqual     "not_equal"     (a b)    "({0} != {1})"                      Truth  = L::truth(a.ne(b));
+    LogicalAnd   "logical_and"   (a b)    "({0} != 0 && {1} != 0)"            Truth  = L::select(a.ne(L::zero()), L::truth(b.ne(L::zero())), L::zero());
+    LogicalOr    "logical_or"    (a b)    "({0} != 0 || {1} != 0)"            Truth  = L::select(a.ne(L::zero()), L::one(), L::truth(b.ne(L::zero())));
+    LogicalNot   "logical_not"   (a)      "({0} == 0)"                        Truth  = L::truth(a.eq(L::zero()));
+}
+
+macro_rules! structured_ops {
+    ($($variant:ident $name:literal $arity:expr;)*) => {
+        /// An op that moves, folds or contracts whole arrays; the array library does it, the tape remembers it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "a row of the table says it")]
+        #[repr(u8)]
+        pub enum Structured { $($variant),* }
+
+        impl Structured {
+            /// Every structured op, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The Array API standard's name, where the standard has the function.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// How many array arguments it takes; none says any number.
+            #[must_use]
+            pub const fn arity(self) -> Option<usize> {
+                match self { $(Self::$variant => $arity),* }
+            }
+        }
+    };
+}
+
+structured_ops! {
+    // variant       name               array arguments
+    Sum             "sum"              Some(1);
+    Mean            "mean"             Some(1);
+    Max             "max"              Some(1);
+    Min             "min"              Some(1);
+    Matmul          "matmul"           Some(2);
+    Reshape         "reshape"          Some(1);
+    PermuteDims     "permute_dims"     Some(1);
+    ExpandDims      "expand_dims"      Some(1);
+    Squeeze         "squeeze"          Some(1);
+    BroadcastTo     "broadcast_to"     Some(1);
+    Concat          "concat"           None;
+    Stack           "stack"            None;
+    Astype          "astype"           Some(1);
+    TakeAlongAxis   "take_along_axis"  Some(1);
+    Index           "index"            Some(1);
+    ScatterAdd      "scatter_add"      Some(1);
+    StopGradient    "stop_gradient"    Some(1);
+}
+
+/// An operation: what an entry of a tape did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Each element by itself: has a scalar meaning and runs in kernels.
+    Elementwise(Elementwise),
+    /// Whole arrays: done by the array library.
+    Structured(Structured),
+}
+
+impl Op {
+    /// The Array API standard's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Elementwise(op) => op.name(),
+            Self::Structured(op) => op.name(),
+        }
+    }
+
+    /// The op of this name, if the table has it.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::all().find(|op| op.name() == name)
+    }
+
+    /// Every op, in the order of the table.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let elementwise = Elementwise::ALL.iter().map(|op| Self::Elementwise(*op));
+        elementwise.chain(Structured::ALL.iter().map(|op| Self::Structured(*op)))
+    }
+
+    /// Where the op stands in the table, as an index from 0.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Elementwise(op) => op as usize,
+            Self::Structured(op) => Elementwise::ALL.len() + op as usize,
+        }
+    }
+}
+
+struct OnNumbers([f64; 3]);
+
+impl Visitor<f64> for OnNumbers {
+    type Output = f64;
+
+    #[inline(always)]
+    fn unary(self, f: impl Fn(f64) -> f64) -> f64 {
+        f(self.0[0])
+    }
+
+    #[inline(always)]
+    fn binary(self, f: impl Fn(f64, f64) -> f64) -> f64 {
+        f(self.0[0], self.0[1])
+    }
+
+    #[inline(always)]
+    fn ternary(self, f: impl Fn(f64, f64, f64) -> f64) -> f64 {
+        f(self.0[0], self.0[1], self.0[2])
+    }
+}
+
+impl Elementwise {
+    /// The meaning of the op on numbers; arguments beyond its arity are ignored.
+    #[must_use]
+    pub fn on_numbers(self, args: [f64; 3]) -> f64 {
+        self.visit(OnNumbers(args))
+    }
+}

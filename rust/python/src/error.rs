@@ -1,0 +1,51 @@
+//! The core's errors as Python exceptions: one class a variant.
+
+use oxigrad_core::error::Error;
+use pyo3::exceptions::{PyLookupError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+macro_rules! exceptions {
+    ($($variant:ident $class:ident $base:ident;)*) => {
+        mod class {
+            #![allow(missing_docs, reason = "the macro of pyo3 writes them")]
+            use super::*;
+            $(pyo3::create_exception!(oxigrad, $class, $base);)*
+        }
+
+        /// Adds every exception class to the module.
+        pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add(stringify!($class), module.py().get_type::<class::$class>())?;)*
+            Ok(())
+        }
+
+        /// The core's error as a Python exception.
+        pub fn to_python(error: &Error) -> PyErr {
+            match error { $(Error::$variant(message) => class::$class::new_err(message.clone())),* }
+        }
+    };
+}
+
+exceptions! {
+    KeyPath KeyPathError PyLookupError;
+    Structure StructureError PyValueError;
+    Shape ShapeError PyValueError;
+    Dtype DtypeError PyTypeError;
+    Alias AliasError PyValueError;
+    Memory ArrayMemoryError PyValueError;
+    Rule RuleError PyTypeError;
+    TapeEnded TapeEndedError PyRuntimeError;
+    TapeThread TapeThreadError PyRuntimeError;
+    Derivative DerivativeError PyTypeError;
+}
+
+/// The core's results as Python's.
+pub trait IntoPython<T> {
+    /// Maps the error.
+    fn python(self) -> PyResult<T>;
+}
+
+impl<T> IntoPython<T> for oxigrad_core::error::Result<T> {
+    fn python(self) -> PyResult<T> {
+        self.map_err(|error| to_python(&error))
+    }
+}
