@@ -1,5 +1,7 @@
 //! The part of oxigrad that knows no Python: no pyo3, no I/O, no globals.
 
 pub mod error;
+pub mod kernel;
 pub mod lane;
 pub mod op;
+pub mod tape;
