@@ -8,3 +8,4 @@ pub mod lane;
 pub mod noise;
 pub mod op;
 pub mod overlap;
+pub mod tape;

@@ -1,0 +1,99 @@
+//! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
+
+use oxigrad_core::tape::{Host, Id, Origin, Rules, View};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
+use crate::tape::{Attributes, CoreTape};
+use crate::value::Value;
+
+struct PythonHost<'py> {
+    py: Python<'py>,
+    registry: &'py Registry,
+}
+
+/// Replays a tape from the seeds; gives the cotangents of `inputs`.
+pub fn replay(
+    py: Python<'_>,
+    tape: &mut CoreTape,
+    seeds: Vec<(Id, Value)>,
+    inputs: &[Id],
+    release: bool,
+) -> PyResult<Vec<Value>> {
+    let mut host = PythonHost { py, registry: registry(py)? };
+    tape.replay(seeds, inputs, release, &mut host)
+}
+
+impl Host<Value, Attributes> for PythonHost<'_> {
+    type Error = PyErr;
+
+    fn rules(&self) -> &Rules {
+        &self.registry.rules
+    }
+
+    fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Value) -> PyResult<Value> {
+        let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
+        let pulled = match self.registry.row(op, which) {
+            Row::Missing => return Err(missing(op, which)),
+            Row::Zero => return Ok(Value::Absent),
+            Row::Rule(derivative) => self.call(derivative, entry, which, cotangent)?,
+        };
+        let fit = entry.attributes.and_then(|attributes| attributes.fits.get(which));
+        let fitted = match fit {
+            None | Some(Fit::Same) => pulled,
+            Some(Fit::Number) => hook(self.py, "fit_number")?.call1((pulled,))?,
+            Some(Fit::Array { .. }) if entry.args.len() == 1 => pulled,
+            Some(Fit::Array { shape, dtype }) => hook(self.py, "fit")?.call1((pulled, shape, dtype))?,
+        };
+        Ok(Value::new(&fitted))
+    }
+
+    fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
+        let sum = a.object(self.py).add(b.object(self.py))?;
+        Ok(Value::new(&sum))
+    }
+
+    fn pulse(&mut self) -> PyResult<()> {
+        self.py.check_signals()
+    }
+}
+
+impl<'py> PythonHost<'py> {
+    fn call(
+        &self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Value,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        let mut args = Vec::with_capacity(derivative.sources.len());
+        for source in &derivative.sources {
+            // The rule of an op with any number of arguments speaks of the one that it is asked for.
+            let of =
+                |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
+            let fit = |at: u8| entry.attributes.and_then(|attributes| attributes.fits.get(of(at)));
+            args.push(match source {
+                Source::Cotangent => cotangent.object(py),
+                Source::Result => entry.result().object(py),
+                Source::Arg(at) => entry.arg(of(*at)).object(py),
+                Source::Shape(at) => match fit(*at) {
+                    Some(Fit::Array { shape, .. }) => shape.bind(py).clone(),
+                    _ => PyTuple::empty(py).into_any(),
+                },
+                Source::Dtype(at) => match fit(*at) {
+                    Some(Fit::Array { dtype, .. }) => dtype.bind(py).clone(),
+                    _ => py.None().into_bound(py),
+                },
+                Source::Which => which.into_pyobject(py)?.into_any(),
+                Source::Attribute(name) => {
+                    let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
+                    let value = named.map(|named| named.bind(py).get_item(name)).transpose()?.flatten();
+                    value.unwrap_or_else(|| py.None().into_bound(py))
+                }
+            });
+        }
+        derivative.call.bind(py).call1(PyTuple::new(py, args)?)
+    }
+}
