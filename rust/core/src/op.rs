@@ -63,7 +63,12 @@ macro_rules! elementwise_ops {
             #[inline(always)]
             pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
                 match self {
-                    $(Self::$variant => elementwise_ops!(@call visitor (|$($arg: L),+| $meaning), $($arg)+)),*
+                    // A function, since a closure cannot be told to be inlined: without it the loop would call.
+                    $(Self::$variant => {
+                        #[inline(always)]
+                        fn meaning<L: Lane>($($arg: L),+) -> L { $meaning }
+                        elementwise_ops!(@call visitor meaning::<L>, $($arg)+)
+                    }),*
                 }
             }
         }

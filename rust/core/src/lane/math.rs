@@ -30,10 +30,14 @@ pub fn remainder<L: Lane>(a: L, b: L) -> L {
     })
 }
 
-/// `a` to the power `b`.
+/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, so that kernels may write them so.
 #[inline(always)]
 pub fn pow<L: Lane>(a: L, b: L) -> L {
-    a.zip(b, f64::powf)
+    a.zip(b, |a, b| match b {
+        1.0 => a,
+        2.0 => a * a,
+        _ => a.powf(b),
+    })
 }
 
 /// Angle of the point (b, a).
