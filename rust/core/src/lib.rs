@@ -3,3 +3,4 @@
 pub mod error;
 pub mod lane;
 pub mod op;
+pub mod tree;

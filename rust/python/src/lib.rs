@@ -1,6 +1,7 @@
 //! Module `oxigrad._core`: newtypes and conversions around `oxigrad_core`.
 
 mod error;
+mod tree;
 
 use pyo3::prelude::*;
 
@@ -11,6 +12,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        error::register(module)
+        error::register(module)?;
+        tree::register(module)
     }
 }
