@@ -9,3 +9,4 @@ pub mod noise;
 pub mod op;
 pub mod overlap;
 pub mod tape;
+pub mod tree;

@@ -5,6 +5,7 @@ mod error;
 mod record;
 mod replay;
 mod tape;
+mod tree;
 mod value;
 mod variable;
 
@@ -26,6 +27,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        error::register(module)
+        error::register(module)?;
+        tree::register(module)
     }
 }

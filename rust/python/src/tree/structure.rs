@@ -1,0 +1,117 @@
+//! `Structure`: a tree without its leaves, from which it can be built again.
+
+use std::hash::{Hash, Hasher};
+
+use oxigrad_core::error::Error;
+use oxigrad_core::tree::{self, Node};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+
+use super::container::Container;
+use super::path::KeyPath;
+use crate::error::to_python;
+
+/// A tree without its leaves. Equal where types and keys are equal, in the same order.
+#[pyclass(frozen, eq, hash, module = "oxigrad.tree")]
+pub struct Structure {
+    /// The nodes.
+    pub(super) shape: tree::Structure<Container>,
+    /// What some containers need besides their children to be built again, by node, in order.
+    pub(super) rests: Vec<(usize, Py<PyAny>)>,
+}
+
+impl PartialEq for Structure {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.shape == other.shape
+    }
+}
+
+impl Eq for Structure {}
+
+impl Hash for Structure {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.shape.hash(state);
+    }
+}
+
+impl Structure {
+    /// The number of leaves.
+    pub const fn len(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The path of a leaf.
+    pub fn path(&self, leaf: usize) -> tree::KeyPath {
+        self.shape.path(leaf)
+    }
+
+    /// The paths of all leaves, in order.
+    pub fn paths(&self) -> Vec<tree::KeyPath> {
+        self.shape.paths()
+    }
+
+    /// Whether a leaf has no field above it that is marked as not trainable.
+    pub fn is_trainable(&self, leaf: usize) -> bool {
+        self.shape.is_trainable(leaf)
+    }
+
+    /// What to say of the first place where `found` differs.
+    pub fn difference(&self, found: &Self) -> Option<String> {
+        self.shape.difference(&found.shape)
+    }
+
+    /// A tree of this structure: new containers that hold `leaves`.
+    pub fn unflatten(&self, py: Python<'_>, leaves: impl IntoIterator<Item = Py<PyAny>>) -> PyResult<Py<PyAny>> {
+        let leaves: Vec<_> = leaves.into_iter().collect();
+        if leaves.len() != self.len() {
+            let what = format!("the structure has {} leaves, found {}", self.len(), leaves.len());
+            return Err(to_python(&Error::Structure(what)));
+        }
+        // Backwards, so that the children of a container are built before it, its first child last.
+        let mut leaves = leaves.into_iter().rev();
+        let mut built: Vec<Option<Bound<'_, PyAny>>> = Vec::new();
+        let mut rests = self.rests.iter().rev().peekable();
+        for (place, node) in self.shape.nodes().iter().enumerate().rev() {
+            let object = match *node {
+                Node::Leaf { .. } => leaves.next().map(|leaf| leaf.into_bound(py)),
+                Node::Empty => Some(py.None().into_bound(py)),
+                Node::Unset => None,
+                Node::Branch { container, arity } => {
+                    let rest = rests.next_if(|(node, _)| *node == place).map(|(_, rest)| rest.bind(py));
+                    let children = built.drain(built.len() - arity as usize..).rev();
+                    Some(self.shape.container(container).put_together(py, rest, children)?)
+                }
+            };
+            built.push(object);
+        }
+        Ok(built.pop().flatten().expect("a tree has a root").unbind())
+    }
+
+    /// Visits what the garbage collector must know of.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.shape.containers().iter().try_for_each(|container| container.traverse(visit))?;
+        self.rests.iter().try_for_each(|(_, rest)| visit.call(rest))
+    }
+}
+
+#[pymethods]
+impl Structure {
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Structure({})", self.shape)
+    }
+
+    /// The paths of the leaves, in order.
+    #[pyo3(name = "paths")]
+    fn python_paths(&self) -> Vec<KeyPath> {
+        self.paths().into_iter().map(KeyPath).collect()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.traverse(&visit)
+    }
+}
