@@ -118,10 +118,12 @@ class Stepper:
         if not self.slots:
             named = {p.text: leaves[p.index] for p in plan.parameters}
             self.slots = new_slots(named, self._optimizer.slot_names)
-        host = [(p.text, leaves[p.index], p.index) for p in plan.host]
-        slots = [[_host_view(array) for array in self.slots[text].values()] for text, _, _ in host]
-        views = [_host_view(array) for _, array, _ in host]
-        self._core.prepare([text for text, _, _ in host], views, slots)
+        prepared = []
+        for position, p in enumerate(plan.parameters):
+            if p.executor != "rule":
+                slots = [_host_view(array) for array in self.slots[p.text].values()]
+                prepared.append((p.text, position, _host_view(leaves[p.index]), slots))
+        self._core.prepare(prepared)
         self._plan = plan
 
     def _call_rules(
@@ -228,13 +230,13 @@ class _Plan:
 def trace(optimizer: Any) -> Any:
     """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do."""
     tape = _core.symbols()
-    arrays = [tape.leaf() for _ in range(2 + len(optimizer.slot_names))]
+    g, p, *slots = [tape.leaf() for _ in range(2 + len(optimizer.slot_names))]
     supplied: dict[str, Any] = {"step": tape.scalar(), "noise": tape.noise}
     numbers = {name: tape.scalar() for name in optimizer.numbers(0)}
     named = {name: supplied[name] for name in optimizer._supplied}
     label = getattr(optimizer.rule, "__name__", "rule")
     try:
-        outputs = optimizer.rule(xp, *arrays, **named, **numbers, **optimizer.flags)
+        outputs = optimizer.rule(xp, p, g, *slots, **named, **numbers, **optimizer.flags)
         outputs = list(outputs) if isinstance(outputs, tuple) else [outputs]
         return tape.compile(outputs, 1 + len(optimizer.slot_names))
     except RuleError as error:

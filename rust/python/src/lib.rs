@@ -2,9 +2,13 @@
 
 mod derivatives;
 mod error;
+mod memory;
 mod record;
 mod replay;
+mod step;
+mod symbols;
 mod tape;
+mod threads;
 mod tree;
 mod value;
 mod variable;
@@ -20,7 +24,15 @@ mod _core {
     #[pymodule_export]
     use crate::record::{Function, elementwise_functions, record_named};
     #[pymodule_export]
+    use crate::memory::{computes, exports_memory, is_writable};
+    #[pymodule_export]
+    use crate::step::Stepper;
+    #[pymodule_export]
+    use crate::symbols::{Program, Symbols, symbols, uniform};
+    #[pymodule_export]
     use crate::tape::Tape;
+    #[pymodule_export]
+    use crate::threads::{get_num_threads, set_num_threads};
     #[pymodule_export]
     use crate::variable::{Variable, plain};
 
