@@ -245,13 +245,22 @@ impl<C: Container> Structure<C> {
         let name = container.name();
         match (arity > 0).then(|| container.key(0)) {
             Some(Key::Item(_)) => {
-                let keys: Vec<_> = (0..arity).map(|child| container.key(child).to_string()).collect();
-                format!("a {name} with the keys {}", keys.join(", "))
+                format!("a {name} with the keys {}", list_keys((0..arity).map(|child| container.key(child))))
             }
             Some(Key::Field(_)) => format!("a {name}"),
             Some(Key::Index(_)) | None => format!("a {name} of {arity}"),
         }
     }
+}
+
+/// Keys for a message: the first few, joined by commas.
+pub fn list_keys(keys: impl IntoIterator<Item = Key>) -> String {
+    const MANY: usize = 8;
+    let mut names: Vec<_> = keys.into_iter().take(MANY + 1).map(|key| key.to_string()).collect();
+    if names.len() > MANY {
+        names[MANY] = "...".into();
+    }
+    names.join(", ")
 }
 
 impl<C: Eq> Structure<C> {

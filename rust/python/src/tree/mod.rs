@@ -2,32 +2,20 @@
 
 mod container;
 mod flatten;
+mod functions;
+mod joint;
 mod kind;
 mod path;
+mod select;
+mod step;
 mod structure;
 
-use pyo3::prelude::*;
-use pyo3::types::PyList;
-
-pub use flatten::flatten;
-pub use path::KeyPath;
-pub use structure::Structure;
-
-/// Adds the functions and classes of trees to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<KeyPath>()?;
-    module.add_class::<Structure>()?;
-    module.add_function(wrap_pyfunction!(tree_flatten, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_unflatten, module)?)
-}
-
-#[pyfunction]
-fn tree_flatten<'py>(tree: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, Structure)> {
-    let (leaves, structure) = flatten(tree.py(), tree)?;
-    Ok((PyList::new(tree.py(), leaves)?, structure))
-}
-
-#[pyfunction]
-fn tree_unflatten(py: Python<'_>, structure: &Structure, leaves: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
-    structure.unflatten(py, leaves)
-}
+#[allow(unused_imports, reason = "the interface for the rest of this crate")]
+pub use {
+    flatten::flatten,
+    functions::register,
+    joint::{assign, leaves_like},
+    path::{KeyPath, get, is_writable, parse, set},
+    select::{key_paths, parameters},
+    structure::Structure,
+};

@@ -61,13 +61,16 @@ impl Structure {
         self.shape.difference(&found.shape)
     }
 
+    /// The error where there are not as many leaves as this structure has.
+    pub fn check_len(&self, len: usize) -> PyResult<()> {
+        let what = format!("the structure has {} leaves, found {len}", self.len());
+        if len == self.len() { Ok(()) } else { Err(to_python(&Error::Structure(what))) }
+    }
+
     /// A tree of this structure: new containers that hold `leaves`.
     pub fn unflatten(&self, py: Python<'_>, leaves: impl IntoIterator<Item = Py<PyAny>>) -> PyResult<Py<PyAny>> {
         let leaves: Vec<_> = leaves.into_iter().collect();
-        if leaves.len() != self.len() {
-            let what = format!("the structure has {} leaves, found {}", self.len(), leaves.len());
-            return Err(to_python(&Error::Structure(what)));
-        }
+        self.check_len(leaves.len())?;
         // Backwards, so that the children of a container are built before it, its first child last.
         let mut leaves = leaves.into_iter().rev();
         let mut built: Vec<Option<Bound<'_, PyAny>>> = Vec::new();
