@@ -85,7 +85,8 @@ fn evaluate(nodes: &[Node], scalars: &[f64], case: &Case) -> Vec<Value> {
                 if args.iter().all(|arg| matches!(arg, Value::Scalar(_))) {
                     Value::Scalar(op.on_numbers(std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| arg.at(0)))))
                 } else {
-                    let element = |i| std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| rounded(case.dtype, arg.at(i))));
+                    let element =
+                        |i| std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| rounded(case.dtype, arg.at(i))));
                     Value::Array((0..case.length).map(|i| meaning(op, case.dtype, element(i))).collect())
                 }
             }
@@ -259,7 +260,8 @@ fn prepare(leaf: &LeafCase) -> Prepared {
         .collect();
     let zeros = vec![0.0; leaf.length];
     let apart = leaf.outputs.iter().zip(&in_place);
-    let apart = apart.map(|((_, dtype, shape), place)| place.is_none().then(|| Held::new(&zeros, *dtype, *shape))).collect();
+    let apart =
+        apart.map(|((_, dtype, shape), place)| place.is_none().then(|| Held::new(&zeros, *dtype, *shape))).collect();
     let read = inputs.iter().map(Held::all).collect();
     let case = Case { inputs: read, length: leaf.length, dtype: leaf.dtype, key: leaf.seed };
     Prepared { inputs, apart, in_place, case }
