@@ -140,6 +140,11 @@ class Optimizer:
         return self._stepper.count
 
     @property
+    def program(self) -> Any:
+        """The kernel that the rule becomes with the present flags, which prints as a listing; None where it is called."""
+        return self._stepper.program()
+
+    @property
     def slots(self) -> Slots:
         """The auxiliary variables, by key path and name: ``opt.slots["l1.weight"]["m"]``."""
         return Slots(self._stepper.slots)
@@ -227,7 +232,7 @@ def define(rule: Rule, name: str | None = None, *, elementwise: bool = True) -> 
         "_declared": declared,
     }
     made = type(title, (Optimizer,), body)
-    made().trace()
+    made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     _REGISTRY[title] = made
     return made
 

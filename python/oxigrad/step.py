@@ -46,7 +46,7 @@ def _executor(array: Any) -> str:
 class _Parameter:
     """A parameter of the model that a plan was made for."""
 
-    path: Any
+    paths: list[Any]
     text: str
     index: int
     tied: tuple[int, ...]
@@ -79,7 +79,7 @@ class Stepper:
             plan = _Plan(leaves, structure)
             plan.check_known(self.slots)
         gradients = plan.gradients(leaves, structure, grads)
-        if keep_root and plan.replaced and not all(p.path.replaceable(model) for p in plan.replaced):
+        if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
             raise StructureError(
                 "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
                 "the new tree"
@@ -94,7 +94,7 @@ class Stepper:
             array = leaves[parameter.index]
             if parameter.executor == "copy":
                 array = np.array(_host_view(array))
-                replacements.append((parameter.path, array))
+                replacements += [(path, array) for path in parameter.paths]
             written.append(array)
             given.append(gradients[parameter.index])
         if plan.foreign:
@@ -144,7 +144,7 @@ class Stepper:
                 leaf=position,
                 numbers=numbers,
             )
-            replacements.append((parameter.path, p))
+            replacements += [(path, p) for path in parameter.paths]
             assignments += [(slots, name, value) for name, value in zip(slots, new, strict=True)]
         return replacements, assignments
 
@@ -155,14 +155,14 @@ class _Plan:
     def __init__(self, leaves: list[Any], structure: Any) -> None:
         self.structure = structure
         self.parameters: list[_Parameter] = []
-        for index, *tied in tree.parameter_groups(leaves, structure):
-            array, path = leaves[index], structure.path(index)
-            text = str(path)
+        for index, *tied in _core.tree_tied(leaves, structure):
+            array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
+            text = str(paths[0])
             if xp.namespace(array).isdtype(array.dtype, "complex floating"):
                 raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
             found = _executor(array)
             shape = tuple(array.shape)
-            self.parameters.append(_Parameter(path, text, index, tuple(tied), shape, array.dtype, found))
+            self.parameters.append(_Parameter(paths, text, index, tuple(tied), shape, array.dtype, found))
         if not self.parameters:
             raise StructureError("the model has no parameters: expected an array of floating-point dtype somewhere")
         self.host = [p for p in self.parameters if p.executor != "rule"]

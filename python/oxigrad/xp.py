@@ -18,7 +18,7 @@ import array_api_compat
 import array_api_compat.numpy
 
 from oxigrad import _core
-from oxigrad._core import DerivativeError, ShapeError, plain
+from oxigrad._core import DerivativeError, ShapeError, is_inexact, plain
 
 _record = _core.record
 
@@ -66,21 +66,6 @@ def namespace(*values: Any) -> Any:
 def is_array(value: Any) -> bool:
     """Whether the value is an array of some library: it has a shape and a dtype."""
     return hasattr(value, "dtype") and hasattr(value, "shape")
-
-
-def is_inexact(value: Any) -> bool:
-    """Whether the value is an array of real or complex floating-point dtype.
-
-    >>> import numpy as np
-    >>> is_inexact(np.ones(2)), is_inexact(np.arange(2)), is_inexact(1.0)
-    (True, False, False)
-    """
-    if not is_array(value):
-        return False
-    try:
-        return namespace(value).isdtype(value.dtype, ("real floating", "complex floating"))
-    except TypeError:
-        return False
 
 
 def implementation(name: str, array: Any) -> Callable[..., Any]:
@@ -399,5 +384,6 @@ _irregular: dict[str, Callable[..., Any]] = {
     "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
     "index": lambda library, x, *, key: x[key],
     "scatter_add": _scatter_add,
+    "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
 }

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::error::{IntoPython, to_python};
 use crate::tape::Tape;
+use crate::tree::is_inexact;
 use crate::value::{Value, host_number};
 use crate::variable::Variable;
 
@@ -199,7 +200,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Some(number) = host_number(value).filter(|_| !truth) {
         return Ok(Value::Number(number));
     }
-    if value.is_instance_of::<Variable>() || hook(value.py(), "is_inexact")?.call1((value,))?.is_truthy()? {
+    if value.is_instance_of::<Variable>() || is_inexact(value)? {
         return Ok(Value::Object(value.clone().unbind()));
     }
     let what = describe(value);

@@ -22,9 +22,9 @@ mod _core {
     #[pymodule_export]
     use crate::derivatives::install;
     #[pymodule_export]
-    use crate::record::{Function, elementwise_functions, record_named};
-    #[pymodule_export]
     use crate::memory::{computes, exports_memory, is_writable};
+    #[pymodule_export]
+    use crate::record::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]
     use crate::step::Stepper;
     #[pymodule_export]

@@ -42,7 +42,9 @@ impl Export {
             Some(buffer) if buffer.dtype().computes() => Ok(buffer),
             _ => {
                 let format = self.export.format().to_string_lossy().into_owned();
-                Err(Error::Dtype(format!("the memory has format {format:?}: expected float32 or float64 in native order")))
+                Err(Error::Dtype(format!(
+                    "the memory has format {format:?}: expected float32 or float64 in native order"
+                )))
             }
         }
     }

@@ -329,3 +329,13 @@ impl Function {
 pub fn elementwise_functions() -> Vec<Function> {
     Elementwise::ALL.iter().map(|op| Function(*op)).collect()
 }
+
+/// The name of every op and how many array arguments it takes (none: any number), in the order of the table.
+#[pyfunction]
+pub fn ops() -> Vec<(&'static str, Option<usize>)> {
+    let arity = |op| match op {
+        Op::Elementwise(op) => Some(op.arity()),
+        Op::Structured(op) => op.arity(),
+    };
+    Op::all().map(|op| (op.name(), arity(op))).collect()
+}

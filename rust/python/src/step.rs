@@ -15,7 +15,7 @@ use crate::error::{IntoPython, to_python};
 use crate::memory::Export;
 use crate::symbols::Program;
 use crate::threads;
-use crate::tree::KeyPath;
+use crate::tree::{KeyPath, set};
 
 /// A parameter that the core updates: what it must be, and its slots, whose memory is held.
 struct Parameter {
@@ -96,7 +96,7 @@ impl Stepper {
         }
         let mut model = model;
         for (path, value) in replacements {
-            model = path.write(&model, &value)?;
+            model = set(&path.0, &model, &value)?;
         }
         for (dict, key, value) in assignments {
             dict.set_item(key, value)?;

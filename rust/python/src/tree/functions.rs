@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use super::kind::{Fields, Functions, Kind, TRAINABLE};
 use super::path::{Key, KeyPath};
 use super::structure::Structure;
-use super::{flatten, joint, kind, path, select};
+use super::{flatten::flatten, joint, kind, path, select};
 
 /// Adds the functions and classes of trees to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -14,6 +14,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<KeyPath>()?;
     module.add_class::<Structure>()?;
     module.add("TRAINABLE", TRAINABLE)?;
+    module.add_function(wrap_pyfunction!(select::is_inexact, module)?)?;
     module.add_function(wrap_pyfunction!(tree_flatten, module)?)?;
     module.add_function(wrap_pyfunction!(tree_unflatten, module)?)?;
     module.add_function(wrap_pyfunction!(tree_leaves, module)?)?;
@@ -29,7 +30,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[pyfunction]
 fn tree_flatten<'py>(tree: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, Structure)> {
-    let (leaves, structure) = flatten::flatten(tree.py(), tree)?;
+    let (leaves, structure) = flatten(tree.py(), tree)?;
     Ok((PyList::new(tree.py(), leaves)?, structure))
 }
 
@@ -48,7 +49,7 @@ fn listed(items: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
 fn tree_leaves<'py>(tree: &Bound<'py, PyAny>, like: Option<&Structure>) -> PyResult<Bound<'py, PyList>> {
     let leaves = match like {
         Some(structure) => joint::leaves_like(structure, tree)?,
-        None => flatten::flatten(tree.py(), tree)?.0,
+        None => flatten(tree.py(), tree)?.0,
     };
     PyList::new(tree.py(), leaves)
 }
@@ -57,7 +58,7 @@ fn tree_leaves<'py>(tree: &Bound<'py, PyAny>, like: Option<&Structure>) -> PyRes
 #[pyo3(signature = (f, tree, *rest))]
 fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'py, PyTuple>) -> PyResult<Py<PyAny>> {
     let py = tree.py();
-    let (leaves, structure) = flatten::flatten(py, tree)?;
+    let (leaves, structure) = flatten(py, tree)?;
     let mut rows = vec![leaves];
     for other in rest {
         rows.push(joint::leaves_like(&structure, &other)?);
@@ -97,7 +98,7 @@ fn tree_key_paths(
 
 #[pyfunction]
 fn tree_parameters<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-    let (leaves, structure) = flatten::flatten(tree.py(), tree)?;
+    let (leaves, structure) = flatten(tree.py(), tree)?;
     let (paths, parameters) = (structure.paths(), PyDict::new(tree.py()));
     for group in select::parameters(tree.py(), &leaves, &structure)? {
         parameters.set_item(KeyPath(paths[group[0]].clone()), &leaves[group[0]])?;
