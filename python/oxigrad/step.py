@@ -39,7 +39,9 @@ def _executor(array: Any) -> str:
     view = _host_view(array)
     if view is None or not _core.computes(view):
         return "rule"
-    return "host" if _core.is_writable(view) else "copy"
+    if _core.is_writable(view):
+        return "host"
+    return "copy" if isinstance(array, (np.ndarray, np.generic)) else "rule"
 
 
 @dataclasses.dataclass

@@ -1,6 +1,7 @@
 //! The derivative rules, as the Python layer states them, and what goes into and comes out of a replay.
 
 use oxigrad_core::error::Error;
+use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use oxigrad_core::tape::{self, Rules};
 use pyo3::exceptions::PyValueError;
@@ -38,6 +39,10 @@ pub enum Source {
 pub struct Derivative {
     pub call: Py<PyAny>,
     pub sources: Vec<Source>,
+    /// The rule as a program over arrays in host memory, for an elementwise op.
+    pub kernel: Option<Kernel>,
+    /// Whether the cotangent goes through as it is.
+    pub is_identity: bool,
 }
 
 /// How the cotangent of an argument differs from that of the result.
@@ -145,9 +150,13 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>) -> PyResult<()> {
             None => Row::Zero,
             Some((call, parameters)) => {
                 let sources = parameters.iter().map(|name| source(py, op, name)).collect();
-                let derivative = Derivative { call: call.unbind(), sources };
+                let mut derivative = Derivative { call: call.unbind(), sources, kernel: None, is_identity: false };
                 if let Op::Elementwise(elementwise) = op {
-                    rules.set(elementwise, which, trace(py, &derivative)?);
+                    let rule = trace(py, &derivative)?;
+                    let output = u32::try_from(rule.nodes.len() - 1).expect("a rule is short");
+                    derivative.kernel = Some(Kernel::compile(&rule.nodes, &[output]).python()?);
+                    derivative.is_identity = rule.nodes == [Node::Leaf(0)];
+                    rules.set(elementwise, which, rule);
                 }
                 Row::Rule(derivative)
             }
@@ -179,7 +188,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<tape::Rule> {
                 return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
             }
         });
-        args.push(Tape::input(&symbols, Value::Absent, Some(oxigrad_core::kernel::Node::Leaf(leaf)))?);
+        args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
     }
     let output = derivative.call.bind(py).call1(pyo3::types::PyTuple::new(py, args)?)?;
     let (mut nodes, ids) = crate::tape::program(&symbols, &[output])?;

@@ -4,6 +4,8 @@ use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 
 /// An export of an object's memory: while it is held, the object keeps the memory where it is.
 pub struct Export {
@@ -21,6 +23,30 @@ impl Export {
             Buffer::strided(pointer, export.shape(), export.strides(), dtype, writable).ok()
         });
         Some(Self { export, buffer })
+    }
+
+    /// The memory of a NumPy array or scalar: what the replay may compute with itself, without asking a library.
+    pub fn of_numpy(object: &Bound<'_, PyAny>) -> Option<Self> {
+        if is_numpy(object).ok()? { Self::of(object) } else { None }
+    }
+
+    /// The memory as an array of a larger shape, repeated along the axes that broadcasting adds or stretches.
+    pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
+        let buffer = self.buffer.as_ref()?;
+        let own = self.export.shape();
+        if own == shape {
+            return Some(buffer.clone());
+        }
+        let added = shape.len().checked_sub(own.len())?;
+        let mut strides = vec![0; shape.len()];
+        for (axis, (extent, stride)) in own.iter().zip(self.export.strides()).enumerate() {
+            match (*extent, shape[added + axis]) {
+                (extent, wanted) if extent == wanted => strides[added + axis] = *stride,
+                (1, _) => {}
+                _ => return None,
+            }
+        }
+        Buffer::strided(self.export.buf_ptr().cast(), shape, &strides, buffer.dtype(), false).ok()
     }
 
     /// The extents of the array.
@@ -72,6 +98,29 @@ fn dtype(export: &PyUntypedBuffer) -> Option<Dtype> {
         (b'I' | b'L' | b'Q', 8) => Dtype::U64,
         _ => return None,
     })
+}
+
+/// Whether the object is NumPy's own: an array (of no subclass) or a scalar.
+fn is_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static TYPES: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+    let py = object.py();
+    let (array, scalar) = TYPES.get_or_try_init(py, || {
+        let numpy = py.import("numpy")?;
+        Ok::<_, PyErr>((numpy.getattr("ndarray")?.unbind(), numpy.getattr("generic")?.unbind()))
+    })?;
+    Ok(object.get_type().is(array) || object.is_instance(scalar.bind(py))?)
+}
+
+/// A new NumPy array, not yet filled, of a dtype that kernels compute in.
+pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+    static EMPTY: PyOnceLock<(Py<PyAny>, Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+    let (empty, single, double) = EMPTY.get_or_try_init(py, || {
+        let numpy = py.import("numpy")?;
+        let dtype = |name| numpy.getattr("dtype")?.call1((name,)).map(Bound::unbind);
+        Ok::<_, PyErr>((numpy.getattr("empty")?.unbind(), dtype("float32")?, dtype("float64")?))
+    })?;
+    let dtype = if dtype == Dtype::F32 { single } else { double };
+    empty.bind(py).call1((PyTuple::new(py, shape)?, dtype))
 }
 
 /// Whether the object is an array that lies in host memory and shares it through Python's buffer protocol.
