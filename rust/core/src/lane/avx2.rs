@@ -186,7 +186,6 @@ impl Wide for F64x4 {
         fn bits_sub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi64(a, b);
         fn bits_and(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
         fn bits_or(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
-        fn bits_xor(a: __m256i, b: __m256i) -> __m256i = _mm256_xor_si256(a, b);
         fn bits_up52(a: __m256i) -> __m256i = _mm256_slli_epi64::<52>(a);
         fn bits_down52(a: __m256i) -> __m256i = _mm256_srli_epi64::<52>(a);
     }

@@ -182,7 +182,6 @@ impl Wide for F64x8 {
         fn bits_sub(a: __m512i, b: __m512i) -> __m512i = _mm512_sub_epi64(a, b);
         fn bits_and(a: __m512i, b: __m512i) -> __m512i = _mm512_and_si512(a, b);
         fn bits_or(a: __m512i, b: __m512i) -> __m512i = _mm512_or_si512(a, b);
-        fn bits_xor(a: __m512i, b: __m512i) -> __m512i = _mm512_xor_si512(a, b);
         fn bits_up52(a: __m512i) -> __m512i = _mm512_slli_epi64::<52>(a);
         fn bits_down52(a: __m512i) -> __m512i = _mm512_srli_epi64::<52>(a);
     }

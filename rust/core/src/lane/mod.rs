@@ -144,8 +144,6 @@ pub trait Wide: Lane<Element = f64> {
     fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits;
     /// Bits set in either.
     fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits;
-    /// Bits set in one of the two.
-    fn bits_xor(a: Self::Bits, b: Self::Bits) -> Self::Bits;
     /// Shifted up by 52, to where the exponent is.
     fn bits_up52(a: Self::Bits) -> Self::Bits;
     /// Shifted down by 52, zeros coming in.

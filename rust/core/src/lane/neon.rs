@@ -179,7 +179,6 @@ impl Wide for F64x2 {
         fn bits_sub(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vsubq_u64(a, b);
         fn bits_and(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vandq_u64(a, b);
         fn bits_or(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vorrq_u64(a, b);
-        fn bits_xor(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = veorq_u64(a, b);
         fn bits_up52(a: uint64x2_t) -> uint64x2_t = vshlq_n_u64::<52>(a);
         fn bits_down52(a: uint64x2_t) -> uint64x2_t = vshrq_n_u64::<52>(a);
     }

@@ -122,10 +122,6 @@ impl Wide for f64 {
         a | b
     }
     #[inline(always)]
-    fn bits_xor(a: u64, b: u64) -> u64 {
-        a ^ b
-    }
-    #[inline(always)]
     fn bits_up52(a: u64) -> u64 {
         a << 52
     }
