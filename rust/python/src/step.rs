@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::error::{IntoPython, to_python};
-use crate::memory::Export;
+use crate::memory::Memory;
 use crate::symbols::Program;
 use crate::threads;
 use crate::tree::{KeyPath, set};
@@ -24,7 +24,7 @@ struct Parameter {
     dtype: Dtype,
     shape: Vec<usize>,
     slots: Vec<(Py<PyAny>, Buffer)>,
-    _held: Vec<Export>,
+    _held: Vec<Memory>,
 }
 
 /// Everything that a step needs besides what it is given.
@@ -113,12 +113,12 @@ impl Stepper {
 }
 
 fn prepare(path: String, position: u64, array: &Bound<'_, PyAny>, arrays: Vec<Bound<'_, PyAny>>) -> Result<Parameter> {
-    let parameter = Export::of(array).ok_or_else(|| unexported(&path, "parameter"))?;
+    let parameter = Memory::of(array).ok_or_else(|| unexported(&path, "parameter"))?;
     let dtype = parameter.computing().map_err(|error| at(&path, "parameter", error))?.dtype();
     let (mut slots, mut held) = (Vec::with_capacity(arrays.len()), Vec::with_capacity(arrays.len()));
     for slot in arrays {
-        let export = Export::of(&slot).ok_or_else(|| unexported(&path, "slot"))?;
-        let buffer = writable(&path, "slot", &export)?.clone();
+        let export = Memory::of(&slot).ok_or_else(|| unexported(&path, "slot"))?;
+        let buffer = writable(&path, "slot", &export)?;
         slots.push((slot.unbind(), buffer));
         held.push(export);
     }
@@ -137,8 +137,8 @@ fn at(path: &str, what: &str, error: Error) -> Error {
 }
 
 /// The buffer of an array that will be written.
-fn writable<'e>(path: &str, what: &str, export: &'e Export) -> Result<&'e Buffer> {
-    let buffer = export.computing().map_err(|error| at(path, what, error))?;
+fn writable(path: &str, what: &str, memory: &Memory) -> Result<Buffer> {
+    let buffer = memory.computing().map_err(|error| at(path, what, error))?;
     if !buffer.is_writable() {
         return Err(Error::Memory(format!("{path}: the {what} is read-only")));
     }
@@ -156,7 +156,7 @@ fn tuple(shape: &[usize]) -> String {
 
 impl Parameter {
     /// The gradient and the parameter as buffers, if they are what they must be.
-    fn check(&self, p: &Export, g: &Export) -> Result<(Buffer, Buffer)> {
+    fn check(&self, p: &Memory, g: &Memory) -> Result<(Buffer, Buffer)> {
         let path = &self.path;
         if p.shape() != self.shape {
             let (found, begun) = (tuple(p.shape()), tuple(&self.shape));
@@ -172,8 +172,8 @@ impl Parameter {
             let (found, expected) = (tuple(g.shape()), tuple(&self.shape));
             return Err(Error::Shape(format!("{path}: gradient has shape {found}, the parameter {expected}")));
         }
-        match &g.buffer {
-            Some(gradient) if gradient.dtype() == self.dtype => Ok((gradient.clone(), parameter.clone())),
+        match g.buffer() {
+            Some(gradient) if gradient.dtype() == self.dtype => Ok((gradient, parameter)),
             Some(gradient) => {
                 let found = gradient.dtype().name();
                 Err(Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}")))
@@ -206,8 +206,15 @@ impl Prepared {
         let mut exports = Vec::with_capacity(2 * count);
         for ((parameter, p), g) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()) {
             let path = &parameter.path;
-            let export = |object, what| Export::of(object).ok_or_else(|| unexported(path, what)).python();
-            let (p, g) = (export(&p, "parameter")?, export(&g, "gradient")?);
+            let memory = |object: &Bound<'_, PyAny>, what| match Memory::of(object) {
+                Some(memory) => Ok(memory),
+                None if object.hasattr("dtype")? => Err(to_python(&unexported(path, what))),
+                None => {
+                    let found = object.get_type().name()?;
+                    Err(to_python(&Error::Structure(format!("{path}: the {what} is missing: found {found}"))))
+                }
+            };
+            let (p, g) = (memory(&p, "parameter")?, memory(&g, "gradient")?);
             let (gradient, own) = parameter.check(&p, &g).python()?;
             buffers.push(gradient);
             buffers.push(own);
