@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, RuleError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
 
 Pair = tuple[str, Any]
 
@@ -101,7 +101,13 @@ class Stepper:
             written, given = list(map(_host_view, written)), list(map(_host_view, given))
         program = self.program()
         scalars = [float(step), *map(float, numbers.values())]
-        return self._core.step(program, scalars, optimizer.seed, written, given, model, replacements, assignments)
+        try:
+            return self._core.step(program, scalars, optimizer.seed, written, given, model, replacements, assignments)
+        except ArrayMemoryError:
+            if all(_executor(leaves[p.index]) == p.executor for p in plan.host):
+                raise
+            self._plan = None  # An array has become read-only: it is replaced from now on.
+            return self.update(model, grads, keep_root=keep_root)
 
     def program(self) -> Any:
         """The kernel of the rule, traced anew when a flag changes; None for a rule that is not elementwise."""
@@ -234,7 +240,7 @@ def trace(optimizer: Any) -> Any:
     tape = _core.symbols()
     g, p, *slots = [tape.leaf() for _ in range(2 + len(optimizer.slot_names))]
     supplied: dict[str, Any] = {"step": tape.scalar(), "noise": tape.noise}
-    numbers = {name: tape.scalar() for name in optimizer.numbers(0)}
+    numbers = {name: tape.scalar() for name in optimizer.number_names}
     named = {name: supplied[name] for name in optimizer._supplied}
     label = getattr(optimizer.rule, "__name__", "rule")
     try:

@@ -40,17 +40,22 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// The memory of an object; none where it shares none.
     pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        Self::of_array(object).or_else(|| PyUntypedBuffer::get(object).ok().map(Self::of_export))
+        if let Some(memory) = Self::of_array(object) {
+            return Some(memory);
+        }
+        let numpy = Numpy::get(object.py())?;
+        if numpy.is_scalar(object) {
+            // NumPy's scalars export their memory without a shape: a copy as an array has one, and is not to be written.
+            let copy = Self::of_array(&numpy.asarray.bind(object.py()).call1((object,)).ok()?)?;
+            return Some(Self { writable: false, ..copy });
+        }
+        PyUntypedBuffer::get(object).ok().map(Self::of_export)
     }
 
     /// The memory of a NumPy array or scalar: what the replay may compute with itself, without asking a library.
     pub fn of_numpy(object: &Bound<'_, PyAny>) -> Option<Self> {
         let numpy = Numpy::get(object.py())?;
-        if object.get_type().is(&numpy.array) || object.is_instance(numpy.scalar.bind(object.py())).ok()? {
-            Self::of(object)
-        } else {
-            None
-        }
+        if object.get_type().is(&numpy.array) || numpy.is_scalar(object) { Self::of(object) } else { None }
     }
 
     /// The memory of an array of exactly NumPy's type, of a dtype in native byte order.
@@ -165,6 +170,7 @@ struct Numpy {
     array: Py<PyAny>,
     scalar: Py<PyAny>,
     empty: Py<PyAny>,
+    asarray: Py<PyAny>,
     /// The dtypes in native byte order, which NumPy has one object of each.
     dtypes: Vec<(Py<PyAny>, Dtype)>,
     /// Whether its arrays are laid out as `ArrayFields`.
@@ -182,8 +188,9 @@ impl Numpy {
         let attribute = |name| numpy.getattr(name).map(Bound::unbind);
         let dtype = |dtype: &Dtype| Ok((numpy.getattr("dtype")?.call1((dtype.name(),))?.unbind(), *dtype));
         let dtypes = Dtype::ALL.iter().map(dtype).collect::<PyResult<_>>()?;
-        let (array, scalar, empty) = (attribute("ndarray")?, attribute("generic")?, attribute("empty")?);
-        let mut known = Self { array, scalar, empty, dtypes, is_known: true };
+        let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
+        let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
+        let mut known = Self { array, scalar, empty, asarray, dtypes, is_known: true };
         known.is_known = known.verify(py)?;
         Ok(known)
     }
@@ -202,6 +209,10 @@ impl Numpy {
             && by_fields.strides == by_protocol.strides
             && by_fields.dtype == by_protocol.dtype
             && !by_fields.writable)
+    }
+
+    fn is_scalar(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.is_instance(self.scalar.bind(object.py())).unwrap_or(false)
     }
 
     fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {

@@ -155,31 +155,49 @@ fn tuple(shape: &[usize]) -> String {
 }
 
 impl Parameter {
-    /// The gradient and the parameter as buffers, if they are what they must be.
-    fn check(&self, p: &Memory, g: &Memory) -> Result<(Buffer, Buffer)> {
+    /// The gradient and the parameter of a step, if they are what they must be.
+    fn check(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>) -> PyResult<[(Memory, Buffer); 2]> {
         let path = &self.path;
-        if p.shape() != self.shape {
-            let (found, begun) = (tuple(p.shape()), tuple(&self.shape));
-            return Err(Error::Shape(format!("{path}: the parameter has shape {found}, its slots {begun}")));
+        let (memory, gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
+        let expected = tuple(&self.shape);
+        if memory.shape() != self.shape {
+            let found = tuple(memory.shape());
+            return Err(to_python(&Error::Shape(format!(
+                "{path}: the parameter has shape {found}, its slots {expected}"
+            ))));
         }
-        let parameter = writable(path, "parameter", p)?;
+        let own = writable(path, "parameter", &memory).python()?;
         let dtype = self.dtype.name();
-        if parameter.dtype() != self.dtype {
-            let found = parameter.dtype().name();
-            return Err(Error::Dtype(format!("{path}: the parameter has dtype {found}, its slots {dtype}")));
+        if own.dtype() != self.dtype {
+            let found = own.dtype().name();
+            return Err(to_python(&Error::Dtype(format!(
+                "{path}: the parameter has dtype {found}, its slots {dtype}"
+            ))));
         }
-        if g.shape() != self.shape {
-            let (found, expected) = (tuple(g.shape()), tuple(&self.shape));
-            return Err(Error::Shape(format!("{path}: gradient has shape {found}, the parameter {expected}")));
+        if gradient.shape() != self.shape {
+            let found = tuple(gradient.shape());
+            return Err(to_python(&Error::Shape(format!(
+                "{path}: gradient has shape {found}, the parameter {expected}"
+            ))));
         }
-        match g.buffer() {
-            Some(gradient) if gradient.dtype() == self.dtype => Ok((gradient, parameter)),
-            Some(gradient) => {
-                let found = gradient.dtype().name();
-                Err(Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}")))
+        match gradient.buffer() {
+            Some(given) if given.dtype() == self.dtype => Ok([(gradient, given), (memory, own)]),
+            _ => {
+                let found = g.getattr("dtype")?.str()?;
+                Err(to_python(&Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}"))))
             }
-            None => Err(at(path, "gradient", g.computing().expect_err("it has no buffer"))),
         }
+    }
+
+    fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
+        if let Some(memory) = Memory::of(object) {
+            return Ok(memory);
+        }
+        if object.hasattr("dtype")? {
+            return Err(to_python(&unexported(&self.path, what)));
+        }
+        let (path, found) = (&self.path, object.get_type().name()?);
+        Err(to_python(&Error::Structure(format!("{path}: the {what} is missing: found {found}"))))
     }
 }
 
@@ -199,47 +217,30 @@ impl Prepared {
         if written.len() != count || gradients.len() != count {
             return Err(to_python(&Error::Structure("another step of this optimizer is under way".into())));
         }
-        let slots = self.parameters.first().map_or(0, |parameter| parameter.slots.len());
         // The buffers of each parameter lie in a row: gradient, parameter, slots.
-        let stride = 2 + slots;
-        let mut buffers = Vec::with_capacity(count * stride);
-        let mut exports = Vec::with_capacity(2 * count);
+        let stride = 2 + self.parameters.first().map_or(0, |parameter| parameter.slots.len());
+        let (mut buffers, mut held) = (Vec::with_capacity(count * stride), Vec::with_capacity(2 * count));
         for ((parameter, p), g) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()) {
-            let path = &parameter.path;
-            let memory = |object: &Bound<'_, PyAny>, what| match Memory::of(object) {
-                Some(memory) => Ok(memory),
-                None if object.hasattr("dtype")? => Err(to_python(&unexported(path, what))),
-                None => {
-                    let found = object.get_type().name()?;
-                    Err(to_python(&Error::Structure(format!("{path}: the {what} is missing: found {found}"))))
-                }
-            };
-            let (p, g) = (memory(&p, "parameter")?, memory(&g, "gradient")?);
-            let (gradient, own) = parameter.check(&p, &g).python()?;
-            buffers.push(gradient);
-            buffers.push(own);
+            for (memory, buffer) in parameter.check(&p, &g)? {
+                held.push(memory);
+                buffers.push(buffer);
+            }
             buffers.extend(parameter.slots.iter().map(|(_, slot)| slot.clone()));
-            exports.extend([p, g]);
         }
         self.refuse_overlap(&buffers, stride, written, gradients)?;
         let mut leaves = Vec::with_capacity(count);
-        for (parameter, buffers) in self.parameters.iter().zip(buffers.chunks_exact(stride)) {
-            leaves.push(Leaf {
-                inputs: buffers,
-                outputs: &buffers[1..],
-                length: buffers[0].len(),
-                dtype: parameter.dtype,
-                scalar_set: 0,
-                noise_key: noise_key(seed, step, parameter.position),
-            });
+        for (parameter, inputs) in self.parameters.iter().zip(buffers.chunks_exact(stride)) {
+            let (dtype, noise_key) = (parameter.dtype, noise_key(seed, step, parameter.position));
+            let (outputs, length) = (&inputs[1..], inputs[0].len());
+            leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key });
         }
         let (isa, pool) = (threads::isa(), threads::pool());
-        // SAFETY: each buffer comes from an export that is held until after the call, so its memory stays; what is
-        // written is writable and overlaps nothing else, as was just checked.
+        // SAFETY: what is in `held`, and the slots' own memory, stays until after the call; what is written is writable
+        // and overlaps nothing else, as was just checked.
         let run = || unsafe { exec::run(&program.0, scalars, &leaves, isa, pool.as_deref()) };
         let elements: usize = leaves.iter().map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
-        drop(exports);
+        drop(held);
         done.python()
     }
 
