@@ -29,7 +29,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[pyfunction]
 fn tree_flatten<'py>(tree: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, Structure)> {
-    let (leaves, structure) = flatten::flatten(tree.py(), tree)?;
+    let (leaves, structure) = flatten(tree.py(), tree)?;
     Ok((PyList::new(tree.py(), leaves)?, structure))
 }
 
@@ -48,7 +48,7 @@ fn listed(items: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
 fn tree_leaves<'py>(tree: &Bound<'py, PyAny>, like: Option<&Structure>) -> PyResult<Bound<'py, PyList>> {
     let leaves = match like {
         Some(structure) => joint::leaves_like(structure, tree)?,
-        None => flatten::flatten(tree.py(), tree)?.0,
+        None => flatten(tree.py(), tree)?.0,
     };
     PyList::new(tree.py(), leaves)
 }
@@ -57,7 +57,7 @@ fn tree_leaves<'py>(tree: &Bound<'py, PyAny>, like: Option<&Structure>) -> PyRes
 #[pyo3(signature = (f, tree, *rest))]
 fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'py, PyTuple>) -> PyResult<Py<PyAny>> {
     let py = tree.py();
-    let (leaves, structure) = flatten::flatten(py, tree)?;
+    let (leaves, structure) = flatten(py, tree)?;
     let mut rows = vec![leaves];
     for other in rest {
         rows.push(joint::leaves_like(&structure, &other)?);
@@ -97,7 +97,7 @@ fn tree_key_paths(
 
 #[pyfunction]
 fn tree_parameters<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-    let (leaves, structure) = flatten::flatten(tree.py(), tree)?;
+    let (leaves, structure) = flatten(tree.py(), tree)?;
     let (paths, parameters) = (structure.paths(), PyDict::new(tree.py()));
     for group in select::parameters(tree.py(), &leaves, &structure)? {
         parameters.set_item(KeyPath(paths[group[0]].clone()), &leaves[group[0]])?;
@@ -107,9 +107,10 @@ fn tree_parameters<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>
 
 /// For each parameter among `leaves`, the places where it stands, the first of them first.
 #[pyfunction]
-fn tree_tied(py: Python<'_>, leaves: Vec<Py<PyAny>>, structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
-    structure.check_len(leaves.len())?;
-    select::parameters(py, &leaves, structure)
+fn tree_tied(leaves: &Bound<'_, PyAny>, structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
+    let listed = listed(leaves)?;
+    structure.check_len(listed.len())?;
+    select::parameters(leaves.py(), &listed, structure)
 }
 
 /// Registers a class by the attributes that are its children, with whether each is trainable.
