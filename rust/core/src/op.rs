@@ -41,6 +41,13 @@ macro_rules! elementwise_ops {
                 match self { $(Self::$variant => $name),* }
             }
 
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
             /// How many arguments it takes.
             #[must_use]
             pub const fn arity(self) -> usize {
@@ -63,7 +70,12 @@ macro_rules! elementwise_ops {
             #[inline(always)]
             pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
                 match self {
-                    $(Self::$variant => elementwise_ops!(@call visitor (|$($arg: L),+| $meaning), $($arg)+)),*
+                    // A function, since a closure cannot be told to be inlined: without it the loop would call.
+                    $(Self::$variant => {
+                        #[inline(always)]
+                        fn meaning<L: Lane>($($arg: L),+) -> L { $meaning }
+                        elementwise_ops!(@call visitor meaning::<L>, $($arg)+)
+                    }),*
                 }
             }
         }
@@ -138,6 +150,13 @@ macro_rules! structured_ops {
                 match self { $(Self::$variant => $name),* }
             }
 
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
             /// How many array arguments it takes; none says any number.
             #[must_use]
             pub const fn arity(self) -> Option<usize> {
@@ -165,7 +184,6 @@ structured_ops! {
     TakeAlongAxis   "take_along_axis"  Some(1);
     Index           "index"            Some(1);
     ScatterAdd      "scatter_add"      Some(1);
-    StopGradient    "stop_gradient"    Some(1);
 }
 
 /// An operation: what an entry of a tape did.
@@ -190,7 +208,8 @@ impl Op {
     /// The op of this name, if the table has it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|op| op.name() == name)
+        let structured = || Structured::from_name(name).map(Self::Structured);
+        Elementwise::from_name(name).map(Self::Elementwise).or_else(structured)
     }
 
     /// Every op, in the order of the table.

@@ -1,13 +1,40 @@
 //! Module `oxigrad._core`: newtypes and conversions around `oxigrad_core`.
 
+mod derivatives;
 mod error;
+mod memory;
+mod record;
+mod replay;
+mod step;
+mod symbols;
+mod tape;
+mod threads;
 mod tree;
+mod value;
+mod variable;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use crate::derivatives::install;
+    #[pymodule_export]
+    use crate::memory::{computes, exports_memory, is_writable};
+    #[pymodule_export]
+    use crate::record::{Function, elementwise_functions, ops, record_named};
+    #[pymodule_export]
+    use crate::step::Stepper;
+    #[pymodule_export]
+    use crate::symbols::{Program, Symbols, symbols, uniform};
+    #[pymodule_export]
+    use crate::tape::Tape;
+    #[pymodule_export]
+    use crate::threads::{get_num_threads, set_num_threads};
+    #[pymodule_export]
+    use crate::variable::{Variable, plain};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,17 +1,74 @@
 //! Lanes: a handful of numbers that one instruction works on. The scalar lane is one number.
+//!
+//! A file an instruction set, which holds `impl Lane` and nothing else; [`dispatch`] is the only CPU detection. All
+//! methods are `#[inline(always)]`, so that they melt into the one function per instruction set that `dispatch` compiles
+//! with the features enabled.
 
+pub mod dispatch;
 pub mod math;
 mod scalar;
 
-/// A vector of `WIDTH` floating-point numbers of one instruction set. Every method is IEEE 754, so that all lanes agree.
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+
+/// A number in memory that a lane holds: `f32` or `f64`.
+pub trait Element: Copy + Send + Sync + 'static {
+    /// The nearest number of this type.
+    fn from_f64(value: f64) -> Self;
+    /// The same number.
+    fn to_f64(self) -> f64;
+}
+
+/// A vector of `WIDTH` floating-point numbers of one instruction set. Every method is IEEE 754, rounds to nearest even
+/// and keeps subnormal numbers, so that all lanes agree to the bit (which NaN comes out aside).
 pub trait Lane: Copy {
     /// What a comparison gives, one truth value an element.
     type Mask: Copy;
+    /// One of the numbers.
+    type Element: Element;
+    /// The lane of the same instruction set that holds `f64`: functions are computed there.
+    type Wide: Wide;
+    /// How many numbers the lane holds.
+    const WIDTH: usize;
 
+    /// Every element the number of this type that is nearest to `value`.
+    fn splat(value: f64) -> Self;
     /// Every element zero.
-    fn zero() -> Self;
+    #[inline(always)]
+    fn zero() -> Self {
+        Self::splat(0.0)
+    }
     /// Every element one.
-    fn one() -> Self;
+    #[inline(always)]
+    fn one() -> Self {
+        Self::splat(1.0)
+    }
+
+    /// Reads `WIDTH` numbers.
+    ///
+    /// # Safety
+    /// They must lie at `from`, at any alignment.
+    unsafe fn load(from: *const Self::Element) -> Self;
+    /// Reads the first `count` elements; the others are zero.
+    ///
+    /// # Safety
+    /// `count < WIDTH`, and that many numbers must lie at `from`, at any alignment.
+    unsafe fn load_part(from: *const Self::Element, count: usize) -> Self;
+    /// Writes `WIDTH` numbers.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    unsafe fn store(self, to: *mut Self::Element);
+    /// Writes the first `count` elements and nothing else.
+    ///
+    /// # Safety
+    /// `count < WIDTH`, and there must be room for that many at `to`, at any alignment.
+    unsafe fn store_part(self, to: *mut Self::Element, count: usize);
+
     /// Sum.
     fn add(self, other: Self) -> Self;
     /// Difference.
@@ -20,6 +77,8 @@ pub trait Lane: Copy {
     fn mul(self, other: Self) -> Self;
     /// Quotient.
     fn div(self, other: Self) -> Self;
+    /// `self * factor + summand`, rounded once.
+    fn mul_add(self, factor: Self, summand: Self) -> Self;
     /// Sign flipped.
     fn neg(self) -> Self;
     /// Sign cleared.
@@ -36,6 +95,8 @@ pub trait Lane: Copy {
     fn eq(self, other: Self) -> Self::Mask;
     /// Not equal; true where either is NaN.
     fn ne(self, other: Self) -> Self::Mask;
+    /// Whether the mask is set anywhere.
+    fn any(mask: Self::Mask) -> bool;
     /// `yes` where the mask is set, `no` elsewhere.
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
     /// One where the mask is set, zero elsewhere.
@@ -43,8 +104,60 @@ pub trait Lane: Copy {
     fn truth(mask: Self::Mask) -> Self {
         Self::select(mask, Self::one(), Self::zero())
     }
+
+    /// Computes a function in `f64` and rounds the result.
+    fn wide(self, f: impl Fn(Self::Wide) -> Self::Wide) -> Self;
+    /// Computes a function of two arguments in `f64` and rounds the result.
+    fn wide2(self, other: Self, f: impl Fn(Self::Wide, Self::Wide) -> Self::Wide) -> Self;
+    /// Writes `WIDTH` numbers as `f64`.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    unsafe fn store_wide(self, to: *mut f64);
     /// Calls a scalar function on each element: for what has no vector form.
-    fn map(self, f: impl Fn(f64) -> f64) -> Self;
+    #[inline(always)]
+    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        self.wide(|lane| lane.each(&f))
+    }
     /// Calls a scalar function on each pair of elements.
-    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self;
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        self.wide2(other, |a, b| a.each2(b, &f))
+    }
+}
+
+/// A lane of `f64`, whose bits can be worked on: what functions are computed in.
+pub trait Wide: Lane<Element = f64> {
+    /// The same bits as whole numbers.
+    type Bits: Copy;
+    /// Every element this whole number.
+    fn bits(value: u64) -> Self::Bits;
+    /// The bits of each element.
+    fn to_bits(self) -> Self::Bits;
+    /// The numbers that have these bits.
+    fn from_bits(bits: Self::Bits) -> Self;
+    /// Sum, without carry out.
+    fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Difference, without borrow.
+    fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Bits set in both.
+    fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Bits set in either.
+    fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Shifted up by 52, to where the exponent is.
+    fn bits_up52(a: Self::Bits) -> Self::Bits;
+    /// Shifted down by 52, zeros coming in.
+    fn bits_down52(a: Self::Bits) -> Self::Bits;
+    /// Calls a scalar function on each element.
+    fn each(self, f: impl Fn(f64) -> f64) -> Self;
+    /// Calls a scalar function on each pair of elements.
+    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self;
+}
+
+/// One instruction set: its lane of each type.
+pub trait Simd {
+    /// The lane of `f32`.
+    type F32: Lane<Element = f32>;
+    /// The lane of `f64`.
+    type F64: Wide;
 }

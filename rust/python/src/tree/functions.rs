@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use super::kind::{Fields, Functions, Kind, TRAINABLE};
 use super::path::{Key, KeyPath};
 use super::structure::Structure;
-use super::{flatten, joint, kind, path, select};
+use super::{flatten::flatten, joint, kind, path, select};
 
 /// Adds the functions and classes of trees to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -14,6 +14,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<KeyPath>()?;
     module.add_class::<Structure>()?;
     module.add("TRAINABLE", TRAINABLE)?;
+    module.add_function(wrap_pyfunction!(select::is_inexact, module)?)?;
     module.add_function(wrap_pyfunction!(tree_flatten, module)?)?;
     module.add_function(wrap_pyfunction!(tree_unflatten, module)?)?;
     module.add_function(wrap_pyfunction!(tree_leaves, module)?)?;

@@ -16,6 +16,6 @@ pub use {
     functions::register,
     joint::{assign, leaves_like},
     path::{KeyPath, get, is_writable, parse, set},
-    select::{key_paths, parameters},
+    select::{is_inexact, key_paths, parameters},
     structure::Structure,
 };

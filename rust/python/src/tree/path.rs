@@ -193,6 +193,11 @@ impl KeyPath {
         is_writable(&self.0, tree)
     }
 
+    /// Whether the part can be replaced within the same root: some container on the path accepts assignment.
+    fn replaceable(&self, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(holders(&self.0, tree)?.iter().any(|holder| holder.info.is_assignable()))
+    }
+
     #[getter]
     fn parent(&self) -> Option<Self> {
         self.0.parent().cloned().map(Self)

@@ -130,6 +130,12 @@ pub fn parameters(py: Python<'_>, leaves: &[Py<PyAny>], structure: &Structure) -
     Ok(groups)
 }
 
+/// Whether a value is an array of floating or complex dtype.
+#[pyfunction]
+pub fn is_inexact(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Dtypes::default().is_parameter(value)
+}
+
 /// The dtypes met so far, and whether each is floating or complex.
 #[derive(Default)]
 struct Dtypes<'py>(Vec<(Bound<'py, PyAny>, bool)>);

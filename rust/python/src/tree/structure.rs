@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use oxigrad_core::error::Error;
 use oxigrad_core::tree::{self, Node};
 use pyo3::PyTraverseError;
+use pyo3::exceptions::PyIndexError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
@@ -91,6 +92,13 @@ impl Structure {
         Ok(built.pop().flatten().expect("a tree has a root").unbind())
     }
 
+    fn check_index(&self, index: usize) -> PyResult<()> {
+        if index < self.len() {
+            return Ok(());
+        }
+        Err(PyIndexError::new_err(format!("leaf {index}: the structure has {} leaves", self.len())))
+    }
+
     /// Visits what the garbage collector must know of.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.shape.containers().iter().try_for_each(|container| container.traverse(visit))?;
@@ -112,6 +120,20 @@ impl Structure {
     #[pyo3(name = "paths")]
     fn python_paths(&self) -> Vec<KeyPath> {
         self.paths().into_iter().map(KeyPath).collect()
+    }
+
+    /// The path of the leaf at `index`.
+    #[pyo3(name = "path")]
+    fn python_path(&self, index: usize) -> PyResult<KeyPath> {
+        self.check_index(index)?;
+        Ok(KeyPath(self.path(index)))
+    }
+
+    /// Whether the leaf at `index` stands below no field that is marked as not trainable.
+    #[pyo3(name = "is_trainable")]
+    fn python_is_trainable(&self, index: usize) -> PyResult<bool> {
+        self.check_index(index)?;
+        Ok(self.is_trainable(index))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -1,0 +1,147 @@
+"""The table of derivatives: a line an op, written once over ``xp``, for every mode, order and array library.
+
+A rule gives the cotangent of one argument. Its parameters say what it reads, so that a tape keeps nothing else:
+``g`` the cotangent of the result, ``y`` the result, ``x`` or ``x1``, ``x2``, ``condition`` the values of the arguments,
+``x_shape`` and ``x_dtype`` their shapes and dtypes, ``which`` the position of the argument for an op with any number of
+them, and any attribute of the op by its name. None says that the derivative is zero. What broadcasting or dtype
+promotion did is undone in one place, after the rule.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad import _core, xp
+
+Rule = Callable[..., Any] | None
+
+cos, log, maximum, pow, sign, sin, sqrt, square, where = (
+    getattr(xp, name) for name in "cos log maximum pow sign sin sqrt square where".split()
+)
+
+
+def _share(g: Any, larger: Any, equal: Any) -> Any:
+    """The cotangent of the argument that was chosen; half of it where the two are equal."""
+    return where(larger, g, where(equal, 0.5 * g, 0.0))
+
+
+def _kept(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    """``g`` with the reduced dimensions back, of size 1."""
+    axes = range(len(x_shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    gone = {a % len(x_shape) for a in axes} if x_shape else set()
+    return xp.reshape(g, tuple(1 if a in gone else size for a, size in enumerate(x_shape)))
+
+
+def _spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    if axis is None and len(g.shape) == 0:
+        return xp.broadcast_to(g, x_shape)
+    return xp.broadcast_to(_kept(g, x_shape, axis), x_shape) if x_shape else g
+
+
+def _mean(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    return _spread(g * (xp.size_of(g.shape) / xp.size_of(x_shape)), x_shape, axis)
+
+
+def _extremum(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    library = xp.namespace(x)
+    chosen = library.astype(_core.plain(x == _kept(y, x_shape, axis)), g.dtype)
+    count = library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
+    return _spread(g, x_shape, axis) * (chosen / count)
+
+
+def _matmul_x1(g: Any, x2: Any, x1_shape: tuple[int, ...]) -> Any:
+    if len(x2.shape) == 1:
+        return g * x2 if len(x1_shape) == 1 else xp.expand_dims(g, axis=-1) * x2
+    if len(x1_shape) == 1:
+        return xp.squeeze(x2 @ xp.expand_dims(g, axis=-1), axis=-1)
+    return g @ xp.matrix_transpose(x2)
+
+
+def _matmul_x2(g: Any, x1: Any, x2_shape: tuple[int, ...]) -> Any:
+    if len(x1.shape) == 1:
+        return g * x1 if len(x2_shape) == 1 else xp.expand_dims(x1, axis=-1) * xp.expand_dims(g, axis=-2)
+    if len(x2_shape) == 1:
+        return xp.squeeze(xp.matrix_transpose(x1) @ xp.expand_dims(g, axis=-1), axis=-1)
+    return xp.matrix_transpose(x1) @ g
+
+
+def _along_axis(indices: Any, axis: int, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The key that picks what ``take_along_axis`` picks."""
+    library, ndim = xp.namespace(indices), len(shape)
+    key = []
+    for a, size in enumerate(shape):
+        along = library.arange(size, device=xp.device_of(indices))
+        key.append(indices if a == axis % ndim else library.reshape(along, (1,) * a + (-1,) + (1,) * (ndim - a - 1)))
+    return tuple(library.broadcast_arrays(*key))
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(axes.index(a) for a in range(len(axes)))
+
+
+def _part(g: Any, axis: int, ends: tuple[int, ...], which: int) -> Any:
+    return xp.index(g, (slice(None),) * axis + (slice(ends[which], ends[which + 1]),))
+
+
+TABLE: dict[str, tuple[Rule, ...]] = {
+    "add": (lambda g: g, lambda g: g),
+    "subtract": (lambda g: g, lambda g: -g),
+    "multiply": (lambda g, x2: g * x2, lambda g, x1: g * x1),
+    "divide": (lambda g, x2: g / x2, lambda g, y, x2: -g * y / x2),
+    "pow": (
+        lambda g, x1, x2: g * where(x2 == 0.0, 0.0, x2 * pow(x1, where(x2 == 0.0, 1.0, x2 - 1.0))),
+        lambda g, y, x1, x2: where(x1 == 0.0, where(x2 > 0.0, 0.0, g * y), g * y * log(where(x1 == 0.0, 1.0, x1))),
+    ),
+    "remainder": (lambda g: g, lambda g, x1, x2: -g * xp.floor(x1 / x2)),
+    "maximum": (lambda g, x1, x2: _share(g, x1 > x2, x1 == x2), lambda g, x1, x2: _share(g, x2 > x1, x1 == x2)),
+    "minimum": (lambda g, x1, x2: _share(g, x1 < x2, x1 == x2), lambda g, x1, x2: _share(g, x2 < x1, x1 == x2)),
+    "atan2": (
+        lambda g, x1, x2: g * x2 / (square(x1) + square(x2)),
+        lambda g, x1, x2: -g * x1 / (square(x1) + square(x2)),
+    ),
+    "negative": (lambda g: -g,),
+    "positive": (lambda g: g,),
+    "abs": (lambda g, x: g * sign(x),),
+    "square": (lambda g, x: g * 2.0 * x,),
+    "sqrt": (lambda g, y: g * 0.5 / y,),
+    "reciprocal": (lambda g, y: -g * y * y,),
+    "exp": (lambda g, y: g * y,),
+    "expm1": (lambda g, y: g * (y + 1.0),),
+    "log": (lambda g, x: g / x,),
+    "log1p": (lambda g, x: g / (x + 1.0),),
+    "sin": (lambda g, x: g * cos(x),),
+    "cos": (lambda g, x: -g * sin(x),),
+    "tan": (lambda g, y: g * (1.0 + y * y),),
+    "tanh": (lambda g, y: g * (1.0 - y * y),),
+    "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
+    "sum": (lambda g, x_shape, axis: _spread(g, x_shape, axis),),
+    "mean": (_mean,),
+    "max": (_extremum,),
+    "min": (_extremum,),
+    "matmul": (_matmul_x1, _matmul_x2),
+    "reshape": (lambda g, x_shape: xp.reshape(g, x_shape),),
+    "permute_dims": (lambda g, axes: xp.permute_dims(g, _inverse(axes)),),
+    "expand_dims": (lambda g, x_shape: xp.reshape(g, x_shape),),
+    "squeeze": (lambda g, x_shape: xp.reshape(g, x_shape),),
+    "broadcast_to": (lambda g, x_shape, x_dtype: xp.fit(g, x_shape, x_dtype),),
+    "concat": (_part,),
+    "stack": (lambda g, axis, which: xp.index(g, (slice(None),) * axis + (which,)),),
+    "astype": (lambda g, x_dtype: xp.astype(g, x_dtype),),
+    "take_along_axis": (
+        lambda g, indices, axis, x_shape: xp.scatter_add(g, _along_axis(indices, axis, x_shape), x_shape),
+    ),
+    "index": (lambda g, key, x_shape: xp.scatter_add(g, key, x_shape),),
+    "scatter_add": (lambda g, key: xp.index(g, key),),
+}
+
+
+def install() -> None:
+    """States the table to the core, which traces the elementwise rules."""
+    rows = []
+    for name, rules in TABLE.items():
+        for which, rule in enumerate(rules):
+            rows.append((name, which, None if rule is None else (rule, list(inspect.signature(rule).parameters))))
+    _core.install(rows)
+
+
+install()

@@ -1,0 +1,83 @@
+//! What must hold before a kernel touches memory.
+
+use super::Leaf;
+use crate::buffer::{Buffer, Dtype};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+
+/// How many sets of scalars there are.
+pub(super) fn scalar_sets(kernel: &Kernel, scalars: &[f64]) -> Result<usize> {
+    let (given, each) = (scalars.len(), kernel.scalar_inputs());
+    if each == 0 {
+        return Ok(usize::MAX);
+    }
+    if given % each != 0 {
+        return Err(Error::Shape(format!("{given} scalars are no whole number of sets of {each}")));
+    }
+    Ok(given / each)
+}
+
+/// The same mistake, with the number of its leaf.
+pub(super) fn of_leaf(number: usize, error: &Error) -> Error {
+    let message = format!("leaf {number}: {error}");
+    match error {
+        Error::Dtype(_) => Error::Dtype(message),
+        Error::Shape(_) => Error::Shape(message),
+        Error::Alias(_) => Error::Alias(message),
+        _ => Error::Memory(message),
+    }
+}
+
+pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf, sets: usize) -> Result<()> {
+    if !leaf.dtype.computes() {
+        return Err(Error::Dtype(format!("kernels compute in float32 or float64, not in {}", leaf.dtype.name())));
+    }
+    if kernel.scalar_inputs() > 0 && leaf.scalar_set >= sets {
+        return Err(Error::Shape(format!("there is no set {} of scalars, only {sets}", leaf.scalar_set)));
+    }
+    let (inputs, outputs) = (kernel.leaf_inputs(), kernel.outputs());
+    if leaf.inputs.len() < inputs || leaf.outputs.len() != outputs {
+        let (has_inputs, has_outputs) = (leaf.inputs.len(), leaf.outputs.len());
+        return Err(Error::Shape(format!(
+            "{has_inputs} inputs and {has_outputs} outputs, where the kernel has {inputs} and {outputs}"
+        )));
+    }
+    for buffer in leaf.inputs[..inputs].iter().chain(leaf.outputs) {
+        if buffer.len() != leaf.length {
+            return Err(Error::Shape(format!("a buffer of {} elements in a leaf of {}", buffer.len(), leaf.length)));
+        }
+    }
+    leaf.outputs
+        .iter()
+        .enumerate()
+        .try_for_each(|(number, output)| writes(&leaf.inputs[..inputs], leaf.outputs, number, output))
+}
+
+fn writes(inputs: &[Buffer], outputs: &[Buffer], number: usize, output: &Buffer) -> Result<()> {
+    if !matches!(output.dtype(), Dtype::F32 | Dtype::F64) {
+        return Err(Error::Dtype(format!(
+            "output {number} is {}, kernels write float32 or float64",
+            output.dtype().name()
+        )));
+    }
+    if !output.is_writable() {
+        return Err(Error::Memory(format!("output {number} is read-only")));
+    }
+    if output.overlaps_itself() {
+        return Err(Error::Memory(format!("output {number} has elements that share memory")));
+    }
+    let span = output.span();
+    for (other, input) in inputs.iter().enumerate() {
+        if span.meets(input.span()) && !output.is_same_as(input) {
+            return Err(Error::Alias(format!(
+                "output {number} shares memory with input {other}, but is not the same array"
+            )));
+        }
+    }
+    for (other, earlier) in outputs[..number].iter().enumerate() {
+        if span.meets(earlier.span()) {
+            return Err(Error::Alias(format!("outputs {other} and {number} share memory")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Elements of any layout and type into a block, and back. One of the files that touch foreign memory.
+
+use crate::buffer::{Axis, Buffer, Dtype, DtypeVisitor, Layout, Stored};
+use crate::lane::Element;
+
+/// A type that kernels compute in: how it converts from and to what lies in memory.
+pub(super) trait Compute: Element {
+    const DTYPE: Dtype;
+    fn read<T: Stored>(value: T) -> Self;
+    fn write<T: Stored>(self) -> T;
+}
+
+impl Compute for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+    #[inline(always)]
+    fn read<T: Stored>(value: T) -> Self {
+        value.to_f32()
+    }
+    #[inline(always)]
+    fn write<T: Stored>(self) -> T {
+        T::from_f32(self)
+    }
+}
+
+impl Compute for f64 {
+    const DTYPE: Dtype = Dtype::F64;
+    #[inline(always)]
+    fn read<T: Stored>(value: T) -> Self {
+        value.to_f64()
+    }
+    #[inline(always)]
+    fn write<T: Stored>(self) -> T {
+        T::from_f64(self)
+    }
+}
+
+/// Some consecutive elements of a buffer, and as many numbers of a block.
+pub(super) struct Transfer<'a, E> {
+    pub buffer: &'a Buffer,
+    pub start: usize,
+    pub length: usize,
+    pub block: *mut E,
+}
+
+impl<E: Compute> Transfer<'_, E> {
+    /// Reads the elements into the block, converted.
+    ///
+    /// # Safety
+    /// The buffer has these elements, its memory is valid, and the block has room.
+    pub unsafe fn gather(self) {
+        self.buffer.dtype.visit(Gather(self));
+    }
+
+    /// Writes the block to the elements, converted.
+    ///
+    /// # Safety
+    /// The buffer has these elements, its memory is valid and may be written, and the block holds as many.
+    pub unsafe fn scatter(self) {
+        self.buffer.dtype.visit(Scatter(self));
+    }
+
+    /// Calls `f(address, step, place, count)` for each run of evenly spaced elements.
+    fn runs(&self, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+        let base = self.buffer.pointer;
+        match &self.buffer.layout {
+            Layout::Contiguous => {
+                let size = self.buffer.dtype.size();
+                f(base.wrapping_add(self.start * size), size.cast_signed(), 0, self.length);
+            }
+            Layout::Repeated => f(base, 0, 0, self.length),
+            Layout::Strided(axes) => {
+                let mut done = 0;
+                while done < self.length {
+                    let (offset, left) = locate(axes, self.start + done);
+                    let count = left.min(self.length - done);
+                    let step = axes.last().map_or(0, |axis| axis.stride);
+                    f(base.wrapping_offset(offset), step, done, count);
+                    done += count;
+                }
+            }
+        }
+    }
+}
+
+/// Where the element of an index lies, in bytes, and how many follow it on the last axis, itself included.
+fn locate(axes: &[Axis], index: usize) -> (isize, usize) {
+    let (mut rest, mut offset, mut left) = (index, 0isize, None);
+    for axis in axes.iter().rev() {
+        let at = rest % axis.extent;
+        rest /= axis.extent;
+        // The span was checked to lie in the address space: no product of it overflows.
+        offset += at.cast_signed() * axis.stride;
+        left.get_or_insert(axis.extent - at);
+    }
+    (offset, left.unwrap_or(1))
+}
+
+struct Gather<'a, E>(Transfer<'a, E>);
+
+impl<E: Compute> DtypeVisitor for Gather<'_, E> {
+    type Output = ();
+
+    fn visit<T: Stored>(self) {
+        self.0.runs(|from, step, place, count| {
+            for k in 0..count {
+                let address = from.wrapping_offset(k.cast_signed() * step).cast::<T>();
+                // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid, and
+                // the block has room for `place + count` numbers; `T` is the buffer's dtype, all bits of it are valid.
+                unsafe { self.0.block.add(place + k).write_unaligned(E::read(address.read_unaligned())) };
+            }
+        });
+    }
+}
+
+struct Scatter<'a, E>(Transfer<'a, E>);
+
+impl<E: Compute> DtypeVisitor for Scatter<'_, E> {
+    type Output = ();
+
+    fn visit<T: Stored>(self) {
+        self.0.runs(|to, step, place, count| {
+            for k in 0..count {
+                let address = to.wrapping_offset(k.cast_signed() * step).cast::<T>();
+                // SAFETY: the run lies in the buffer's span, which the caller of `scatter` promises to be writable,
+                // and the block holds `place + count` numbers.
+                unsafe { address.write_unaligned(self.0.block.add(place + k).read_unaligned().write::<T>()) };
+            }
+        });
+    }
+}

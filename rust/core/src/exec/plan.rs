@@ -1,0 +1,142 @@
+//! Who does what: the elements of all leaves as one long range, cut into tasks of about the same size.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::Leaf;
+use super::block::{CHUNK, Part};
+use crate::kernel::Kernel;
+
+/// Fewest and most elements of a task: a task should cost much more than taking it, and be far from a thread's share.
+const SMALLEST: usize = 1 << 14;
+const LARGEST: usize = 1 << 18;
+/// Tasks for each thread, so that a thread that was late or slow is made up for.
+const EACH: usize = 8;
+
+/// A kernel on its way over some leaves.
+pub(super) struct Plan<'a> {
+    kernel: &'a Kernel,
+    inputs: &'a [f64],
+    leaves: &'a [Leaf<'a>],
+    /// Where each leaf starts among all elements; one more entry for the end.
+    starts: Vec<usize>,
+    /// The values of the scalar program: for each set of scalars, or (in later phases) for each leaf.
+    values: Vec<Vec<f64>>,
+    of_each_leaf: bool,
+    /// The sum of each chunk: `kernel.sums` numbers a chunk, as bits.
+    partials: Vec<AtomicU64>,
+    /// Which chunk of all is the first of each leaf.
+    first_chunks: Vec<usize>,
+}
+
+/// How the elements of all leaves are cut.
+pub(super) struct Tasks {
+    pub count: usize,
+    each: usize,
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(kernel: &'a Kernel, inputs: &'a [f64], sets: usize, leaves: &'a [Leaf<'a>]) -> Self {
+        let mut starts = Vec::with_capacity(leaves.len() + 1);
+        starts.push(0);
+        starts.extend(leaves.iter().scan(0, |end, leaf| {
+            *end += leaf.length;
+            Some(*end)
+        }));
+        let sets = if kernel.scalar_inputs() == 0 { 1 } else { sets };
+        let (mut first_chunks, mut chunks) = (Vec::new(), 0);
+        if kernel.sums > 0 {
+            for leaf in leaves {
+                first_chunks.push(chunks);
+                chunks += leaf.length.div_ceil(CHUNK);
+            }
+        }
+        let partials = (0..chunks * kernel.sums).map(|_| AtomicU64::new(0)).collect();
+        let values = vec![Vec::new(); sets];
+        Self { kernel, inputs, leaves, starts, values, of_each_leaf: false, partials, first_chunks }
+    }
+
+    /// Computes the scalars of a phase.
+    pub fn enter(&mut self, phase: usize) {
+        if phase > 0 && !self.of_each_leaf {
+            self.values = self.leaves.iter().map(|leaf| self.scalars(0, leaf).to_vec()).collect();
+            self.of_each_leaf = true;
+        }
+        let scalars = self.kernel.scalar_inputs();
+        let mut values = std::mem::take(&mut self.values);
+        for (owner, values) in values.iter_mut().enumerate() {
+            let set = if self.of_each_leaf { self.leaves[owner].scalar_set } else { owner };
+            let inputs = if scalars == 0 { &[] } else { &self.inputs[set * scalars..][..scalars] };
+            let sums = if self.of_each_leaf { self.sums(owner) } else { Vec::new() };
+            self.kernel.compute_scalars(phase, inputs, &sums, values);
+        }
+        self.values = values;
+    }
+
+    fn scalars(&self, number: usize, leaf: &Leaf) -> &[f64] {
+        let owner = if self.of_each_leaf {
+            number
+        } else if self.kernel.scalar_inputs() == 0 {
+            0
+        } else {
+            leaf.scalar_set
+        };
+        &self.values[owner]
+    }
+
+    /// The sums of a leaf, its chunks added up in order.
+    fn sums(&self, number: usize) -> Vec<f64> {
+        let mut sums = vec![0.0; self.kernel.sums];
+        let chunks = self.leaves[number].length.div_ceil(CHUNK);
+        let first = self.first_chunks[number] * self.kernel.sums;
+        for partials in self.partials[first..].chunks_exact(self.kernel.sums).take(chunks) {
+            for (sum, partial) in sums.iter_mut().zip(partials) {
+                *sum += f64::from_bits(partial.load(Relaxed));
+            }
+        }
+        sums
+    }
+
+    /// Remembers the sum of one chunk.
+    pub fn keep_sum(&self, part: &Part, sum: u16, chunk: usize, value: f64) {
+        let number = (part.leaf as *const Leaf).addr().wrapping_sub(self.leaves.as_ptr().addr()) / size_of::<Leaf>();
+        let place = (self.first_chunks[number] + chunk) * self.kernel.sums + usize::from(sum);
+        self.partials[place].store(value.to_bits(), Relaxed);
+    }
+
+    /// Cuts the work for so many threads.
+    pub fn tasks(&self, workers: usize) -> Tasks {
+        let total = self.starts[self.leaves.len()];
+        if workers == 1 {
+            return Tasks { count: usize::from(total > 0), each: total };
+        }
+        let each = (total / (workers * EACH)).clamp(SMALLEST, LARGEST);
+        Tasks { count: total.div_ceil(each), each }
+    }
+
+    /// The parts of one task.
+    pub fn parts(&self, phase: usize, tasks: &Tasks, task: usize) -> impl Iterator<Item = Part<'_>> {
+        let (first, start) = self.cut(tasks, task);
+        let (last, end) = self.cut(tasks, task + 1);
+        (first..=last.min(self.leaves.len().wrapping_sub(1))).map(move |number| {
+            let leaf = &self.leaves[number];
+            Part {
+                kernel: self.kernel,
+                phase: &self.kernel.phases[phase],
+                leaf,
+                scalars: self.scalars(number, leaf),
+                start: if number == first { start } else { 0 },
+                end: if number == last { end } else { leaf.length },
+            }
+        })
+    }
+
+    /// Where a task starts: a leaf, and an element of it at which a chunk starts.
+    fn cut(&self, tasks: &Tasks, task: usize) -> (usize, usize) {
+        if task >= tasks.count {
+            return (self.leaves.len(), 0);
+        }
+        let position = task * tasks.each;
+        let leaf = self.starts.partition_point(|start| *start <= position) - 1;
+        (leaf, (position - self.starts[leaf]) / CHUNK * CHUNK)
+    }
+}

@@ -1,0 +1,165 @@
+//! A program simplified: equal nodes are one, constants are computed, what is not needed is gone.
+
+use std::collections::HashMap;
+
+use super::Node;
+use crate::error::{Error, Result};
+use crate::op::Elementwise;
+
+/// The nodes that are needed, arguments first, and where each runs.
+pub(super) struct Graph {
+    pub nodes: Vec<Node>,
+    pub outputs: Vec<usize>,
+    /// Whether the value is one number for the leaf.
+    pub scalar: Vec<bool>,
+    /// How many sums, one inside the other, the value waits for.
+    pub phase: Vec<usize>,
+    /// Whether an output needs it.
+    pub needed: Vec<bool>,
+}
+
+/// A node as a key: numbers by their bits, arguments of commutative ops in order.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Leaf(u32),
+    Scalar(u32),
+    Constant(u64),
+    Noise(u32),
+    Apply(Elementwise, [u32; 3]),
+    Sum(u32),
+}
+
+#[derive(Default)]
+struct Interner {
+    nodes: Vec<Node>,
+    ids: HashMap<Key, u32>,
+}
+
+impl Graph {
+    pub fn new(nodes: &[Node], outputs: &[u32]) -> Result<Self> {
+        let mut interner = Interner::default();
+        let mut renamed: Vec<u32> = Vec::with_capacity(nodes.len());
+        for (id, node) in nodes.iter().enumerate() {
+            let rename = |arg: u32| {
+                renamed.get(arg as usize).copied().ok_or_else(|| {
+                    Error::Rule(format!("node {id} of the program uses node {arg}, which does not stand before it"))
+                })
+            };
+            let node = match *node {
+                Node::Apply(op, args) => {
+                    let mut new = [0; 3];
+                    for k in 0..op.arity() {
+                        new[k] = rename(args[k])?;
+                    }
+                    Node::Apply(op, new)
+                }
+                Node::Sum(arg) => Node::Sum(rename(arg)?),
+                leaf @ (Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_)) => leaf,
+            };
+            let id = interner.simplify(node);
+            renamed.push(id);
+        }
+        let outputs = outputs.iter().map(|output| {
+            renamed.get(*output as usize).map(|id| *id as usize).ok_or_else(|| {
+                Error::Rule(format!("output {output} is no node of the program, which has {}", renamed.len()))
+            })
+        });
+        Ok(Self::classify(interner.nodes, outputs.collect::<Result<_>>()?))
+    }
+
+    fn classify(nodes: Vec<Node>, outputs: Vec<usize>) -> Self {
+        let (mut scalar, mut phase) = (Vec::with_capacity(nodes.len()), Vec::with_capacity(nodes.len()));
+        for node in &nodes {
+            let (is_scalar, in_phase) = match *node {
+                Node::Leaf(_) | Node::Noise(_) => (false, 0),
+                Node::Scalar(_) | Node::Constant(_) => (true, 0),
+                Node::Sum(arg) => (true, phase[arg as usize] + 1),
+                Node::Apply(..) => {
+                    let latest = arguments(node).map(|arg| phase[arg]).max();
+                    (arguments(node).all(|arg| scalar[arg]), latest.unwrap_or(0))
+                }
+            };
+            scalar.push(is_scalar);
+            phase.push(in_phase);
+        }
+        let needed = reachable(&nodes, outputs.iter().copied(), |_| true);
+        Self { nodes, outputs, scalar, phase, needed }
+    }
+}
+
+/// The ids that a node reads.
+pub(super) fn arguments(node: &Node) -> impl Iterator<Item = usize> {
+    let (args, count) = match *node {
+        Node::Apply(op, args) => (args, op.arity()),
+        Node::Sum(arg) => ([arg, 0, 0], 1),
+        Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_) => ([0; 3], 0),
+    };
+    args.into_iter().take(count).map(|arg| arg as usize)
+}
+
+/// What the roots need, going only through nodes for which `through` holds.
+pub(super) fn reachable(
+    nodes: &[Node],
+    roots: impl IntoIterator<Item = usize>,
+    through: impl Fn(usize) -> bool,
+) -> Vec<bool> {
+    let mut needed = vec![false; nodes.len()];
+    for root in roots {
+        needed[root] = true;
+    }
+    for id in (0..nodes.len()).rev().filter(|id| through(*id)) {
+        if needed[id] {
+            arguments(&nodes[id]).for_each(|arg| needed[arg] = true);
+        }
+    }
+    needed
+}
+
+impl Interner {
+    /// The id of a node that has the same value, to the bit.
+    fn simplify(&mut self, node: Node) -> u32 {
+        let Node::Apply(op, args) = node else { return self.intern(node) };
+        let constant = |arg: u32| match self.nodes[arg as usize] {
+            Node::Constant(value) => Some(value),
+            _ => None,
+        };
+        let mut values = [0.0; 3];
+        let folded = (0..op.arity()).all(|k| constant(args[k]).map(|value| values[k] = value).is_some());
+        if folded {
+            return self.intern(Node::Constant(op.on_numbers(values)));
+        }
+        match op {
+            Elementwise::Positive => args[0],
+            // The meaning of pow says so for these two exponents.
+            Elementwise::Pow if constant(args[1]) == Some(1.0) => args[0],
+            Elementwise::Pow if constant(args[1]) == Some(2.0) => {
+                self.intern(Node::Apply(Elementwise::Multiply, [args[0], args[0], 0]))
+            }
+            Elementwise::Square => self.intern(Node::Apply(Elementwise::Multiply, [args[0], args[0], 0])),
+            _ => self.intern(node),
+        }
+    }
+
+    fn intern(&mut self, node: Node) -> u32 {
+        let next = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        let id = *self.ids.entry(key(node)).or_insert(next);
+        if id == next {
+            self.nodes.push(node);
+        }
+        id
+    }
+}
+
+fn key(node: Node) -> Key {
+    match node {
+        Node::Leaf(k) => Key::Leaf(k),
+        Node::Scalar(k) => Key::Scalar(k),
+        Node::Constant(value) => Key::Constant(value.to_bits()),
+        Node::Noise(k) => Key::Noise(k),
+        Node::Apply(op @ (Elementwise::Add | Elementwise::Multiply), [a, b, _]) => {
+            Key::Apply(op, [a.min(b), a.max(b), 0])
+        }
+        Node::Apply(op, args) => Key::Apply(op, args),
+        Node::Sum(arg) => Key::Sum(arg),
+    }
+}

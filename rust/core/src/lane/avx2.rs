@@ -1,0 +1,216 @@
+//! AVX2 with FMA: eight `f32` or four `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
+//! that is what every safety note here means by "detected".
+
+use std::arch::x86_64::*;
+
+use super::{Lane, Simd, Wide};
+
+/// The features that this file relies on; `dispatch` detects and enables them.
+pub struct Avx2;
+
+impl Simd for Avx2 {
+    type F32 = F32x8;
+    type F64 = F64x4;
+}
+
+/// Eight `f32`.
+#[derive(Clone, Copy)]
+pub struct F32x8(__m256);
+
+/// Four `f64`.
+#[derive(Clone, Copy)]
+pub struct F64x4(__m256d);
+
+macro_rules! detected {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[inline(always)]
+        fn $name($($arg: $t),*) -> $r {
+            // SAFETY: register arithmetic only, and the instruction set was detected.
+            unsafe { $e }
+        }
+    )*};
+}
+
+macro_rules! in_memory {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[inline(always)]
+        unsafe fn $name($($arg: $t),*) -> $r {
+            // SAFETY: the caller promises the memory, the instruction has no alignment, and the set was detected.
+            unsafe { $e }
+        }
+    )*};
+}
+
+static FIRST: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// All bits set in the first `count` of eight 32-bit elements; of four 64-bit elements, in half as many.
+#[inline(always)]
+fn first(count: usize) -> __m256i {
+    // The bound is checked here since the callers' promise is about other memory.
+    let from = &FIRST[8 - count.min(8)..][..8];
+    // SAFETY: the slice is as long as the register, and the instruction set was detected.
+    unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+}
+
+impl Lane for F32x8 {
+    type Mask = __m256;
+    type Element = f32;
+    type Wide = F64x4;
+    const WIDTH: usize = 8;
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "rounding to the element is the point")]
+    fn splat(value: f64) -> Self {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        Self(unsafe { _mm256_set1_ps(value as f32) })
+    }
+
+    in_memory! {
+        fn load(from: *const f32) -> Self = Self(_mm256_loadu_ps(from));
+        fn load_part(from: *const f32, count: usize) -> Self = Self(_mm256_maskload_ps(from, first(count)));
+        fn store(self: Self, to: *mut f32) -> () = _mm256_storeu_ps(to, self.0);
+        fn store_part(self: Self, to: *mut f32, count: usize) -> () = _mm256_maskstore_ps(to, first(count), self.0);
+        fn store_wide(self: Self, to: *mut f64) -> () = {
+            let [low, high] = widen(self);
+            low.store(to);
+            high.store(to.add(4));
+        };
+    }
+
+    detected! {
+        fn add(self: Self, other: Self) -> Self = Self(_mm256_add_ps(self.0, other.0));
+        fn sub(self: Self, other: Self) -> Self = Self(_mm256_sub_ps(self.0, other.0));
+        fn mul(self: Self, other: Self) -> Self = Self(_mm256_mul_ps(self.0, other.0));
+        fn div(self: Self, other: Self) -> Self = Self(_mm256_div_ps(self.0, other.0));
+        fn mul_add(self: Self, factor: Self, summand: Self) -> Self = Self(_mm256_fmadd_ps(self.0, factor.0, summand.0));
+        fn neg(self: Self) -> Self = Self(_mm256_xor_ps(self.0, _mm256_set1_ps(-0.0)));
+        fn abs(self: Self) -> Self = Self(_mm256_andnot_ps(_mm256_set1_ps(-0.0), self.0));
+        fn sqrt(self: Self) -> Self = Self(_mm256_sqrt_ps(self.0));
+        fn floor(self: Self) -> Self = Self(_mm256_floor_ps(self.0));
+        fn lt(self: Self, other: Self) -> __m256 = _mm256_cmp_ps::<_CMP_LT_OQ>(self.0, other.0);
+        fn le(self: Self, other: Self) -> __m256 = _mm256_cmp_ps::<_CMP_LE_OQ>(self.0, other.0);
+        fn eq(self: Self, other: Self) -> __m256 = _mm256_cmp_ps::<_CMP_EQ_OQ>(self.0, other.0);
+        fn ne(self: Self, other: Self) -> __m256 = _mm256_cmp_ps::<_CMP_NEQ_UQ>(self.0, other.0);
+        fn select(mask: __m256, yes: Self, no: Self) -> Self = Self(_mm256_blendv_ps(no.0, yes.0, mask));
+    }
+
+    #[inline(always)]
+    fn any(mask: __m256) -> bool {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        unsafe { _mm256_movemask_ps(mask) != 0 }
+    }
+    #[inline(always)]
+    fn wide(self, f: impl Fn(F64x4) -> F64x4) -> Self {
+        let [low, high] = widen(self);
+        narrow(f(low), f(high))
+    }
+    #[inline(always)]
+    fn wide2(self, other: Self, f: impl Fn(F64x4, F64x4) -> F64x4) -> Self {
+        let ([a, b], [c, d]) = (widen(self), widen(other));
+        narrow(f(a, c), f(b, d))
+    }
+}
+
+#[inline(always)]
+fn widen(lane: F32x8) -> [F64x4; 2] {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let high = _mm256_extractf128_ps::<1>(lane.0);
+        [F64x4(_mm256_cvtps_pd(_mm256_castps256_ps128(lane.0))), F64x4(_mm256_cvtps_pd(high))]
+    }
+}
+
+#[inline(always)]
+fn narrow(low: F64x4, high: F64x4) -> F32x8 {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let low = _mm256_castps128_ps256(_mm256_cvtpd_ps(low.0));
+        F32x8(_mm256_insertf128_ps::<1>(low, _mm256_cvtpd_ps(high.0)))
+    }
+}
+
+impl Lane for F64x4 {
+    type Mask = __m256d;
+    type Element = f64;
+    type Wide = Self;
+    const WIDTH: usize = 4;
+
+    in_memory! {
+        fn load(from: *const f64) -> Self = Self(_mm256_loadu_pd(from));
+        fn load_part(from: *const f64, count: usize) -> Self = Self(_mm256_maskload_pd(from, first(2 * count)));
+        fn store(self: Self, to: *mut f64) -> () = _mm256_storeu_pd(to, self.0);
+        fn store_part(self: Self, to: *mut f64, count: usize) -> () = _mm256_maskstore_pd(to, first(2 * count), self.0);
+        fn store_wide(self: Self, to: *mut f64) -> () = self.store(to);
+    }
+
+    detected! {
+        fn splat(value: f64) -> Self = Self(_mm256_set1_pd(value));
+        fn add(self: Self, other: Self) -> Self = Self(_mm256_add_pd(self.0, other.0));
+        fn sub(self: Self, other: Self) -> Self = Self(_mm256_sub_pd(self.0, other.0));
+        fn mul(self: Self, other: Self) -> Self = Self(_mm256_mul_pd(self.0, other.0));
+        fn div(self: Self, other: Self) -> Self = Self(_mm256_div_pd(self.0, other.0));
+        fn mul_add(self: Self, factor: Self, summand: Self) -> Self = Self(_mm256_fmadd_pd(self.0, factor.0, summand.0));
+        fn neg(self: Self) -> Self = Self(_mm256_xor_pd(self.0, _mm256_set1_pd(-0.0)));
+        fn abs(self: Self) -> Self = Self(_mm256_andnot_pd(_mm256_set1_pd(-0.0), self.0));
+        fn sqrt(self: Self) -> Self = Self(_mm256_sqrt_pd(self.0));
+        fn floor(self: Self) -> Self = Self(_mm256_floor_pd(self.0));
+        fn lt(self: Self, other: Self) -> __m256d = _mm256_cmp_pd::<_CMP_LT_OQ>(self.0, other.0);
+        fn le(self: Self, other: Self) -> __m256d = _mm256_cmp_pd::<_CMP_LE_OQ>(self.0, other.0);
+        fn eq(self: Self, other: Self) -> __m256d = _mm256_cmp_pd::<_CMP_EQ_OQ>(self.0, other.0);
+        fn ne(self: Self, other: Self) -> __m256d = _mm256_cmp_pd::<_CMP_NEQ_UQ>(self.0, other.0);
+        fn select(mask: __m256d, yes: Self, no: Self) -> Self = Self(_mm256_blendv_pd(no.0, yes.0, mask));
+    }
+
+    #[inline(always)]
+    fn any(mask: __m256d) -> bool {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        unsafe { _mm256_movemask_pd(mask) != 0 }
+    }
+    #[inline(always)]
+    fn wide(self, f: impl Fn(Self) -> Self) -> Self {
+        f(self)
+    }
+    #[inline(always)]
+    fn wide2(self, other: Self, f: impl Fn(Self, Self) -> Self) -> Self {
+        f(self, other)
+    }
+}
+
+impl Wide for F64x4 {
+    type Bits = __m256i;
+
+    detected! {
+        fn to_bits(self: Self) -> __m256i = _mm256_castpd_si256(self.0);
+        fn from_bits(bits: __m256i) -> Self = Self(_mm256_castsi256_pd(bits));
+        fn bits_add(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi64(a, b);
+        fn bits_sub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi64(a, b);
+        fn bits_and(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        fn bits_or(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
+        fn bits_up52(a: __m256i) -> __m256i = _mm256_slli_epi64::<52>(a);
+        fn bits_down52(a: __m256i) -> __m256i = _mm256_srli_epi64::<52>(a);
+    }
+
+    #[inline(always)]
+    fn bits(value: u64) -> __m256i {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        unsafe { _mm256_set1_epi64x(value.cast_signed()) }
+    }
+    #[inline(always)]
+    fn each(self, f: impl Fn(f64) -> f64) -> Self {
+        let mut numbers = [0.0; 4];
+        // SAFETY: the array has room for the lane.
+        unsafe { self.store(numbers.as_mut_ptr()) };
+        let numbers = numbers.map(f);
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load(numbers.as_ptr()) }
+    }
+    #[inline(always)]
+    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        let (mut a, mut b) = ([0.0; 4], [0.0; 4]);
+        // SAFETY: the arrays have room for the lanes.
+        unsafe { (self.store(a.as_mut_ptr()), other.store(b.as_mut_ptr())) };
+        let numbers: [f64; 4] = std::array::from_fn(|i| f(a[i], b[i]));
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load(numbers.as_ptr()) }
+    }
+}

@@ -1,0 +1,212 @@
+//! AVX-512: sixteen `f32` or eight `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
+//! that is what every safety note here means by "detected".
+
+use std::arch::x86_64::*;
+
+use super::{Lane, Simd, Wide};
+
+/// The features that this file relies on; `dispatch` detects and enables them.
+pub struct Avx512;
+
+impl Simd for Avx512 {
+    type F32 = F32x16;
+    type F64 = F64x8;
+}
+
+/// Sixteen `f32`.
+#[derive(Clone, Copy)]
+pub struct F32x16(__m512);
+
+/// Eight `f64`.
+#[derive(Clone, Copy)]
+pub struct F64x8(__m512d);
+
+macro_rules! detected {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[inline(always)]
+        fn $name($($arg: $t),*) -> $r {
+            // SAFETY: register arithmetic only, and the instruction set was detected.
+            unsafe { $e }
+        }
+    )*};
+}
+
+macro_rules! in_memory {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[inline(always)]
+        unsafe fn $name($($arg: $t),*) -> $r {
+            // SAFETY: the caller promises the memory, the instruction has no alignment, and the set was detected.
+            unsafe { $e }
+        }
+    )*};
+}
+
+/// The lowest `count` bits.
+#[inline(always)]
+fn first(count: usize) -> u16 {
+    (1u16 << count) - 1
+}
+
+const BELOW: i32 = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+
+impl Lane for F32x16 {
+    type Mask = __mmask16;
+    type Element = f32;
+    type Wide = F64x8;
+    const WIDTH: usize = 16;
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "rounding to the element is the point")]
+    fn splat(value: f64) -> Self {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        Self(unsafe { _mm512_set1_ps(value as f32) })
+    }
+
+    in_memory! {
+        fn load(from: *const f32) -> Self = Self(_mm512_loadu_ps(from));
+        fn load_part(from: *const f32, count: usize) -> Self = Self(_mm512_maskz_loadu_ps(first(count), from));
+        fn store(self: Self, to: *mut f32) -> () = _mm512_storeu_ps(to, self.0);
+        fn store_part(self: Self, to: *mut f32, count: usize) -> () = _mm512_mask_storeu_ps(to, first(count), self.0);
+        fn store_wide(self: Self, to: *mut f64) -> () = {
+            let [low, high] = widen(self);
+            low.store(to);
+            high.store(to.add(8));
+        };
+    }
+
+    detected! {
+        fn add(self: Self, other: Self) -> Self = Self(_mm512_add_ps(self.0, other.0));
+        fn sub(self: Self, other: Self) -> Self = Self(_mm512_sub_ps(self.0, other.0));
+        fn mul(self: Self, other: Self) -> Self = Self(_mm512_mul_ps(self.0, other.0));
+        fn div(self: Self, other: Self) -> Self = Self(_mm512_div_ps(self.0, other.0));
+        fn mul_add(self: Self, factor: Self, summand: Self) -> Self = Self(_mm512_fmadd_ps(self.0, factor.0, summand.0));
+        fn neg(self: Self) -> Self = Self(_mm512_xor_ps(self.0, _mm512_set1_ps(-0.0)));
+        fn abs(self: Self) -> Self = Self(_mm512_abs_ps(self.0));
+        fn sqrt(self: Self) -> Self = Self(_mm512_sqrt_ps(self.0));
+        fn floor(self: Self) -> Self = Self(_mm512_roundscale_ps::<BELOW>(self.0));
+        fn lt(self: Self, other: Self) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(self.0, other.0);
+        fn le(self: Self, other: Self) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(self.0, other.0);
+        fn eq(self: Self, other: Self) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(self.0, other.0);
+        fn ne(self: Self, other: Self) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(self.0, other.0);
+        fn select(mask: __mmask16, yes: Self, no: Self) -> Self = Self(_mm512_mask_blend_ps(mask, no.0, yes.0));
+    }
+
+    #[inline(always)]
+    fn any(mask: __mmask16) -> bool {
+        mask != 0
+    }
+    #[inline(always)]
+    fn wide(self, f: impl Fn(F64x8) -> F64x8) -> Self {
+        let [low, high] = widen(self);
+        narrow(f(low), f(high))
+    }
+    #[inline(always)]
+    fn wide2(self, other: Self, f: impl Fn(F64x8, F64x8) -> F64x8) -> Self {
+        let ([a, b], [c, d]) = (widen(self), widen(other));
+        narrow(f(a, c), f(b, d))
+    }
+}
+
+#[inline(always)]
+fn widen(lane: F32x16) -> [F64x8; 2] {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let high = _mm512_extractf32x8_ps::<1>(lane.0);
+        [F64x8(_mm512_cvtps_pd(_mm512_castps512_ps256(lane.0))), F64x8(_mm512_cvtps_pd(high))]
+    }
+}
+
+#[inline(always)]
+fn narrow(low: F64x8, high: F64x8) -> F32x16 {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let low = _mm512_castps256_ps512(_mm512_cvtpd_ps(low.0));
+        F32x16(_mm512_insertf32x8::<1>(low, _mm512_cvtpd_ps(high.0)))
+    }
+}
+
+impl Lane for F64x8 {
+    type Mask = __mmask8;
+    type Element = f64;
+    type Wide = Self;
+    const WIDTH: usize = 8;
+
+    in_memory! {
+        fn load(from: *const f64) -> Self = Self(_mm512_loadu_pd(from));
+        fn load_part(from: *const f64, count: usize) -> Self = Self(_mm512_maskz_loadu_pd(first(count) as u8, from));
+        fn store(self: Self, to: *mut f64) -> () = _mm512_storeu_pd(to, self.0);
+        fn store_part(self: Self, to: *mut f64, count: usize) -> () =
+            _mm512_mask_storeu_pd(to, first(count) as u8, self.0);
+        fn store_wide(self: Self, to: *mut f64) -> () = self.store(to);
+    }
+
+    detected! {
+        fn splat(value: f64) -> Self = Self(_mm512_set1_pd(value));
+        fn add(self: Self, other: Self) -> Self = Self(_mm512_add_pd(self.0, other.0));
+        fn sub(self: Self, other: Self) -> Self = Self(_mm512_sub_pd(self.0, other.0));
+        fn mul(self: Self, other: Self) -> Self = Self(_mm512_mul_pd(self.0, other.0));
+        fn div(self: Self, other: Self) -> Self = Self(_mm512_div_pd(self.0, other.0));
+        fn mul_add(self: Self, factor: Self, summand: Self) -> Self = Self(_mm512_fmadd_pd(self.0, factor.0, summand.0));
+        fn neg(self: Self) -> Self = Self(_mm512_xor_pd(self.0, _mm512_set1_pd(-0.0)));
+        fn abs(self: Self) -> Self = Self(_mm512_abs_pd(self.0));
+        fn sqrt(self: Self) -> Self = Self(_mm512_sqrt_pd(self.0));
+        fn floor(self: Self) -> Self = Self(_mm512_roundscale_pd::<BELOW>(self.0));
+        fn lt(self: Self, other: Self) -> __mmask8 = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(self.0, other.0);
+        fn le(self: Self, other: Self) -> __mmask8 = _mm512_cmp_pd_mask::<_CMP_LE_OQ>(self.0, other.0);
+        fn eq(self: Self, other: Self) -> __mmask8 = _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(self.0, other.0);
+        fn ne(self: Self, other: Self) -> __mmask8 = _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(self.0, other.0);
+        fn select(mask: __mmask8, yes: Self, no: Self) -> Self = Self(_mm512_mask_blend_pd(mask, no.0, yes.0));
+    }
+
+    #[inline(always)]
+    fn any(mask: __mmask8) -> bool {
+        mask != 0
+    }
+    #[inline(always)]
+    fn wide(self, f: impl Fn(Self) -> Self) -> Self {
+        f(self)
+    }
+    #[inline(always)]
+    fn wide2(self, other: Self, f: impl Fn(Self, Self) -> Self) -> Self {
+        f(self, other)
+    }
+}
+
+impl Wide for F64x8 {
+    type Bits = __m512i;
+
+    detected! {
+        fn to_bits(self: Self) -> __m512i = _mm512_castpd_si512(self.0);
+        fn from_bits(bits: __m512i) -> Self = Self(_mm512_castsi512_pd(bits));
+        fn bits_add(a: __m512i, b: __m512i) -> __m512i = _mm512_add_epi64(a, b);
+        fn bits_sub(a: __m512i, b: __m512i) -> __m512i = _mm512_sub_epi64(a, b);
+        fn bits_and(a: __m512i, b: __m512i) -> __m512i = _mm512_and_si512(a, b);
+        fn bits_or(a: __m512i, b: __m512i) -> __m512i = _mm512_or_si512(a, b);
+        fn bits_up52(a: __m512i) -> __m512i = _mm512_slli_epi64::<52>(a);
+        fn bits_down52(a: __m512i) -> __m512i = _mm512_srli_epi64::<52>(a);
+    }
+
+    #[inline(always)]
+    fn bits(value: u64) -> __m512i {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        unsafe { _mm512_set1_epi64(value.cast_signed()) }
+    }
+    #[inline(always)]
+    fn each(self, f: impl Fn(f64) -> f64) -> Self {
+        let mut numbers = [0.0; 8];
+        // SAFETY: the array has room for the lane.
+        unsafe { self.store(numbers.as_mut_ptr()) };
+        let numbers = numbers.map(f);
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load(numbers.as_ptr()) }
+    }
+    #[inline(always)]
+    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        let (mut a, mut b) = ([0.0; 8], [0.0; 8]);
+        // SAFETY: the arrays have room for the lanes.
+        unsafe { (self.store(a.as_mut_ptr()), other.store(b.as_mut_ptr())) };
+        let numbers: [f64; 8] = std::array::from_fn(|i| f(a[i], b[i]));
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load(numbers.as_ptr()) }
+    }
+}

@@ -1,0 +1,204 @@
+//! NEON: four `f32` or two `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
+//! that is what every safety note here means by "detected".
+
+use std::arch::aarch64::*;
+
+use super::{Lane, Simd, Wide};
+
+/// The feature that this file relies on; `dispatch` detects and enables it.
+pub struct Neon;
+
+impl Simd for Neon {
+    type F32 = F32x4;
+    type F64 = F64x2;
+}
+
+/// Four `f32`.
+#[derive(Clone, Copy)]
+pub struct F32x4(float32x4_t);
+
+/// Two `f64`.
+#[derive(Clone, Copy)]
+pub struct F64x2(float64x2_t);
+
+macro_rules! detected {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[inline(always)]
+        fn $name($($arg: $t),*) -> $r {
+            // SAFETY: register arithmetic only, and the instruction set was detected.
+            unsafe { $e }
+        }
+    )*};
+}
+
+macro_rules! in_memory {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[inline(always)]
+        unsafe fn $name($($arg: $t),*) -> $r {
+            // SAFETY: the caller promises the memory, bytes have no alignment, and the set was detected.
+            unsafe { $e }
+        }
+    )*};
+}
+
+impl Lane for F32x4 {
+    type Mask = uint32x4_t;
+    type Element = f32;
+    type Wide = F64x2;
+    const WIDTH: usize = 4;
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "rounding to the element is the point")]
+    fn splat(value: f64) -> Self {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        Self(unsafe { vdupq_n_f32(value as f32) })
+    }
+
+    in_memory! {
+        fn load(from: *const f32) -> Self = Self(vreinterpretq_f32_u8(vld1q_u8(from.cast())));
+        fn load_part(from: *const f32, count: usize) -> Self = {
+            let mut numbers = [0.0f32; 4];
+            std::ptr::copy_nonoverlapping(from.cast::<u8>(), numbers.as_mut_ptr().cast(), count * 4);
+            Self::load(numbers.as_ptr())
+        };
+        fn store(self: Self, to: *mut f32) -> () = vst1q_u8(to.cast(), vreinterpretq_u8_f32(self.0));
+        fn store_part(self: Self, to: *mut f32, count: usize) -> () = {
+            let mut numbers = [0.0f32; 4];
+            self.store(numbers.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(numbers.as_ptr().cast::<u8>(), to.cast(), count * 4);
+        };
+        fn store_wide(self: Self, to: *mut f64) -> () = {
+            let [low, high] = widen(self);
+            low.store(to);
+            high.store(to.add(2));
+        };
+    }
+
+    detected! {
+        fn add(self: Self, other: Self) -> Self = Self(vaddq_f32(self.0, other.0));
+        fn sub(self: Self, other: Self) -> Self = Self(vsubq_f32(self.0, other.0));
+        fn mul(self: Self, other: Self) -> Self = Self(vmulq_f32(self.0, other.0));
+        fn div(self: Self, other: Self) -> Self = Self(vdivq_f32(self.0, other.0));
+        fn mul_add(self: Self, factor: Self, summand: Self) -> Self = Self(vfmaq_f32(summand.0, self.0, factor.0));
+        fn neg(self: Self) -> Self = Self(vnegq_f32(self.0));
+        fn abs(self: Self) -> Self = Self(vabsq_f32(self.0));
+        fn sqrt(self: Self) -> Self = Self(vsqrtq_f32(self.0));
+        fn floor(self: Self) -> Self = Self(vrndmq_f32(self.0));
+        fn lt(self: Self, other: Self) -> uint32x4_t = vcltq_f32(self.0, other.0);
+        fn le(self: Self, other: Self) -> uint32x4_t = vcleq_f32(self.0, other.0);
+        fn eq(self: Self, other: Self) -> uint32x4_t = vceqq_f32(self.0, other.0);
+        fn ne(self: Self, other: Self) -> uint32x4_t = vmvnq_u32(vceqq_f32(self.0, other.0));
+        fn any(mask: uint32x4_t) -> bool = vmaxvq_u32(mask) != 0;
+        fn select(mask: uint32x4_t, yes: Self, no: Self) -> Self = Self(vbslq_f32(mask, yes.0, no.0));
+    }
+
+    #[inline(always)]
+    fn wide(self, f: impl Fn(F64x2) -> F64x2) -> Self {
+        let [low, high] = widen(self);
+        narrow(f(low), f(high))
+    }
+    #[inline(always)]
+    fn wide2(self, other: Self, f: impl Fn(F64x2, F64x2) -> F64x2) -> Self {
+        let ([a, b], [c, d]) = (widen(self), widen(other));
+        narrow(f(a, c), f(b, d))
+    }
+}
+
+#[inline(always)]
+fn widen(lane: F32x4) -> [F64x2; 2] {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe { [F64x2(vcvt_f64_f32(vget_low_f32(lane.0))), F64x2(vcvt_high_f64_f32(lane.0))] }
+}
+
+#[inline(always)]
+fn narrow(low: F64x2, high: F64x2) -> F32x4 {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe { F32x4(vcvt_high_f32_f64(vcvt_f32_f64(low.0), high.0)) }
+}
+
+impl Lane for F64x2 {
+    type Mask = uint64x2_t;
+    type Element = f64;
+    type Wide = Self;
+    const WIDTH: usize = 2;
+
+    in_memory! {
+        fn load(from: *const f64) -> Self = Self(vreinterpretq_f64_u8(vld1q_u8(from.cast())));
+        fn load_part(from: *const f64, count: usize) -> Self = {
+            let mut numbers = [0.0f64; 2];
+            std::ptr::copy_nonoverlapping(from.cast::<u8>(), numbers.as_mut_ptr().cast(), count * 8);
+            Self::load(numbers.as_ptr())
+        };
+        fn store(self: Self, to: *mut f64) -> () = vst1q_u8(to.cast(), vreinterpretq_u8_f64(self.0));
+        fn store_part(self: Self, to: *mut f64, count: usize) -> () = {
+            let mut numbers = [0.0f64; 2];
+            self.store(numbers.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(numbers.as_ptr().cast::<u8>(), to.cast(), count * 8);
+        };
+        fn store_wide(self: Self, to: *mut f64) -> () = self.store(to);
+    }
+
+    detected! {
+        fn splat(value: f64) -> Self = Self(vdupq_n_f64(value));
+        fn add(self: Self, other: Self) -> Self = Self(vaddq_f64(self.0, other.0));
+        fn sub(self: Self, other: Self) -> Self = Self(vsubq_f64(self.0, other.0));
+        fn mul(self: Self, other: Self) -> Self = Self(vmulq_f64(self.0, other.0));
+        fn div(self: Self, other: Self) -> Self = Self(vdivq_f64(self.0, other.0));
+        fn mul_add(self: Self, factor: Self, summand: Self) -> Self = Self(vfmaq_f64(summand.0, self.0, factor.0));
+        fn neg(self: Self) -> Self = Self(vnegq_f64(self.0));
+        fn abs(self: Self) -> Self = Self(vabsq_f64(self.0));
+        fn sqrt(self: Self) -> Self = Self(vsqrtq_f64(self.0));
+        fn floor(self: Self) -> Self = Self(vrndmq_f64(self.0));
+        fn lt(self: Self, other: Self) -> uint64x2_t = vcltq_f64(self.0, other.0);
+        fn le(self: Self, other: Self) -> uint64x2_t = vcleq_f64(self.0, other.0);
+        fn eq(self: Self, other: Self) -> uint64x2_t = vceqq_f64(self.0, other.0);
+        fn ne(self: Self, other: Self) -> uint64x2_t =
+            vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(vceqq_f64(self.0, other.0))));
+        fn any(mask: uint64x2_t) -> bool = vmaxvq_u32(vreinterpretq_u32_u64(mask)) != 0;
+        fn select(mask: uint64x2_t, yes: Self, no: Self) -> Self = Self(vbslq_f64(mask, yes.0, no.0));
+    }
+
+    #[inline(always)]
+    fn wide(self, f: impl Fn(Self) -> Self) -> Self {
+        f(self)
+    }
+    #[inline(always)]
+    fn wide2(self, other: Self, f: impl Fn(Self, Self) -> Self) -> Self {
+        f(self, other)
+    }
+}
+
+impl Wide for F64x2 {
+    type Bits = uint64x2_t;
+
+    detected! {
+        fn bits(value: u64) -> uint64x2_t = vdupq_n_u64(value);
+        fn to_bits(self: Self) -> uint64x2_t = vreinterpretq_u64_f64(self.0);
+        fn from_bits(bits: uint64x2_t) -> Self = Self(vreinterpretq_f64_u64(bits));
+        fn bits_add(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vaddq_u64(a, b);
+        fn bits_sub(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vsubq_u64(a, b);
+        fn bits_and(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vandq_u64(a, b);
+        fn bits_or(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vorrq_u64(a, b);
+        fn bits_up52(a: uint64x2_t) -> uint64x2_t = vshlq_n_u64::<52>(a);
+        fn bits_down52(a: uint64x2_t) -> uint64x2_t = vshrq_n_u64::<52>(a);
+    }
+
+    #[inline(always)]
+    fn each(self, f: impl Fn(f64) -> f64) -> Self {
+        let mut numbers = [0.0; 2];
+        // SAFETY: the array has room for the lane.
+        unsafe { self.store(numbers.as_mut_ptr()) };
+        let numbers = numbers.map(f);
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load(numbers.as_ptr()) }
+    }
+    #[inline(always)]
+    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
+        // SAFETY: the arrays have room for the lanes.
+        unsafe { (self.store(a.as_mut_ptr()), other.store(b.as_mut_ptr())) };
+        let numbers: [f64; 2] = std::array::from_fn(|i| f(a[i], b[i]));
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load(numbers.as_ptr()) }
+    }
+}

@@ -1,0 +1,137 @@
+//! Random numbers that depend on what they are for, not on when or where they are drawn.
+//!
+//! Two rounds of a well mixed 32-bit hash of the element's index, keyed by 64 bits: vectors of 32-bit integers compute it
+//! on every instruction set and on GPUs, to the same bits.
+
+/// The key of the draws of one leaf in one step.
+#[must_use]
+pub const fn noise_key(seed: u64, step: u64, leaf: u64) -> u64 {
+    mix(mix(mix(seed) ^ step) ^ leaf)
+}
+
+/// A uniform number of [0, 1), a multiple of 2^-24, which `f32` and `f64` both hold exactly.
+#[must_use]
+pub const fn uniform(key: u64, draw: u32, index: u64) -> f32 {
+    let (low, high) = halves(stream(key, draw, index));
+    number(low, high, low_half(index))
+}
+
+/// Fills `to` with the draws of consecutive elements, from `index` on.
+#[inline(always)]
+pub(crate) fn fill(to: &mut [f32], key: u64, draw: u32, index: u64) {
+    let (low, high) = halves(stream(key, draw, index));
+    // The key changes where the upper half of the index does; no block of a leaf below 16 GiB meets that.
+    if low_half(index).checked_add(u32::try_from(to.len()).unwrap_or(u32::MAX)).is_some() {
+        let mut counter = low_half(index);
+        for number_to in to {
+            *number_to = number(low, high, counter);
+            counter = counter.wrapping_add(1);
+        }
+    } else {
+        for (number_to, index) in to.iter_mut().zip(index..) {
+            *number_to = uniform(key, draw, index);
+        }
+    }
+}
+
+/// The finalizer of splitmix64 (Steele, Lea and Flood, 2014).
+const fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+const fn stream(key: u64, draw: u32, index: u64) -> u64 {
+    mix(mix(key ^ draw as u64) ^ (index >> 32))
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "takes the halves apart")]
+const fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+const fn low_half(word: u64) -> u32 {
+    halves(word).0
+}
+
+/// A hash of 32 bits with low bias (Wellons' hash prospector).
+#[inline(always)]
+const fn hash(value: u32) -> u32 {
+    let mut x = value;
+    x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
+    x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
+    x ^ (x >> 16)
+}
+
+#[inline(always)]
+#[allow(clippy::cast_precision_loss, reason = "24 bits are exact")]
+const fn number(low: u32, high: u32, counter: u32) -> f32 {
+    let bits = hash(hash(counter ^ low).wrapping_add(high));
+    (bits >> 8) as f32 * (1.0 / 16_777_216.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: usize = 1 << 20;
+
+    fn draws(key: u64, draw: u32, index: u64) -> Vec<f64> {
+        let mut numbers = vec![0.0; N];
+        fill(&mut numbers, key, draw, index);
+        numbers.into_iter().map(f64::from).collect()
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn correlation(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| (a - 0.5) * (b - 0.5)).sum::<f64>() / a.len() as f64 * 12.0
+    }
+
+    #[test]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    fn draws_are_spread_evenly() {
+        for key in [0, 1, noise_key(7, 1, 0), noise_key(7, 2, 0)] {
+            let numbers = draws(key, 0, 0);
+            assert!(numbers.iter().all(|x| (0.0..1.0).contains(x)));
+            let mut cells = vec![0f64; 1024];
+            for x in &numbers {
+                cells[(x * 1024.0) as usize] += 1.0;
+            }
+            let expected = N as f64 / 1024.0;
+            let chi: f64 = cells.iter().map(|n| (n - expected).powi(2) / expected).sum();
+            // 1023 degrees of freedom: mean 1023, deviation 45.
+            assert!((800.0..1250.0).contains(&chi), "chi square {chi} of key {key}");
+        }
+    }
+
+    #[test]
+    fn neighbours_draws_leaves_and_steps_are_unrelated() {
+        let base = draws(noise_key(1, 1, 0), 0, 0);
+        let others = [
+            draws(noise_key(1, 1, 0), 0, 1),
+            draws(noise_key(1, 1, 0), 0, 16),
+            draws(noise_key(1, 1, 0), 1, 0),
+            draws(noise_key(1, 1, 1), 0, 0),
+            draws(noise_key(1, 2, 0), 0, 0),
+            draws(noise_key(2, 1, 0), 0, 0),
+            draws(noise_key(1, 1, 0), 0, 1 << 32),
+        ];
+        for (which, other) in others.iter().enumerate() {
+            let r = correlation(&base, other);
+            // The deviation of a correlation of a million pairs is 0.001.
+            assert!(r.abs() < 0.005, "correlation {r} with {which}");
+        }
+    }
+
+    #[test]
+    fn filling_equals_drawing_one_by_one() {
+        for start in [0, 5, (1 << 32) - 3, (5 << 32) - 1] {
+            let mut numbers = [0.0; 40];
+            fill(&mut numbers, 9, 2, start);
+            for (number, index) in numbers.iter().zip(start..) {
+                assert_eq!(number.to_bits(), uniform(9, 2, index).to_bits());
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The derivative rules, as the Python layer states them, and what goes into and comes out of a replay.
+
+use oxigrad_core::error::Error;
+use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::op::{Elementwise, Op, Structured};
+use oxigrad_core::tape::{self, Id, Rules};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
+
+use crate::error::{IntoPython, to_python};
+use crate::tape::Tape;
+use crate::tree::is_inexact;
+use crate::value::{Value, host_number};
+use crate::variable::Variable;
+
+/// What a derivative rule is called with, in the order of its parameters.
+#[derive(Debug)]
+pub enum Source {
+    /// `g`: the cotangent of the result.
+    Cotangent,
+    /// `y`: the result.
+    Result,
+    /// `x`, `x1`, `x2`, `condition`: the value of an argument.
+    Arg(u8),
+    /// `x_shape`, `x1_shape`, ...: the shape of an argument.
+    Shape(u8),
+    /// `x_dtype`, ...: the dtype of an argument.
+    Dtype(u8),
+    /// `which`: the position of the argument, for an op with any number of them.
+    Which,
+    /// Anything else: an attribute of the op.
+    Attribute(Py<PyString>),
+}
+
+/// The rule of one argument of an op; of every argument, for an op with any number of them.
+#[derive(Debug)]
+pub struct Derivative {
+    pub call: Py<PyAny>,
+    pub sources: Vec<Source>,
+    /// The rule as a program over arrays in host memory, for an elementwise op.
+    pub kernel: Option<Kernel>,
+    /// Whether the cotangent goes through as it is.
+    pub is_identity: bool,
+    /// The only op of the rule with the sources that it reads, where it is an operator of Python's.
+    pub only: Option<(Op, Vec<usize>)>,
+    pub needs: Needs,
+}
+
+/// What a tape must keep for the rules of an op.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// The result.
+    pub result: bool,
+    /// The values of the arguments whose bits are set.
+    pub args: u32,
+    /// Shapes and dtypes of the arguments.
+    pub shape: bool,
+}
+
+impl Needs {
+    fn of(sources: &[Source]) -> Self {
+        let mut needs = Self::default();
+        for source in sources {
+            match source {
+                Source::Result => needs.result = true,
+                Source::Arg(which) => needs.args |= 1 << which,
+                Source::Shape(_) | Source::Dtype(_) => needs.shape = true,
+                Source::Cotangent | Source::Which | Source::Attribute(_) => {}
+            }
+        }
+        needs
+    }
+}
+
+/// How the cotangent of an argument differs from that of the result.
+#[derive(Debug)]
+pub enum Fit {
+    /// Not at all.
+    Same,
+    /// The argument is a number: the cotangent is summed to one.
+    Number,
+    /// The argument has this shape and dtype.
+    Array { shape: Py<PyAny>, dtype: Py<PyAny> },
+}
+
+/// What the rule of an argument is.
+#[derive(Debug)]
+pub enum Row {
+    /// Not stated: the op cannot be differentiated with respect to this argument.
+    Missing,
+    /// The derivative is zero.
+    Zero,
+    /// The rule.
+    Rule(Derivative),
+}
+
+/// The table of derivative rules.
+#[derive(Debug)]
+pub struct Registry {
+    rows: Vec<Vec<Row>>,
+    pub rules: Rules,
+}
+
+static REGISTRY: PyOnceLock<Registry> = PyOnceLock::new();
+
+/// The table, once the Python layer has stated it.
+pub fn registry(py: Python<'_>) -> PyResult<&Registry> {
+    REGISTRY.get(py).ok_or_else(|| PyValueError::new_err("the derivative rules are not installed yet"))
+}
+
+impl Registry {
+    /// The rule of the `which`-th argument.
+    pub fn row(&self, op: Op, which: usize) -> &Row {
+        let rows = &self.rows[op.index()];
+        let which = if is_variadic(op) { 0 } else { which };
+        rows.get(which).unwrap_or(&Row::Missing)
+    }
+
+    /// What the rules of the arguments that are on the tape need.
+    pub fn needs(&self, op: Op, ids: &[Option<Id>]) -> Needs {
+        let mut all = Needs::default();
+        for which in (0..ids.len()).filter(|which| ids[*which].is_some()) {
+            if let Row::Rule(derivative) = self.row(op, which) {
+                let needs = derivative.needs;
+                all.result |= needs.result;
+                all.args |= needs.args;
+                all.shape |= needs.shape;
+            }
+        }
+        all
+    }
+}
+
+/// Whether the op takes any number of arguments.
+pub fn is_variadic(op: Op) -> bool {
+    matches!(op, Op::Structured(op) if op.arity().is_none())
+}
+
+fn arg_names(op: Op) -> &'static [&'static str] {
+    match op {
+        Op::Elementwise(Elementwise::Where) => &["condition", "x1", "x2"],
+        Op::Elementwise(op) if op.arity() == 1 => &["x"],
+        Op::Structured(op) if op.arity() != Some(2) => &["x"],
+        Op::Elementwise(_) | Op::Structured(_) => &["x1", "x2"],
+    }
+}
+
+fn source(py: Python<'_>, op: Op, name: &str) -> Source {
+    let position = |name| arg_names(op).iter().position(|arg| *arg == name).and_then(|at| u8::try_from(at).ok());
+    match (name, position(name)) {
+        ("g", _) => Source::Cotangent,
+        ("y", _) => Source::Result,
+        ("which", _) => Source::Which,
+        (_, Some(at)) => Source::Arg(at),
+        _ => {
+            let suffixed = |suffix| name.strip_suffix(suffix).and_then(position);
+            if let Some(at) = suffixed("_shape") {
+                Source::Shape(at)
+            } else if let Some(at) = suffixed("_dtype") {
+                Source::Dtype(at)
+            } else {
+                Source::Attribute(PyString::new(py, name).unbind())
+            }
+        }
+    }
+}
+
+/// A row as Python states it: op, position of the argument, and its rule with the names of the parameters, if any.
+type Stated<'py> = (String, usize, Option<(Bound<'py, PyAny>, Vec<String>)>);
+
+/// States the derivative rules, once; the rules of elementwise ops are traced into programs.
+#[pyfunction]
+pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>) -> PyResult<()> {
+    let mut table: Vec<Vec<Row>> = Op::all().map(|_| Vec::new()).collect();
+    let mut rules = Rules::default();
+    for (name, which, rule) in rows {
+        let op = op_named(&name)?;
+        let row = match rule {
+            None => Row::Zero,
+            Some((call, parameters)) => {
+                let sources: Vec<Source> = parameters.iter().map(|name| source(py, op, name)).collect();
+                let (call, needs) = (call.unbind(), Needs::of(&sources));
+                let mut derivative = Derivative { call, sources, kernel: None, is_identity: false, only: None, needs };
+                if let Op::Elementwise(elementwise) = op {
+                    let rule = trace(py, &derivative)?;
+                    let output = u32::try_from(rule.nodes.len() - 1).expect("a rule is short");
+                    derivative.kernel = Some(Kernel::compile(&rule.nodes, &[output]).python()?);
+                    derivative.is_identity = rule.nodes == [Node::Leaf(0)];
+                    derivative.only = only(&rule.nodes);
+                    rules.set(elementwise, which, rule);
+                }
+                Row::Rule(derivative)
+            }
+        };
+        let rows = &mut table[op.index()];
+        if rows.len() != which {
+            return Err(PyValueError::new_err(format!("the rules of {name} are not stated in order")));
+        }
+        rows.push(row);
+    }
+    REGISTRY.set(py, Registry { rows: table, rules }).map_err(|_| PyValueError::new_err("installed already"))
+}
+
+/// The op of this name.
+pub fn op_named(name: &str) -> PyResult<Op> {
+    Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
+}
+
+/// The one op of a rule that is no more than that, with the leaves that it reads.
+fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
+    let (Node::Apply(op, args), leaves) = nodes.split_last()? else { return None };
+    let leaf = |arg: &u32| match leaves[*arg as usize] {
+        Node::Leaf(leaf) => Some(leaf as usize),
+        _ => None,
+    };
+    let read = args[..op.arity()].iter().map(leaf).collect::<Option<Vec<_>>>()?;
+    has_operator(*op).then_some((Op::Elementwise(*op), read))
+}
+
+fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<tape::Rule> {
+    let symbols = Bound::new(py, Tape::new(true))?;
+    let (mut sources, mut args) = (Vec::new(), Vec::new());
+    for source in &derivative.sources {
+        let leaf = u32::try_from(sources.len()).expect("a rule has few parameters");
+        sources.push(match source {
+            Source::Cotangent => tape::Source::Cotangent,
+            Source::Result => tape::Source::Result,
+            Source::Arg(which) => tape::Source::Arg(*which),
+            Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => {
+                return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
+            }
+        });
+        args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
+    }
+    let output = derivative.call.bind(py).call1(pyo3::types::PyTuple::new(py, args)?)?;
+    let (mut nodes, ids) = crate::tape::program(&symbols, &[output])?;
+    nodes.truncate(ids[0] as usize + 1);
+    Ok(tape::Rule { sources, nodes })
+}
+
+/// A function of the Python layer's namespace module.
+pub fn hook<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("oxigrad.xp").map(|module| module.into_any().unbind()))?;
+    module.bind(py).getattr(name)
+}
+
+/// The value as a tape watches it, or `DtypeError`.
+pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let truth = value.is_instance_of::<pyo3::types::PyBool>();
+    if let Some(number) = host_number(value).filter(|_| !truth) {
+        return Ok(Value::Number(number));
+    }
+    if value.is_instance_of::<Variable>() || is_inexact(value)? {
+        return Ok(Value::Object(value.clone().unbind()));
+    }
+    let what = describe(value);
+    Err(Error::Dtype(format!("{what} cannot be differentiated: expected a float or an array of floating-point dtype")))
+        .python()
+}
+
+/// What a value is, in an error or a printed tape: its type, and dtype and shape where it has them.
+pub fn describe(value: &Bound<'_, PyAny>) -> String {
+    if let Ok(dict) = value.cast::<PyDict>() {
+        let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| format!(", {key}={value}");
+        return dict.iter().map(item).collect();
+    }
+    let type_name = value.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string());
+    match (value.getattr("dtype"), value.getattr("shape")) {
+        (Ok(dtype), Ok(shape)) => format!("{type_name}({dtype}, {shape})"),
+        _ => format!("{type_name} {}", value.repr().map_or_else(|_| String::new(), |text| text.to_string())),
+    }
+}
+
+/// The cotangent that a replay starts from: one, for a scalar target without a cotangent.
+pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) -> PyResult<Value> {
+    let py = target.py();
+    match (&target.get().value, cotangent) {
+        (Value::Number(_), None) => Ok(Value::Number(1.0)),
+        (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
+            Ok(Value::Number(host_number(cotangent).unwrap_or_default()))
+        }
+        (value, cotangent) => Ok(Value::new(&hook(py, "seed")?.call1((value.object(py), cotangent))?)),
+    }
+}
+
+/// A cotangent as the caller gets it: zeros where nothing flowed.
+pub fn gradient<'py>(py: Python<'py>, pulled: &Value, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match (pulled, value) {
+        (Value::Absent, Value::Object(array)) => hook(py, "zeros_like")?.call1((array,)),
+        (Value::Absent, _) => Ok(Value::Number(0.0).object(py)),
+        (pulled, _) => Ok(pulled.object(py)),
+    }
+}
+
+/// Whether Python has an operator for the op that does on arrays, bit for bit, what the op means.
+const fn has_operator(op: Elementwise) -> bool {
+    matches!(
+        op,
+        Elementwise::Add | Elementwise::Subtract | Elementwise::Multiply | Elementwise::Divide | Elementwise::Negative
+    )
+}
+
+/// The error for an op that has no rule for an argument.
+pub fn missing(op: Op, which: usize) -> PyErr {
+    let name = op.name();
+    to_python(&Error::Derivative(format!("{name} has no derivative with respect to its argument {which}")))
+}
+
+/// Whether what the op gives can be differentiated: truth values and steps come back as plain values.
+pub fn is_smooth(op: Op) -> bool {
+    match op {
+        Op::Elementwise(op) => op.kind() == oxigrad_core::op::Kind::Smooth,
+        Op::Structured(_) => true,
+    }
+}
+
+/// Whether the op is a sum over everything, which a kernel can do.
+pub fn is_whole_sum(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
+    let Some(named) = named else { return Ok(op == Op::Structured(Structured::Sum)) };
+    let axis = named.get_item("axis")?.is_none_or(|axis| axis.is_none());
+    let keepdims = named.get_item("keepdims")?.map_or(Ok(false), |keepdims| keepdims.is_truthy())?;
+    Ok(op == Op::Structured(Structured::Sum) && axis && !keepdims)
+}

@@ -1,0 +1,330 @@
+//! Recording: computes an op on what lies underneath its variables, and appends it to the innermost tape.
+
+use oxigrad_core::error::Error;
+use oxigrad_core::op::{Elementwise, Kind, Op, Structured};
+use oxigrad_core::tape::Id;
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
+use smallvec::SmallVec;
+
+use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, op_named, registry};
+use crate::error::to_python;
+use crate::tape::{Attributes, Tape};
+use crate::value::{Value, host_number};
+use crate::variable::Variable;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// As many as an op has arguments: seldom more than three.
+type Few<T> = SmallVec<[T; 3]>;
+
+/// Does an op on arrays, numbers and variables, by name: the entry for the Python layer.
+#[pyfunction]
+#[pyo3(name = "record", signature = (name, args, named = None))]
+pub fn record_named<'py>(
+    name: &str,
+    args: Vec<Object<'py>>,
+    named: Option<Bound<'py, PyDict>>,
+) -> PyResult<Object<'py>> {
+    let Some(first) = args.first() else {
+        return Err(PyTypeError::new_err(format!("{name} needs at least one argument")));
+    };
+    record(first.py(), op_named(name)?, &args, named.as_ref())
+}
+
+/// The innermost tape among the arguments, with the first variable that is on it.
+fn innermost<'a, 'py>(args: &'a [Object<'py>]) -> Option<&'a Bound<'py, Variable>> {
+    let variables = args.iter().filter_map(|arg| arg.cast_exact::<Variable>().ok());
+    variables.max_by_key(|variable| variable.get().tape.get().serial)
+}
+
+/// Does an op on what lies underneath the innermost tape's variables and appends it to that tape.
+pub fn record<'py>(
+    py: Python<'py>,
+    op: Op,
+    args: &[Object<'py>],
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Object<'py>> {
+    let Some(variable) = innermost(args) else { return evaluate(py, op, args, named) };
+    let tape = variable.get().tape.bind(py);
+    tape.get().check_recording(variable.get().id)?;
+    if tape.get().symbolic {
+        return record_symbol(tape, op, args, named);
+    }
+    let mut ids: Few<Option<Id>> = Few::with_capacity(args.len());
+    let mut values: Few<Object<'py>> = Few::with_capacity(args.len());
+    for arg in args {
+        let own = arg.cast_exact::<Variable>().ok().map(Bound::get).filter(|own| own.tape.is(tape));
+        ids.push(own.map(|own| own.id));
+        values.push(own.map_or_else(|| arg.clone(), |own| own.value.object(py)));
+    }
+    let result = record(py, op, &values, named)?;
+    if !is_smooth(op) {
+        return Ok(result);
+    }
+    append(tape, op, &ids, &values, named, &result)
+}
+
+/// Appends an op whose result is known; `ids` says which arguments are on the tape.
+fn append<'py>(
+    tape: &Bound<'py, Tape>,
+    op: Op,
+    ids: &[Option<Id>],
+    values: &[Object<'py>],
+    named: Option<&Bound<'py, PyDict>>,
+    result: &Object<'py>,
+) -> PyResult<Object<'py>> {
+    let py = tape.py();
+    let needs = registry(py)?.needs(op, ids);
+    let fits = fits(op, ids, values, result, needs)?;
+    let attributes = Attributes { named: named.map(|named| named.clone().unbind()), fits };
+    let attributes = (attributes.named.is_some() || !attributes.fits.is_empty()).then_some(attributes);
+    let value = Value::new(result);
+    let kept = if needs.result || matches!(value, Value::Number(_)) { value.share(py) } else { Value::Absent };
+    let operand = |(which, value): (usize, &Object<'py>)| match host_number(value) {
+        Some(number) => Value::Number(number),
+        None if needs.args & (1 << which) != 0 => Value::new(value),
+        None => Value::Absent,
+    };
+    let operands: Few<Value> = values.iter().enumerate().map(operand).collect();
+    let id = {
+        let core = &mut tape.get().lock().tape;
+        let mut entry = |(operand, id): (Value, &Option<Id>)| match *id {
+            Some(id) => {
+                if matches!(operand, Value::Object(_)) && !core.keeps(id) {
+                    core.keep(id, operand);
+                }
+                id
+            }
+            None => core.constant(operand),
+        };
+        let ids: Few<Id> = operands.into_iter().zip(ids).map(&mut entry).collect();
+        core.push(op, &ids, attributes, kept)
+    };
+    Ok(Bound::new(py, Variable { tape: tape.clone().unbind(), id, value })?.into_any())
+}
+
+/// How the arguments differ from the result, where an op has several of them or a rule asks; empty where they do not.
+fn fits<'py>(
+    op: Op,
+    ids: &[Option<Id>],
+    values: &[Object<'py>],
+    result: &Object<'py>,
+    needs: Needs,
+) -> PyResult<Vec<Fit>> {
+    let alone = values.len() == 1 && !is_variadic(op);
+    if !needs.shape && (alone || result.is_exact_instance_of::<PyFloat>()) {
+        return Ok(Vec::new());
+    }
+    let py = result.py();
+    let of = |object: &Object<'py>| {
+        Ok::<_, PyErr>((object.getattr(intern!(py, "shape"))?, object.getattr(intern!(py, "dtype"))?))
+    };
+    let like = matches!(op, Op::Elementwise(_)).then(|| of(result)).transpose()?;
+    let mut fits = Vec::new();
+    for (which, (value, id)) in values.iter().zip(ids).enumerate() {
+        let fit = if id.is_none() {
+            Fit::Same
+        } else if host_number(value).is_some() {
+            Fit::Number
+        } else {
+            let (shape, dtype) = of(value)?;
+            match &like {
+                Some(like) if (dtype.is(&like.1) || dtype.eq(&like.1)?) && shape.eq(&like.0)? => Fit::Same,
+                _ => Fit::Array { shape: shape.unbind(), dtype: dtype.unbind() },
+            }
+        };
+        if !matches!(fit, Fit::Same) {
+            fits.resize_with(values.len(), || Fit::Same);
+            fits[which] = fit;
+        }
+    }
+    Ok(fits)
+}
+
+/// Appends an op on two numbers, or on one: the short way for scalar code.
+#[inline]
+pub fn record_numbers<'py, const N: usize>(
+    tape: &Bound<'py, Tape>,
+    op: Elementwise,
+    operands: [(Option<Id>, f64); N],
+) -> PyResult<Object<'py>> {
+    let mut numbers = [0.0; 3];
+    for (number, operand) in numbers.iter_mut().zip(&operands) {
+        *number = operand.1;
+    }
+    let result = op.on_numbers(numbers);
+    let id = {
+        let core = &mut tape.get().lock().tape;
+        let ids = operands.map(|(id, number)| id.unwrap_or_else(|| core.constant(Value::Number(number))));
+        core.push(Op::Elementwise(op), &ids, None, Value::Number(result))
+    };
+    Ok(Bound::new(tape.py(), Variable { tape: tape.clone().unbind(), id, value: Value::Number(result) })?.into_any())
+}
+
+fn record_symbol<'py>(
+    tape: &Bound<'py, Tape>,
+    op: Op,
+    args: &[Object<'py>],
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Object<'py>> {
+    if matches!(op, Op::Structured(_)) && !is_whole_sum(op, named)? {
+        let name = op.name();
+        return Err(to_python(&Error::Rule(format!(
+            "{name} cannot run in a kernel: a kernel has elementwise ops, and sums over a whole leaf"
+        ))));
+    }
+    let mut operands = Vec::with_capacity(args.len());
+    for arg in args {
+        operands.push(match (arg.cast_exact::<Variable>(), host_number(arg)) {
+            (Ok(own), _) if own.get().tape.is(tape) => Ok(own.get().id),
+            (_, Some(number)) => Err(number),
+            _ => {
+                let what = crate::derivatives::describe(arg);
+                return Err(to_python(&Error::Rule(format!(
+                    "a rule may combine its arguments with numbers, not with {what}"
+                ))));
+            }
+        });
+    }
+    let id = {
+        let core = &mut tape.get().lock().tape;
+        let entry = |operand: Result<Id, f64>| operand.unwrap_or_else(|number| core.constant(Value::Number(number)));
+        let ids: Vec<Id> = operands.into_iter().map(entry).collect();
+        core.push(op, &ids, None, Value::Absent)
+    };
+    Ok(Bound::new(tape.py(), Variable { tape: tape.clone().unbind(), id, value: Value::Absent })?.into_any())
+}
+
+/// Does an op on plain values: numbers here, arrays by their own library.
+fn evaluate<'py>(
+    py: Python<'py>,
+    op: Op,
+    args: &[Object<'py>],
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Object<'py>> {
+    if let Op::Elementwise(op) = op
+        && let Some(result) = on_host_numbers(py, op, args)
+    {
+        return Ok(result);
+    }
+    if let Some(result) = by_operator(op, args) {
+        return result;
+    }
+    let sample = args.iter().find(|arg| host_number(arg).is_none()).unwrap_or(&args[0]);
+    implementation(op, sample)?.call(PyTuple::new(py, args)?, named)
+}
+
+fn on_host_numbers<'py>(py: Python<'py>, op: Elementwise, args: &[Object<'py>]) -> Option<Object<'py>> {
+    let mut numbers = [0.0; 3];
+    for (number, arg) in numbers.iter_mut().zip(args) {
+        *number = host_number(arg)?;
+    }
+    let result = op.on_numbers(numbers);
+    Some(match op.kind() {
+        Kind::Truth => PyBool::new(py, result != 0.0).to_owned().into_any(),
+        Kind::Smooth | Kind::Step => PyFloat::new(py, result).into_any(),
+    })
+}
+
+/// Ops that Python has an operator for go by it: the shortest way into any array library.
+pub fn by_operator<'py>(op: Op, args: &[Object<'py>]) -> Option<PyResult<Object<'py>>> {
+    use Elementwise as E;
+    let a = args.first()?;
+    let b = args.get(1);
+    let compare = |how| Some(a.rich_compare(b?, how));
+    match op {
+        Op::Elementwise(E::Add) => Some(a.add(b?)),
+        Op::Elementwise(E::Subtract) => Some(a.sub(b?)),
+        Op::Elementwise(E::Multiply) => Some(a.mul(b?)),
+        Op::Elementwise(E::Divide) => Some(a.div(b?)),
+        Op::Elementwise(E::Pow) => Some(a.pow(b?, a.py().None())),
+        Op::Elementwise(E::Remainder) => Some(a.rem(b?)),
+        Op::Elementwise(E::Negative) => Some(a.neg()),
+        Op::Elementwise(E::Positive) => Some(a.pos()),
+        Op::Elementwise(E::Abs) => Some(a.abs()),
+        Op::Elementwise(E::Less) => compare(CompareOp::Lt),
+        Op::Elementwise(E::LessEqual) => compare(CompareOp::Le),
+        Op::Elementwise(E::Greater) => compare(CompareOp::Gt),
+        Op::Elementwise(E::GreaterEqual) => compare(CompareOp::Ge),
+        Op::Elementwise(E::Equal) => compare(CompareOp::Eq),
+        Op::Elementwise(E::NotEqual) => compare(CompareOp::Ne),
+        Op::Structured(Structured::Matmul) => Some(a.matmul(b?)),
+        Op::Elementwise(_) | Op::Structured(_) => None,
+    }
+}
+
+/// The array library's function for an op, looked up once for each type of array.
+fn implementation<'py>(op: Op, sample: &Object<'py>) -> PyResult<Object<'py>> {
+    static BY_TYPE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let py = sample.py();
+    let by_type = BY_TYPE.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let kind = sample.get_type();
+    let functions = if let Some(functions) = by_type.get_item(&kind)? {
+        functions.cast_into::<PyList>()?
+    } else {
+        let functions = PyList::new(py, Op::all().map(|_| py.None()))?;
+        by_type.set_item(&kind, &functions)?;
+        functions
+    };
+    let known = functions.get_item(op.index())?;
+    if !known.is_none() {
+        return Ok(known);
+    }
+    let found = hook(py, "implementation")?.call1((op.name(), sample))?;
+    functions.set_item(op.index(), &found)?;
+    Ok(found)
+}
+
+/// An elementwise op as a function of arrays, numbers and variables.
+#[pyclass(frozen, module = "oxigrad.xp")]
+pub struct Function(Elementwise);
+
+#[pymethods]
+impl Function {
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
+        let arity = self.0.arity();
+        if args.len() != arity {
+            let (name, given) = (self.0.name(), args.len());
+            return Err(PyTypeError::new_err(format!("{name} takes {arity} positional arguments, got {given}")));
+        }
+        let args: Vec<Object<'py>> = args.iter().collect();
+        record(args[0].py(), Op::Elementwise(self.0), &args, None)
+    }
+
+    #[getter]
+    fn __name__(&self) -> &'static str {
+        self.0.name()
+    }
+
+    #[getter]
+    fn __doc__(&self) -> String {
+        let name = self.0.name();
+        format!("``{name}`` of the Array API standard, element by element, recorded on the tape of its arguments.")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<oxigrad.xp.{}>", self.0.name())
+    }
+}
+
+/// Every elementwise op as a function, in the order of the table.
+#[pyfunction]
+pub fn elementwise_functions() -> Vec<Function> {
+    Elementwise::ALL.iter().map(|op| Function(*op)).collect()
+}
+
+/// The name of every op and how many array arguments it takes (none: any number), in the order of the table.
+#[pyfunction]
+pub fn ops() -> Vec<(&'static str, Option<usize>)> {
+    let arity = |op| match op {
+        Op::Elementwise(op) => Some(op.arity()),
+        Op::Structured(op) => op.arity(),
+    };
+    Op::all().map(|op| (op.name(), arity(op))).collect()
+}

@@ -1,0 +1,190 @@
+//! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
+
+use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::tape::{Host, Id, Origin, Rules, View};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
+use crate::error::IntoPython;
+use crate::memory::{Export, empty};
+use crate::record::by_operator;
+use crate::tape::{Attributes, CoreTape};
+use crate::threads::{isa, pool};
+use crate::value::Value;
+
+struct PythonHost<'py> {
+    py: Python<'py>,
+    registry: &'py Registry,
+    scratch: Scratch,
+}
+
+/// From this many elements on, threads share the work on one array.
+const PARALLEL: usize = 1 << 15;
+
+/// Replays a tape from the seeds; gives the cotangents of `inputs`.
+pub fn replay(
+    py: Python<'_>,
+    tape: &mut CoreTape,
+    seeds: Vec<(Id, Value)>,
+    inputs: &[Id],
+    release: bool,
+) -> PyResult<Vec<Value>> {
+    let mut host = PythonHost { py, registry: registry(py)?, scratch: Scratch::default() };
+    tape.replay(seeds, inputs, release, &mut host)
+}
+
+impl Host<Value, Attributes> for PythonHost<'_> {
+    type Error = PyErr;
+
+    fn rules(&self) -> &Rules {
+        &self.registry.rules
+    }
+
+    fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Value) -> PyResult<Value> {
+        let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
+        let pulled = match self.registry.row(op, which) {
+            Row::Missing => return Err(missing(op, which)),
+            Row::Zero => return Ok(Value::Absent),
+            Row::Rule(derivative) if derivative.is_identity => cotangent.object(self.py),
+            Row::Rule(derivative) => match self.operate(derivative, entry, cotangent) {
+                Some(pulled) => pulled?,
+                None => match self.run(derivative, entry, cotangent)? {
+                    Some(pulled) => pulled,
+                    None => self.call(derivative, entry, which, cotangent)?,
+                },
+            },
+        };
+        let fit = entry.attributes.and_then(|attributes| attributes.fits.get(which));
+        let fitted = match fit {
+            None | Some(Fit::Same) => pulled,
+            Some(Fit::Number) => hook(self.py, "fit_number")?.call1((pulled,))?,
+            Some(Fit::Array { .. }) if entry.args.len() == 1 => pulled,
+            Some(Fit::Array { shape, dtype }) => hook(self.py, "fit")?.call1((pulled, shape, dtype))?,
+        };
+        Ok(Value::new(&fitted))
+    }
+
+    fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
+        let sum = a.object(self.py).add(b.object(self.py))?;
+        Ok(Value::new(&sum))
+    }
+
+    fn pulse(&mut self) -> PyResult<()> {
+        self.py.check_signals()
+    }
+}
+
+impl<'py> PythonHost<'py> {
+    /// Does a rule that is one operator on two values: the array library is as good at it as a kernel.
+    fn operate(
+        &self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Value,
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let (op, read) = derivative.only.as_ref()?;
+        let mut args: SmallVec<[Bound<'py, PyAny>; 3]> = SmallVec::new();
+        for source in read {
+            args.push(kept(&derivative.sources[*source], entry, cotangent)?.object(self.py));
+        }
+        by_operator(*op, &args)
+    }
+
+    /// Runs the rule of an elementwise op as a kernel, where all that it reads are numbers and NumPy arrays.
+    fn run(
+        &mut self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Value,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
+        let Some(g) = export(py, cotangent) else { return Ok(None) };
+        let Some(dtype) = g.computing().ok().map(Buffer::dtype) else { return Ok(None) };
+        let shape = g.shape();
+        let (mut held, mut inputs) = (Vec::new(), Vec::with_capacity(derivative.sources.len()));
+        for source in &derivative.sources {
+            let Some(value) = kept(source, entry, cotangent) else { return Ok(None) };
+            let length = shape.iter().product();
+            let buffer = match value {
+                Value::Number(number) => Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok(),
+                value => export(py, value).and_then(|export| {
+                    let buffer = export.broadcast(shape);
+                    held.push(export);
+                    buffer
+                }),
+            };
+            let Some(buffer) = buffer else { return Ok(None) };
+            inputs.push(buffer);
+        }
+        let result = empty(py, shape, dtype)?;
+        let Some(output) = Export::of(&result).and_then(|export| export.buffer) else { return Ok(None) };
+        let length = output.len();
+        let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
+        // SAFETY: `held`, the tape and `result` keep the memory; the output was made here, so it overlaps nothing.
+        let done = unsafe {
+            if length < PARALLEL {
+                exec::run_one(kernel, &[], &leaf, isa(), &mut self.scratch)
+            } else {
+                exec::run(kernel, &[], &[leaf], isa(), pool().as_deref())
+            }
+        };
+        done.python().map(|()| Some(result))
+    }
+
+    fn call(
+        &self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Value,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        let mut args = Vec::with_capacity(derivative.sources.len());
+        for source in &derivative.sources {
+            // The rule of an op with any number of arguments speaks of the one that it is asked for.
+            let of =
+                |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
+            let fit = |at: u8| entry.attributes.and_then(|attributes| attributes.fits.get(of(at)));
+            args.push(match source {
+                Source::Cotangent => cotangent.object(py),
+                Source::Result => entry.result().object(py),
+                Source::Arg(at) => entry.arg(of(*at)).object(py),
+                Source::Shape(at) => match fit(*at) {
+                    Some(Fit::Array { shape, .. }) => shape.bind(py).clone(),
+                    _ => PyTuple::empty(py).into_any(),
+                },
+                Source::Dtype(at) => match fit(*at) {
+                    Some(Fit::Array { dtype, .. }) => dtype.bind(py).clone(),
+                    _ => py.None().into_bound(py),
+                },
+                Source::Which => which.into_pyobject(py)?.into_any(),
+                Source::Attribute(name) => {
+                    let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
+                    let value = named.map(|named| named.bind(py).get_item(name)).transpose()?.flatten();
+                    value.unwrap_or_else(|| py.None().into_bound(py))
+                }
+            });
+        }
+        derivative.call.bind(py).call1(PyTuple::new(py, args)?)
+    }
+}
+
+fn export(py: Python<'_>, value: &Value) -> Option<Export> {
+    match value {
+        Value::Object(object) => Export::of_numpy(object.bind(py)),
+        Value::Number(_) | Value::Absent => None,
+    }
+}
+
+/// The value that a rule of an elementwise op reads.
+fn kept<'v>(source: &Source, entry: &View<'v, Value, Attributes>, cotangent: &'v Value) -> Option<&'v Value> {
+    match source {
+        Source::Cotangent => Some(cotangent),
+        Source::Result => Some(entry.result()),
+        Source::Arg(at) => Some(entry.arg(*at as usize)),
+        Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => None,
+    }
+}

@@ -1,0 +1,320 @@
+//! The `Variable` class: what a tape hands out, an array of the Array API standard.
+
+use oxigrad_core::error::Error;
+use oxigrad_core::op::{Elementwise, Op, Structured};
+use oxigrad_core::tape::Id;
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
+
+use crate::derivatives::hook;
+use crate::error::to_python;
+use crate::record::{record, record_numbers};
+use crate::tape::Tape;
+use crate::value::{Value, host_number};
+
+/// A value on a tape: an array (or a number) that remembers how it came to be.
+///
+/// It has the attributes, operators and indexing of an Array API array, and NumPy's functions accept it. Comparisons
+/// give plain arrays. `value` is what it wraps: an array, a float, or a variable of an enclosing tape.
+#[pyclass(frozen, freelist = 1024, module = "oxigrad")]
+pub struct Variable {
+    pub tape: Py<Tape>,
+    pub id: Id,
+    pub value: Value,
+}
+
+/// A binary operator; `reflected` says that `slf` is the right operand.
+#[inline]
+fn binary<'py>(
+    slf: &Bound<'py, Variable>,
+    other: &Bound<'py, PyAny>,
+    op: Elementwise,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let this = slf.get();
+    if let Value::Number(a) = this.value {
+        let tape = this.tape.bind(slf.py());
+        let operand = if let Ok(other) = other.cast_exact::<Variable>() {
+            let other = other.get();
+            match other.value {
+                Value::Number(b) if other.tape.is(tape) => Some((Some(other.id), b)),
+                _ => None,
+            }
+        } else {
+            host_number(other).map(|b| (None, b))
+        };
+        if let Some(operand) = operand {
+            tape.get().check_recording(this.id)?;
+            let mine = (Some(this.id), a);
+            return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
+        }
+    }
+    let (mine, other) = (slf.as_any().clone(), other.clone());
+    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
+#[inline]
+fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
+    let this = slf.get();
+    if let Value::Number(a) = this.value {
+        let tape = this.tape.bind(slf.py());
+        tape.get().check_recording(this.id)?;
+        return record_numbers(tape, op, [(Some(this.id), a)]);
+    }
+    record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
+}
+
+fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound<'py, PyAny>> {
+    record(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), None)
+}
+
+impl Variable {
+    /// What the variable wraps, or an error where it is a symbol.
+    fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+        if !matches!(self.value, Value::Absent) {
+            return Ok(self.value.object(py));
+        }
+        Err(to_python(&Error::Rule(format!(
+            "a rule cannot use {what} of its arguments: it is traced once, without values, and then runs on every \
+             leaf (xp.where takes the place of a branch)"
+        ))))
+    }
+}
+
+/// The plain value under a variable of any depth of tapes; anything else comes back as it is.
+#[pyfunction]
+pub fn plain<'py>(value: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    let mut value = value.clone();
+    loop {
+        let inner = match value.cast_exact::<Variable>() {
+            Ok(variable) if !matches!(variable.get().value, Value::Absent) => variable.get().value.object(value.py()),
+            _ => return value,
+        };
+        value = inner;
+    }
+}
+
+#[pymethods]
+impl Variable {
+    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Add, false)
+    }
+
+    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Add, true)
+    }
+
+    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Subtract, false)
+    }
+
+    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Subtract, true)
+    }
+
+    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Multiply, false)
+    }
+
+    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Multiply, true)
+    }
+
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Divide, false)
+    }
+
+    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Divide, true)
+    }
+
+    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Remainder, false)
+    }
+
+    fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Remainder, true)
+    }
+
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        _modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Pow, false)
+    }
+
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        _modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Pow, true)
+    }
+
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        matmul(slf.py(), [slf.as_any(), other])
+    }
+
+    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        matmul(slf.py(), [other, slf.as_any()])
+    }
+
+    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Negative)
+    }
+
+    fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Positive)
+    }
+
+    fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Abs)
+    }
+
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        how: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let op = match how {
+            CompareOp::Lt => Elementwise::Less,
+            CompareOp::Le => Elementwise::LessEqual,
+            CompareOp::Gt => Elementwise::Greater,
+            CompareOp::Ge => Elementwise::GreaterEqual,
+            CompareOp::Eq => Elementwise::Equal,
+            CompareOp::Ne => Elementwise::NotEqual,
+        };
+        record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone(), other.clone()], None)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.known(py, "the truth")?.is_truthy()
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        let value = plain(&self.known(py, "the value")?);
+        py.get_type::<PyFloat>().call1((value,))?.extract()
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = plain(&self.known(py, "the value")?);
+        py.get_type::<PyInt>().call1((value,))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.known(py, "the length")?.len()
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        hook(slf.py(), "iterate")?.call1((slf,))
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known(slf.py(), "the elements")?;
+        hook(slf.py(), "index")?.call1((slf, key))
+    }
+
+    fn __setitem__(&self, _key: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(PyTypeError::new_err("a variable cannot be changed in place: build a new one with xp.where or xp.concat"))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let name = self.tape.get().name(self.id);
+        if matches!(self.value, Value::Absent) {
+            return Ok(format!("Variable({name})"));
+        }
+        Ok(format!("Variable({}, name={name:?})", self.value.object(py).repr()?))
+    }
+
+    /// What the variable wraps: an array, a float, or a variable of an enclosing tape.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.known(py, "the value")
+    }
+
+    /// What the tape calls the variable when it is printed.
+    #[getter]
+    fn name(&self) -> String {
+        self.tape.get().name(self.id)
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.value {
+            Value::Number(_) => Ok(PyTuple::empty(py).into_any()),
+            _ => self.known(py, "the shape")?.getattr("shape"),
+        }
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        hook(py, "dtype_of")?.call1((self.known(py, "the dtype")?,))
+    }
+
+    #[getter]
+    fn ndim<'py>(&self, py: Python<'py>) -> PyResult<usize> {
+        self.shape(py)?.len()
+    }
+
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        hook(py, "size_of")?.call1((self.shape(py)?,))
+    }
+
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        hook(py, "device_of")?.call1((self.known(py, "the device")?,))
+    }
+
+    /// The transpose of a matrix.
+    #[getter(T)]
+    fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        hook(slf.py(), "transpose")?.call1((slf,))
+    }
+
+    /// The transpose of each matrix of a stack.
+    #[getter(mT)]
+    fn matrix_transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        hook(slf.py(), "matrix_transpose")?.call1((slf,))
+    }
+
+    #[pyo3(signature = (*, api_version = None))]
+    fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        hook(py, "namespace_module")?.call1((api_version,))
+    }
+
+    #[pyo3(signature = (ufunc, method, *inputs, **named))]
+    fn __array_ufunc__<'py>(
+        &self,
+        py: Python<'py>,
+        ufunc: &Bound<'py, PyAny>,
+        method: &str,
+        inputs: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        hook(py, "array_ufunc")?.call1((ufunc, method, inputs, named))
+    }
+
+    fn __array_function__<'py>(
+        &self,
+        py: Python<'py>,
+        function: &Bound<'py, PyAny>,
+        _types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyAny>,
+        named: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        hook(py, "array_function")?.call1((function, args, named))
+    }
+
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__(&self, dtype: Option<&Bound<'_, PyAny>>, copy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let _ = (dtype, copy);
+        Err(PyTypeError::new_err(
+            "a variable does not turn into a plain array by itself, since that would lose its derivative; \
+             ox.stop_gradient(x) gives the array",
+        ))
+    }
+}
