@@ -175,9 +175,11 @@ fn below(path: &Path, segment: &Segment) -> String {
 #[pymethods]
 impl KeyPath {
     #[new]
-    #[pyo3(signature = (keys=Vec::new()))]
-    fn new(keys: Vec<Key>) -> Self {
-        Self(keys.into_iter().map(tree::Key::from).collect())
+    #[pyo3(signature = (keys=None))]
+    fn new(keys: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(keys) = keys else { return Ok(Self(Path::root())) };
+        let keys = keys.try_iter()?.map(|key| Ok(key?.extract::<Key>()?.into()));
+        keys.collect::<PyResult<Path>>().map(Self)
     }
 
     fn __call__<'py>(&self, tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
