@@ -64,6 +64,11 @@ impl tree::Container for Container {
 }
 
 impl Container {
+    /// Whether these very objects are the keys. Equal keys that are other objects may be missed.
+    pub fn has_keys(&self, keys: &[Bound<'_, PyAny>]) -> bool {
+        self.keys.len() == keys.len() && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b))
+    }
+
     /// Visits what the garbage collector must know of.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.class)

@@ -108,12 +108,10 @@ impl<'py> Walk<'py> {
     /// The number of the container in the structure: the last one of its class, where that has the same keys.
     fn container(&mut self, object: &Bound<'py, PyAny>, class: usize) -> PyResult<u32> {
         let seen = &self.classes.seen[class];
-        if let Some(last) = seen.container {
-            let keys = &self.shape.container(last).keys;
-            let same = keys.len() == self.keys.len() && keys.iter().zip(&self.keys).all(|((a, _), b)| a.is(b));
-            if same {
-                return Ok(last);
-            }
+        if let Some(last) = seen.container
+            && self.shape.container(last).has_keys(&self.keys)
+        {
+            return Ok(last);
         }
         let keyed: Result<_, String> = self.keys.iter().map(|key| Ok((key.clone().unbind(), dict_key(key)?))).collect();
         let keys = keyed.map_err(|what| Error::Structure(format!("{}: {what}", self.path().place()))).python()?;
