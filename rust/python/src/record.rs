@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, op_named, registry};
 use crate::error::to_python;
+use crate::memory::are_alike;
 use crate::tape::{Attributes, Tape};
 use crate::value::{Value, host_number};
 use crate::variable::Variable;
@@ -124,18 +125,20 @@ fn fits<'py>(
     let of = |object: &Object<'py>| {
         Ok::<_, PyErr>((object.getattr(intern!(py, "shape"))?, object.getattr(intern!(py, "dtype"))?))
     };
-    let like = matches!(op, Op::Elementwise(_)).then(|| of(result)).transpose()?;
+    let is_elementwise = matches!(op, Op::Elementwise(_));
     let mut fits = Vec::new();
     for (which, (value, id)) in values.iter().zip(ids).enumerate() {
-        let fit = if id.is_none() {
+        let fit = if id.is_none() || is_elementwise && are_alike(value, result) == Some(true) {
             Fit::Same
         } else if host_number(value).is_some() {
             Fit::Number
         } else {
             let (shape, dtype) = of(value)?;
-            match &like {
-                Some(like) if (dtype.is(&like.1) || dtype.eq(&like.1)?) && shape.eq(&like.0)? => Fit::Same,
-                _ => Fit::Array { shape: shape.unbind(), dtype: dtype.unbind() },
+            let like = of(result)?;
+            if is_elementwise && shape.eq(&like.0)? && dtype.eq(&like.1)? {
+                Fit::Same
+            } else {
+                Fit::Array { shape: shape.unbind(), dtype: dtype.unbind() }
             }
         };
         if !matches!(fit, Fit::Same) {

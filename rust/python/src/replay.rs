@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
 use crate::error::IntoPython;
-use crate::memory::{Export, empty};
+use crate::memory::{Memory, empty};
 use crate::record::by_operator;
 use crate::tape::{Attributes, CoreTape};
 use crate::threads::{isa, pool};
@@ -102,7 +102,7 @@ impl<'py> PythonHost<'py> {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
         let Some(g) = export(py, cotangent) else { return Ok(None) };
-        let Some(dtype) = g.computing().ok().map(Buffer::dtype) else { return Ok(None) };
+        let Some(dtype) = g.computing().ok().map(|buffer| buffer.dtype()) else { return Ok(None) };
         let shape = g.shape();
         let (mut held, mut inputs) = (Vec::new(), Vec::with_capacity(derivative.sources.len()));
         for source in &derivative.sources {
@@ -120,7 +120,7 @@ impl<'py> PythonHost<'py> {
             inputs.push(buffer);
         }
         let result = empty(py, shape, dtype)?;
-        let Some(output) = Export::of(&result).and_then(|export| export.buffer) else { return Ok(None) };
+        let Some(output) = Memory::of(&result).and_then(|memory| memory.buffer()) else { return Ok(None) };
         let length = output.len();
         let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
         // SAFETY: `held`, the tape and `result` keep the memory; the output was made here, so it overlaps nothing.
@@ -172,9 +172,9 @@ impl<'py> PythonHost<'py> {
     }
 }
 
-fn export(py: Python<'_>, value: &Value) -> Option<Export> {
+fn export(py: Python<'_>, value: &Value) -> Option<Memory> {
     match value {
-        Value::Object(object) => Export::of_numpy(object.bind(py)),
+        Value::Object(object) => Memory::of_numpy(object.bind(py)),
         Value::Number(_) | Value::Absent => None,
     }
 }
