@@ -54,11 +54,11 @@ class _Hidden:
 
 
 def namespace(*values: Any) -> Any:
-    """The array library of the first value that is an array, wrapped to the standard; NumPy's where none is.
+    """The namespace, of the standard, of the first value that is an array; NumPy's where none is.
 
     >>> import numpy as np
     >>> namespace(2.0, np.ones(3)).__name__
-    'array_api_compat.numpy'
+    'numpy'
     """
     values = tuple(plain(value) for value in values)
     arrays = [value for value in values if not isinstance(value, (bool, int, float, complex))]
