@@ -1,8 +1,8 @@
 //! The interpreter: a block of elements at a time, each instruction a tight loop over lanes. It names no op and no
 //! instruction set. One of the files that touch foreign memory.
 
-use super::Leaf;
 use super::gather::{Compute, Transfer};
+use super::{Leaf, native};
 use crate::buffer::{Buffer, Layout};
 use crate::kernel::{Instruction, Kernel, Phase, Work};
 use crate::lane::{Element, Lane, Simd, dispatch::Task};
@@ -92,14 +92,14 @@ struct Interpreter<'a, 'b> {
 }
 
 /// Whether a block can be read and written where the buffer lies.
-fn lies_ready<E: Compute>(buffer: &Buffer) -> bool {
+pub(super) fn lies_ready<E: Compute>(buffer: &Buffer) -> bool {
     buffer.dtype == E::DTYPE && buffer.layout == Layout::Contiguous
 }
 
 impl Interpreter<'_, '_> {
     #[inline(always)]
     fn run<L: Lane<Element: Compute>>(mut self, on_sum: &mut impl FnMut(&Part, u16, usize, f64)) {
-        if self.part.start >= self.part.end {
+        if self.part.start >= self.part.end || native::run::<L>(self.part) {
             return;
         }
         self.lay_out::<L>();
