@@ -1,4 +1,4 @@
-//! AdamW over one large and over many small leaves, against the memory it moves; and the functions of `lane::math`.
+//! `AdamW` over one large and over many small leaves, against the memory it moves; and the functions of `lane::math`.
 //!
 //! `cargo bench -p oxigrad-core --bench kernel`. Absolute times drift by a factor of two on shared machines: compare
 //! rows of one run only.
@@ -20,11 +20,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 mod rules;
 use rules::Program;
 
-/// One read and one write a stream, as AdamW has them, and the least arithmetic that needs all reads.
+/// One read and one write a stream, as `AdamW` has them, and the least arithmetic that needs all reads.
 fn ceiling() -> Kernel {
     let mut r = Program::default();
-    let [p, g, m, v] = [0, 1, 2, 3].map(|k| r.node(Node::Leaf(k)));
-    let p = r.apply(Add, p, g);
+    let [param, grad, m, v] = [0, 1, 2, 3].map(|k| r.node(Node::Leaf(k)));
+    let p = r.apply(Add, param, grad);
     let m = r.node(Node::Apply(Elementwise::Negative, [m, 0, 0]));
     let v = r.node(Node::Apply(Elementwise::Negative, [v, 0, 0]));
     r.compile(&[p, m, v])

@@ -294,10 +294,10 @@ impl Buffer {
             Layout::Repeated => self.length > 1,
             Layout::Strided(axes) => {
                 // Sorted by stride, each step must leave what the smaller ones reach.
-                let mut sorted = axes.to_vec();
-                sorted.sort_by_key(|axis| axis.stride.unsigned_abs());
+                let mut by_stride = axes.to_vec();
+                by_stride.sort_by_key(|axis| axis.stride.unsigned_abs());
                 let mut reach = self.dtype.size();
-                sorted.iter().any(|axis| {
+                by_stride.iter().any(|axis| {
                     let stride = axis.stride.unsigned_abs();
                     let meets = stride < reach;
                     reach = reach.saturating_add((axis.extent - 1).saturating_mul(stride));

@@ -125,7 +125,7 @@ impl Held {
         let signed = |x: usize| isize::try_from(x).unwrap();
         let (places, buffer): (Vec<usize>, _) = match shape {
             Shape::Plain | Shape::Unaligned => {
-                let first = if shape == Shape::Plain { 0 } else { 1 };
+                let first = usize::from(shape == Shape::Unaligned);
                 let places = (0..n).map(|i| first + i * size).collect();
                 (places, Buffer::contiguous(start.wrapping_add(first), n, dtype, true))
             }
@@ -237,7 +237,7 @@ fn leaf_case() -> impl Strategy<Value = LeafCase> {
 fn number(seed: u64, k: u32, i: usize) -> f64 {
     let u = |draw| f64::from(uniform(seed, 2 * k + draw, i as u64));
     match (u(1) * 40.0).floor() {
-        0.0 => [0.0, -0.0, f64::INFINITY, f64::NAN, 1e-40, -1.0, 1e6, -1e300][(u(0) * 8.0).floor() as usize % 8],
+        0.0 => [0.0, -0.0, f64::INFINITY, f64::NAN, 1e-40, -1.0, 1e6, -1e300][(i * 7 + k as usize) % 8],
         1.0..=4.0 => (u(0) - 0.5) * 200.0,
         _ => (u(0) - 0.5) * 4.0,
     }

@@ -1,5 +1,8 @@
 //! The update rules that are shipped as native code, as programs.
 
+#![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
+#![allow(dead_code, reason = "the benchmark uses one of them")]
+
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::Elementwise::{self, Add, Divide, Multiply, Pow, Sqrt, Subtract};
 
