@@ -209,8 +209,8 @@ impl Buffer {
         if extents.len() != strides.len() {
             return Err(Error::Shape(format!("{} extents, but {} strides", extents.len(), strides.len())));
         }
-        let length = extents.iter().try_fold(1usize, |all, extent| all.checked_mul(*extent));
-        let Some(length) = length.filter(|length| isize::try_from(*length).is_ok()) else {
+        let product = extents.iter().try_fold(1usize, |all, extent| all.checked_mul(*extent));
+        let Some(length) = product.filter(|product| isize::try_from(*product).is_ok()) else {
             return Err(Error::Memory(format!("an array of shape {extents:?} leaves the address space")));
         };
         if length == 0 {
@@ -219,8 +219,8 @@ impl Buffer {
         let axes = merged(extents, strides);
         let layout = match &axes[..] {
             [] => Layout::Contiguous,
-            [axis] if axis.stride == 0 => Layout::Repeated,
-            [axis] if axis.stride.unsigned_abs() == dtype.size() && axis.stride > 0 => Layout::Contiguous,
+            [only] if only.stride == 0 => Layout::Repeated,
+            [only] if only.stride.unsigned_abs() == dtype.size() && only.stride > 0 => Layout::Contiguous,
             _ => Layout::Strided(axes.into()),
         };
         let buffer = Self { pointer, length, dtype, writable, layout };

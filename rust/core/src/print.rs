@@ -73,7 +73,7 @@ impl Kernel {
         Some((row, item))
     }
 
-    /// The text of `generated.rs`: see [`crate::native`].
+    /// The text of `generated.rs`: see `native.rs`.
     #[must_use]
     pub fn print_generated(kernels: &[(&str, Self)]) -> Option<String> {
         let printed: Option<Vec<_>> = kernels.iter().map(|(name, kernel)| kernel.print_native(name)).collect();
