@@ -1,7 +1,51 @@
 """Automatic differentiation and optimizers for any array library, with a Rust core."""
 
-from oxigrad import derivatives, xp
-from oxigrad._core import Tape, Variable
-from oxigrad._core import plain as stop_gradient
+from oxigrad import derivatives, optim, schedules, testing, tree, xp
+from oxigrad._core import (
+    AliasError,
+    ArrayMemoryError,
+    DerivativeError,
+    DtypeError,
+    KeyPathError,
+    RuleError,
+    ShapeError,
+    StructureError,
+    Tape,
+    TapeEndedError,
+    TapeThreadError,
+    Variable,
+    __version__,
+    get_num_threads,
+    set_num_threads,
+)
+from oxigrad.transforms import grad, stop_gradient, value_and_grad, vjp
+from oxigrad.tree import field
 
-__all__ = ["Tape", "Variable", "stop_gradient", "xp"]
+__all__ = [
+    "AliasError",
+    "ArrayMemoryError",
+    "DerivativeError",
+    "DtypeError",
+    "KeyPathError",
+    "RuleError",
+    "ShapeError",
+    "StructureError",
+    "Tape",
+    "TapeEndedError",
+    "TapeThreadError",
+    "Variable",
+    "__version__",
+    "derivatives",
+    "field",
+    "get_num_threads",
+    "grad",
+    "optim",
+    "schedules",
+    "set_num_threads",
+    "stop_gradient",
+    "testing",
+    "tree",
+    "value_and_grad",
+    "vjp",
+    "xp",
+]

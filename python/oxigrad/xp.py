@@ -16,9 +16,10 @@ from typing import Any
 
 import array_api_compat
 import array_api_compat.numpy
+import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import DerivativeError, ShapeError, plain
+from oxigrad._core import DerivativeError, ShapeError, is_inexact, plain
 
 _record = _core.record
 
@@ -34,6 +35,8 @@ for _function in _core.elementwise_functions():
 def _namespace_of_type(kind: type, example: "_Hidden") -> Any:
     if issubclass(kind, (bool, int, float, complex)):
         return array_api_compat.numpy
+    if hasattr(kind, "__array_namespace__"):
+        return example.value.__array_namespace__()
     return array_api_compat.array_namespace(example.value)
 
 
@@ -66,21 +69,6 @@ def namespace(*values: Any) -> Any:
 def is_array(value: Any) -> bool:
     """Whether the value is an array of some library: it has a shape and a dtype."""
     return hasattr(value, "dtype") and hasattr(value, "shape")
-
-
-def is_inexact(value: Any) -> bool:
-    """Whether the value is an array of real or complex floating-point dtype.
-
-    >>> import numpy as np
-    >>> is_inexact(np.ones(2)), is_inexact(np.arange(2)), is_inexact(1.0)
-    (True, False, False)
-    """
-    if not is_array(value):
-        return False
-    try:
-        return namespace(value).isdtype(value.dtype, ("real floating", "complex floating"))
-    except TypeError:
-        return False
 
 
 def implementation(name: str, array: Any) -> Callable[..., Any]:
@@ -371,6 +359,13 @@ def _is_basic(key: Any) -> bool:
 def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
     import array_api_extra as xpx
 
+    if isinstance(g, (np.ndarray, np.generic)):
+        sums = np.zeros(shape, g.dtype)
+        if _is_basic(key):
+            sums[key] = g
+        else:
+            np.add.at(sums, key, g)
+        return sums
     zeros = library.zeros(shape, dtype=g.dtype, device=array_api_compat.device(g))
     if _is_basic(key):
         return xpx.at(zeros, key).set(g)
@@ -399,5 +394,6 @@ _irregular: dict[str, Callable[..., Any]] = {
     "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
     "index": lambda library, x, *, key: x[key],
     "scatter_add": _scatter_add,
+    "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
 }

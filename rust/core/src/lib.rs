@@ -16,3 +16,4 @@ pub mod op;
 pub mod overlap;
 pub mod print;
 pub mod tape;
+pub mod tree;

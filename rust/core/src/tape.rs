@@ -192,13 +192,17 @@ impl<V: Value, A> Tape<V, A> {
         for (id, seed) in seeds {
             accumulate(&mut cotangents[id as usize], seed, host)?;
         }
+        let asked_for_ops: Vec<Id> = inputs.iter().copied().filter(|id| self.origin(*id) != Origin::Input).collect();
         for id in (0..top).rev() {
             if id % PULSE == 0 {
                 host.pulse()?;
             }
             if matches!(self.entries[id].origin, Origin::Op(_)) && !cotangents[id].is_absent() {
                 let cotangent = std::mem::replace(&mut cotangents[id], V::absent());
-                self.pull(index(id), cotangent, &mut cotangents, host)?;
+                self.pull(index(id), &cotangent, &mut cotangents, host)?;
+                if asked_for_ops.contains(&index(id)) {
+                    cotangents[id] = cotangent;
+                }
             }
             if release {
                 self.values[id] = V::absent();
@@ -208,7 +212,7 @@ impl<V: Value, A> Tape<V, A> {
         Ok(inputs.iter().map(|id| take(id).unwrap_or_else(V::absent)).collect())
     }
 
-    fn pull<H: Host<V, A>>(&self, id: Id, cotangent: V, sums: &mut [V], host: &mut H) -> Result<(), H::Error> {
+    fn pull<H: Host<V, A>>(&self, id: Id, cotangent: &V, sums: &mut [V], host: &mut H) -> Result<(), H::Error> {
         let view = self.view(id);
         let Origin::Op(op) = view.origin else { return Ok(()) };
         for which in 0..view.args.len() {
@@ -218,9 +222,9 @@ impl<V: Value, A> Tape<V, A> {
             let pulled = match (op, cotangent.number()) {
                 (Op::Elementwise(op), Some(g)) => match host.rules().on_numbers(op, which, g, &view) {
                     Some(number) => V::from_number(number),
-                    None => host.pullback(&view, which, &cotangent)?,
+                    None => host.pullback(&view, which, cotangent)?,
                 },
-                _ => host.pullback(&view, which, &cotangent)?,
+                _ => host.pullback(&view, which, cotangent)?,
             };
             if !pulled.is_absent() {
                 accumulate(&mut sums[view.args[which] as usize], pulled, host)?;

@@ -2,9 +2,14 @@
 
 mod derivatives;
 mod error;
+mod memory;
 mod record;
 mod replay;
+mod step;
+mod symbols;
 mod tape;
+mod threads;
+mod tree;
 mod value;
 mod variable;
 
@@ -17,15 +22,24 @@ mod _core {
     #[pymodule_export]
     use crate::derivatives::install;
     #[pymodule_export]
-    use crate::record::{Function, elementwise_functions, record_named};
+    use crate::memory::{computes, exports_memory, is_writable};
+    #[pymodule_export]
+    use crate::record::{Function, elementwise_functions, ops, record_named};
+    #[pymodule_export]
+    use crate::step::Stepper;
+    #[pymodule_export]
+    use crate::symbols::{Program, Symbols, symbols, uniform};
     #[pymodule_export]
     use crate::tape::Tape;
+    #[pymodule_export]
+    use crate::threads::{get_num_threads, set_num_threads};
     #[pymodule_export]
     use crate::variable::{Variable, plain};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        error::register(module)
+        error::register(module)?;
+        tree::register(module)
     }
 }

@@ -210,6 +210,11 @@ impl Tape {
         Self::replay(slf, values, &sources, release)
     }
 
+    /// Whether the variable is on this tape.
+    fn owns(slf: &Bound<'_, Self>, variable: &Bound<'_, Variable>) -> bool {
+        variable.get().tape.is(slf)
+    }
+
     fn __len__(&self) -> usize {
         self.lock().tape.len()
     }

@@ -1,0 +1,79 @@
+"""Checks for derivatives and rules, for our own tests and for users'."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import tree, xp
+from oxigrad.transforms import vjp
+
+
+def _random_like(values: Any, generator: np.random.Generator) -> Any:
+    def draw(leaf: Any) -> Any:
+        if xp.is_inexact(leaf):
+            library = xp.namespace(leaf)
+            noise = library.asarray(generator.standard_normal(tuple(leaf.shape)), device=xp.device_of(leaf))
+            return library.astype(noise, leaf.dtype)
+        return float(generator.standard_normal()) if isinstance(leaf, float) else leaf
+
+    return tree.map(draw, values)
+
+
+def _shifted(values: Any, direction: Any, by: float) -> Any:
+    def shift(leaf: Any, along: Any) -> Any:
+        return leaf + by * along if xp.is_inexact(leaf) or isinstance(leaf, float) else leaf
+
+    return tree.map(shift, values, direction)
+
+
+def _inner(a: Any, b: Any) -> float:
+    def product(x: Any, y: Any) -> float:
+        if not (xp.is_inexact(x) or isinstance(x, float)):
+            return 0.0
+        return float(xp.sum(x * y)) if xp.is_array(x) else float(x * y)
+
+    return sum(product(x, y) for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True))
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 2,
+    modes: Sequence[str] = ("rev",),
+    *,
+    step: float = 1e-5,
+    tolerance: float = 1e-6,
+    seed: int = 0,
+) -> None:
+    """Compares the derivatives of ``f`` at ``args`` with central differences, along random directions, up to ``order``.
+
+    ``args`` are floats, float64 arrays or trees of them. Raises `AssertionError` with both numbers where they differ by
+    more than ``tolerance`` relative to the larger of them and 1. The point must not lie within ``step`` of a kink.
+
+    >>> check_grads(lambda x: x**3, (2.0,))
+    """
+    unknown = set(modes) - {"rev"}
+    if unknown:
+        raise ValueError(f"modes has {sorted(unknown)}: expected 'rev'")
+    generator = np.random.default_rng(seed)
+    args = tuple(args)
+    value, pullback = vjp(f, *args)
+    cotangent = _random_like(value, generator)
+    direction = _random_like(args, generator)
+    ahead, behind = f(*_shifted(args, direction, step)), f(*_shifted(args, direction, -step))
+    numeric = (_inner(cotangent, ahead) - _inner(cotangent, behind)) / (2 * step)
+    analytic = _inner(pullback(cotangent), direction)
+    scale = max(1.0, abs(numeric), abs(analytic))
+    if not abs(numeric - analytic) <= tolerance * scale:
+        raise AssertionError(f"derivative {analytic!r}, central difference {numeric!r}, at order {order} from the top")
+    if order > 1:
+        check_grads(
+            lambda *primals: vjp(f, *primals)[1](cotangent),
+            args,
+            order - 1,
+            modes,
+            step=step,
+            tolerance=tolerance * 10,
+            seed=seed + 1,
+        )

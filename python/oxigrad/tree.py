@@ -1,0 +1,231 @@
+"""Nested parameters: dataclasses, named tuples, lists, tuples, dicts and registered classes, and paths to their parts.
+
+A tree is any nesting of these containers. `None` is a container without children; everything else is a leaf. A key path
+names one part, prints as `layers.0.weight`, reads the part from any tree of that shape and writes it.
+
+>>> from dataclasses import dataclass
+>>> import numpy as np
+>>> @dataclass
+... class Dense:
+...     weight: np.ndarray
+...     bias: np.ndarray
+...     name: str = "dense"
+>>> model = {"l1": Dense(np.ones((2, 3)), np.zeros(3)), "scales": [np.ones(3)]}
+>>> [str(path) for path in parameters(model)]
+['l1.weight', 'l1.bias', 'scales.0']
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from array_api_compat import array_namespace
+
+from oxigrad import _core
+from oxigrad._core import Key, KeyPath, Structure
+
+__all__ = [
+    "Key",
+    "KeyPath",
+    "Structure",
+    "field",
+    "flatten",
+    "key_paths",
+    "leaves",
+    "map",
+    "parameters",
+    "path",
+    "register",
+    "unflatten",
+    "zeros_like",
+]
+
+T = TypeVar("T")
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """The leaves of `tree`, depth first, and its structure, which is the tree without them.
+
+    Dicts are taken in insertion order, so two dicts with the same keys in another order have other structures.
+
+    Raises `StructureError` where a container holds itself, and where a dict key is neither a str nor an int.
+
+    >>> flatten({"a": [1, 2], "b": None})
+    ([1, 2], Structure({a: [*, *], b: None}))
+    """
+    return _core.tree_flatten(tree)
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """A tree of `structure` with `leaves`, in new containers.
+
+    Instances are made without calling `__init__` or `__post_init__`, frozen or not, and keep the attributes that are
+    no fields.
+
+    Raises `StructureError` where the number of leaves is not that of the structure.
+
+    >>> leaves, structure = flatten({"a": [1, 2], "b": None})
+    >>> unflatten(structure, [10, 20])
+    {'a': [10, 20], 'b': None}
+    """
+    return _core.tree_unflatten(structure, leaves)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of `tree`, depth first: `None` is not one of them.
+
+    >>> leaves((1, {"a": 2, "b": None}))
+    [1, 2]
+    """
+    return _core.tree_leaves(tree)
+
+
+def map(f: Callable[..., Any], tree: T, *rest: Any) -> T:
+    """A new tree of what `f` returns for each leaf of `tree` and the leaves of `rest` at the same place.
+
+    The trees must have one structure, but for the order of dict keys, which is that of `tree` in the result.
+
+    Raises `StructureError` where they have not: it names the first place. What `f` raises passes through.
+
+    >>> map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"b": [20], "a": 10})
+    {'a': 11, 'b': [22]}
+    """
+    return _core.tree_map(f, tree, *rest)
+
+
+def key_paths(tree: Any, to: Any = None, *, recursive: bool = True, writable: bool | None = None) -> list[KeyPath]:
+    """The paths of the parts of `tree`, each before the paths of its own parts; the root is not among them.
+
+    Args:
+        to: keep the paths to instances of this type, to arrays of this dtype, or to what this predicate says yes to; a
+            tuple keeps what any of its items keeps. `None` keeps all, containers too.
+        recursive: whether to go below the children of the root.
+        writable: keep only paths that can be written in place (`True`), or only the others (`False`).
+
+    A callable that is not a class is a predicate, and is called with containers too.
+
+    >>> import numpy as np
+    >>> tree = {"w": np.ones(2), "sizes": (3, np.ones(2, dtype=np.float32))}
+    >>> key_paths(tree)
+    [KeyPath('w'), KeyPath('sizes'), KeyPath('sizes.0'), KeyPath('sizes.1')]
+    >>> key_paths(tree, to=(np.float32, int))
+    [KeyPath('sizes.0'), KeyPath('sizes.1')]
+    >>> key_paths(tree, to=np.ndarray, writable=True)
+    [KeyPath('w')]
+    """
+    return _core.tree_key_paths(tree, to, recursive, writable)
+
+
+def path(text: str, tree: Any) -> KeyPath:
+    """The path that `text` names in `tree`: the tree says whether `0` is an index or a dict key, `a` a field or a key.
+
+    A dict key that is not made of letters, digits, `_` and `-`, or a str that looks like a number, is written in double
+    quotes.
+
+    Raises `KeyPathError` where `text` cannot be read, or names no part of `tree`.
+
+    >>> tree = {"layers": [{"a.b": 1}]}
+    >>> path('layers.0."a.b"', tree)(tree)
+    1
+    """
+    return _core.tree_path(text, tree)
+
+
+def parameters(tree: Any) -> dict[KeyPath, Any]:
+    """The trainable leaves of `tree` by path: floating or complex arrays below no field with `trainable=False`.
+
+    The same array at two paths is one parameter, listed at its first path only. Python numbers are no parameters.
+
+    >>> import numpy as np
+    >>> w = np.ones(2)
+    >>> parameters({"w": w, "tied": w, "n": np.arange(3), "rate": 0.1})
+    {KeyPath('w'): array([1., 1.])}
+    """
+    return _core.tree_parameters(tree)
+
+
+def zeros_like(tree: T) -> T:
+    """A new tree in which every parameter is zeros of its shape, dtype and device; the other leaves are as they were.
+
+    An array that stands at two paths becomes one array of zeros at both.
+
+    >>> import numpy as np
+    >>> zeros_like({"w": np.ones(2), "name": "l1"})
+    {'w': array([0., 0.]), 'name': 'l1'}
+    """
+    leaves, structure = _core.tree_flatten(tree)
+    for places in _core.tree_tied(leaves, structure):
+        array = leaves[places[0]]
+        zeros = array_namespace(array).zeros_like(array)
+        for place in places:
+            leaves[place] = zeros
+    return _core.tree_unflatten(structure, leaves)
+
+
+def field(*, trainable: bool = True, metadata: Mapping[Any, Any] | None = None, **options: Any) -> Any:
+    """`dataclasses.field` with a mark that says whether what the field holds is trained.
+
+    The mark holds for everything below the field. `options` and `metadata` are those of `dataclasses.field`.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> @dataclass
+    ... class Norm:
+    ...     scale: np.ndarray
+    ...     mean: np.ndarray = field(trainable=False)
+    >>> list(parameters(Norm(np.ones(2), np.zeros(2))))
+    [KeyPath('scale')]
+    """
+    return dataclasses.field(metadata={**(metadata or {}), _core.TRAINABLE: trainable}, **options)
+
+
+def register(
+    cls: type[T] | None = None,
+    *,
+    fields: Iterable[str] | None = None,
+    not_trainable: Iterable[str] = (),
+    writable: bool = True,
+    flatten: Callable[[T], tuple[Iterable[Any], Any]] | None = None,
+    unflatten: Callable[[Any, list[Any]], T] | None = None,
+) -> Any:
+    """Makes instances of `cls` containers; without `cls`, returns a decorator that does. Returns the class.
+
+    By attributes: those named in `fields` are the children. A new instance is made without calling `__init__`, with all
+    other attributes as they were, and subclasses are containers too. By functions, where attributes do not say it:
+    `flatten(instance)` returns the children and anything else, `unflatten(anything_else, children)` a new instance. The
+    children then have index paths and are not writable in place, and a subclass has to be registered by itself.
+
+    Args:
+        fields: the attributes that are children.
+        not_trainable: those of `fields` that are not trained.
+        writable: whether instances accept assignment to the fields.
+
+    Two registrations of one class do not add up: the last one counts.
+
+    Raises `TypeError` where neither or both ways are given.
+
+    >>> @register(fields=("weight",))
+    ... class Scale:
+    ...     def __init__(self, weight, name):
+    ...         self.weight, self.name = weight, name
+    >>> scale = map(lambda x: 2 * x, Scale(1.0, "s"))
+    >>> scale.weight, scale.name
+    (2.0, 's')
+    """
+    if cls is None:
+        return lambda cls: register(
+            cls, fields=fields, not_trainable=not_trainable, writable=writable, flatten=flatten, unflatten=unflatten
+        )
+    if fields is not None and flatten is None and unflatten is None:
+        _register_fields(cls, tuple(fields), frozenset(not_trainable), writable)
+    elif fields is None and flatten is not None and unflatten is not None:
+        _core.tree_register_functions(cls, flatten, unflatten)
+    else:
+        raise TypeError(f"register({cls.__name__}): give either fields, or both flatten and unflatten")
+    return cls
+
+
+def _register_fields(cls: type, fields: tuple[str, ...], not_trainable: frozenset[str], writable: bool) -> None:
+    if unknown := not_trainable.difference(fields):
+        raise TypeError(f"register({cls.__name__}): not_trainable names no fields: {', '.join(sorted(unknown))}")
+    _core.tree_register_fields(cls, [(name, name not in not_trainable) for name in fields], writable)

@@ -1,0 +1,423 @@
+//! A tree without its leaves.
+
+use std::fmt::{self, Write};
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
+
+use super::{Key, KeyPath};
+use crate::error::{Error, Result};
+
+/// What a structure needs to know of a container: its type's name and the keys of its children.
+pub trait Container: Eq + Hash {
+    /// The name of its type: `list`, `Dense`.
+    fn name(&self) -> &str;
+    /// The key of one of its children.
+    fn key(&self, child: usize) -> Key;
+}
+
+/// One node of a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// Something that is not looked into.
+    Leaf {
+        /// Whether no field above it is marked as not trainable.
+        trainable: bool,
+    },
+    /// Nothing: `None`.
+    Empty,
+    /// A field that has no value.
+    Unset,
+    /// A container.
+    Branch {
+        /// Which of [`Structure::containers`].
+        container: u32,
+        /// How many children it has.
+        arity: u32,
+    },
+}
+
+/// A tree without its leaves: its nodes, parents before children and children in order.
+///
+/// Two structures are equal where their containers have equal types and keys, in the same order.
+#[derive(Clone, Debug)]
+pub struct Structure<C> {
+    nodes: Vec<Node>,
+    containers: Vec<C>,
+    leaves: usize,
+    links: OnceLock<Links>,
+}
+
+/// Where each leaf and each node hangs: built when the first path is asked for.
+#[derive(Clone, Debug)]
+struct Links {
+    leaf_nodes: Vec<u32>,
+    parents: Vec<(u32, u32)>,
+}
+
+impl<C> Default for Structure<C> {
+    fn default() -> Self {
+        Self { nodes: Vec::new(), containers: Vec::new(), leaves: 0, links: OnceLock::new() }
+    }
+}
+
+impl<C> Structure<C> {
+    /// The nodes, in preorder.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The containers that the nodes refer to by number.
+    #[must_use]
+    pub fn containers(&self) -> &[C] {
+        &self.containers
+    }
+
+    /// A container, by the number that a node has for it.
+    ///
+    /// # Panics
+    /// Where no node of this structure has that number.
+    #[must_use]
+    pub fn container(&self, id: u32) -> &C {
+        &self.containers[id as usize]
+    }
+
+    /// The number of leaves.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.leaves
+    }
+
+    /// Whether there is no leaf.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.leaves == 0
+    }
+
+    /// Adds a container that branches can refer to and returns its number.
+    ///
+    /// # Panics
+    /// With more than 2^32 containers.
+    pub fn add_container(&mut self, container: C) -> u32 {
+        let id = u32::try_from(self.containers.len()).expect("memory ends before the numbers do");
+        self.containers.push(container);
+        id
+    }
+
+    /// Adds the next node, in preorder.
+    pub fn push(&mut self, node: Node) {
+        self.leaves += usize::from(matches!(node, Node::Leaf { .. }));
+        self.nodes.push(node);
+        self.links.take();
+    }
+
+    /// Adds the next node, a container with `arity` children.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] with more than 2^32 children.
+    pub fn push_branch(&mut self, container: u32, arity: usize) -> Result<()> {
+        let arity = u32::try_from(arity).map_err(|_| Error::Structure(format!("{arity} children are too many")))?;
+        self.push(Node::Branch { container, arity });
+        Ok(())
+    }
+
+    /// Whether a leaf has no field above it that is marked as not trainable.
+    ///
+    /// # Panics
+    /// Where there is no such leaf.
+    #[must_use]
+    pub fn is_trainable(&self, leaf: usize) -> bool {
+        matches!(self.nodes[self.leaf_node(leaf)], Node::Leaf { trainable: true })
+    }
+
+    /// Where a leaf stands among the nodes.
+    ///
+    /// # Panics
+    /// Where there is no such leaf.
+    #[must_use]
+    pub fn leaf_node(&self, leaf: usize) -> usize {
+        self.links().leaf_nodes[leaf] as usize
+    }
+
+    fn links(&self) -> &Links {
+        self.links.get_or_init(|| Links::new(&self.nodes))
+    }
+}
+
+impl Links {
+    #[allow(clippy::cast_possible_truncation, reason = "memory ends before 2^32 nodes do")]
+    fn new(nodes: &[Node]) -> Self {
+        let mut links = Self { leaf_nodes: Vec::new(), parents: Vec::with_capacity(nodes.len()) };
+        let mut open: Vec<(u32, u32, u32)> = Vec::new();
+        for (i, node) in nodes.iter().enumerate() {
+            while open.pop_if(|(_, next, arity)| next == arity).is_some() {}
+            links.parents.push(open.last_mut().map_or((u32::MAX, 0), |(parent, next, _)| {
+                *next += 1;
+                (*parent, *next - 1)
+            }));
+            match node {
+                Node::Leaf { .. } => links.leaf_nodes.push(i as u32),
+                Node::Branch { arity, .. } => open.push((i as u32, 0, *arity)),
+                Node::Empty | Node::Unset => {}
+            }
+        }
+        links
+    }
+}
+
+impl<C: Container> Structure<C> {
+    /// The path of a leaf.
+    ///
+    /// # Panics
+    /// Where there is no such leaf.
+    #[must_use]
+    pub fn path(&self, leaf: usize) -> KeyPath {
+        self.node_path(self.leaf_node(leaf))
+    }
+
+    /// The path of a node, by its place in [`Structure::nodes`].
+    ///
+    /// # Panics
+    /// Where there is no such node.
+    #[must_use]
+    pub fn node_path(&self, mut node: usize) -> KeyPath {
+        let mut keys = Vec::new();
+        while node > 0 {
+            let (parent, position) = self.links().parents[node];
+            node = parent as usize;
+            let Node::Branch { container, .. } = self.nodes[node] else { unreachable!("a parent is a branch") };
+            keys.push(self.container(container).key(position as usize));
+        }
+        keys.into_iter().rev().collect()
+    }
+
+    /// The paths of all leaves, in order; what paths have in common they share.
+    #[must_use]
+    pub fn paths(&self) -> Vec<KeyPath> {
+        let mut paths = Vec::with_capacity(self.leaves);
+        let mut open: Vec<(KeyPath, u32, usize, u32)> = Vec::new();
+        for node in &self.nodes {
+            while open.pop_if(|(_, _, next, arity)| *next == *arity as usize).is_some() {}
+            let path = open.last_mut().map_or_else(KeyPath::root, |(path, container, next, _)| {
+                *next += 1;
+                path.child(self.container(*container).key(*next - 1))
+            });
+            match *node {
+                Node::Leaf { .. } => paths.push(path),
+                Node::Branch { container, arity } => open.push((path, container, 0, arity)),
+                Node::Empty | Node::Unset => {}
+            }
+        }
+        paths
+    }
+
+    /// What to say of the first place where `found` differs: where, what was expected, what is there instead.
+    #[must_use]
+    pub fn difference(&self, found: &Self) -> Option<String> {
+        let mut pairs = self.nodes.iter().zip(&found.nodes);
+        let place = pairs.position(|(a, b)| !self.is_same_node(*a, found, *b))?;
+        let (a, mut b) = (self.describe(self.nodes[place]), found.describe(found.nodes[place]));
+        if a == b {
+            b.push_str(" (of another class, or marked otherwise)");
+        }
+        Some(format!("{}: expected {a}, found {b}", self.place(place)))
+    }
+
+    /// The path of a node as the subject of a message; the root has no keys to print.
+    #[must_use]
+    pub fn place(&self, node: usize) -> String {
+        self.node_path(node).place()
+    }
+
+    /// A node in words: `a list of 3`, `a dict with the keys a, b`.
+    #[must_use]
+    pub fn describe(&self, node: Node) -> String {
+        match node {
+            Node::Leaf { .. } => "a leaf".into(),
+            Node::Empty => "None".into(),
+            Node::Unset => "a field without a value".into(),
+            Node::Branch { container, arity } => self.describe_container(container, arity as usize),
+        }
+    }
+
+    fn describe_container(&self, container: u32, arity: usize) -> String {
+        let container = self.container(container);
+        let name = container.name();
+        match (arity > 0).then(|| container.key(0)) {
+            Some(Key::Item(_)) => {
+                format!("a {name} with the keys {}", list_keys((0..arity).map(|child| container.key(child))))
+            }
+            Some(Key::Field(_)) => format!("a {name}"),
+            Some(Key::Index(_)) | None => format!("a {name} of {arity}"),
+        }
+    }
+}
+
+/// Keys for a message: the first few, joined by commas.
+pub fn list_keys(keys: impl IntoIterator<Item = Key>) -> String {
+    const MANY: usize = 8;
+    let mut names: Vec<_> = keys.into_iter().take(MANY + 1).map(|key| key.to_string()).collect();
+    if names.len() > MANY {
+        names[MANY] = "...".into();
+    }
+    names.join(", ")
+}
+
+impl<C: Eq> Structure<C> {
+    fn is_same_node(&self, a: Node, found: &Self, b: Node) -> bool {
+        match (a, b) {
+            (Node::Branch { container: a, arity: n }, Node::Branch { container: b, arity: m }) => {
+                n == m && self.containers[a as usize] == found.containers[b as usize]
+            }
+            (a, b) => a == b,
+        }
+    }
+}
+
+impl<C: Eq> PartialEq for Structure<C> {
+    fn eq(&self, other: &Self) -> bool {
+        let mut pairs = self.nodes.iter().zip(&other.nodes);
+        self.nodes.len() == other.nodes.len() && pairs.all(|(a, b)| self.is_same_node(*a, other, *b))
+    }
+}
+
+impl<C: Eq> Eq for Structure<C> {}
+
+impl<C: Hash> Hash for Structure<C> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for node in &self.nodes {
+            match *node {
+                Node::Branch { container, arity } => (arity, &self.containers[container as usize]).hash(state),
+                leaf => leaf.hash(state),
+            }
+        }
+    }
+}
+
+impl<C: Container> fmt::Display for Structure<C> {
+    /// The tree as a literal, with `*` for a leaf: `[*, Dense(weight=*, bias=None)]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut open: Vec<(&C, usize, usize)> = Vec::new();
+        for node in &self.nodes {
+            if let Some((container, next, _)) = open.last_mut() {
+                f.write_str(if *next > 0 { ", " } else { "" })?;
+                write_key(f, &container.key(*next))?;
+                *next += 1;
+            }
+            match *node {
+                Node::Leaf { .. } => f.write_char('*')?,
+                Node::Empty => f.write_str("None")?,
+                Node::Unset => f.write_str("unset")?,
+                Node::Branch { container, arity } => {
+                    let container = self.container(container);
+                    f.write_str(&brackets(container.name()).0)?;
+                    open.push((container, 0, arity as usize));
+                }
+            }
+            while let Some((container, _, _)) = open.pop_if(|(_, next, arity)| next == arity) {
+                f.write_char(brackets(container.name()).1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_key(f: &mut fmt::Formatter<'_>, key: &Key) -> fmt::Result {
+    match key {
+        Key::Field(name) => write!(f, "{name}="),
+        Key::Index(_) => Ok(()),
+        Key::Item(_) => write!(f, "{key}: "),
+    }
+}
+
+fn brackets(name: &str) -> (String, char) {
+    match name {
+        "list" => ("[".into(), ']'),
+        "tuple" => ("(".into(), ')'),
+        "dict" => ("{".into(), '}'),
+        name => (format!("{name}("), ')'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::DictKey;
+
+    #[derive(PartialEq, Eq, Hash, Clone, Debug)]
+    enum Sample {
+        List,
+        Dense,
+        Dict(Vec<&'static str>),
+    }
+
+    impl Container for Sample {
+        fn name(&self) -> &str {
+            match self {
+                Self::List => "list",
+                Self::Dense => "Dense",
+                Self::Dict(_) => "dict",
+            }
+        }
+
+        fn key(&self, child: usize) -> Key {
+            match self {
+                Self::List => Key::Index(child),
+                Self::Dense => Key::Field(["weight", "bias"][child].into()),
+                Self::Dict(keys) => Key::Item(DictKey::Text(keys[child].into())),
+            }
+        }
+    }
+
+    fn structure(parts: &[Option<(Sample, usize)>]) -> Structure<Sample> {
+        let mut structure = Structure::default();
+        for part in parts {
+            match part {
+                None => structure.push(Node::Leaf { trainable: true }),
+                Some((container, arity)) => {
+                    let id = structure.add_container(container.clone());
+                    structure.push_branch(id, *arity).unwrap();
+                }
+            }
+        }
+        structure
+    }
+
+    fn model(head: &'static str) -> Structure<Sample> {
+        let dict = Sample::Dict(vec!["l1", head]);
+        structure(&[Some((dict, 2)), Some((Sample::Dense, 2)), None, None, Some((Sample::List, 1)), None])
+    }
+
+    #[test]
+    fn paths_print_and_are_those_of_the_leaves() {
+        let printed: Vec<_> = model("a.b").paths().iter().map(KeyPath::to_string).collect();
+        assert_eq!(printed, ["l1.weight", "l1.bias", "\"a.b\".0"]);
+        assert_eq!((0..3).map(|leaf| model("a.b").path(leaf)).collect::<Vec<_>>(), model("a.b").paths());
+    }
+
+    #[test]
+    fn equality_is_by_containers_and_keys() {
+        assert_eq!(model("a"), model("a"));
+        assert_ne!(model("a"), model("b"));
+        assert_eq!(model("a").to_string(), "{l1: Dense(weight=*, bias=*), a: [*]}");
+    }
+
+    #[test]
+    fn the_first_difference_is_told_by_path() {
+        let expected = structure(&[Some((Sample::List, 2)), None, Some((Sample::List, 1)), None]);
+        let found = structure(&[Some((Sample::List, 2)), None, Some((Sample::Dense, 2)), None, None]);
+        assert_eq!(expected.difference(&found).unwrap(), "1: expected a list of 1, found a Dense");
+        assert_eq!(expected.difference(&expected), None);
+        assert_eq!(
+            model("a").difference(&model("b")).unwrap(),
+            "the root: expected a dict with the keys l1, a, found a dict with the keys l1, b"
+        );
+    }
+
+    #[test]
+    fn a_branch_without_children_takes_no_later_node() {
+        let empty = structure(&[Some((Sample::List, 2)), Some((Sample::List, 0)), None]);
+        assert_eq!(empty.to_string(), "[[], *]");
+        assert_eq!(empty.path(0).to_string(), "1");
+    }
+}

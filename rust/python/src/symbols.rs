@@ -1,0 +1,82 @@
+//! Tracing a rule: symbols to call it with, and the kernel that comes of it.
+
+use oxigrad_core::error::Error;
+use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::noise;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::{IntoPython, to_python};
+use crate::tape::{Tape, program};
+use crate::value::Value;
+use crate::variable::Variable;
+
+/// A tape without values: hands out the symbols that a rule is called with, and compiles what it does with them.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct Symbols(Py<Tape>);
+
+/// A rule as a program that runs over any number of leaves.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct Program(pub Kernel);
+
+/// An empty symbolic tape.
+#[pyfunction]
+pub fn symbols(py: Python<'_>) -> PyResult<Symbols> {
+    Ok(Symbols(Py::new(py, Tape::new(true))?))
+}
+
+impl Symbols {
+    fn input<'py>(&self, py: Python<'py>, node: fn(u32) -> Node) -> PyResult<Bound<'py, Variable>> {
+        let kind = std::mem::discriminant(&node(0));
+        let same = |symbol: &&Node| std::mem::discriminant(*symbol) == kind;
+        let number = self.0.get().lock().symbols.iter().filter(same).count();
+        let number = u32::try_from(number).expect("a rule has few inputs");
+        Tape::input(self.0.bind(py), Value::Absent, Some(node(number)))
+    }
+}
+
+#[pymethods]
+impl Symbols {
+    /// The next array input.
+    fn leaf<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Variable>> {
+        self.input(py, Node::Leaf)
+    }
+
+    /// The next scalar input.
+    fn scalar<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Variable>> {
+        self.input(py, Node::Scalar)
+    }
+
+    /// The next draw of uniform noise.
+    fn noise<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Variable>> {
+        self.input(py, Node::Noise)
+    }
+
+    /// The program that computes the `expected` outputs; `RuleError` where no kernel can.
+    fn compile(&self, py: Python<'_>, outputs: Vec<Bound<'_, PyAny>>, expected: usize) -> PyResult<Program> {
+        let found = outputs.len();
+        if found != expected {
+            let slots = expected - 1;
+            return Err(to_python(&Error::Rule(format!(
+                "it must return the parameter and {slots} slots, it returned {found} values"
+            ))));
+        }
+        let (nodes, ids) = program(self.0.bind(py), &outputs)?;
+        Kernel::compile(&nodes, &ids).map(Program).python()
+    }
+}
+
+#[pymethods]
+impl Program {
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// The uniform numbers of [0, 1) that a kernel draws for one leaf, as the bytes of float64.
+#[pyfunction]
+pub fn uniform(py: Python<'_>, seed: u64, step: u64, leaf: u64, draw: u32, count: usize) -> Bound<'_, PyBytes> {
+    let key = noise::noise_key(seed, step, leaf);
+    let drawn = (0..count as u64).flat_map(|index| f64::from(noise::uniform(key, draw, index)).to_ne_bytes());
+    PyBytes::new(py, &drawn.collect::<Vec<u8>>())
+}

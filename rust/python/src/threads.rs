@@ -1,0 +1,68 @@
+//! The thread pool: made when it is first needed, and anew in a forked child, which has none of its parent's threads.
+
+use std::process::id;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oxigrad_core::lane::dispatch::Isa;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+struct Pool {
+    process: u32,
+    threads: usize,
+    pool: Option<Arc<ThreadPool>>,
+}
+
+static POOL: Mutex<Option<Pool>> = Mutex::new(None);
+
+fn available() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn make(threads: usize) -> Pool {
+    let built = (threads > 1).then(|| {
+        let name = |index| format!("oxigrad-{index}");
+        ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok().map(Arc::new)
+    });
+    Pool { process: id(), threads, pool: built.flatten() }
+}
+
+fn with_pool<T>(threads: Option<usize>, read: impl FnOnce(&Pool) -> T) -> T {
+    let mut slot = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let current = slot.as_ref().map(|pool| (pool.process == id(), pool.threads));
+    let wanted = threads.or(current.map(|(_, threads)| threads)).unwrap_or_else(available);
+    if current != Some((true, wanted)) {
+        // The threads of a parent process do not exist here: joining them would wait for ever.
+        std::mem::forget(slot.take().filter(|pool| pool.process != id()));
+        *slot = Some(make(wanted));
+    }
+    read(slot.as_ref().expect("the pool was just made"))
+}
+
+/// The pool of this process; none with one thread.
+pub fn pool() -> Option<Arc<ThreadPool>> {
+    with_pool(None, |pool| pool.pool.clone())
+}
+
+/// The instruction set, picked once.
+pub fn isa() -> Isa {
+    static ISA: std::sync::OnceLock<Isa> = std::sync::OnceLock::new();
+    *ISA.get_or_init(Isa::detect)
+}
+
+/// How many threads a step may use. No result depends on it.
+#[pyfunction]
+pub fn get_num_threads() -> usize {
+    with_pool(None, |pool| pool.threads)
+}
+
+/// Sets how many threads a step may use; raises `ValueError` below 1.
+#[pyfunction]
+pub fn set_num_threads(threads: usize) -> PyResult<()> {
+    if threads == 0 {
+        return Err(PyValueError::new_err("threads is 0: expected at least 1"));
+    }
+    with_pool(Some(threads), |_| ());
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! One container: its children taken out, and an equal one made of other children.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use oxigrad_core::tree::{self, DictKey, Key};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+
+use super::kind::{Fields, Kind, TypeInfo};
+
+/// A child that was taken out.
+pub struct Child<'py> {
+    /// The child; none where a field has no value.
+    pub object: Option<Bound<'py, PyAny>>,
+    /// Whether the field it comes from is not marked as not trainable.
+    pub trainable: bool,
+}
+
+/// What a structure keeps of a container: its class, and the keys where it is a dict.
+pub struct Container {
+    /// The class.
+    pub class: Py<PyType>,
+    /// What the class is.
+    pub info: Arc<TypeInfo>,
+    /// The keys of a dict, as Python has them and as key paths have them.
+    pub keys: Vec<(Py<PyAny>, DictKey)>,
+}
+
+impl PartialEq for Container {
+    fn eq(&self, other: &Self) -> bool {
+        let same_key = |((_, a), (_, b)): (&(_, DictKey), &(_, DictKey))| a == b;
+        self.class.is(&other.class)
+            && self.keys.len() == other.keys.len()
+            && self.keys.iter().zip(&other.keys).all(same_key)
+    }
+}
+
+impl Eq for Container {}
+
+impl Hash for Container {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.class.as_ptr() as usize).hash(state);
+        self.keys.iter().for_each(|(_, key)| key.hash(state));
+    }
+}
+
+impl tree::Container for Container {
+    fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    fn key(&self, child: usize) -> Key {
+        match &self.info.kind {
+            Kind::Dict => Key::Item(self.keys[child].1.clone()),
+            Kind::NamedTuple(names) => Key::Field(names[child].clone()),
+            Kind::Fields(fields) => Key::Field(fields.all[child].text.clone()),
+            Kind::List | Kind::Tuple | Kind::Functions(_) | Kind::Leaf | Kind::Empty => Key::Index(child),
+        }
+    }
+}
+
+impl Container {
+    /// Whether these very objects are the keys. Equal keys that are other objects may be missed.
+    pub fn has_keys(&self, keys: &[Bound<'_, PyAny>]) -> bool {
+        self.keys.len() == keys.len() && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b))
+    }
+
+    /// Visits what the garbage collector must know of.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.class)
+    }
+}
+
+/// A dict's key for key paths; the error says what is wrong with it.
+pub fn dict_key(key: &Bound<'_, PyAny>) -> Result<DictKey, String> {
+    if let Ok(text) = key.cast::<PyString>() {
+        let text = text.to_cow().map_err(|_| format!("the dict key {key:?} cannot be written as UTF-8"))?;
+        return Ok(DictKey::Text(text.as_ref().into()));
+    }
+    if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
+        return key.extract().map(DictKey::Number).map_err(|_| format!("the dict key {key} has more than 64 bits"));
+    }
+    let class = key.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    Err(format!("a dict key must be a str or an int, found {key:?} ({class})"))
+}
+
+/// Appends the children of `object` to `children`, and the keys of a dict to `keys`. Returns what rebuilding needs besides.
+///
+/// That is, by kind: of attributes, a dict of those that are no fields, if there are any; of a class registered with
+/// functions, the rest that its flatten function returned; of a subclass of a builtin, the object itself.
+pub fn take_apart<'py>(
+    object: &Bound<'py, PyAny>,
+    info: &TypeInfo,
+    children: &mut Vec<Child<'py>>,
+    keys: &mut Vec<Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let child = |object| Child { object: Some(object), trainable: true };
+    let rest = (!info.exact).then(|| object.clone());
+    match &info.kind {
+        Kind::Leaf | Kind::Empty => Ok(None),
+        Kind::List => {
+            children.extend(object.cast::<PyList>()?.iter().map(child));
+            Ok(rest)
+        }
+        Kind::Tuple | Kind::NamedTuple(_) => {
+            children.extend(object.cast::<PyTuple>()?.iter().map(child));
+            Ok(None)
+        }
+        Kind::Dict if info.exact => {
+            for (key, value) in object.cast::<PyDict>()?.iter() {
+                keys.push(key);
+                children.push(child(value));
+            }
+            Ok(None)
+        }
+        Kind::Dict => {
+            for item in object.call_method0(intern!(object.py(), "items"))?.try_iter()? {
+                let (key, value) = item?.extract()?;
+                keys.push(key);
+                children.push(child(value));
+            }
+            Ok(rest)
+        }
+        Kind::Fields(fields) => fields.take_apart(object, children),
+        Kind::Functions(functions) => {
+            let parts = functions.flatten.bind(object.py()).call1((object,))?;
+            let (parts, rest): (Bound<'py, PyAny>, Bound<'py, PyAny>) = parts.extract()?;
+            for part in parts.try_iter()? {
+                children.push(child(part?));
+            }
+            Ok(Some(rest))
+        }
+    }
+}
+
+impl Fields {
+    fn take_apart<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+        children: &mut Vec<Child<'py>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = object.py();
+        let dict = if self.in_dict { Some(instance_dict(object)?) } else { None };
+        let mut found = 0;
+        for field in &self.all {
+            let name = field.name.bind(py);
+            let mut value = dict.as_ref().map_or(Ok(None), |dict| dict.get_item(name))?;
+            found += usize::from(value.is_some());
+            if value.is_none() {
+                value = object.getattr_opt(name)?;
+            }
+            children.push(Child { object: value, trainable: field.trainable });
+        }
+        if !self.plain {
+            return Ok(Some(object.clone()));
+        }
+        if self.slots.is_empty() && dict.is_some_and(|dict| dict.len() == found) {
+            return Ok(None);
+        }
+        self.other_attributes(object)
+    }
+
+    /// The attributes of an instance that are no fields.
+    fn other_attributes<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = object.py();
+        let others = match object.getattr_opt(intern!(py, "__dict__"))? {
+            Some(dict) => dict.cast::<PyDict>()?.copy()?,
+            None => PyDict::new(py),
+        };
+        for field in &self.all {
+            let name = field.name.bind(py);
+            if others.contains(name)? {
+                others.del_item(name)?;
+            }
+        }
+        for name in &self.slots {
+            if let Some(value) = object.getattr_opt(name.bind(py))? {
+                others.set_item(name, value)?;
+            }
+        }
+        Ok((!others.is_empty()).then(|| others.into_any()))
+    }
+
+    fn put_together<'py>(
+        &self,
+        class: &Bound<'py, PyType>,
+        rest: Option<&Bound<'py, PyAny>>,
+        children: impl Iterator<Item = Option<Bound<'py, PyAny>>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = class.py();
+        let base = py.get_type::<PyAny>();
+        let set = base.getattr(intern!(py, "__setattr__"))?;
+        let object = match rest {
+            Some(template) if !self.plain => copy(template)?,
+            _ => base.call_method1(intern!(py, "__new__"), (class,))?,
+        };
+        if let Some(others) = rest
+            && self.plain
+        {
+            for (name, value) in others.cast::<PyDict>()?.iter() {
+                set.call1((&object, name, value))?;
+            }
+        }
+        let dict = if self.in_dict { Some(instance_dict(&object)?) } else { None };
+        for (field, child) in self.all.iter().zip(children) {
+            match (&dict, child) {
+                (Some(dict), Some(child)) => dict.set_item(&field.name, child)?,
+                (None, Some(child)) => set.call1((&object, &field.name, child)).map(drop)?,
+                (_, None) => {}
+            }
+        }
+        Ok(object)
+    }
+}
+
+fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    Ok(object.getattr(intern!(object.py(), "__dict__"))?.cast_into::<PyDict>()?)
+}
+
+fn copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    object.py().import(intern!(object.py(), "copy"))?.call_method1(intern!(object.py(), "copy"), (object,))
+}
+
+impl Container {
+    /// A new container with `children`; `rest` is what [`take_apart`] returned.
+    pub fn put_together<'py>(
+        &self,
+        py: Python<'py>,
+        rest: Option<&Bound<'py, PyAny>>,
+        children: impl ExactSizeIterator<Item = Option<Bound<'py, PyAny>>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let class = self.class.bind(py);
+        if let Kind::Fields(fields) = &self.info.kind {
+            return fields.put_together(class, rest, children);
+        }
+        let children = children.map(|child| child.expect("only a field has no value"));
+        match (&self.info.kind, rest) {
+            (Kind::List, None) => Ok(PyList::new(py, children)?.into_any()),
+            (Kind::List, Some(template)) => {
+                let list = copy(template)?;
+                list.set_item(pyo3::types::PySlice::full(py), PyList::new(py, children)?)?;
+                Ok(list)
+            }
+            (Kind::Tuple, _) if self.info.exact => Ok(PyTuple::new(py, children)?.into_any()),
+            (Kind::Tuple, _) => class.call1((PyList::new(py, children)?,)),
+            (Kind::NamedTuple(_), _) => class.call_method1(intern!(py, "_make"), (PyList::new(py, children)?,)),
+            (Kind::Dict, None) => {
+                let dict = PyDict::new(py);
+                self.keys.iter().zip(children).try_for_each(|((key, _), child)| dict.set_item(key, child))?;
+                Ok(dict.into_any())
+            }
+            (Kind::Dict, Some(template)) => {
+                let dict = copy(template)?;
+                dict.call_method0(intern!(py, "clear"))?;
+                self.keys.iter().zip(children).try_for_each(|((key, _), child)| dict.set_item(key, child))?;
+                Ok(dict)
+            }
+            (Kind::Functions(functions), rest) => {
+                functions.unflatten.bind(py).call1((rest, PyList::new(py, children)?))
+            }
+            (Kind::Leaf | Kind::Empty | Kind::Fields(_), _) => unreachable!("no container without a kind"),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! From a tree to its leaves and its structure, and back. No function recurses.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use oxigrad_core::error::Error;
+use oxigrad_core::tree::{self, Container as _, Key, Node};
+use pyo3::ffi::PyTypeObject;
+use pyo3::prelude::*;
+
+use super::container::{Child, Container, dict_key, take_apart};
+use super::kind::{Kind, TypeInfo, type_info};
+use super::structure::Structure;
+use crate::error::{IntoPython, to_python};
+
+/// Cycles are looked for below this depth: a tree without one pays nothing, a tree with one gets there soon.
+const DEEP: usize = 64;
+
+/// The leaves of `tree`, and its structure.
+pub fn flatten(_py: Python<'_>, tree: &Bound<'_, PyAny>) -> PyResult<(Vec<Py<PyAny>>, Structure)> {
+    let mut walk = Walk::new();
+    walk.pending.push(Child { object: Some(tree.clone()), trainable: true });
+    while let Some(child) = walk.pending.pop() {
+        walk.visit(child)?;
+    }
+    let Walk { shape, leaves, rests, .. } = walk;
+    Ok((leaves, Structure { shape, rests }))
+}
+
+struct Walk<'py> {
+    shape: tree::Structure<Container>,
+    leaves: Vec<Py<PyAny>>,
+    rests: Vec<(usize, Py<PyAny>)>,
+    classes: Classes,
+    /// What is still to be visited, the next one last.
+    pending: Vec<Child<'py>>,
+    /// The containers above, the root first.
+    above: Vec<Above<'py>>,
+    deep: HashSet<usize>,
+    keys: Vec<Bound<'py, PyAny>>,
+}
+
+struct Above<'py> {
+    object: Bound<'py, PyAny>,
+    container: u32,
+    arity: usize,
+    left: usize,
+}
+
+impl<'py> Walk<'py> {
+    fn new() -> Self {
+        Self {
+            shape: tree::Structure::default(),
+            leaves: Vec::new(),
+            rests: Vec::new(),
+            classes: Classes::default(),
+            pending: Vec::new(),
+            above: Vec::new(),
+            deep: HashSet::new(),
+            keys: Vec::new(),
+        }
+    }
+
+    fn visit(&mut self, child: Child<'py>) -> PyResult<()> {
+        self.close();
+        let Some(object) = child.object else {
+            self.shape.push(Node::Unset);
+            return Ok(());
+        };
+        let class = self.classes.find(&object)?;
+        match &self.classes.seen[class].info.kind {
+            Kind::Leaf => {
+                self.shape.push(Node::Leaf { trainable: child.trainable });
+                self.leaves.push(object.unbind());
+                Ok(())
+            }
+            Kind::Empty => {
+                self.shape.push(Node::Empty);
+                Ok(())
+            }
+            _ => self.open(object, class, child.trainable),
+        }
+    }
+
+    fn open(&mut self, object: Bound<'py, PyAny>, class: usize, trainable: bool) -> PyResult<()> {
+        self.check_cycle(&object)?;
+        let start = self.pending.len();
+        self.keys.clear();
+        let info = &self.classes.seen[class].info;
+        let rest = take_apart(&object, info, &mut self.pending, &mut self.keys)?;
+        let children = &mut self.pending[start..];
+        let arity = children.len();
+        children.reverse();
+        if !trainable {
+            for child in children {
+                child.trainable = false;
+            }
+        }
+        if let Some(rest) = rest {
+            self.rests.push((self.shape.nodes().len(), rest.unbind()));
+        }
+        let container = self.container(&object, class)?;
+        self.shape.push_branch(container, arity).python()?;
+        self.above.push(Above { object, container, arity, left: arity });
+        Ok(())
+    }
+
+    /// The number of the container in the structure: the last one of its class, where that has the same keys.
+    fn container(&mut self, object: &Bound<'py, PyAny>, class: usize) -> PyResult<u32> {
+        let seen = &self.classes.seen[class];
+        if let Some(last) = seen.container
+            && self.shape.container(last).has_keys(&self.keys)
+        {
+            return Ok(last);
+        }
+        let keyed: Result<_, String> = self.keys.iter().map(|key| Ok((key.clone().unbind(), dict_key(key)?))).collect();
+        let keys = keyed.map_err(|what| Error::Structure(format!("{}: {what}", self.path().place()))).python()?;
+        let container = Container { class: object.get_type().unbind(), info: seen.info.clone(), keys };
+        let id = self.shape.add_container(container);
+        self.classes.seen[class].container = Some(id);
+        Ok(id)
+    }
+
+    /// The path of what is being visited.
+    fn path(&self) -> tree::KeyPath {
+        self.keys_down_to(self.above.len()).collect()
+    }
+
+    fn keys_down_to(&self, depth: usize) -> impl Iterator<Item = Key> {
+        self.above[..depth].iter().map(|above| self.shape.container(above.container).key(above.arity - above.left - 1))
+    }
+
+    /// Goes back up to the container whose child comes next.
+    fn close(&mut self) {
+        while let Some(above) = self.above.pop_if(|above| above.left == 0) {
+            if self.above.len() < DEEP {
+                self.deep.clear();
+            } else {
+                self.deep.remove(&(above.object.as_ptr() as usize));
+            }
+        }
+        if let Some(above) = self.above.last_mut() {
+            above.left -= 1;
+        }
+    }
+
+    fn check_cycle(&mut self, object: &Bound<'py, PyAny>) -> PyResult<()> {
+        if self.above.len() < DEEP {
+            return Ok(());
+        }
+        if self.deep.is_empty() {
+            self.deep.extend(self.above.iter().map(|above| above.object.as_ptr() as usize));
+        }
+        let is_new = self.deep.insert(object.as_ptr() as usize);
+        if is_new && self.deep.len() > self.above.len() { Ok(()) } else { Err(self.cycle(object)) }
+    }
+
+    /// The error for the first container that is one of its own ancestors.
+    fn cycle(&self, object: &Bound<'py, PyAny>) -> PyErr {
+        let mut seen = HashMap::new();
+        let objects = self.above.iter().map(|above| &above.object).chain([object]);
+        for (depth, object) in objects.enumerate() {
+            if let Some(first) = seen.insert(object.as_ptr(), depth) {
+                let place = |depth| self.keys_down_to(depth).collect::<tree::KeyPath>().place();
+                let what = format!("{}: a cycle, this is the same object as {}", place(depth), place(first));
+                return to_python(&Error::Structure(what));
+            }
+        }
+        unreachable!("a cycle was found")
+    }
+}
+
+/// The classes that one walk has met: a short list, looked through from the front.
+#[derive(Default)]
+pub struct Classes {
+    seen: Vec<Class>,
+}
+
+/// A class that a walk has met. It lives as long as the walk, which holds an instance.
+pub struct Class {
+    address: *mut PyTypeObject,
+    /// What the class is.
+    pub info: Arc<TypeInfo>,
+    /// The number of the last container of this class.
+    container: Option<u32>,
+}
+
+impl Classes {
+    /// Where the class of `object` stands.
+    fn find(&mut self, object: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let address = object.get_type_ptr();
+        if let Some(found) = self.seen.iter().position(|class| class.address == address) {
+            return Ok(found);
+        }
+        self.seen.push(Class { address, info: type_info(&object.get_type())?, container: None });
+        Ok(self.seen.len() - 1)
+    }
+
+    /// What the class of `object` is.
+    pub fn info(&mut self, object: &Bound<'_, PyAny>) -> PyResult<&Arc<TypeInfo>> {
+        let found = self.find(object)?;
+        Ok(&self.seen[found].info)
+    }
+}

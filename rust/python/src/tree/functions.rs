@@ -1,0 +1,127 @@
+//! The functions of module `oxigrad.tree`, as Python calls them.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+
+use super::kind::{Fields, Functions, Kind, TRAINABLE};
+use super::path::{Key, KeyPath};
+use super::structure::Structure;
+use super::{flatten::flatten, joint, kind, path, select};
+
+/// Adds the functions and classes of trees to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Key>()?;
+    module.add_class::<KeyPath>()?;
+    module.add_class::<Structure>()?;
+    module.add("TRAINABLE", TRAINABLE)?;
+    module.add_function(wrap_pyfunction!(select::is_inexact, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_flatten, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_unflatten, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_leaves, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_map, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_assign, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_path, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_key_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_tied, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_register_fields, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_register_functions, module)?)
+}
+
+#[pyfunction]
+fn tree_flatten<'py>(tree: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, Structure)> {
+    let (leaves, structure) = flatten(tree.py(), tree)?;
+    Ok((PyList::new(tree.py(), leaves)?, structure))
+}
+
+#[pyfunction]
+fn tree_unflatten(structure: &Structure, leaves: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    structure.unflatten(leaves.py(), listed(leaves)?)
+}
+
+fn listed(items: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
+    items.try_iter()?.map(|item| item.map(Bound::unbind)).collect()
+}
+
+/// The leaves of `tree`; where `like` is given, in the order of that structure, which `tree` must have.
+#[pyfunction]
+#[pyo3(signature = (tree, like=None))]
+fn tree_leaves<'py>(tree: &Bound<'py, PyAny>, like: Option<&Structure>) -> PyResult<Bound<'py, PyList>> {
+    let leaves = match like {
+        Some(structure) => joint::leaves_like(structure, tree)?,
+        None => flatten(tree.py(), tree)?.0,
+    };
+    PyList::new(tree.py(), leaves)
+}
+
+#[pyfunction]
+#[pyo3(signature = (f, tree, *rest))]
+fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'py, PyTuple>) -> PyResult<Py<PyAny>> {
+    let py = tree.py();
+    let (leaves, structure) = flatten(py, tree)?;
+    let mut rows = vec![leaves];
+    for other in rest {
+        rows.push(joint::leaves_like(&structure, &other)?);
+    }
+    let call = |i: usize| {
+        let arguments = rows.iter().map(|row| row[i].bind(py));
+        f.call1(PyTuple::new(py, arguments)?).map(Bound::unbind)
+    };
+    let mapped = (0..structure.len()).map(call).collect::<PyResult<Vec<_>>>()?;
+    structure.unflatten(py, mapped)
+}
+
+/// Writes all leaves of `tree`, given in the order of `structure`, in place where containers accept it.
+#[pyfunction]
+fn tree_assign<'py>(
+    tree: &Bound<'py, PyAny>,
+    structure: &Structure,
+    leaves: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    joint::assign(structure, tree, leaves.try_iter()?.collect::<PyResult<_>>()?)
+}
+
+#[pyfunction]
+fn tree_path(text: &str, tree: &Bound<'_, PyAny>) -> PyResult<KeyPath> {
+    path::parse(text, tree).map(KeyPath)
+}
+
+#[pyfunction]
+fn tree_key_paths(
+    tree: &Bound<'_, PyAny>,
+    to: Option<&Bound<'_, PyAny>>,
+    recursive: bool,
+    writable: Option<bool>,
+) -> PyResult<Vec<KeyPath>> {
+    Ok(select::key_paths(tree, to, recursive, writable)?.into_iter().map(KeyPath).collect())
+}
+
+#[pyfunction]
+fn tree_parameters<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let (leaves, structure) = flatten(tree.py(), tree)?;
+    let (paths, parameters) = (structure.paths(), PyDict::new(tree.py()));
+    for group in select::parameters(tree.py(), &leaves, &structure)? {
+        parameters.set_item(KeyPath(paths[group[0]].clone()), &leaves[group[0]])?;
+    }
+    Ok(parameters)
+}
+
+/// For each parameter among `leaves`, the places where it stands, the first of them first.
+#[pyfunction]
+fn tree_tied(leaves: &Bound<'_, PyAny>, structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
+    let listed = listed(leaves)?;
+    structure.check_len(listed.len())?;
+    select::parameters(leaves.py(), &listed, structure)
+}
+
+/// Registers a class by the attributes that are its children, with whether each is trainable.
+#[pyfunction]
+fn tree_register_fields(class: &Bound<'_, PyType>, fields: Vec<(String, bool)>, writable: bool) -> PyResult<()> {
+    kind::register(class, Kind::Fields(Fields::new(class, fields, writable)?))
+}
+
+/// Registers a class by a function that takes an instance apart and one that puts it together.
+#[pyfunction]
+fn tree_register_functions(class: &Bound<'_, PyType>, flatten: Py<PyAny>, unflatten: Py<PyAny>) -> PyResult<()> {
+    kind::register(class, Kind::Functions(Functions { flatten, unflatten }))
+}

@@ -1,0 +1,287 @@
+//! What a class is to a tree: found out once a class, then remembered for as long as the class lives.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple, PyType, PyWeakrefReference};
+
+/// The key in a field's metadata that says whether the field is trainable.
+pub const TRAINABLE: &str = "oxigrad.trainable";
+
+/// How the instances of a class hold their children.
+pub enum Kind {
+    /// Not looked into.
+    Leaf,
+    /// `None`: a node without children.
+    Empty,
+    /// A list, by index.
+    List,
+    /// A tuple, by index.
+    Tuple,
+    /// A named tuple, by field.
+    NamedTuple(Vec<Arc<str>>),
+    /// A dict, by key.
+    Dict,
+    /// Attributes: a dataclass, or a class registered by its fields.
+    Fields(Fields),
+    /// Registered with a function that takes an instance apart and one that puts it together, by index.
+    Functions(Functions),
+}
+
+/// The attributes of a class that are the children of its instances.
+pub struct Fields {
+    /// The children.
+    pub all: Vec<Field>,
+    /// Whether instances accept assignment to a field.
+    pub assignable: bool,
+    /// Whether each field, where it has a value, lies in the instance's `__dict__` or in the class.
+    pub in_dict: bool,
+    /// Whether `object.__new__` makes an instance; otherwise one is copied.
+    pub plain: bool,
+    /// Slots that are no fields.
+    pub slots: Vec<Py<PyString>>,
+}
+
+/// One field.
+pub struct Field {
+    /// The name, for Python.
+    pub name: Py<PyString>,
+    /// The name, for key paths.
+    pub text: Arc<str>,
+    /// Whether it is not marked as not trainable.
+    pub trainable: bool,
+}
+
+/// What a class was registered with.
+pub struct Functions {
+    /// `flatten(instance) -> (children, rest)`.
+    pub flatten: Py<PyAny>,
+    /// `unflatten(rest, children) -> instance`.
+    pub unflatten: Py<PyAny>,
+}
+
+/// What a class is to a tree.
+pub struct TypeInfo {
+    /// The name of the class.
+    pub name: String,
+    /// How its instances hold their children.
+    pub kind: Kind,
+    /// Whether it is the builtin class itself, no subclass.
+    pub exact: bool,
+}
+
+impl TypeInfo {
+    /// Whether instances accept assignment to a child.
+    pub const fn is_assignable(&self) -> bool {
+        match &self.kind {
+            Kind::List | Kind::Dict => true,
+            Kind::Fields(fields) => fields.assignable,
+            Kind::Leaf | Kind::Empty | Kind::Tuple | Kind::NamedTuple(_) | Kind::Functions(_) => false,
+        }
+    }
+
+    /// Whether instances have no children and are leaves.
+    pub const fn is_leaf(&self) -> bool {
+        matches!(self.kind, Kind::Leaf)
+    }
+}
+
+/// Classes by address. An address is reused when its class is gone, so an entry counts only while its class lives.
+#[derive(Default)]
+struct Known {
+    seen: HashMap<usize, (Py<PyWeakrefReference>, Arc<TypeInfo>)>,
+    registered: HashMap<usize, (Py<PyType>, Arc<TypeInfo>)>,
+}
+
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+
+/// Runs `f` on what is known. It must call nothing of Python's: another thread may wait for the lock.
+fn with_known<T>(f: impl FnOnce(&mut Known) -> T) -> T {
+    f(&mut KNOWN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn address(class: &Bound<'_, PyType>) -> usize {
+    class.as_ptr() as usize
+}
+
+/// What the instances of `class` are.
+pub fn type_info(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
+    let py = class.py();
+    let seen =
+        with_known(|known| known.seen.get(&address(class)).map(|(weak, info)| (weak.clone_ref(py), info.clone())));
+    if let Some((weak, info)) = seen
+        && weak.bind(py).upgrade().is_some_and(|seen| seen.is(class))
+    {
+        return Ok(info);
+    }
+    let info = find_out(class)?;
+    remember(class, &info)?;
+    Ok(info)
+}
+
+fn remember(class: &Bound<'_, PyType>, info: &Arc<TypeInfo>) -> PyResult<()> {
+    use pyo3::types::PyWeakrefMethods;
+    let py = class.py();
+    let weak = PyWeakrefReference::new(class)?.unbind();
+    let (_gone, full) = with_known(|known| {
+        let gone = known.seen.insert(address(class), (weak, info.clone()));
+        let is_full = known.seen.len() >= 1024 && known.seen.len().is_power_of_two();
+        (gone, is_full.then(|| std::mem::take(&mut known.seen)))
+    });
+    let Some(mut seen) = full else { return Ok(()) };
+    seen.retain(|_, (weak, _)| weak.bind(py).upgrade().is_some());
+    with_known(|known| known.seen.extend(seen));
+    Ok(())
+}
+
+/// Makes `class` known as one of `kind`, in place of whatever it was.
+pub fn register(class: &Bound<'_, PyType>, kind: Kind) -> PyResult<()> {
+    let info = Arc::new(TypeInfo { name: class.name()?.to_string(), kind, exact: true });
+    let gone = with_known(|known| {
+        let before = known.registered.insert(address(class), (class.clone().unbind(), info));
+        (before, std::mem::take(&mut known.seen))
+    });
+    drop(gone);
+    Ok(())
+}
+
+fn registered(class: &Bound<'_, PyType>) -> Option<Arc<TypeInfo>> {
+    with_known(|known| known.registered.get(&address(class)).map(|(_, info)| info.clone()))
+}
+
+fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
+    if let Some(info) = registered(class) {
+        return Ok(info);
+    }
+    let py = class.py();
+    let name = class.name()?.to_string();
+    let exact = |builtin: &Bound<'_, PyType>| class.is(builtin);
+    let mut info = TypeInfo { name, kind: Kind::Leaf, exact: true };
+    if class.is(py.None().bind(py).get_type()) {
+        info.kind = Kind::Empty;
+    } else if let Some(fields) = fields_by_base(class)? {
+        info.kind = Kind::Fields(fields);
+    } else if class.is_subclass_of::<PyTuple>()? {
+        info.exact = exact(&py.get_type::<PyTuple>());
+        info.kind = names_of_tuple(class)?.map_or(Kind::Tuple, Kind::NamedTuple);
+    } else if class.is_subclass_of::<PyList>()? {
+        info.exact = exact(&py.get_type::<PyList>());
+        info.kind = Kind::List;
+    } else if class.is_subclass_of::<PyDict>()? {
+        info.exact = exact(&py.get_type::<PyDict>());
+        info.kind = Kind::Dict;
+    }
+    Ok(Arc::new(info))
+}
+
+fn names_of_tuple(class: &Bound<'_, PyType>) -> PyResult<Option<Vec<Arc<str>>>> {
+    let Some(names) = class.getattr_opt(intern!(class.py(), "_fields"))? else { return Ok(None) };
+    if !class.hasattr(intern!(class.py(), "_make"))? {
+        return Ok(None);
+    }
+    names.try_iter()?.map(|name| Ok(Arc::from(name?.extract::<String>()?))).collect::<PyResult<_>>().map(Some)
+}
+
+/// The fields that the nearest dataclass or registered class among the bases gives to `class`.
+fn fields_by_base(class: &Bound<'_, PyType>) -> PyResult<Option<Fields>> {
+    for base in class.mro() {
+        let base = base.cast_into::<PyType>()?;
+        if own_dict(&base)?.contains(intern!(class.py(), "__dataclass_fields__"))? {
+            return dataclass(class).map(Some);
+        }
+        if let Some(info) = registered(&base)
+            && let Kind::Fields(fields) = &info.kind
+        {
+            let named = fields.all.iter().map(|field| (field.text.to_string(), field.trainable));
+            return Fields::new(class, named, fields.assignable).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn dataclass(class: &Bound<'_, PyType>) -> PyResult<Fields> {
+    let py = class.py();
+    let fields = py.import(intern!(py, "dataclasses"))?.call_method1(intern!(py, "fields"), (class,))?;
+    let frozen: bool = class.getattr(intern!(py, "__dataclass_params__"))?.getattr(intern!(py, "frozen"))?.extract()?;
+    let named = fields.try_iter()?.map(|field| {
+        let field = field?;
+        let mark = field.getattr(intern!(py, "metadata"))?.call_method1(intern!(py, "get"), (TRAINABLE, true))?;
+        Ok((field.getattr(intern!(py, "name"))?.extract::<String>()?, mark.is_truthy()?))
+    });
+    Fields::new(class, named.collect::<PyResult<Vec<_>>>()?, !frozen)
+}
+
+impl Fields {
+    /// Looks at how `class` stores the attributes `named`, which come with whether they are trainable.
+    pub fn new(
+        class: &Bound<'_, PyType>,
+        named: impl IntoIterator<Item = (String, bool)>,
+        assignable: bool,
+    ) -> PyResult<Self> {
+        let py = class.py();
+        let fields: Vec<_> = named
+            .into_iter()
+            .map(|(text, trainable)| Field { name: PyString::intern(py, &text).unbind(), text: text.into(), trainable })
+            .collect();
+        let get = intern!(py, "__getattribute__");
+        let mut in_dict = class.getattr(get)?.is(&py.get_type::<PyAny>().getattr(get)?)
+            && class.getattr(intern!(py, "__dictoffset__"))?.is_truthy()?;
+        for field in &fields {
+            in_dict = in_dict && !is_data_descriptor(class, field.name.bind(py))?;
+        }
+        let slots = other_slots(class, &fields)?;
+        Ok(Self { all: fields, assignable, in_dict, plain: is_plain(class)?, slots })
+    }
+}
+
+fn own_dict<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyMapping>> {
+    Ok(class.getattr(intern!(class.py(), "__dict__"))?.cast_into::<PyMapping>()?)
+}
+
+fn is_data_descriptor(class: &Bound<'_, PyType>, name: &Bound<'_, PyString>) -> PyResult<bool> {
+    for base in class.mro() {
+        if let Ok(attribute) = own_dict(&base.cast_into::<PyType>()?)?.get_item(name) {
+            return attribute.get_type().hasattr(intern!(class.py(), "__set__"));
+        }
+    }
+    Ok(false)
+}
+
+/// The slots of `class` and its bases that are none of `fields`.
+fn other_slots(class: &Bound<'_, PyType>, fields: &[Field]) -> PyResult<Vec<Py<PyString>>> {
+    let py = class.py();
+    let member = py.import(intern!(py, "types"))?.getattr(intern!(py, "MemberDescriptorType"))?;
+    let mut slots = Vec::new();
+    for base in class.mro() {
+        for item in own_dict(&base.cast_into::<PyType>()?)?.items()? {
+            let (name, attribute): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+            let Ok(name) = name.cast_into::<PyString>() else { continue };
+            let is_field = fields.iter().any(|field| name == *field.text);
+            if !is_field && attribute.get_type().is(&member) {
+                slots.push(name.unbind());
+            }
+        }
+    }
+    Ok(slots)
+}
+
+/// Whether no base of `class` but `object` is made in C.
+fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    const HEAP_TYPE: u64 = 1 << 9;
+    let py = class.py();
+    let builtin = py.get_type::<PyBool>().getattr(intern!(py, "__new__"))?.get_type();
+    for base in class.mro() {
+        let base = base.cast_into::<PyType>()?;
+        if base.is(py.get_type::<PyAny>()) {
+            continue;
+        }
+        let flags: u64 = base.getattr(intern!(py, "__flags__"))?.extract()?;
+        let new = own_dict(&base)?.get_item(intern!(py, "__new__")).ok();
+        if flags & HEAP_TYPE == 0 || new.is_some_and(|new| new.get_type().is(&builtin)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,244 @@
+//! `KeyPath`: reads and writes one part of a tree.
+
+use oxigrad_core::error::Error;
+use oxigrad_core::tree::{self, DictKey, KeyPath as Path, Segment};
+use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList};
+
+use super::step::Part;
+use crate::error::{IntoPython, to_python};
+
+/// The key of a dict item.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, FromPyObject, IntoPyObject)]
+pub enum ItemKey {
+    /// A str.
+    Text(String),
+    /// An int.
+    Number(i64),
+}
+
+/// One step down a tree: a field, an index, or the key of a dict item.
+#[pyclass(frozen, eq, hash, ord, from_py_object, module = "oxigrad.tree")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// A field of a dataclass, a named tuple or a registered class.
+    Field {
+        /// Its name.
+        name: String,
+    },
+    /// An item of a list or a tuple.
+    Index {
+        /// Its place, from 0.
+        index: usize,
+    },
+    /// A value of a dict.
+    Item {
+        /// Its key.
+        key: ItemKey,
+    },
+}
+
+impl From<&tree::Key> for Key {
+    fn from(key: &tree::Key) -> Self {
+        match key {
+            tree::Key::Field(name) => Self::Field { name: name.to_string() },
+            tree::Key::Index(index) => Self::Index { index: *index },
+            tree::Key::Item(DictKey::Number(number)) => Self::Item { key: ItemKey::Number(*number) },
+            tree::Key::Item(DictKey::Text(name)) => Self::Item { key: ItemKey::Text(name.to_string()) },
+        }
+    }
+}
+
+impl From<Key> for tree::Key {
+    fn from(key: Key) -> Self {
+        match key {
+            Key::Field { name } => Self::Field(name.into()),
+            Key::Index { index } => Self::Index(index),
+            Key::Item { key: ItemKey::Number(number) } => Self::Item(DictKey::Number(number)),
+            Key::Item { key: ItemKey::Text(name) } => Self::Item(DictKey::Text(name.into())),
+        }
+    }
+}
+
+#[pymethods]
+impl Key {
+    fn __str__(&self) -> String {
+        tree::Key::from(self.clone()).to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        match self {
+            Self::Field { name } => format!("Key.Field({name:?})"),
+            Self::Index { index } => format!("Key.Index({index})"),
+            Self::Item { key: ItemKey::Number(number) } => format!("Key.Item({number})"),
+            Self::Item { key: ItemKey::Text(name) } => format!("Key.Item({name:?})"),
+        }
+    }
+}
+
+/// The way from the root of a tree to one of its parts.
+#[pyclass(frozen, eq, hash, ord, from_py_object, module = "oxigrad.tree")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyPath(pub Path);
+
+/// What may follow a path after `/`.
+#[derive(FromPyObject)]
+enum Below {
+    Path(KeyPath),
+    Key(Key),
+}
+
+fn no_such(place: &str, instead: &str) -> PyErr {
+    to_python(&Error::KeyPath(format!("{place}: {instead}")))
+}
+
+/// The parts of `tree` that `path` leads through: the tree itself first, the holder of the last key last.
+fn holders<'py>(path: &Path, tree: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> {
+    let keys = path.keys();
+    let mut parts = Vec::with_capacity(keys.len());
+    let mut next = tree.clone();
+    for (depth, key) in keys.iter().enumerate() {
+        let part = Part::new(next)?;
+        let found = part.child(key)?;
+        let is_last = depth + 1 == keys.len();
+        if !(is_last && part.has(key)?) && found.is_none() {
+            return Err(missing(path, depth, &part)?);
+        }
+        next = found.unwrap_or_else(|| tree.py().None().into_bound(tree.py()));
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+/// The error for a path whose key at `depth` is not found in `part`.
+fn missing(path: &Path, depth: usize, part: &Part<'_>) -> PyResult<PyErr> {
+    let keys = path.keys();
+    let upto = |depth| keys[..depth].iter().map(|key| (*key).clone()).collect::<Path>();
+    let is_unset = part.has(keys[depth])?;
+    let instead = if is_unset { "the field has no value".into() } else { part.instead(&upto(depth).place())? };
+    Ok(no_such(&upto(depth + 1).to_string(), &instead))
+}
+
+/// The part of `tree` that `path` names.
+///
+/// # Errors
+/// `KeyPathError` says which part of the path was found and what is there instead of the rest.
+pub fn get<'py>(path: &Path, tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let (Some(holder), Some(key)) = (holders(path, tree)?.pop(), path.last()) else { return Ok(tree.clone()) };
+    let value = holder.child(key)?;
+    value.map_or_else(|| Err(missing(path, path.len() - 1, &holder)?), Ok)
+}
+
+/// Whether `path` can be written without a new container: its holder accepts assignment.
+pub fn is_writable(path: &Path, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(holders(path, tree)?.pop().is_some_and(|holder| holder.info.is_assignable()))
+}
+
+/// Writes `value` where `path` says and returns the tree: the same object where some container on the way accepts
+/// assignment, otherwise a new root. Containers below it that do not are made anew.
+pub fn set<'py>(path: &Path, tree: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let mut value = value.clone();
+    for (holder, key) in holders(path, tree)?.into_iter().zip(path.keys()).rev() {
+        if holder.info.is_assignable() {
+            holder.assign(key, &value)?;
+            return Ok(tree.clone());
+        }
+        value = holder.rebuild(key, value)?;
+    }
+    Ok(value)
+}
+
+/// Reads a printed path against `tree`, which says whether a number is an index or a dict key.
+///
+/// # Errors
+/// `KeyPathError` where it cannot be read, or where `tree` has no such part.
+pub fn parse(text: &str, tree: &Bound<'_, PyAny>) -> PyResult<Path> {
+    let mut path = Path::root();
+    let mut next = Some(tree.clone());
+    for segment in tree::parse(text).python()? {
+        let Some(object) = next else { return Err(no_such(&below(&path, &segment), &format!("{path} has no value"))) };
+        let part = Part::new(object)?;
+        let key = match part.resolve(&segment) {
+            Some(key) if part.has(&key)? => key,
+            _ => return Err(no_such(&below(&path, &segment), &part.instead(&path.place())?)),
+        };
+        next = part.child(&key)?;
+        path = path.child(key);
+    }
+    Ok(path)
+}
+
+fn below(path: &Path, segment: &Segment) -> String {
+    if path.is_empty() { segment.to_string() } else { format!("{path}.{segment}") }
+}
+
+#[pymethods]
+impl KeyPath {
+    #[new]
+    #[pyo3(signature = (keys=None))]
+    fn new(keys: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(keys) = keys else { return Ok(Self(Path::root())) };
+        let keys = keys.try_iter()?.map(|key| Ok(key?.extract::<Key>()?.into()));
+        keys.collect::<PyResult<Path>>().map(Self)
+    }
+
+    fn __call__<'py>(&self, tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        get(&self.0, tree)
+    }
+
+    #[pyo3(name = "set")]
+    fn python_set<'py>(&self, tree: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        set(&self.0, tree, value)
+    }
+
+    fn writable(&self, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
+        is_writable(&self.0, tree)
+    }
+
+    /// Whether the part can be replaced within the same root: some container on the path accepts assignment.
+    fn replaceable(&self, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(holders(&self.0, tree)?.iter().any(|holder| holder.info.is_assignable()))
+    }
+
+    #[getter]
+    fn parent(&self) -> Option<Self> {
+        self.0.parent().cloned().map(Self)
+    }
+
+    fn __truediv__(&self, below: Below) -> Self {
+        match below {
+            Below::Path(path) => Self(self.0.join(&path.0)),
+            Below::Key(key) => Self(self.0.child(key.into())),
+        }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.0.keys().into_iter().map(Key::from))?.try_iter()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The root is a path like any other.
+    #[allow(clippy::unused_self, reason = "Python calls it on an instance")]
+    const fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("KeyPath({})", pyo3::types::PyString::new(py, &self.0.to_string()).repr()?))
+    }
+
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
+}

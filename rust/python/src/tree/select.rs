@@ -1,0 +1,176 @@
+//! Which parts of a tree are meant: parts of a type or dtype, and parameters.
+
+use std::collections::HashMap;
+
+use oxigrad_core::tree::{Container as _, KeyPath as Path, Node};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+
+use super::flatten::flatten;
+use super::joint::Along;
+use super::kind::type_info;
+use super::structure::Structure;
+
+/// What a part may be asked to be.
+enum Want<'py> {
+    /// An instance of the class; or an array of the dtype that the class stands for.
+    Class(Bound<'py, PyType>, bool),
+    /// Something with this dtype.
+    Dtype(Bound<'py, PyAny>),
+    /// Something that the function says yes to.
+    Predicate(Bound<'py, PyAny>),
+}
+
+impl<'py> Want<'py> {
+    fn new(to: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = to.py();
+        if let Ok(class) = to.cast::<PyType>() {
+            let is_dtype = class.hasattr(intern!(py, "dtype"))? && type_info(class)?.is_leaf();
+            return Ok(Self::Class(class.clone(), is_dtype));
+        }
+        Ok(if to.is_callable() { Self::Predicate(to.clone()) } else { Self::Dtype(to.clone()) })
+    }
+
+    fn accepts(&self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
+        match self {
+            Self::Class(class, is_dtype) => Ok(value.is_instance(class)? || (*is_dtype && has_dtype(value, class)?)),
+            Self::Dtype(dtype) => has_dtype(value, dtype),
+            Self::Predicate(predicate) => predicate.call1((value,))?.is_truthy(),
+        }
+    }
+}
+
+/// Whether `value` has the dtype; a dtype that equals `object` says nothing, since that of object arrays equals many classes.
+fn has_dtype<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    if value.is_instance_of::<PyType>() {
+        return Ok(false);
+    }
+    let Some(own) = value.getattr_opt(intern!(py, "dtype"))? else { return Ok(false) };
+    match own.eq(dtype) {
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(false),
+        Ok(true) => Ok(!own.eq(py.get_type::<PyAny>())?),
+        result => result,
+    }
+}
+
+fn wants<'py>(to: &Bound<'py, PyAny>) -> PyResult<Vec<Want<'py>>> {
+    match to.cast::<PyTuple>() {
+        Ok(any) => any.iter().map(|to| Want::new(&to)).collect(),
+        Err(_) => Ok(vec![Want::new(to)?]),
+    }
+}
+
+/// The paths of the parts of `tree` below the root, each before its own parts: those that `to` accepts and that are
+/// writable in place, or not, where `writable` asks for one.
+pub fn key_paths(
+    tree: &Bound<'_, PyAny>,
+    to: Option<&Bound<'_, PyAny>>,
+    recursive: bool,
+    writable: Option<bool>,
+) -> PyResult<Vec<Path>> {
+    let wants = to.map(wants).transpose()?;
+    let (_, structure) = flatten(tree.py(), tree)?;
+    let mut found = Vec::new();
+    let mut above: Vec<(Path, u32, usize, u32)> = Vec::new();
+    for (node, visited) in structure.shape.nodes().iter().zip(Along::new(&structure, tree)) {
+        while above.pop_if(|(_, _, next, arity)| *next == *arity as usize).is_some() {}
+        let mut path = Path::root();
+        let depth = above.len();
+        let object = visited?.object;
+        if let Some((parent, container, next, _)) = above.last_mut() {
+            let container = structure.shape.container(*container);
+            path = parent.child(container.key(*next));
+            *next += 1;
+            let is_meant = writable.is_none_or(|writable| writable == container.info.is_assignable());
+            if let (true, Some(object)) = (is_meant && (recursive || depth == 1), &object)
+                && accepts(wants.as_deref(), object)?
+            {
+                found.push(path.clone());
+            }
+        }
+        if let Node::Branch { container, arity } = *node {
+            above.push((path, container, 0, arity));
+        }
+    }
+    Ok(found)
+}
+
+fn accepts<'py>(wants: Option<&[Want<'py>]>, object: &Bound<'py, PyAny>) -> PyResult<bool> {
+    let Some(wants) = wants else { return Ok(true) };
+    for want in wants {
+        if want.accepts(object)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The trainable parameters among `leaves`: for each, the leaves that are that one array, the first of them first.
+///
+/// A parameter is an array, something with a shape and a floating or complex dtype, that stands below no field marked
+/// as not trainable. Places that are so marked are in no group.
+pub fn parameters(py: Python<'_>, leaves: &[Py<PyAny>], structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut known: HashMap<_, usize> = HashMap::new();
+    let mut dtypes = Dtypes::default();
+    for (i, leaf) in leaves.iter().enumerate() {
+        if !structure.is_trainable(i) {
+            continue;
+        }
+        if let Some(group) = known.get(&leaf.as_ptr()) {
+            groups[*group].push(i);
+        } else if dtypes.is_parameter(leaf.bind(py))? {
+            known.insert(leaf.as_ptr(), groups.len());
+            groups.push(vec![i]);
+        }
+    }
+    Ok(groups)
+}
+
+/// Whether a value is an array of floating or complex dtype.
+#[pyfunction]
+pub fn is_inexact(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Dtypes::default().is_parameter(value)
+}
+
+/// The dtypes met so far, and whether each is floating or complex.
+#[derive(Default)]
+struct Dtypes<'py>(Vec<(Bound<'py, PyAny>, bool)>);
+
+impl<'py> Dtypes<'py> {
+    fn is_parameter(&mut self, leaf: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let py = leaf.py();
+        if leaf.is_instance_of::<PyType>() {
+            return Ok(false);
+        }
+        let Some(dtype) = leaf.getattr_opt(intern!(py, "dtype"))? else { return Ok(false) };
+        Ok(self.is_continuous(dtype)? && leaf.hasattr(intern!(py, "shape"))?)
+    }
+
+    fn is_continuous(&mut self, dtype: Bound<'py, PyAny>) -> PyResult<bool> {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| known.is(&dtype)) {
+            return Ok(*known);
+        }
+        let known = is_continuous(&dtype)?;
+        if self.0.len() < 16 {
+            self.0.push((dtype, known));
+        }
+        Ok(known)
+    }
+}
+
+/// Whether a dtype is floating or complex. Every library's dtypes say so in their names: `torch.float32`, `bfloat16`;
+/// only dtypes of foreign byte order have to be asked for their kind.
+fn is_continuous(dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Some(kind) = dtype.getattr_opt(intern!(dtype.py(), "kind"))?
+        && let Ok(kind) = kind.extract::<String>()
+        && matches!(&*kind, "f" | "c")
+    {
+        return Ok(true);
+    }
+    let name = dtype.str()?.to_string();
+    Ok(!name.starts_with('[') && (name.contains("float") || name.contains("complex")))
+}

@@ -1,0 +1,144 @@
+//! One step down a tree: the child under a key, replacing it, and what to say where there is none.
+
+use std::sync::Arc;
+
+use oxigrad_core::tree::{DictKey, Key, Segment, list_keys};
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::container::{Child, Container, dict_key, take_apart};
+use super::kind::{Field, Kind, TypeInfo, type_info};
+
+/// A part of a tree, and what its class is.
+pub struct Part<'py> {
+    /// The part.
+    pub object: Bound<'py, PyAny>,
+    /// What its class is.
+    pub info: Arc<TypeInfo>,
+}
+
+impl<'py> Part<'py> {
+    /// Looks up what the class of `object` is.
+    pub fn new(object: Bound<'py, PyAny>) -> PyResult<Self> {
+        let info = type_info(&object.get_type())?;
+        Ok(Self { object, info })
+    }
+
+    /// The key that a printed path means here, if the kind of container fits. There may be no child under it.
+    pub fn resolve(&self, segment: &Segment) -> Option<Key> {
+        match (&self.info.kind, segment) {
+            (Kind::List | Kind::Tuple | Kind::Functions(_), Segment::Number(index)) => {
+                usize::try_from(*index).ok().map(Key::Index)
+            }
+            (Kind::NamedTuple(_) | Kind::Fields(_), Segment::Text(name)) => Some(Key::Field(name.clone())),
+            (Kind::Dict, Segment::Number(number)) => Some(Key::Item(DictKey::Number(*number))),
+            (Kind::Dict, Segment::Text(name)) => Some(Key::Item(DictKey::Text(name.clone()))),
+            _ => None,
+        }
+    }
+
+    /// The child under `key`, if there is one.
+    pub fn child(&self, key: &Key) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let object = &self.object;
+        match (&self.info.kind, key) {
+            (Kind::List, Key::Index(index)) => Ok(object.cast::<PyList>()?.get_item(*index).ok()),
+            (Kind::Tuple, Key::Index(index)) => Ok(object.cast::<PyTuple>()?.get_item(*index).ok()),
+            (Kind::NamedTuple(names), Key::Field(name)) => {
+                let index = names.iter().position(|other| other == name);
+                index.map(|index| object.cast::<PyTuple>()?.get_item(index)).transpose()
+            }
+            (Kind::Dict, Key::Item(DictKey::Number(number))) => object.cast::<PyDict>()?.get_item(number),
+            (Kind::Dict, Key::Item(DictKey::Text(name))) => object.cast::<PyDict>()?.get_item(&**name),
+            (Kind::Fields(_), Key::Field(name)) => match self.field(name) {
+                Some(field) => object.getattr_opt(&field.name),
+                None => Ok(None),
+            },
+            (Kind::Functions(_), Key::Index(index)) => {
+                let mut children = Vec::new();
+                take_apart(object, &self.info, &mut children, &mut Vec::new())?;
+                Ok(children.into_iter().nth(*index).and_then(|child| child.object))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a child under `key` can be set: it is there, or it is a field that has no value yet.
+    pub fn has(&self, key: &Key) -> PyResult<bool> {
+        match key {
+            Key::Field(name) if self.field(name).is_some() => Ok(true),
+            key => Ok(self.child(key)?.is_some()),
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<&Field> {
+        match &self.info.kind {
+            Kind::Fields(fields) => fields.all.iter().find(|field| *field.text == *name),
+            _ => None,
+        }
+    }
+
+    /// Puts `value` under `key`, in place: the object must accept assignment.
+    pub fn assign(&self, key: &Key, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        match key {
+            Key::Index(index) => self.object.set_item(index, value),
+            Key::Item(DictKey::Number(number)) => self.object.set_item(number, value),
+            Key::Item(DictKey::Text(name)) => self.object.set_item(&**name, value),
+            Key::Field(name) => self.object.setattr(&**name, value),
+        }
+    }
+
+    /// A new container like this one, with `value` under `key`.
+    pub fn rebuild(&self, key: &Key, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let (mut children, mut keys) = (Vec::new(), Vec::new());
+        let rest = take_apart(&self.object, &self.info, &mut children, &mut keys)?;
+        let class = self.object.get_type().unbind();
+        let container = Container { class, info: self.info.clone(), keys: Vec::new() };
+        let place = (0..children.len()).find(|child| oxigrad_core::tree::Container::key(&container, *child) == *key);
+        let place = place.ok_or_else(|| PyAttributeError::new_err(format!("{key} is gone")))?;
+        children[place] = Child { object: Some(value), trainable: true };
+        container.put_together(py, rest.as_ref(), children.into_iter().map(|child| child.object))
+    }
+
+    /// In words, as the whole of a clause: `a list of 3`, `a leaf (ndarray)`.
+    pub fn describe(&self) -> PyResult<String> {
+        let name = &self.info.name;
+        Ok(match &self.info.kind {
+            Kind::Leaf => format!("a leaf ({name})"),
+            Kind::Empty => "None".into(),
+            Kind::NamedTuple(_) | Kind::Fields(_) | Kind::Functions(_) => format!("a {name}"),
+            Kind::Dict if !self.object.is_empty()? => format!("a {name} with the keys {}", self.dict_keys()?),
+            Kind::List | Kind::Tuple | Kind::Dict => format!("a {name} of {}", self.object.len()?),
+        })
+    }
+
+    /// What is there where `place` names this part and a key below it was not found.
+    pub fn instead(&self, place: &str) -> PyResult<String> {
+        let name = &self.info.name;
+        Ok(match &self.info.kind {
+            Kind::Leaf => format!("{place} is a leaf ({name})"),
+            Kind::Empty => format!("{place} is None"),
+            Kind::List | Kind::Tuple => match self.object.len()? {
+                1 => format!("the {name} has 1 item"),
+                len => format!("the {name} has {len} items"),
+            },
+            Kind::Dict if self.object.is_empty()? => format!("the {name} is empty"),
+            Kind::Dict => format!("the {name} has the keys {}", self.dict_keys()?),
+            Kind::NamedTuple(names) => {
+                format!("{name} has the fields {}", list_keys(names.iter().cloned().map(Key::Field)))
+            }
+            Kind::Fields(fields) => {
+                let names = fields.all.iter().map(|field| Key::Field(field.text.clone()));
+                format!("{name} has the fields {}", list_keys(names))
+            }
+            Kind::Functions(_) => format!("{name} has children by index"),
+        })
+    }
+
+    fn dict_keys(&self) -> PyResult<String> {
+        let (mut children, mut keys) = (Vec::new(), Vec::new());
+        take_apart(&self.object, &self.info, &mut children, &mut keys)?;
+        Ok(list_keys(keys.iter().filter_map(|key| dict_key(key).ok()).map(Key::Item)))
+    }
+}

@@ -1,0 +1,142 @@
+//! `Structure`: a tree without its leaves, from which it can be built again.
+
+use std::hash::{Hash, Hasher};
+
+use oxigrad_core::error::Error;
+use oxigrad_core::tree::{self, Node};
+use pyo3::PyTraverseError;
+use pyo3::exceptions::PyIndexError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+
+use super::container::Container;
+use super::path::KeyPath;
+use crate::error::to_python;
+
+/// A tree without its leaves. Equal where types and keys are equal, in the same order.
+#[pyclass(frozen, eq, hash, module = "oxigrad.tree")]
+pub struct Structure {
+    /// The nodes.
+    pub(super) shape: tree::Structure<Container>,
+    /// What some containers need besides their children to be built again, by node, in order.
+    pub(super) rests: Vec<(usize, Py<PyAny>)>,
+}
+
+impl PartialEq for Structure {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.shape == other.shape
+    }
+}
+
+impl Eq for Structure {}
+
+impl Hash for Structure {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.shape.hash(state);
+    }
+}
+
+impl Structure {
+    /// The number of leaves.
+    pub const fn len(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The path of a leaf.
+    pub fn path(&self, leaf: usize) -> tree::KeyPath {
+        self.shape.path(leaf)
+    }
+
+    /// The paths of all leaves, in order.
+    pub fn paths(&self) -> Vec<tree::KeyPath> {
+        self.shape.paths()
+    }
+
+    /// Whether a leaf has no field above it that is marked as not trainable.
+    pub fn is_trainable(&self, leaf: usize) -> bool {
+        self.shape.is_trainable(leaf)
+    }
+
+    /// What to say of the first place where `found` differs.
+    pub fn difference(&self, found: &Self) -> Option<String> {
+        self.shape.difference(&found.shape)
+    }
+
+    /// The error where there are not as many leaves as this structure has.
+    pub fn check_len(&self, len: usize) -> PyResult<()> {
+        let what = format!("the structure has {} leaves, found {len}", self.len());
+        if len == self.len() { Ok(()) } else { Err(to_python(&Error::Structure(what))) }
+    }
+
+    /// A tree of this structure: new containers that hold `leaves`.
+    pub fn unflatten(&self, py: Python<'_>, leaves: impl IntoIterator<Item = Py<PyAny>>) -> PyResult<Py<PyAny>> {
+        let leaves: Vec<_> = leaves.into_iter().collect();
+        self.check_len(leaves.len())?;
+        // Backwards, so that the children of a container are built before it, its first child last.
+        let mut leaves = leaves.into_iter().rev();
+        let mut built: Vec<Option<Bound<'_, PyAny>>> = Vec::new();
+        let mut rests = self.rests.iter().rev().peekable();
+        for (place, node) in self.shape.nodes().iter().enumerate().rev() {
+            let object = match *node {
+                Node::Leaf { .. } => leaves.next().map(|leaf| leaf.into_bound(py)),
+                Node::Empty => Some(py.None().into_bound(py)),
+                Node::Unset => None,
+                Node::Branch { container, arity } => {
+                    let rest = rests.next_if(|(node, _)| *node == place).map(|(_, rest)| rest.bind(py));
+                    let children = built.drain(built.len() - arity as usize..).rev();
+                    Some(self.shape.container(container).put_together(py, rest, children)?)
+                }
+            };
+            built.push(object);
+        }
+        Ok(built.pop().flatten().expect("a tree has a root").unbind())
+    }
+
+    fn check_index(&self, index: usize) -> PyResult<()> {
+        if index < self.len() {
+            return Ok(());
+        }
+        Err(PyIndexError::new_err(format!("leaf {index}: the structure has {} leaves", self.len())))
+    }
+
+    /// Visits what the garbage collector must know of.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.shape.containers().iter().try_for_each(|container| container.traverse(visit))?;
+        self.rests.iter().try_for_each(|(_, rest)| visit.call(rest))
+    }
+}
+
+#[pymethods]
+impl Structure {
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Structure({})", self.shape)
+    }
+
+    /// The paths of the leaves, in order.
+    #[pyo3(name = "paths")]
+    fn python_paths(&self) -> Vec<KeyPath> {
+        self.paths().into_iter().map(KeyPath).collect()
+    }
+
+    /// The path of the leaf at `index`.
+    #[pyo3(name = "path")]
+    fn python_path(&self, index: usize) -> PyResult<KeyPath> {
+        self.check_index(index)?;
+        Ok(KeyPath(self.path(index)))
+    }
+
+    /// Whether the leaf at `index` stands below no field that is marked as not trainable.
+    #[pyo3(name = "is_trainable")]
+    fn python_is_trainable(&self, index: usize) -> PyResult<bool> {
+        self.check_index(index)?;
+        Ok(self.is_trainable(index))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.traverse(&visit)
+    }
+}

@@ -1,0 +1,84 @@
+"""Every derivative against central differences, to second order, from the table; and that the table is whole."""
+
+import math
+
+import numpy as np
+import pytest
+from cases import CASES, Case
+
+import oxigrad as ox
+from oxigrad import _core, xp
+from oxigrad.derivatives import TABLE
+from oxigrad.testing import check_grads
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_derivatives_agree_with_central_differences(case: Case) -> None:
+    check_grads(case.function, case.args, order=2)
+
+
+def test_check_grads_finds_a_wrong_derivative() -> None:
+    with pytest.raises(AssertionError, match="central difference"):
+        check_grads(lambda x: x * ox.stop_gradient(x), (3.0,))
+
+
+def test_every_op_has_a_derivative_or_a_reason() -> None:
+    piecewise_constant = {"sign", "floor"}
+    truth = {name for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")}
+    truth |= {"logical_and", "logical_or", "logical_not"}
+    assert {name for name, _ in _core.ops()} == set(TABLE) | piecewise_constant | truth
+
+
+def test_every_op_is_in_the_table_of_cases() -> None:
+    named = {case.name.split("-")[0] for case in CASES}
+    assert set(TABLE) - named == {"index", "scatter_add", "astype"} - named
+
+
+def test_astype_gives_the_cotangent_in_the_argument_s_dtype() -> None:
+    gradient = ox.grad(lambda x: xp.sum(xp.astype(x, np.float64) ** 2))(np.ones(3, np.float32))
+    assert gradient.dtype == np.float32
+    np.testing.assert_array_equal(gradient, 2.0)
+
+
+def test_promotion_is_undone() -> None:
+    a, b = np.ones(3, np.float32), np.full(3, 2.0)
+    ga, gb = ox.grad(lambda a, b: xp.sum(a * b), argnums=(0, 1))(a, b)
+    assert (ga.dtype, gb.dtype) == (np.float32, np.float64)
+
+
+@pytest.mark.parametrize("f", [xp.max, xp.min], ids=["max", "min"])
+def test_ties_share_the_gradient(f) -> None:
+    np.testing.assert_array_equal(ox.grad(f)(np.array([1.0, 1.0, 1.0, 1.0])), 0.25)
+
+
+@pytest.mark.parametrize("f", [xp.maximum, xp.minimum], ids=["maximum", "minimum"])
+def test_equal_arguments_share_the_gradient(f) -> None:
+    assert ox.grad(f, argnums=(0, 1))(2.0, 2.0) == (0.5, 0.5)
+
+
+def test_power_at_zero() -> None:
+    assert ox.grad(lambda x: x**0)(0.0) == 0.0
+    assert ox.grad(lambda x: x**1)(0.0) == 1.0
+    assert ox.grad(lambda x: x**2)(0.0) == 0.0
+    assert ox.grad(lambda y: 0.0**y)(2.0) == 0.0
+
+
+def test_nan_in_the_branch_not_taken_does_not_reach_the_gradient() -> None:
+    x = np.array([-1.0, 4.0])
+    gradient = ox.grad(lambda x: xp.sum(xp.where(x > 0, xp.sqrt(xp.where(x > 0, x, 1.0)), 0.0)))(x)
+    np.testing.assert_array_equal(gradient, [0.0, 0.25])
+
+
+def test_abs_at_zero_has_gradient_zero() -> None:
+    assert ox.grad(abs)(0.0) == 0.0
+
+
+def test_steps_have_gradient_zero() -> None:
+    assert ox.grad(lambda x: xp.floor(x) * x)(2.5) == 2.0
+
+
+def test_third_and_fourth_derivative() -> None:
+    f = xp.sin
+    for expected in (math.cos(0.7), -math.sin(0.7), -math.cos(0.7), math.sin(0.7)):
+        f = ox.grad(f)
+        assert f(0.7) == pytest.approx(expected, rel=1e-14)
