@@ -41,6 +41,13 @@ macro_rules! elementwise_ops {
                 match self { $(Self::$variant => $name),* }
             }
 
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
             /// How many arguments it takes.
             #[must_use]
             pub const fn arity(self) -> usize {
@@ -143,6 +150,13 @@ macro_rules! structured_ops {
                 match self { $(Self::$variant => $name),* }
             }
 
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
             /// How many array arguments it takes; none says any number.
             #[must_use]
             pub const fn arity(self) -> Option<usize> {
@@ -194,7 +208,8 @@ impl Op {
     /// The op of this name, if the table has it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|op| op.name() == name)
+        let structured = || Structured::from_name(name).map(Self::Structured);
+        Elementwise::from_name(name).map(Self::Elementwise).or_else(structured)
     }
 
     /// Every op, in the order of the table.
