@@ -14,7 +14,9 @@ import oxigrad as ox
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--require", default="", help="libraries (comma-separated) whose tests fail where they are missing")
+    parser.addoption(
+        "--require", default="", help="libraries (comma-separated) whose tests fail where they are missing"
+    )
 
 
 @pytest.fixture
