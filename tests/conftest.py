@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -15,24 +15,24 @@ import oxigrad as ox
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--require", default="", help="libraries (comma-separated) whose tests fail where they are missing"
+        "--require",
+        default="",
+        metavar="LIBRARY,...",
+        help="libraries that must be installed, so that no test of theirs is skipped",
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    required = [name for name in config.getoption("--require").split(",") if name]
+    missing = [name for name in required if importlib.util.find_spec(name) is None]
+    if missing:
+        raise pytest.UsageError(f"--require: not installed: {', '.join(missing)}")
+
+
 @pytest.fixture
-def library(request: pytest.FixtureRequest) -> Callable[[str], ModuleType]:
-    """Imports a library by name, or skips the test; fails it where ``--require`` promises the library."""
-    promised = request.config.getoption("--require").split(",")
-
-    def load(name: str) -> ModuleType:
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            if name.partition(".")[0] in promised:
-                pytest.fail(f"{name} is promised by --require, and cannot be imported")
-            pytest.skip(f"{name} is not installed")
-
-    return load
+def library() -> Callable[[str], ModuleType]:
+    """Imports a library by name, or skips the test where it is not installed."""
+    return pytest.importorskip
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@
 //! otherwise.
 
 use super::{Lane, Wide};
+use crate::op::Unary;
 
 /// The larger; NaN where either is NaN.
 #[inline(always)]
@@ -62,7 +63,15 @@ macro_rules! computed_wide {
         $(#[$doc])*
         #[inline(always)]
         pub fn $name<L: Lane>(a: L) -> L {
-            a.wide($wide::<L::Wide>)
+            #[derive(Clone, Copy)]
+            struct Function;
+            impl<W: Wide> Unary<W> for Function {
+                #[inline(always)]
+                fn call(self, a: W) -> W {
+                    $wide(a)
+                }
+            }
+            a.wide(Function)
         }
     )*};
 }
@@ -288,9 +297,14 @@ fn turned_sin<W: Wide>(x: W, turns: f64) -> W {
     let (q, y, z) = quarter_turns(x);
     // The low two bits of the whole number: the first swaps sine and cosine, the second flips the sign.
     let turn = q.add(W::splat(ROUND + turns)).to_bits();
-    let is_set = |bit| W::from_bits(W::bits_up52(W::bits_and(turn, W::bits(bit)))).ne(W::zero());
-    let value = W::select(is_set(1), cos_near_zero(y, z), sin_near_zero(y, z));
-    W::select(is_set(2), value.neg(), value)
+    let value = W::select(has::<W>(turn, 1), cos_near_zero(y, z), sin_near_zero(y, z));
+    W::select(has::<W>(turn, 2), value.neg(), value)
+}
+
+/// Whether a bit (one of the low eleven) is set.
+#[inline(always)]
+fn has<W: Wide>(bits: W::Bits, bit: u64) -> W::Mask {
+    W::from_bits(W::bits_up52(W::bits_and(bits, W::bits(bit)))).ne(W::zero())
 }
 
 /// The computed value where `x` is near enough, the system's elsewhere.
@@ -298,7 +312,7 @@ fn turned_sin<W: Wide>(x: W, turns: f64) -> W {
 fn near_or<W: Wide>(x: W, value: W, far: fn(f64) -> f64) -> W {
     let near = x.abs().le(W::splat(FAR));
     let is_far = W::select(near, W::zero(), W::one()).ne(W::zero());
-    if W::any(is_far) { W::select(near, value, x.each(far)) } else { value }
+    if W::any(is_far) { W::select(near, value, x.map(far)) } else { value }
 }
 
 #[inline(always)]

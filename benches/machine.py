@@ -1,0 +1,72 @@
+"""The machine and the libraries that a run measures on, and how many threads each may use."""
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+_PEERS = ("oxigrad", "numpy", "torch", "jax", "jaxlib", "optax", "autograd")
+
+
+def limit_threads(threads: int) -> None:
+    """Says to every library how many threads to use. Must come before NumPy, torch or JAX are imported.
+
+    JAX's CPU client takes the size of its pool from ``NPROC``, and its matrix products from the XLA flag.
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC"):
+        os.environ[name] = str(threads)
+    if threads == 1:
+        flags = os.environ.get("XLA_FLAGS", "")
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+    import oxigrad as ox
+
+    ox.set_num_threads(threads)
+    try:
+        import torch
+    except ImportError:
+        return
+    torch.set_num_threads(threads)
+
+
+def describe(threads: int) -> dict[str, Any]:
+    """What belongs in the header of every table."""
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "isa": _isa(),
+        "threads": threads,
+        "python": platform.python_version(),
+        "libraries": {name: _version(name) for name in _PEERS},
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"
+
+
+def _cpuinfo(key: str) -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")
+
+
+def _cpu() -> str:
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def _isa() -> str:
+    """The widest instruction set that the CPU reports, of those that kernels are compiled for."""
+    flags = set(_cpuinfo("flags").split())
+    if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags:
+        return "AVX-512"
+    if {"avx2", "fma"} <= flags:
+        return "AVX2"
+    return "NEON" if platform.machine() in ("aarch64", "arm64") else platform.machine()

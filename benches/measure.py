@@ -1,0 +1,232 @@
+"""Side-by-side timing: contestants that are checked first, then called in turn, round by round, in one process.
+
+Absolute times on shared machines drift; the ratio of two calls of one round does not. A row is therefore the ratio of
+medians, with the spread (10th to 90th percentile) of the ratios within a round.
+"""
+
+import dataclasses
+import gc
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+class WrongResultError(Exception):
+    """A contestant does not compute what the reference says, so its time means nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """A contestant that is set up: `check` calls it and compares, `call` is what is timed."""
+
+    call: Callable[[], Any]
+    check: Callable[[], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contestant:
+    """Who takes part in a row: `prepare` sets it up, and raises `ImportError` where its library is missing.
+
+    The role is "ours", "peer", "ceiling" (what no contestant can beat) or "baseline" (subtracted from the others).
+    """
+
+    name: str
+    role: str
+    prepare: Callable[[], Ready]
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """What a row should reach: ours so many times as fast as a peer, or, without a peer, below an absolute value."""
+
+    target: float
+    peer: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a run measures: rounds for each row, and the pause before each call, in seconds."""
+
+    samples: int = 31
+    pause: float = 0.005
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A goal, what was found, and whether that reaches it; None where it could not be measured."""
+
+    row: str
+    goal: str
+    found: str
+    reached: bool | None
+
+
+@dataclasses.dataclass
+class Outcome:
+    """A row after its run: lines to print, verdicts on its goals, and everything as plain data."""
+
+    lines: list[str]
+    verdicts: list[Verdict]
+    data: dict[str, Any]
+    wrong: bool = False
+
+
+def close(found: Any, expected: Any, *, what: str, relative: float = 0.0, absolute: float = 0.0) -> None:
+    """Raises `WrongResultError` unless every element of `found` is near `expected`; NaN never is."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape:
+        raise WrongResultError(f"{what} has shape {found.shape}, the reference {expected.shape}")
+    error = np.abs(found - expected)
+    within = error <= absolute + relative * np.abs(expected)
+    if not np.all(within):
+        places = f"{np.sum(~within)} of {error.size} places"
+        raise WrongResultError(f"{what} is off by up to {np.nanmax(error):.3g}, in {places}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One comparison. `build` makes the inputs and the contestants; a call's time is divided by `operations`."""
+
+    name: str
+    build: Callable[[], list[Contestant]]
+    goals: tuple[Goal, ...] = ()
+    operations: int = 1
+    samples: int | None = None
+
+    def run(self, settings: Settings) -> Outcome:
+        """Sets up, checks, times and sums up; a contestant that is wrong fails the row before anything is timed."""
+        ready, notes, wrong, contestants = {}, [], False, self.build()
+        for contestant in contestants:
+            try:
+                made = contestant.prepare()
+                made.check()
+                ready[contestant.name] = made.call
+            except ImportError as error:
+                notes.append(f"{contestant.name}: missing ({error})")
+            except WrongResultError as error:
+                wrong = True
+                notes.append(f"{contestant.name}: WRONG: {error}")
+        rounds = min(settings.samples, self.samples or settings.samples)
+        samples = {} if wrong else _rounds(ready, rounds, settings.pause)
+        return _Summary(self, [c for c in contestants if c.name in samples], samples, notes, wrong).outcome()
+
+
+def _rounds(calls: dict[str, Callable[[], Any]], rounds: int, pause: float) -> dict[str, list[float]]:
+    """Seconds of each call, a round after the other; the order within a round is shuffled, with a fixed seed."""
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    order, shuffle = list(calls), random.Random(0).shuffle
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            shuffle(order)
+            for name in order:
+                samples[name].append(_time(calls[name], pause))
+            gc.collect()
+    finally:
+        gc.enable()
+    return samples
+
+
+def _time(call: Callable[[], Any], pause: float) -> float:
+    """Seconds of one call, after a busy pause: worker threads of the contestant before spin on for milliseconds."""
+    until = time.perf_counter() + pause
+    while time.perf_counter() < until:
+        pass
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def percentiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """The 10th, 50th and 90th percentile."""
+    p10, p50, p90 = np.percentile(np.asarray(values), [10, 50, 90])
+    return float(p10), float(p50), float(p90)
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits, in a unit that suits it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+@dataclasses.dataclass
+class _Summary:
+    """What the samples of a row say."""
+
+    row: Row
+    contestants: list[Contestant]
+    samples: dict[str, list[float]]
+    notes: list[str]
+    wrong: bool
+
+    def outcome(self) -> Outcome:
+        self._subtract_baseline()
+        scaled = {name: [t / self.row.operations for t in times] for name, times in self.samples.items()}
+        self.medians = {name: statistics.median(times) for name, times in scaled.items()}
+        self.ours = next((c.name for c in self.contestants if c.role == "ours"), None)
+        self.unsteady = self._is_unsteady()
+        return Outcome(self._lines(), [self._verdict(goal) for goal in self.row.goals], self._data(scaled), self.wrong)
+
+    def _subtract_baseline(self) -> None:
+        for base in [c.name for c in self.contestants if c.role == "baseline"]:
+            for c in self.contestants:
+                if c.role in ("ours", "peer"):
+                    pairs = zip(self.samples[c.name], self.samples[base], strict=True)
+                    self.samples[c.name] = [time - bare for time, bare in pairs]
+
+    def _is_unsteady(self) -> bool:
+        steady = [c.name for c in self.contestants if c.role in ("ceiling", "baseline")][:1]
+        spreads = [percentiles(self.samples[name]) for name in steady]
+        return any(p90 > 2 * p10 for p10, _, p90 in spreads)
+
+    def _ratio(self, name: str) -> tuple[float, float, float]:
+        """The ratio of medians, theirs to ours, and the 10th and 90th percentile of the ratios within a round."""
+        pairs = zip(self.samples[name], self.samples[self.ours], strict=True)
+        p10, _, p90 = percentiles([theirs / ours for theirs, ours in pairs])
+        return self.medians[name] / self.medians[self.ours], p10, p90
+
+    def _lines(self) -> list[str]:
+        count = len(next(iter(self.samples.values()), []))
+        title = f"{self.row.name}   [{count} rounds{', UNSTEADY' if self.unsteady else ''}]"
+        lines = [title, *(f"  {note}" for note in self.notes)]
+        for c in self.contestants:
+            line = f"  {c.role:<9} {c.name:<34} {duration(self.medians[c.name]):>10}"
+            if self.ours and c.name != self.ours:
+                ratio, p10, p90 = self._ratio(c.name)
+                line += f" {ratio:>9.3g}x   ({p10:.3g} - {p90:.3g})"
+            lines.append(line)
+        return lines
+
+    def _verdict(self, goal: Goal) -> Verdict:
+        name = self.row.name
+        text = f"below {duration(goal.target)}" if goal.peer is None else f"at least {goal.target:g}x {goal.peer}"
+        if self.ours not in self.medians or (goal.peer and goal.peer not in self.medians):
+            return Verdict(name, text, "not measured", None)
+        if goal.peer is None:
+            return Verdict(name, text, duration(self.medians[self.ours]), self.medians[self.ours] < goal.target)
+        ratio = self._ratio(goal.peer)[0]
+        return Verdict(name, text, f"{ratio:.3g}x", ratio >= goal.target)
+
+    def _data(self, scaled: dict[str, list[float]]) -> dict[str, Any]:
+        def contestant(c: Contestant) -> dict[str, Any]:
+            p10, p50, p90 = percentiles(scaled[c.name])
+            data = {"name": c.name, "role": c.role, "median": p50, "p10": p10, "p90": p90, "seconds": scaled[c.name]}
+            if self.ours and c.name != self.ours:
+                data["ratio"] = dict(zip(("of_medians", "p10", "p90"), self._ratio(c.name), strict=True))
+            return data
+
+        return {
+            "row": self.row.name,
+            "operations": self.row.operations,
+            "contestants": [contestant(c) for c in self.contestants],
+            "notes": self.notes,
+            "unsteady": self.unsteady,
+            "wrong": self.wrong,
+        }

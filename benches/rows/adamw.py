@@ -1,0 +1,219 @@
+"""AdamW on float32: one large array, and many small ones.
+
+The ceiling moves the streams of an AdamW step (reads p, g, m, v; writes p, m, v, in place) with one addition for each
+output. It exists twice. As a rule run by oxigrad's own executor over one flat array, it is the memory limit as this
+executor reaches it, without any cost for each array. As a loop of NumPy over blocks that fit the second-level cache, on
+as many threads, it says the same without any of our code, so that a slow executor cannot hide behind its own ceiling.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import oxigrad as ox
+from measure import Contestant, Goal, Ready, Row, close
+
+RATE, BETA1, BETA2, EPSILON, DECAY = 1e-2, 0.9, 0.999, 1e-8, 1e-2
+CHECKED_STEPS = 3
+# Three steps, each rounded to float32 where the parameters are up to 6: half an ulp is 2.4e-7.
+TOLERANCE = 1e-6
+BLOCK = 1 << 20
+CACHED = 1 << 15
+
+Arrays = list[np.ndarray]
+
+
+def stream(xp, p, g, m, v, *, k=1.0):
+    """The streams of AdamW with next to no arithmetic."""
+    return p + g, m + g, v + g
+
+
+Stream = ox.optim.define(stream)
+
+
+class Problem:
+    """`count` parameters of `size` elements, their gradients, and where three steps must lead."""
+
+    def __init__(self, count: int, size: int) -> None:
+        self.count, self.size = count, size
+        rng = np.random.default_rng(0)
+        self.p = rng.standard_normal(count * size, dtype=np.float32)
+        self.g = rng.standard_normal(count * size, dtype=np.float32)
+
+    def arrays(self) -> tuple[Arrays, Arrays]:
+        """Parameters and gradients, each with memory of its own."""
+        return self.split(self.p), self.split(self.g)
+
+    def split(self, flat: np.ndarray) -> Arrays:
+        """A flat array cut into parameters, copied."""
+        return [flat[start : start + self.size].copy() for start in range(0, flat.size, self.size)]
+
+    @functools.cached_property
+    def expected(self) -> np.ndarray:
+        """The parameters after three steps as the paper writes them, in float64, block by block."""
+        out = np.empty(self.p.size)
+        for start in range(0, out.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            out[part] = reference(self.p[part], self.g[part])
+        return out
+
+    def check(self, call: Callable[[], Any], result: Callable[[], Iterator[Any]]) -> None:
+        """Takes three steps and compares every parameter with the reference."""
+        for _ in range(CHECKED_STEPS):
+            call()
+        for i, found in enumerate(result()):
+            for start in range(0, self.size, BLOCK):
+                part = slice(start, min(start + BLOCK, self.size))
+                at = slice(i * self.size + part.start, i * self.size + part.stop)
+                close(np.asarray(found)[part], self.expected[at], what=f"parameter {i}", absolute=TOLERANCE)
+
+    def ready(self, call: Callable[[], Any], result: Callable[[], Iterator[Any]]) -> Ready:
+        """A contestant whose parameters are `result()`."""
+        return Ready(call, lambda: self.check(call, result))
+
+
+def reference(p: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """AdamW after Loshchilov and Hutter (arXiv:1711.05101), algorithm 2, in float64."""
+    p, g = p.astype(np.float64), g.astype(np.float64)
+    m, v = np.zeros_like(p), np.zeros_like(p)
+    for t in range(1, CHECKED_STEPS + 1):
+        m = BETA1 * m + (1 - BETA1) * g
+        v = BETA2 * v + (1 - BETA2) * g**2
+        corrected = (m / (1 - BETA1**t)) / (np.sqrt(v / (1 - BETA2**t)) + EPSILON)
+        p = p - RATE * corrected - RATE * DECAY * p
+    return p
+
+
+def ours(problem: Problem) -> Ready:
+    """The fused update over the whole list in one dispatch."""
+    model, grads = problem.arrays()
+    optimizer = ox.optim.AdamW(RATE, BETA1, BETA2, EPSILON, DECAY)
+    return problem.ready(lambda: optimizer.update(model, grads), lambda: iter(model))
+
+
+def torch_adamw(problem: Problem, **kind: bool) -> Ready:
+    """torch.optim.AdamW with `fused=True` or `foreach=True`."""
+    import torch
+
+    parameters = []
+    for p, g in zip(*problem.arrays(), strict=True):
+        parameter = torch.tensor(p, requires_grad=True)
+        parameter.grad = torch.tensor(g)
+        parameters.append(parameter)
+    named = {"lr": RATE, "betas": (BETA1, BETA2), "eps": EPSILON, "weight_decay": DECAY}
+    optimizer = torch.optim.AdamW(parameters, **named, **kind)
+    return problem.ready(optimizer.step, lambda: (p.detach().numpy() for p in parameters))
+
+
+def optax_adamw(problem: Problem) -> Ready:
+    """optax.adamw under jit, parameters and state donated; compiled before it is timed, blocked on in the call."""
+    import jax
+    import optax
+
+    transformation = optax.adamw(RATE, BETA1, BETA2, EPSILON, weight_decay=DECAY)
+    params, grads = (list(map(jax.numpy.asarray, arrays)) for arrays in problem.arrays())
+    held = {"params": params, "state": transformation.init(params)}
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params: Any, state: Any, grads: Any) -> Any:
+        updates, state = transformation.update(grads, state, params)
+        return optax.apply_updates(params, updates), state
+
+    def call() -> None:
+        held["params"], held["state"] = jax.block_until_ready(step(held["params"], held["state"], grads))
+
+    return problem.ready(call, lambda: map(np.asarray, held["params"]))
+
+
+def numpy_adamw(problem: Problem) -> Ready:
+    """Plain NumPy, in place, with one scratch array for each parameter."""
+    params, grads = problem.arrays()
+    slots = [(np.zeros_like(p), np.zeros_like(p), np.empty_like(p)) for p in params]
+    taken = [0]
+
+    def call() -> None:
+        taken[0] += 1
+        first, second = 1 - BETA1 ** taken[0], 1 - BETA2 ** taken[0]
+        for p, g, (m, v, scratch) in zip(params, grads, slots, strict=True):
+            m *= BETA1
+            m += np.multiply(g, 1 - BETA1, out=scratch)
+            v *= BETA2
+            np.multiply(g, g, out=scratch)
+            v += np.multiply(scratch, 1 - BETA2, out=scratch)
+            np.sqrt(v, out=scratch)
+            scratch *= second**-0.5
+            scratch += EPSILON
+            np.divide(m, scratch, out=scratch)
+            scratch *= RATE / first
+            p *= 1 - RATE * DECAY
+            p -= scratch
+
+    return problem.ready(call, lambda: iter(params))
+
+
+def stream_ceiling(problem: Problem) -> Ready:
+    """The streams through our executor, as one flat array."""
+    model, grads, optimizer = [problem.p.copy()], [problem.g.copy()], Stream()
+
+    def call() -> None:
+        optimizer.update(model, grads)
+
+    def check() -> None:
+        call()
+        slots = optimizer.slots["0"]
+        _check_stream(problem, model[0], slots["m"], slots["v"])
+
+    return Ready(call, check)
+
+
+def numpy_ceiling(problem: Problem) -> Ready:
+    """The streams through NumPy, block by block on threads (it lets go of the interpreter lock in the loops)."""
+    p, g = problem.p.copy(), problem.g.copy()
+    m, v = np.zeros_like(p), np.zeros_like(p)
+    threads = ox.get_num_threads()
+    pool = ThreadPoolExecutor(threads)
+    cuts = [p.size * i // threads for i in range(threads + 1)]
+
+    def share(i: int) -> None:
+        for start in range(cuts[i], cuts[i + 1], CACHED):
+            part = slice(start, min(start + CACHED, cuts[i + 1]))
+            for out in (p, m, v):
+                np.add(out[part], g[part], out=out[part])
+
+    def call() -> None:
+        list(pool.map(share, range(threads)))
+
+    def check() -> None:
+        call()
+        _check_stream(problem, p, m, v)
+
+    return Ready(call, check)
+
+
+def _check_stream(problem: Problem, p: Any, m: Any, v: Any) -> None:
+    close(p, problem.p + problem.g, what="p + g", absolute=TOLERANCE)
+    close(m, problem.g, what="m", absolute=TOLERANCE)
+    close(v, problem.g, what="v", absolute=TOLERANCE)
+
+
+def contestants(count: int, size: int) -> list[Contestant]:
+    """Everybody, for so many arrays of this size."""
+    problem = Problem(count, size)
+    return [
+        Contestant("oxigrad", "ours", lambda: ours(problem)),
+        Contestant("torch fused", "peer", lambda: torch_adamw(problem, fused=True)),
+        Contestant("torch foreach", "peer", lambda: torch_adamw(problem, foreach=True)),
+        Contestant("optax jit, donated", "peer", lambda: optax_adamw(problem)),
+        Contestant("numpy", "peer", lambda: numpy_adamw(problem)),
+        Contestant("4 reads, 3 writes, one array", "ceiling", lambda: stream_ceiling(problem)),
+        Contestant("the same in NumPy, in blocks", "ceiling", lambda: numpy_ceiling(problem)),
+    ]
+
+
+ROWS = [
+    Row("adamw 1 x 50M", lambda: contestants(1, 50_000_000), (Goal(0.7, "torch fused"),)),
+    Row("adamw 1000 x 1000", lambda: contestants(1000, 1000), (Goal(10, "torch fused"),)),
+    Row("adamw 10000 x 100", lambda: contestants(10_000, 100)),
+]

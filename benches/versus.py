@@ -1,0 +1,87 @@
+"""oxigrad, its peers and the limit of the machine, side by side.
+
+    python benches/versus.py [--rows PATTERN,...] [--samples N] [--threads N] [--json FILE]
+
+Each row sets up all contestants, checks each against a float64 reference, and then calls them in turn, round by round.
+The ratio is the peer's median time over ours (above 1 we are faster), in brackets the 10th to 90th percentile of the
+ratios within a round. A row whose ceiling spreads by more than 2 is marked UNSTEADY. The exit status is 1 where a
+result is wrong; a goal that is missed, or a peer that is not installed, is only reported.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import sys
+from typing import Any
+
+import machine
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the rows that were asked for; returns the exit status."""
+    options = _options(arguments)
+    machine.limit_threads(options.threads)  # before the rows import the peers
+
+    import measure
+    import rows
+
+    header = machine.describe(options.threads) | {"samples": options.samples, "pause": options.pause}
+    print(_header(header))
+    settings = measure.Settings(options.samples, options.pause)
+    outcomes = []
+    for row in rows.ROWS:
+        if _matches(row.name, options.rows):
+            outcomes.append(row.run(settings))
+            print("\n" + "\n".join(outcomes[-1].lines), flush=True)
+    if not outcomes:
+        print(f"no row matches {options.rows}; there are {', '.join(row.name for row in rows.ROWS)}")
+        return 2
+    print("\n" + _table([verdict for outcome in outcomes for verdict in outcome.verdicts]))
+    if options.json:
+        _write(options.json, header, outcomes)
+    return int(any(outcome.wrong for outcome in outcomes))
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="", metavar="PATTERN,...", help="only rows whose name has or matches this")
+    parser.add_argument("--samples", type=int, default=31, metavar="N", help="rounds for each row (default 31)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N", help="for every library alike")
+    parser.add_argument("--pause", type=float, default=0.005, metavar="S", help="before each call (default 0.005)")
+    parser.add_argument("--json", metavar="FILE", help="write everything, each sample included")
+    return parser.parse_args(arguments)
+
+
+def _matches(name: str, patterns: str) -> bool:
+    return any(pattern in name or fnmatch.fnmatch(name, pattern) for pattern in patterns.split(","))
+
+
+def _header(header: dict[str, Any]) -> str:
+    libraries = ", ".join(f"{name} {version}" for name, version in header["libraries"].items())
+    return (
+        f"{header['cpu']}, {header['cores']} cores, {header['isa']}; {header['threads']} threads for each library\n"
+        f"Python {header['python']}, {libraries}\n"
+        f"{header['samples']} rounds, {header['pause'] * 1e3:g} ms of pause before each call, garbage collector off"
+    )
+
+
+def _table(verdicts: list[Any]) -> str:
+    """The goals, one a line."""
+    words = {True: "reached", False: "MISSED", None: "not measured"}
+    lines = [(v.row, v.goal, v.found, words[v.reached]) for v in verdicts]
+    widths = [max(map(len, column)) for column in zip(("row", "goal", "found", ""), *lines, strict=True)]
+    table = [("row", "goal", "found", ""), tuple("-" * width for width in widths), *lines]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+
+
+def _write(file: str, header: dict[str, Any], outcomes: list[Any]) -> None:
+    import dataclasses
+
+    rows = [o.data | {"goals": [dataclasses.asdict(v) for v in o.verdicts]} for o in outcomes]
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump({"machine": header, "rows": rows}, out, indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
