@@ -106,12 +106,10 @@ class Data(NamedTuple):
 
 def load() -> tuple[Data, Data]:
     """The digits, four of five to train on and one of five to test on, each digit equally often in both."""
-    images, digits = load_digits(return_X_y=True)
-    images = (images / 16).astype(np.float32)
-    train, test, train_digits, test_digits = train_test_split(
-        images, digits, test_size=0.2, stratify=digits, random_state=0
-    )
-    return Data(train, train_digits), Data(test, test_digits)
+    pixels, digits = load_digits(return_X_y=True)
+    images = np.asarray(pixels, np.float32) / 16
+    train, test = train_test_split(np.arange(len(images)), test_size=0.2, stratify=digits, random_state=0)
+    return Data(images[train], digits[train]), Data(images[test], digits[test])
 
 
 def batches(generator: np.random.Generator, data: Data) -> Iterator[Data]:
@@ -139,7 +137,9 @@ class History:
     losses: list[float] = field(default_factory=list)
     train: list[float] = field(default_factory=list)
     test: list[float] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=lambda: {"batch": 0.0, "forward and backward": 0.0, "update": 0.0})
+    seconds: dict[str, float] = field(
+        default_factory=lambda: {"batch": 0.0, "forward and backward": 0.0, "update": 0.0}
+    )
 
 
 def train_epoch(model: Classifier, optimizer: ox.optim.Optimizer, steps: Iterator[Data], history: History) -> None:

@@ -20,7 +20,9 @@ CASES = {case["name"]: case for case in json.loads((GOLDEN / "golden_cases.json"
 GRADIENTS = [[1.0, -2.0, 0.5]] + [[0.01, 0.02, -0.5]] * 3
 
 
-def adam_lrd(xp, p, g, m, v, *, step, noise, learning_rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, dropout_rate=0.0):
+def adam_lrd(
+    xp, p, g, m, v, *, step, noise, learning_rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, dropout_rate=0.0
+):
     m = beta1 * m + (1 - beta1) * g
     v = beta2 * v + (1 - beta2) * g * g
     direction = (m / (1 - beta1**step)) / (xp.sqrt(v / (1 - beta2**step)) + epsilon)
@@ -177,7 +179,7 @@ def test_any_array_library_gives_the_same_numbers(name: str, asarray: Any) -> No
     expected, _ = run(name, copied(values), grads)
     model = {key: asarray(value) for key, value in values.items()}
     before, kinds = dict(model), {key: type(value) for key, value in model.items()}
-    model, opt = run(name, model, {key: asarray(value) for key, value in grads.items()})
+    model, _ = run(name, model, {key: asarray(value) for key, value in grads.items()})
     for key, value in expected.items():
         assert type(model[key]) is kinds[key]
         np.testing.assert_allclose(np.asarray(model[key]), value, rtol=1e-12, atol=1e-14)
@@ -248,7 +250,9 @@ def test_a_flag_can_change_between_steps() -> None:
 
 def test_any_hyperparameter_may_be_a_schedule() -> None:
     seen = []
-    opt = optim.SGD(learning_rate=lambda step: seen.append(step) or 0.1 * (step + 1), weight_decay=schedules.constant(0.0))
+    opt = optim.SGD(
+        learning_rate=lambda step: seen.append(step) or 0.1 * (step + 1), weight_decay=schedules.constant(0.0)
+    )
     model = {"x": np.zeros(1)}
     for _ in range(3):
         opt.update(model, {"x": np.ones(1)})
@@ -350,7 +354,11 @@ class Pair(NamedTuple):
 
 
 def test_a_nested_model_is_updated_in_place() -> None:
-    model = {"layers": [Dense(np.zeros((2, 2)), np.zeros(2), frozen=np.zeros(2))], "head": (Frozen(np.zeros(1)),), "n": 3}
+    model = {
+        "layers": [Dense(np.zeros((2, 2)), np.zeros(2), frozen=np.zeros(2))],
+        "head": (Frozen(np.zeros(1)),),
+        "n": 3,
+    }
     held = model["layers"][0].weight, model["head"][0].scale
     grads = ox.tree.map(lambda leaf: np.ones_like(leaf) if isinstance(leaf, np.ndarray) else leaf, model)
     opt = optim.SGD(1.0)
@@ -378,7 +386,9 @@ def test_tied_parameters_are_updated_once_with_the_sum_of_their_gradients() -> N
     np.testing.assert_array_equal(grads["encoder"], 1.0)
 
 
-@pytest.mark.parametrize("kind", [Frozen, lambda p: (p,), lambda p: Pair(p, 1.0)], ids=["frozen", "tuple", "namedtuple"])
+@pytest.mark.parametrize(
+    "kind", [Frozen, lambda p: (p,), lambda p: Pair(p, 1.0)], ids=["frozen", "tuple", "namedtuple"]
+)
 def test_a_read_only_array_is_replaced_and_its_containers_rebuilt(kind: Any) -> None:
     p = np.zeros(2)
     p.setflags(write=False)
@@ -521,7 +531,9 @@ def nothing(xp, p, g):
 
 
 @pytest.mark.parametrize(
-    "rule", [branching, shaped, indexed, matrix, axis_sum, captured, converted, foreign, too_few, nothing], ids=lambda r: r.__name__
+    "rule",
+    [branching, shaped, indexed, matrix, axis_sum, captured, converted, foreign, too_few, nothing],
+    ids=lambda r: r.__name__,
 )
 def test_what_no_kernel_can_do_is_refused_when_it_is_defined(rule: Any) -> None:
     with pytest.raises(ox.RuleError, match=rf"^the rule {rule.__name__}: .*elementwise=False"):

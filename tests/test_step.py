@@ -45,11 +45,21 @@ def unaligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 GRADIENTS: dict[str, tuple[str, Any, type[Exception], str]] = {
     "shape": ("a", np.ones(3), ox.ShapeError, r"^a: gradient has shape \(3,\), the parameter \(4,\)"),
-    "transposed": ("b.c", np.ones((3, 2), np.float32), ox.ShapeError, r"^b\.c: gradient has shape \(3, 2\), the parameter \(2, 3\)"),
+    "transposed": (
+        "b.c",
+        np.ones((3, 2), np.float32),
+        ox.ShapeError,
+        r"^b\.c: gradient has shape \(3, 2\), the parameter \(2, 3\)",
+    ),
     "0-d": ("a", np.array(1.0), ox.ShapeError, r"^a: gradient has shape \(\), the parameter \(4,\)"),
     "dtype": ("a", np.ones(4, np.float32), ox.DtypeError, "^a: gradient has dtype float32, the parameter float64"),
     "integers": ("a", np.ones(4, np.int64), ox.DtypeError, "^a: gradient has dtype int64, the parameter float64"),
-    "half": ("b.c", np.ones((2, 3), np.float16), ox.DtypeError, r"^b\.c: gradient has dtype float16, the parameter float32"),
+    "half": (
+        "b.c",
+        np.ones((2, 3), np.float16),
+        ox.DtypeError,
+        r"^b\.c: gradient has dtype float16, the parameter float32",
+    ),
     "complex": ("a", np.ones(4, complex), ox.DtypeError, "^a: gradient has dtype complex128"),
     "big-endian": ("a", np.ones(4, ">f8"), ox.DtypeError, "^a: gradient has dtype >f8, the parameter float64"),
     "objects": ("a", np.ones(4, object), ox.DtypeError, "^a: gradient has dtype object"),
@@ -87,7 +97,11 @@ def clash(kind: str) -> tuple[Any, Any, str]:
     if kind == "a parameter as its own gradient":
         return {"a": base}, {"a": base}, "the gradient of a and a share memory"
     if kind == "a parameter and another's gradient":
-        return {"a": base[:5], "b": np.ones(5)}, {"a": np.ones(5), "b": base[:5]}, "a and the gradient of b share memory"
+        return (
+            {"a": base[:5], "b": np.ones(5)},
+            {"a": np.ones(5), "b": base[:5]},
+            "a and the gradient of b share memory",
+        )
     if kind == "every other element":
         return {"a": base[::2], "b": base[::4]}, {"a": np.ones(5), "b": np.ones(3)}, "a and b share memory"
     whole = np.lib.stride_tricks.as_strided(base, (4, 3), (8, 8))

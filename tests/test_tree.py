@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from oxigrad import _core, tree
 from oxigrad._core import KeyPathError, StructureError
 from oxigrad.tree import Key, KeyPath

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+
 import oxigrad as ox
 from measure import Contestant, Goal, Ready, Row, close
 

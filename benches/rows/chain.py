@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 import oxigrad as ox
 from measure import Contestant, Goal, Ready, Row, close
 

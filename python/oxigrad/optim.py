@@ -90,7 +90,9 @@ class Optimizer:
     def __init__(self, *args: Any, seed: int = 0, **hyperparameters: Any) -> None:
         names = list(self._declared)
         if len(args) > len(names):
-            raise TypeError(f"{type(self).__name__} takes at most {len(names)} positional arguments: {', '.join(names)}")
+            raise TypeError(
+                f"{type(self).__name__} takes at most {len(names)} positional arguments: {', '.join(names)}"
+            )
         given = dict(zip(names, args, strict=False))
         twice = sorted(given.keys() & hyperparameters.keys())
         unknown = sorted(hyperparameters.keys() - set(names))
@@ -257,8 +259,11 @@ def from_config(config: Mapping[str, Any]) -> Optimizer:
     name = values.pop("optimizer", None)
     if name not in _REGISTRY:
         raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(_REGISTRY))}")
-    read = {key: schedules.from_config(value) if isinstance(value, dict) else value for key, value in values.items()}
-    return _REGISTRY[name](**read)
+
+    def read(value: Any) -> Any:
+        return schedules.from_config(value) if isinstance(value, dict) else value
+
+    return _REGISTRY[name](**{key: read(value) for key, value in values.items()})
 
 
 SGD = define(rules.sgd, "SGD")

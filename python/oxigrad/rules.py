@@ -12,9 +12,7 @@ def sgd(xp, p, g, *, learning_rate=1e-3, weight_decay=0.0):
     return p - learning_rate * (g + weight_decay * p)
 
 
-def momentum(
-    xp, p, g, m, *, step, learning_rate=1e-3, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False
-):
+def momentum(xp, p, g, m, *, step, learning_rate=1e-3, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False):
     """Gradient descent with momentum, as in torch.optim.SGD: the first step takes the gradient undampened.
 
     Nesterov's form looks ahead by one more application of the momentum (Sutskever et al. 2013).

@@ -194,7 +194,9 @@ class _Plan:
             if text not in slots:
                 raise StructureError(f"{text}: a new parameter; the optimizer was begun without it")
             if text not in found:
-                raise StructureError(f"{text}: the model has no such parameter any more; the optimizer was begun with it")
+                raise StructureError(
+                    f"{text}: the model has no such parameter any more; the optimizer was begun with it"
+                )
             for name, slot in slots[text].items():
                 if tuple(slot.shape) != found[text].shape:
                     shape, begun = found[text].shape, tuple(slot.shape)
@@ -264,8 +266,7 @@ def call_rule(
     def noise() -> Any:
         uniform = _core.uniform(optimizer.seed, int(step), leaf, next(draws), xp.size_of(p.shape))
         library = xp.namespace(p)
-        drawn = library.asarray(np.frombuffer(uniform).reshape(p.shape), dtype=p.dtype, device=xp.device_of(p))
-        return drawn
+        return library.asarray(np.frombuffer(uniform).reshape(p.shape), dtype=p.dtype, device=xp.device_of(p))
 
     supplied: dict[str, Callable[..., Any] | Any] = {"step": step, "noise": noise}
     named = {name: supplied[name] for name in optimizer._supplied}

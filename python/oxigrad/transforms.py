@@ -31,7 +31,7 @@ class _Watched:
                     f"argument {position} has nothing to differentiate: expected a float, an array of floating-point "
                     f"dtype or a tree that has one, found {_describe(primal)}"
                 )
-            inside = list(leaves)
+            inside: list[Any] = list(leaves)
             for i in chosen:
                 inside[i] = tape.watch(leaves[i])
                 self.variables.append(inside[i])
@@ -154,7 +154,9 @@ def _scalar(tape: Tape, target: Any) -> Any:
     if not xp.is_array(value):
         raise ShapeError(f"the function must return a scalar to have a gradient, not {type(value).__name__}")
     if tuple(value.shape) != ():
-        raise ShapeError(f"the function must return a scalar to have a gradient, not shape {tuple(value.shape)}: use vjp")
+        raise ShapeError(
+            f"the function must return a scalar to have a gradient, not shape {tuple(value.shape)}: use vjp"
+        )
     return value
 
 

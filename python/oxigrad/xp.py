@@ -27,7 +27,6 @@ for _function in _core.elementwise_functions():
     globals()[_function.__name__] = _function
 
 
-
 # --- array libraries ---------------------------------------------------------------------------------------------------
 
 
@@ -83,7 +82,7 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
 
 
 def namespace_module(api_version: str | None) -> ModuleType:
-    """This module, for ``__array_namespace__``."""
+    """The module itself, for ``__array_namespace__``."""
     import sys
 
     if api_version is not None and api_version > array_api_compat.numpy.__array_api_version__:
@@ -125,7 +124,7 @@ def fit_number(g: Any) -> Any:
 
 def dtype_of(value: Any) -> Any:
     """The dtype of an array; that of a Python number as an array."""
-    return value.dtype if is_array(value) else array_api_compat.numpy.float64
+    return value.dtype if is_array(value) else np.float64
 
 
 def device_of(value: Any) -> Any:

@@ -87,6 +87,7 @@ pub enum Fit {
 
 /// What the rule of an argument is.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a table of a few dozen rows, made once")]
 pub enum Row {
     /// Not stated: the op cannot be differentiated with respect to this argument.
     Missing,

@@ -1,5 +1,11 @@
 //! Module `oxigrad._core`: newtypes and conversions around `oxigrad_core`.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::unused_self,
+    reason = "PyO3 hands over what it has converted, and Python calls methods on an instance"
+)]
+
 mod derivatives;
 mod error;
 mod memory;

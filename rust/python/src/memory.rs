@@ -139,10 +139,10 @@ impl Memory {
 
 /// # Safety
 /// `count` elements can be read at `pointer`, if there are any.
-unsafe fn copied<T: Copy + Default, const N: usize>(pointer: *const isize, count: usize) -> SmallVec<[T; N]>
+unsafe fn copied<T, const N: usize>(pointer: *const isize, count: usize) -> SmallVec<[T; N]>
 where
     [T; N]: smallvec::Array<Item = T>,
-    T: TryFrom<isize>,
+    T: Copy + Default + TryFrom<isize>,
 {
     // SAFETY: the caller's promise, for each of the elements.
     (0..count).map(|at| T::try_from(unsafe { *pointer.add(at) }).unwrap_or_default()).collect()

@@ -64,6 +64,7 @@ impl Stepper {
     }
 
     /// States the parameters in host memory, as (path, position, array, slots); the slots' memory is held from now on.
+    #[allow(clippy::type_complexity, reason = "what Python hands over, taken apart at once")]
     fn prepare(&self, parameters: Vec<(String, u64, Bound<'_, PyAny>, Vec<Bound<'_, PyAny>>)>) -> PyResult<()> {
         let prepare = |(path, position, array, arrays)| prepare(path, position, &array, arrays).python();
         let parameters = parameters.into_iter().map(prepare).collect::<PyResult<_>>()?;

@@ -11,7 +11,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 struct Pool {
     process: u32,
     threads: usize,
-    pool: Option<Arc<ThreadPool>>,
+    workers: Option<Arc<ThreadPool>>,
 }
 
 static POOL: Mutex<Option<Pool>> = Mutex::new(None);
@@ -25,7 +25,7 @@ fn make(threads: usize) -> Pool {
         let name = |index| format!("oxigrad-{index}");
         ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok().map(Arc::new)
     });
-    Pool { process: id(), threads, pool: built.flatten() }
+    Pool { process: id(), threads, workers: built.flatten() }
 }
 
 fn with_pool<T>(threads: Option<usize>, read: impl FnOnce(&Pool) -> T) -> T {
@@ -42,7 +42,7 @@ fn with_pool<T>(threads: Option<usize>, read: impl FnOnce(&Pool) -> T) -> T {
 
 /// The pool of this process; none with one thread.
 pub fn pool() -> Option<Arc<ThreadPool>> {
-    with_pool(None, |pool| pool.pool.clone())
+    with_pool(None, |pool| pool.workers.clone())
 }
 
 /// The instruction set, picked once.

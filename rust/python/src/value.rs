@@ -2,7 +2,7 @@
 
 use oxigrad_core::tape;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyInt};
 
 /// A host scalar, or an object that some array library understands (an array, or a variable of an enclosing tape).
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Value {
 }
 
 fn exact_float(object: &Bound<'_, PyAny>) -> Option<f64> {
-    object.cast_exact::<PyFloat>().ok().map(|float| float.value())
+    object.cast_exact::<PyFloat>().ok().map(PyFloatMethods::value)
 }
 
 /// Whole numbers up to this size are the same as a float.

@@ -255,7 +255,7 @@ impl Variable {
     }
 
     #[getter]
-    fn ndim<'py>(&self, py: Python<'py>) -> PyResult<usize> {
+    fn ndim(&self, py: Python<'_>) -> PyResult<usize> {
         self.shape(py)?.len()
     }
 

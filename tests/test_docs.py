@@ -1,0 +1,62 @@
+"""What is written down holds: the examples in docstrings and pages, and the types of the compiled module."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import oxigrad as ox
+from oxigrad import _core
+
+ROOT = Path(__file__).parent.parent
+MODULES = ["oxigrad", *(f"oxigrad.{module.name}" for module in pkgutil.iter_modules(ox.__path__))]
+COMPILED = [name for name, value in vars(_core).items() if inspect.isclass(value) or inspect.isbuiltin(value)]
+PAGES = ["README.md", "CONTRIBUTING.md"]
+
+
+def run(examples: doctest.DocTest) -> None:
+    """Runs the examples; fails with what they gave where it is not what they say."""
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(examples, out=report.append)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name: str) -> None:
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"{name} needs {error.name}")
+    for examples in doctest.DocTestFinder().find(module):
+        run(examples)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_examples_in_compiled_docstrings(name: str) -> None:
+    value = getattr(_core, name)
+    members = [member for member in vars(value).values() if inspect.isroutine(member)] if inspect.isclass(value) else []
+    for documented in (value, *members):
+        run(doctest.DocTestParser().get_doctest(inspect.getdoc(documented) or "", {}, name, None, None))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_in_pages(page: str) -> None:
+    """All Python blocks of a page, one after the other."""
+    _, *rest = (ROOT / page).read_text().split("```python\n")
+    blocks = "\n".join(block.partition("```")[0] for block in rest)
+    run(doctest.DocTestParser().get_doctest(blocks, {}, page, page, 0))
+
+
+def test_types_of_the_compiled_module(tmp_path: Path) -> None:
+    allowed, config = tmp_path / "allowed", tmp_path / "mypy.ini"
+    allowed.write_text("oxigrad._core.__all__\n")  # PyO3 lists every name there, and so does the stub by stating it
+    config.write_text("[mypy]\nfollow_imports = skip\n")  # or it would read PyTorch and JAX where they are installed
+    command = [sys.executable, "-m", "mypy.stubtest", "oxigrad._core", "--allowlist", allowed]
+    command += ["--mypy-config-file", config]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stdout + found.stderr
