@@ -33,12 +33,13 @@ def _kept(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
 
 
 def _spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    if axis is None and len(g.shape) == 0:
+        return xp.broadcast_to(g, x_shape)
     return xp.broadcast_to(_kept(g, x_shape, axis), x_shape) if x_shape else g
 
 
 def _mean(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    spread = _spread(g, x_shape, axis)
-    return spread * (xp.size_of(g.shape) / xp.size_of(x_shape))
+    return _spread(g * (xp.size_of(g.shape) / xp.size_of(x_shape)), x_shape, axis)
 
 
 def _extremum(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:

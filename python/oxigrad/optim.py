@@ -112,9 +112,14 @@ class Optimizer:
         """The hyperparameters that the rule branches on."""
         return {name: self._hyperparameters[name] for name, declared in self._declared.items() if declared.is_flag}
 
+    @property
+    def number_names(self) -> list[str]:
+        """The hyperparameters that are numbers, in the order in which a kernel takes them."""
+        return [name for name, declared in self._declared.items() if not declared.is_flag]
+
     def numbers(self, at: Any) -> dict[str, Any]:
         """The numeric hyperparameters at step ``at``, counted from 0: schedules called."""
-        numeric = {name: self._hyperparameters[name] for name, declared in self._declared.items() if not declared.is_flag}
+        numeric = {name: self._hyperparameters[name] for name in self.number_names}
         return {name: value(at) if callable(value) else value for name, value in numeric.items()}
 
     def get_config(self) -> dict[str, Any]:

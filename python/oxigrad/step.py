@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, RuleError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
 
 Pair = tuple[str, Any]
 
@@ -39,7 +39,9 @@ def _executor(array: Any) -> str:
     view = _host_view(array)
     if view is None or not _core.computes(view):
         return "rule"
-    return "host" if _core.is_writable(view) else "copy"
+    if _core.is_writable(view):
+        return "host"
+    return "copy" if isinstance(array, (np.ndarray, np.generic)) else "rule"
 
 
 @dataclasses.dataclass
@@ -76,7 +78,7 @@ class Stepper:
         leaves, structure = tree.flatten(model)
         plan = self._plan
         if plan is None or not plan.fits(leaves, structure):
-            plan = _Plan(leaves, structure)
+            plan = _Plan(leaves, structure, optimizer.elementwise)
             plan.check_known(self.slots)
         gradients = plan.gradients(leaves, structure, grads)
         if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
@@ -89,19 +91,23 @@ class Stepper:
         step = self.count + 1
         numbers = optimizer.numbers(step - 1)
         replacements, assignments = self._call_rules(plan, leaves, gradients, step, numbers)
-        written, given = [], []
-        for parameter in plan.host:
-            array = leaves[parameter.index]
+        written = [leaves[p.index] for p in plan.host]
+        given = [gradients[p.index] for p in plan.host]
+        for i, parameter in enumerate(plan.host if plan.replaced else ()):
             if parameter.executor == "copy":
-                array = np.array(_host_view(array))
-                replacements += [(path, array) for path in parameter.paths]
-            written.append(array)
-            given.append(gradients[parameter.index])
+                written[i] = np.array(written[i])
+                replacements += [(path, written[i]) for path in parameter.paths]
         if plan.foreign:
             written, given = list(map(_host_view, written)), list(map(_host_view, given))
         program = self.program()
         scalars = [float(step), *map(float, numbers.values())]
-        return self._core.step(program, scalars, optimizer.seed, written, given, model, replacements, assignments)
+        try:
+            return self._core.step(program, scalars, optimizer.seed, written, given, model, replacements, assignments)
+        except ArrayMemoryError:
+            if all(_executor(leaves[p.index]) == p.executor for p in plan.host):
+                raise
+            self._plan = None  # An array has become read-only: it is replaced from now on.
+            return self.update(model, grads, keep_root=keep_root)
 
     def program(self) -> Any:
         """The kernel of the rule, traced anew when a flag changes; None for a rule that is not elementwise."""
@@ -130,9 +136,7 @@ class Stepper:
         self, plan: "_Plan", leaves: list[Any], gradients: list[Any], step: int, numbers: dict[str, Any]
     ) -> tuple[list[tuple[Any, Any]], list[tuple[dict[str, Any], str, Any]]]:
         replacements, assignments = [], []
-        for position, parameter in enumerate(plan.parameters):
-            if parameter.executor != "rule" and self._optimizer.elementwise:
-                continue
+        for position, parameter in plan.ruled:
             slots = self.slots[parameter.text]
             p, *new = call_rule(
                 self._optimizer,
@@ -152,7 +156,7 @@ class Stepper:
 class _Plan:
     """What stays the same from step to step while the model keeps its structure."""
 
-    def __init__(self, leaves: list[Any], structure: Any) -> None:
+    def __init__(self, leaves: list[Any], structure: Any, elementwise: bool = True) -> None:
         self.structure = structure
         self.parameters: list[_Parameter] = []
         for index, *tied in _core.tree_tied(leaves, structure):
@@ -160,15 +164,18 @@ class _Plan:
             text = str(paths[0])
             if xp.namespace(array).isdtype(array.dtype, "complex floating"):
                 raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
-            found = _executor(array)
+            found = _executor(array) if elementwise else "rule"
             shape = tuple(array.shape)
             self.parameters.append(_Parameter(paths, text, index, tuple(tied), shape, array.dtype, found))
         if not self.parameters:
             raise StructureError("the model has no parameters: expected an array of floating-point dtype somewhere")
         self.host = [p for p in self.parameters if p.executor != "rule"]
         self.replaced = [p for p in self.parameters if p.executor != "host"]
+        self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor == "rule"]
         self.foreign = any(not _core.exports_memory(leaves[p.index]) for p in self.host)
         self._tied = [p for p in self.parameters if p.tied]
+        # The core checks the gradients that go to it as they are.
+        self._checked_here = self.parameters if self.foreign or self.ruled else self._tied
 
     def fits(self, leaves: list[Any], structure: Any) -> bool:
         """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""
@@ -176,7 +183,7 @@ class _Plan:
             return False
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
-        return all(_executor(leaves[p.index]) == p.executor for p in self.replaced)
+        return all(_executor(leaves[p.index]) == p.executor for p in self.replaced if p.executor == "copy")
 
     def check_known(self, slots: dict[str, dict[str, Any]]) -> None:
         """Refuses a model whose parameters are not those that the slots were made for."""
@@ -198,10 +205,11 @@ class _Plan:
         given, given_structure = tree.flatten(grads)
         if given_structure != structure:
             given = self._by_path(len(leaves), given, given_structure)
-        for parameter in self.parameters:
-            g = given[parameter.index]
-            if not xp.is_array(g):
-                raise StructureError(f"{parameter.text}: the gradient is missing: found {type(g).__name__}")
+        for parameter in self._checked_here:
+            for i in (parameter.index, *parameter.tied):
+                if not xp.is_array(given[i]):
+                    found = type(given[i]).__name__
+                    raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {found}")
         for parameter in self._tied:
             total = given[parameter.index]
             for i in parameter.tied:
@@ -232,7 +240,7 @@ def trace(optimizer: Any) -> Any:
     tape = _core.symbols()
     g, p, *slots = [tape.leaf() for _ in range(2 + len(optimizer.slot_names))]
     supplied: dict[str, Any] = {"step": tape.scalar(), "noise": tape.noise}
-    numbers = {name: tape.scalar() for name in optimizer.numbers(0)}
+    numbers = {name: tape.scalar() for name in optimizer.number_names}
     named = {name: supplied[name] for name in optimizer._supplied}
     label = getattr(optimizer.rule, "__name__", "rule")
     try:

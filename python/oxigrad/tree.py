@@ -59,8 +59,8 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """A tree of `structure` with `leaves`, in new containers.
 
-    Instances are made without calling `__init__` or `__post_init__`, frozen or not, and keep their attributes that are no
-    fields.
+    Instances are made without calling `__init__` or `__post_init__`, frozen or not, and keep the attributes that are
+    no fields.
 
     Raises `StructureError` where the number of leaves is not that of the structure.
 
@@ -81,7 +81,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def map(f: Callable[..., Any], tree: T, *rest: Any) -> T:
-    """A new tree of the results of `f`, called with a leaf of `tree` and the leaves of each of `rest` at the same place.
+    """A new tree of what `f` returns for each leaf of `tree` and the leaves of `rest` at the same place.
 
     The trees must have one structure, but for the order of dict keys, which is that of `tree` in the result.
 
@@ -190,10 +190,10 @@ def register(
 ) -> Any:
     """Makes instances of `cls` containers; without `cls`, returns a decorator that does. Returns the class.
 
-    By attributes: those named in `fields` are the children, and a new instance is made without calling `__init__`, with all
-    other attributes as they were. Subclasses are containers too. By functions, where attributes do not say it:
-    `flatten(instance)` returns the children and anything else, `unflatten(anything_else, children)` a new instance; the
-    children have index paths, are not writable in place, and a subclass has to be registered by itself.
+    By attributes: those named in `fields` are the children. A new instance is made without calling `__init__`, with all
+    other attributes as they were, and subclasses are containers too. By functions, where attributes do not say it:
+    `flatten(instance)` returns the children and anything else, `unflatten(anything_else, children)` a new instance. The
+    children then have index paths and are not writable in place, and a subclass has to be registered by itself.
 
     Args:
         fields: the attributes that are children.

@@ -16,6 +16,7 @@ from typing import Any
 
 import array_api_compat
 import array_api_compat.numpy
+import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DerivativeError, ShapeError, is_inexact, plain
@@ -34,6 +35,8 @@ for _function in _core.elementwise_functions():
 def _namespace_of_type(kind: type, example: "_Hidden") -> Any:
     if issubclass(kind, (bool, int, float, complex)):
         return array_api_compat.numpy
+    if hasattr(kind, "__array_namespace__"):
+        return example.value.__array_namespace__()
     return array_api_compat.array_namespace(example.value)
 
 
@@ -356,6 +359,13 @@ def _is_basic(key: Any) -> bool:
 def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
     import array_api_extra as xpx
 
+    if isinstance(g, (np.ndarray, np.generic)):
+        sums = np.zeros(shape, g.dtype)
+        if _is_basic(key):
+            sums[key] = g
+        else:
+            np.add.at(sums, key, g)
+        return sums
     zeros = library.zeros(shape, dtype=g.dtype, device=array_api_compat.device(g))
     if _is_basic(key):
         return xpx.at(zeros, key).set(g)

@@ -213,8 +213,8 @@ impl Buffer {
         let Some(length) = length.filter(|length| isize::try_from(*length).is_ok()) else {
             return Err(Error::Memory(format!("an array of shape {extents:?} leaves the address space")));
         };
-        if length == 0 {
-            return Self::contiguous(pointer, 0, dtype, writable);
+        if length == 0 || is_contiguous(extents, strides, dtype.size()) {
+            return Self::contiguous(pointer, length, dtype, writable);
         }
         let axes = merged(extents, strides);
         let layout = match &axes[..] {
@@ -315,6 +315,16 @@ impl Buffer {
             && self.dtype == other.dtype
             && self.layout == other.layout
     }
+}
+
+/// Whether each axis steps over exactly the inner ones.
+fn is_contiguous(extents: &[usize], strides: &[isize], size: usize) -> bool {
+    let mut step = size;
+    extents.iter().zip(strides).rev().all(|(&extent, &stride)| {
+        let fits = extent == 1 || usize::try_from(stride) == Ok(step);
+        step *= extent;
+        fits
+    })
 }
 
 /// The axes of extent above one, with neighbours merged where the outer steps over exactly the inner.

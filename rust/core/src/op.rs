@@ -3,27 +3,56 @@
 //! Names are the Array API standard's. An elementwise op also states its meaning, once, over [`Lane`]: the scalar lane
 //! is the meaning of the op on numbers, the wide lanes run it in kernels, so that every executor gives the same bits.
 
-use crate::lane::{Lane, math};
+use crate::lane::dispatch::{Isa, Task};
+use crate::lane::{Lane, Simd, math};
+
+/// The meaning of an op of one argument, or any other function over lanes. A trait rather than `Fn`: `call` must be
+/// inlined into the loop over elements, however long it is, and a closure cannot be told.
+pub trait Unary<L: Lane>: Copy {
+    /// The function.
+    fn call(self, a: L) -> L;
+}
+
+/// As [`Unary`], of two arguments.
+pub trait Binary<L: Lane>: Copy {
+    /// The function.
+    fn call(self, a: L, b: L) -> L;
+}
+
+/// As [`Unary`], of three arguments.
+pub trait Ternary<L: Lane>: Copy {
+    /// The function.
+    fn call(self, a: L, b: L, c: L) -> L;
+}
 
 /// What is called with the meaning of one elementwise op: see [`Elementwise::visit`].
 pub trait Visitor<L: Lane> {
     /// What the visit returns.
     type Output;
     /// The op takes one argument.
-    fn unary(self, f: impl Fn(L) -> L) -> Self::Output;
+    fn unary(self, f: impl Unary<L>) -> Self::Output;
     /// The op takes two arguments.
-    fn binary(self, f: impl Fn(L, L) -> L) -> Self::Output;
+    fn binary(self, f: impl Binary<L>) -> Self::Output;
     /// The op takes three arguments.
-    fn ternary(self, f: impl Fn(L, L, L) -> L) -> Self::Output;
+    fn ternary(self, f: impl Ternary<L>) -> Self::Output;
 }
 
 macro_rules! elementwise_ops {
     (@arity $a:ident) => { 1 };
     (@arity $a:ident $b:ident) => { 2 };
     (@arity $a:ident $b:ident $c:ident) => { 3 };
-    (@call $v:ident $f:expr, $a:ident) => { $v.unary($f) };
-    (@call $v:ident $f:expr, $a:ident $b:ident) => { $v.binary($f) };
-    (@call $v:ident $f:expr, $a:ident $b:ident $c:ident) => { $v.ternary($f) };
+    (@visit $v:ident $a:ident) => { $v.unary(Meaning) };
+    (@visit $v:ident $a:ident $b:ident) => { $v.binary(Meaning) };
+    (@visit $v:ident $a:ident $b:ident $c:ident) => { $v.ternary(Meaning) };
+    (@meaning $meaning:expr, $a:ident) => { elementwise_ops!(@impl Unary $meaning, $a); };
+    (@meaning $meaning:expr, $a:ident $b:ident) => { elementwise_ops!(@impl Binary $meaning, $a $b); };
+    (@meaning $meaning:expr, $a:ident $b:ident $c:ident) => { elementwise_ops!(@impl Ternary $meaning, $a $b $c); };
+    (@impl $shape:ident $meaning:expr, $($arg:ident)+) => {
+        impl<L: Lane> $shape<L> for Meaning {
+            #[inline(always)]
+            fn call(self, $($arg: L),+) -> L { $meaning }
+        }
+    };
     ($($variant:ident $name:literal ($($arg:ident)+) $c:literal $kind:ident = $meaning:expr;)*) => {
         /// An op that acts on each element by itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +68,13 @@ macro_rules! elementwise_ops {
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
+            }
+
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
             }
 
             /// How many arguments it takes.
@@ -63,11 +99,11 @@ macro_rules! elementwise_ops {
             #[inline(always)]
             pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
                 match self {
-                    // A function, since a closure cannot be told to be inlined: without it the loop would call.
                     $(Self::$variant => {
-                        #[inline(always)]
-                        fn meaning<L: Lane>($($arg: L),+) -> L { $meaning }
-                        elementwise_ops!(@call visitor meaning::<L>, $($arg)+)
+                        #[derive(Clone, Copy)]
+                        struct Meaning;
+                        elementwise_ops!(@meaning $meaning, $($arg)+);
+                        elementwise_ops!(@visit visitor $($arg)+)
                     }),*
                 }
             }
@@ -143,6 +179,13 @@ macro_rules! structured_ops {
                 match self { $(Self::$variant => $name),* }
             }
 
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
             /// How many array arguments it takes; none says any number.
             #[must_use]
             pub const fn arity(self) -> Option<usize> {
@@ -194,7 +237,8 @@ impl Op {
     /// The op of this name, if the table has it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|op| op.name() == name)
+        let structured = || Structured::from_name(name).map(Self::Structured);
+        Elementwise::from_name(name).map(Self::Elementwise).or_else(structured)
     }
 
     /// Every op, in the order of the table.
@@ -213,24 +257,35 @@ impl Op {
     }
 }
 
+struct OneCall(Elementwise, [f64; 3]);
+
+impl Task for OneCall {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<S: Simd>(self) -> f64 {
+        self.0.visit(OnNumbers(self.1))
+    }
+}
+
 struct OnNumbers([f64; 3]);
 
 impl Visitor<f64> for OnNumbers {
     type Output = f64;
 
     #[inline(always)]
-    fn unary(self, f: impl Fn(f64) -> f64) -> f64 {
-        f(self.0[0])
+    fn unary(self, f: impl Unary<f64>) -> f64 {
+        f.call(self.0[0])
     }
 
     #[inline(always)]
-    fn binary(self, f: impl Fn(f64, f64) -> f64) -> f64 {
-        f(self.0[0], self.0[1])
+    fn binary(self, f: impl Binary<f64>) -> f64 {
+        f.call(self.0[0], self.0[1])
     }
 
     #[inline(always)]
-    fn ternary(self, f: impl Fn(f64, f64, f64) -> f64) -> f64 {
-        f(self.0[0], self.0[1], self.0[2])
+    fn ternary(self, f: impl Ternary<f64>) -> f64 {
+        f.call(self.0[0], self.0[1], self.0[2])
     }
 }
 
@@ -238,6 +293,6 @@ impl Elementwise {
     /// The meaning of the op on numbers; arguments beyond its arity are ignored.
     #[must_use]
     pub fn on_numbers(self, args: [f64; 3]) -> f64 {
-        self.visit(OnNumbers(args))
+        Isa::SCALAR.run(OneCall(self, args))
     }
 }

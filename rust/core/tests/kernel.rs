@@ -5,7 +5,7 @@ use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::lane::{Lane, dispatch::Isa};
 use oxigrad_core::noise::uniform;
-use oxigrad_core::op::{Elementwise, Visitor};
+use oxigrad_core::op::{Binary, Elementwise, Ternary, Unary, Visitor};
 use proptest::prelude::*;
 
 /// The value of a node: of one element, or of all.
@@ -28,14 +28,14 @@ struct OnElement([f64; 3]);
 
 impl Visitor<f32> for OnElement {
     type Output = f64;
-    fn unary(self, f: impl Fn(f32) -> f32) -> f64 {
-        f64::from(f(f32::splat(self.0[0])))
+    fn unary(self, f: impl Unary<f32>) -> f64 {
+        f64::from(f.call(f32::splat(self.0[0])))
     }
-    fn binary(self, f: impl Fn(f32, f32) -> f32) -> f64 {
-        f64::from(f(f32::splat(self.0[0]), f32::splat(self.0[1])))
+    fn binary(self, f: impl Binary<f32>) -> f64 {
+        f64::from(f.call(f32::splat(self.0[0]), f32::splat(self.0[1])))
     }
-    fn ternary(self, f: impl Fn(f32, f32, f32) -> f32) -> f64 {
-        f64::from(f(f32::splat(self.0[0]), f32::splat(self.0[1]), f32::splat(self.0[2])))
+    fn ternary(self, f: impl Ternary<f32>) -> f64 {
+        f64::from(f.call(f32::splat(self.0[0]), f32::splat(self.0[1]), f32::splat(self.0[2])))
     }
 }
 

@@ -1,8 +1,9 @@
 //! The derivative rules, as the Python layer states them, and what goes into and comes out of a replay.
 
 use oxigrad_core::error::Error;
+use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::tape::{self, Rules};
+use oxigrad_core::tape::{self, Id, Rules};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -38,6 +39,39 @@ pub enum Source {
 pub struct Derivative {
     pub call: Py<PyAny>,
     pub sources: Vec<Source>,
+    /// The rule as a program over arrays in host memory, for an elementwise op.
+    pub kernel: Option<Kernel>,
+    /// Whether the cotangent goes through as it is.
+    pub is_identity: bool,
+    /// The only op of the rule with the sources that it reads, where it is an operator of Python's.
+    pub only: Option<(Op, Vec<usize>)>,
+    pub needs: Needs,
+}
+
+/// What a tape must keep for the rules of an op.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// The result.
+    pub result: bool,
+    /// The values of the arguments whose bits are set.
+    pub args: u32,
+    /// Shapes and dtypes of the arguments.
+    pub shape: bool,
+}
+
+impl Needs {
+    fn of(sources: &[Source]) -> Self {
+        let mut needs = Self::default();
+        for source in sources {
+            match source {
+                Source::Result => needs.result = true,
+                Source::Arg(which) => needs.args |= 1 << which,
+                Source::Shape(_) | Source::Dtype(_) => needs.shape = true,
+                Source::Cotangent | Source::Which | Source::Attribute(_) => {}
+            }
+        }
+        needs
+    }
 }
 
 /// How the cotangent of an argument differs from that of the result.
@@ -84,16 +118,18 @@ impl Registry {
         rows.get(which).unwrap_or(&Row::Missing)
     }
 
-    /// The rules of the arguments that are on the tape.
-    pub fn active<'r>(
-        &'r self,
-        op: Op,
-        active: impl Iterator<Item = usize> + 'r,
-    ) -> impl Iterator<Item = &'r Derivative> {
-        active.filter_map(move |which| match self.row(op, which) {
-            Row::Rule(derivative) => Some(derivative),
-            Row::Zero | Row::Missing => None,
-        })
+    /// What the rules of the arguments that are on the tape need.
+    pub fn needs(&self, op: Op, ids: &[Option<Id>]) -> Needs {
+        let mut all = Needs::default();
+        for which in (0..ids.len()).filter(|which| ids[*which].is_some()) {
+            if let Row::Rule(derivative) = self.row(op, which) {
+                let needs = derivative.needs;
+                all.result |= needs.result;
+                all.args |= needs.args;
+                all.shape |= needs.shape;
+            }
+        }
+        all
     }
 }
 
@@ -144,10 +180,16 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>) -> PyResult<()> {
         let row = match rule {
             None => Row::Zero,
             Some((call, parameters)) => {
-                let sources = parameters.iter().map(|name| source(py, op, name)).collect();
-                let derivative = Derivative { call: call.unbind(), sources };
+                let sources: Vec<Source> = parameters.iter().map(|name| source(py, op, name)).collect();
+                let (call, needs) = (call.unbind(), Needs::of(&sources));
+                let mut derivative = Derivative { call, sources, kernel: None, is_identity: false, only: None, needs };
                 if let Op::Elementwise(elementwise) = op {
-                    rules.set(elementwise, which, trace(py, &derivative)?);
+                    let rule = trace(py, &derivative)?;
+                    let output = u32::try_from(rule.nodes.len() - 1).expect("a rule is short");
+                    derivative.kernel = Some(Kernel::compile(&rule.nodes, &[output]).python()?);
+                    derivative.is_identity = rule.nodes == [Node::Leaf(0)];
+                    derivative.only = only(&rule.nodes);
+                    rules.set(elementwise, which, rule);
                 }
                 Row::Rule(derivative)
             }
@@ -166,6 +208,17 @@ pub fn op_named(name: &str) -> PyResult<Op> {
     Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
 }
 
+/// The one op of a rule that is no more than that, with the leaves that it reads.
+fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
+    let (Node::Apply(op, args), leaves) = nodes.split_last()? else { return None };
+    let leaf = |arg: &u32| match leaves[*arg as usize] {
+        Node::Leaf(leaf) => Some(leaf as usize),
+        _ => None,
+    };
+    let read = args[..op.arity()].iter().map(leaf).collect::<Option<Vec<_>>>()?;
+    has_operator(*op).then_some((Op::Elementwise(*op), read))
+}
+
 fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<tape::Rule> {
     let symbols = Bound::new(py, Tape::new(true))?;
     let (mut sources, mut args) = (Vec::new(), Vec::new());
@@ -179,7 +232,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<tape::Rule> {
                 return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
             }
         });
-        args.push(Tape::input(&symbols, Value::Absent, Some(oxigrad_core::kernel::Node::Leaf(leaf)))?);
+        args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
     }
     let output = derivative.call.bind(py).call1(pyo3::types::PyTuple::new(py, args)?)?;
     let (mut nodes, ids) = crate::tape::program(&symbols, &[output])?;
@@ -240,6 +293,14 @@ pub fn gradient<'py>(py: Python<'py>, pulled: &Value, value: &Value) -> PyResult
         (Value::Absent, _) => Ok(Value::Number(0.0).object(py)),
         (pulled, _) => Ok(pulled.object(py)),
     }
+}
+
+/// Whether Python has an operator for the op that does on arrays, bit for bit, what the op means.
+const fn has_operator(op: Elementwise) -> bool {
+    matches!(
+        op,
+        Elementwise::Add | Elementwise::Subtract | Elementwise::Multiply | Elementwise::Divide | Elementwise::Negative
+    )
 }
 
 /// The error for an op that has no rule for an argument.

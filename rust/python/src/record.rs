@@ -5,17 +5,23 @@ use oxigrad_core::op::{Elementwise, Kind, Op, Structured};
 use oxigrad_core::tape::Id;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
+use smallvec::SmallVec;
 
-use crate::derivatives::{Fit, Source, hook, is_smooth, is_whole_sum, op_named, registry};
+use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, op_named, registry};
 use crate::error::to_python;
+use crate::memory::are_alike;
 use crate::tape::{Attributes, Tape};
 use crate::value::{Value, host_number};
 use crate::variable::Variable;
 
 type Object<'py> = Bound<'py, PyAny>;
+
+/// As many as an op has arguments: seldom more than three.
+type Few<T> = SmallVec<[T; 3]>;
 
 /// Does an op on arrays, numbers and variables, by name: the entry for the Python layer.
 #[pyfunction]
@@ -50,72 +56,54 @@ pub fn record<'py>(
     if tape.get().symbolic {
         return record_symbol(tape, op, args, named);
     }
-    let own = |arg: &Object<'py>| arg.cast_exact::<Variable>().ok().filter(|own| own.get().tape.is(tape)).cloned();
-    let owned: Vec<Option<Bound<'py, Variable>>> = args.iter().map(own).collect();
-    let beneath = |(arg, own): (&Object<'py>, &Option<Bound<'py, Variable>>)| match own {
-        Some(own) => own.get().value.object(py),
-        None => arg.clone(),
-    };
-    let values: Vec<Object<'py>> = args.iter().zip(&owned).map(beneath).collect();
+    let mut ids: Few<Option<Id>> = Few::with_capacity(args.len());
+    let mut values: Few<Object<'py>> = Few::with_capacity(args.len());
+    for arg in args {
+        let own = arg.cast_exact::<Variable>().ok().map(Bound::get).filter(|own| own.tape.is(tape));
+        ids.push(own.map(|own| own.id));
+        values.push(own.map_or_else(|| arg.clone(), |own| own.value.object(py)));
+    }
     let result = record(py, op, &values, named)?;
     if !is_smooth(op) {
         return Ok(result);
     }
-    append(tape, op, &owned, &values, named, &result)
+    append(tape, op, &ids, &values, named, &result)
 }
 
+/// Appends an op whose result is known; `ids` says which arguments are on the tape.
 fn append<'py>(
     tape: &Bound<'py, Tape>,
     op: Op,
-    owned: &[Option<Bound<'py, Variable>>],
+    ids: &[Option<Id>],
     values: &[Object<'py>],
     named: Option<&Bound<'py, PyDict>>,
     result: &Object<'py>,
 ) -> PyResult<Object<'py>> {
     let py = tape.py();
-    let (mut needs_result, mut needs_arg, mut needs_shape) = (false, vec![false; values.len()], false);
-    let active = (0..owned.len()).filter(|which| owned[*which].is_some());
-    for derivative in registry(py)?.active(op, active) {
-        for source in &derivative.sources {
-            match source {
-                Source::Result => needs_result = true,
-                Source::Arg(which) => needs_arg[*which as usize] = true,
-                Source::Shape(_) | Source::Dtype(_) => needs_shape = true,
-                Source::Cotangent | Source::Which | Source::Attribute(_) => (),
-            }
-        }
-    }
-    let fits = fits(op, owned, values, result, needs_shape)?;
+    let needs = registry(py)?.needs(op, ids);
+    let fits = fits(op, ids, values, result, needs)?;
     let attributes = Attributes { named: named.map(|named| named.clone().unbind()), fits };
     let attributes = (attributes.named.is_some() || !attributes.fits.is_empty()).then_some(attributes);
     let value = Value::new(result);
-    let keep = |value: Value, needed: bool| match value {
-        Value::Object(_) if !needed => Value::Absent,
-        value => value,
-    };
-    let kept = keep(value.share(py), needs_result);
-    let constant = |value: &Object<'py>, needed| match host_number(value) {
+    let kept = if needs.result || matches!(value, Value::Number(_)) { value.share(py) } else { Value::Absent };
+    let operand = |(which, value): (usize, &Object<'py>)| match host_number(value) {
         Some(number) => Value::Number(number),
-        None => keep(Value::new(value), needed),
+        None if needs.args & (1 << which) != 0 => Value::new(value),
+        None => Value::Absent,
     };
-    let operands = values.iter().zip(&needs_arg).map(|(value, needed)| constant(value, *needed));
-    let operands: Vec<Value> = operands.collect();
-    let mut ids: Vec<Id> = Vec::with_capacity(operands.len());
+    let operands: Few<Value> = values.iter().enumerate().map(operand).collect();
     let id = {
         let core = &mut tape.get().lock().tape;
-        for (operand, own) in operands.into_iter().zip(owned) {
-            match own {
-                Some(own) if matches!(operand, Value::Object(_)) => {
-                    let id = own.get().id;
-                    if !core.keeps(id) {
-                        core.keep(id, operand);
-                    }
-                    ids.push(id);
+        let mut entry = |(operand, id): (Value, &Option<Id>)| match *id {
+            Some(id) => {
+                if matches!(operand, Value::Object(_)) && !core.keeps(id) {
+                    core.keep(id, operand);
                 }
-                Some(own) => ids.push(own.get().id),
-                None => ids.push(core.constant(operand)),
+                id
             }
-        }
+            None => core.constant(operand),
+        };
+        let ids: Few<Id> = operands.into_iter().zip(ids).map(&mut entry).collect();
         core.push(op, &ids, attributes, kept)
     };
     Ok(Bound::new(py, Variable { tape: tape.clone().unbind(), id, value })?.into_any())
@@ -124,37 +112,41 @@ fn append<'py>(
 /// How the arguments differ from the result, where an op has several of them or a rule asks; empty where they do not.
 fn fits<'py>(
     op: Op,
-    owned: &[Option<Bound<'py, Variable>>],
+    ids: &[Option<Id>],
     values: &[Object<'py>],
     result: &Object<'py>,
-    needs_shape: bool,
+    needs: Needs,
 ) -> PyResult<Vec<Fit>> {
-    let numbers = result.is_exact_instance_of::<PyFloat>();
-    if !needs_shape && (numbers || values.len() == 1 && !matches!(op, Op::Structured(op) if op.arity().is_none())) {
+    let alone = values.len() == 1 && !is_variadic(op);
+    if !needs.shape && (alone || result.is_exact_instance_of::<PyFloat>()) {
         return Ok(Vec::new());
     }
     let py = result.py();
-    let mut differ = false;
-    let mut fits = Vec::with_capacity(values.len());
-    let of = |object: &Object<'py>| Ok::<_, PyErr>((object.getattr("shape")?, object.getattr("dtype")?));
-    let elementwise = matches!(op, Op::Elementwise(_)).then(|| of(result)).transpose()?;
-    for (value, own) in values.iter().zip(owned) {
-        let fit = if own.is_none() {
+    let of = |object: &Object<'py>| {
+        Ok::<_, PyErr>((object.getattr(intern!(py, "shape"))?, object.getattr(intern!(py, "dtype"))?))
+    };
+    let is_elementwise = matches!(op, Op::Elementwise(_));
+    let mut fits = Vec::new();
+    for (which, (value, id)) in values.iter().zip(ids).enumerate() {
+        let fit = if id.is_none() || is_elementwise && are_alike(value, result) == Some(true) {
             Fit::Same
         } else if host_number(value).is_some() {
             Fit::Number
         } else {
             let (shape, dtype) = of(value)?;
-            match &elementwise {
-                Some((to_shape, to_dtype)) if shape.eq(to_shape)? && dtype.eq(to_dtype)? => Fit::Same,
-                _ => Fit::Array { shape: shape.unbind(), dtype: dtype.unbind() },
+            let like = of(result)?;
+            if is_elementwise && shape.eq(&like.0)? && dtype.eq(&like.1)? {
+                Fit::Same
+            } else {
+                Fit::Array { shape: shape.unbind(), dtype: dtype.unbind() }
             }
         };
-        differ |= !matches!(fit, Fit::Same);
-        fits.push(fit);
+        if !matches!(fit, Fit::Same) {
+            fits.resize_with(values.len(), || Fit::Same);
+            fits[which] = fit;
+        }
     }
-    let _ = py;
-    Ok(if differ { fits } else { Vec::new() })
+    Ok(fits)
 }
 
 /// Appends an op on two numbers, or on one: the short way for scalar code.
@@ -243,7 +235,7 @@ fn on_host_numbers<'py>(py: Python<'py>, op: Elementwise, args: &[Object<'py>]) 
 }
 
 /// Ops that Python has an operator for go by it: the shortest way into any array library.
-fn by_operator<'py>(op: Op, args: &[Object<'py>]) -> Option<PyResult<Object<'py>>> {
+pub fn by_operator<'py>(op: Op, args: &[Object<'py>]) -> Option<PyResult<Object<'py>>> {
     use Elementwise as E;
     let a = args.first()?;
     let b = args.get(1);

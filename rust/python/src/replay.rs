@@ -1,17 +1,28 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
+use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::tape::{Host, Id, Origin, Rules, View};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use smallvec::SmallVec;
 
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
+use crate::error::IntoPython;
+use crate::memory::{Memory, empty};
+use crate::record::by_operator;
 use crate::tape::{Attributes, CoreTape};
+use crate::threads::{isa, pool};
 use crate::value::Value;
 
 struct PythonHost<'py> {
     py: Python<'py>,
     registry: &'py Registry,
+    scratch: Scratch,
 }
+
+/// From this many elements on, threads share the work on one array.
+const PARALLEL: usize = 1 << 15;
 
 /// Replays a tape from the seeds; gives the cotangents of `inputs`.
 pub fn replay(
@@ -21,7 +32,7 @@ pub fn replay(
     inputs: &[Id],
     release: bool,
 ) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost { py, registry: registry(py)? };
+    let mut host = PythonHost { py, registry: registry(py)?, scratch: Scratch::default() };
     tape.replay(seeds, inputs, release, &mut host)
 }
 
@@ -37,7 +48,14 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         let pulled = match self.registry.row(op, which) {
             Row::Missing => return Err(missing(op, which)),
             Row::Zero => return Ok(Value::Absent),
-            Row::Rule(derivative) => self.call(derivative, entry, which, cotangent)?,
+            Row::Rule(derivative) if derivative.is_identity => cotangent.object(self.py),
+            Row::Rule(derivative) => match self.operate(derivative, entry, cotangent) {
+                Some(pulled) => pulled?,
+                None => match self.run(derivative, entry, cotangent)? {
+                    Some(pulled) => pulled,
+                    None => self.call(derivative, entry, which, cotangent)?,
+                },
+            },
         };
         let fit = entry.attributes.and_then(|attributes| attributes.fits.get(which));
         let fitted = match fit {
@@ -60,6 +78,62 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 }
 
 impl<'py> PythonHost<'py> {
+    /// Does a rule that is one operator on two values: the array library is as good at it as a kernel.
+    fn operate(
+        &self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Value,
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let (op, read) = derivative.only.as_ref()?;
+        let mut args: SmallVec<[Bound<'py, PyAny>; 3]> = SmallVec::new();
+        for source in read {
+            args.push(kept(&derivative.sources[*source], entry, cotangent)?.object(self.py));
+        }
+        by_operator(*op, &args)
+    }
+
+    /// Runs the rule of an elementwise op as a kernel, where all that it reads are numbers and NumPy arrays.
+    fn run(
+        &mut self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Value,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
+        let Some(g) = export(py, cotangent) else { return Ok(None) };
+        let Some(dtype) = g.computing().ok().map(|buffer| buffer.dtype()) else { return Ok(None) };
+        let shape = g.shape();
+        let (mut held, mut inputs) = (Vec::new(), Vec::with_capacity(derivative.sources.len()));
+        for source in &derivative.sources {
+            let Some(value) = kept(source, entry, cotangent) else { return Ok(None) };
+            let length = shape.iter().product();
+            let buffer = match value {
+                Value::Number(number) => Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok(),
+                value => export(py, value).and_then(|export| {
+                    let buffer = export.broadcast(shape);
+                    held.push(export);
+                    buffer
+                }),
+            };
+            let Some(buffer) = buffer else { return Ok(None) };
+            inputs.push(buffer);
+        }
+        let result = empty(py, shape, dtype)?;
+        let Some(output) = Memory::of(&result).and_then(|memory| memory.buffer()) else { return Ok(None) };
+        let length = output.len();
+        let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
+        // SAFETY: `held`, the tape and `result` keep the memory; the output was made here, so it overlaps nothing.
+        let done = unsafe {
+            if length < PARALLEL {
+                exec::run_one(kernel, &[], &leaf, isa(), &mut self.scratch)
+            } else {
+                exec::run(kernel, &[], &[leaf], isa(), pool().as_deref())
+            }
+        };
+        done.python().map(|()| Some(result))
+    }
+
     fn call(
         &self,
         derivative: &Derivative,
@@ -95,5 +169,22 @@ impl<'py> PythonHost<'py> {
             });
         }
         derivative.call.bind(py).call1(PyTuple::new(py, args)?)
+    }
+}
+
+fn export(py: Python<'_>, value: &Value) -> Option<Memory> {
+    match value {
+        Value::Object(object) => Memory::of_numpy(object.bind(py)),
+        Value::Number(_) | Value::Absent => None,
+    }
+}
+
+/// The value that a rule of an elementwise op reads.
+fn kept<'v>(source: &Source, entry: &View<'v, Value, Attributes>, cotangent: &'v Value) -> Option<&'v Value> {
+    match source {
+        Source::Cotangent => Some(cotangent),
+        Source::Result => Some(entry.result()),
+        Source::Arg(at) => Some(entry.arg(*at as usize)),
+        Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => None,
     }
 }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::error::{IntoPython, to_python};
-use crate::memory::Export;
+use crate::memory::Memory;
 use crate::symbols::Program;
 use crate::threads;
 use crate::tree::{KeyPath, set};
@@ -24,7 +24,7 @@ struct Parameter {
     dtype: Dtype,
     shape: Vec<usize>,
     slots: Vec<(Py<PyAny>, Buffer)>,
-    _held: Vec<Export>,
+    _held: Vec<Memory>,
 }
 
 /// Everything that a step needs besides what it is given.
@@ -113,12 +113,12 @@ impl Stepper {
 }
 
 fn prepare(path: String, position: u64, array: &Bound<'_, PyAny>, arrays: Vec<Bound<'_, PyAny>>) -> Result<Parameter> {
-    let parameter = Export::of(array).ok_or_else(|| unexported(&path, "parameter"))?;
+    let parameter = Memory::of(array).ok_or_else(|| unexported(&path, "parameter"))?;
     let dtype = parameter.computing().map_err(|error| at(&path, "parameter", error))?.dtype();
     let (mut slots, mut held) = (Vec::with_capacity(arrays.len()), Vec::with_capacity(arrays.len()));
     for slot in arrays {
-        let export = Export::of(&slot).ok_or_else(|| unexported(&path, "slot"))?;
-        let buffer = writable(&path, "slot", &export)?.clone();
+        let export = Memory::of(&slot).ok_or_else(|| unexported(&path, "slot"))?;
+        let buffer = writable(&path, "slot", &export)?;
         slots.push((slot.unbind(), buffer));
         held.push(export);
     }
@@ -137,8 +137,8 @@ fn at(path: &str, what: &str, error: Error) -> Error {
 }
 
 /// The buffer of an array that will be written.
-fn writable<'e>(path: &str, what: &str, export: &'e Export) -> Result<&'e Buffer> {
-    let buffer = export.computing().map_err(|error| at(path, what, error))?;
+fn writable(path: &str, what: &str, memory: &Memory) -> Result<Buffer> {
+    let buffer = memory.computing().map_err(|error| at(path, what, error))?;
     if !buffer.is_writable() {
         return Err(Error::Memory(format!("{path}: the {what} is read-only")));
     }
@@ -155,31 +155,49 @@ fn tuple(shape: &[usize]) -> String {
 }
 
 impl Parameter {
-    /// The gradient and the parameter as buffers, if they are what they must be.
-    fn check(&self, p: &Export, g: &Export) -> Result<(Buffer, Buffer)> {
+    /// The gradient and the parameter of a step, if they are what they must be.
+    fn check(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>) -> PyResult<[(Memory, Buffer); 2]> {
         let path = &self.path;
-        if p.shape() != self.shape {
-            let (found, begun) = (tuple(p.shape()), tuple(&self.shape));
-            return Err(Error::Shape(format!("{path}: the parameter has shape {found}, its slots {begun}")));
+        let (memory, gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
+        let expected = tuple(&self.shape);
+        if memory.shape() != self.shape {
+            let found = tuple(memory.shape());
+            return Err(to_python(&Error::Shape(format!(
+                "{path}: the parameter has shape {found}, its slots {expected}"
+            ))));
         }
-        let parameter = writable(path, "parameter", p)?;
+        let own = writable(path, "parameter", &memory).python()?;
         let dtype = self.dtype.name();
-        if parameter.dtype() != self.dtype {
-            let found = parameter.dtype().name();
-            return Err(Error::Dtype(format!("{path}: the parameter has dtype {found}, its slots {dtype}")));
+        if own.dtype() != self.dtype {
+            let found = own.dtype().name();
+            return Err(to_python(&Error::Dtype(format!(
+                "{path}: the parameter has dtype {found}, its slots {dtype}"
+            ))));
         }
-        if g.shape() != self.shape {
-            let (found, expected) = (tuple(g.shape()), tuple(&self.shape));
-            return Err(Error::Shape(format!("{path}: gradient has shape {found}, the parameter {expected}")));
+        if gradient.shape() != self.shape {
+            let found = tuple(gradient.shape());
+            return Err(to_python(&Error::Shape(format!(
+                "{path}: gradient has shape {found}, the parameter {expected}"
+            ))));
         }
-        match &g.buffer {
-            Some(gradient) if gradient.dtype() == self.dtype => Ok((gradient.clone(), parameter.clone())),
-            Some(gradient) => {
-                let found = gradient.dtype().name();
-                Err(Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}")))
+        match gradient.buffer() {
+            Some(given) if given.dtype() == self.dtype => Ok([(gradient, given), (memory, own)]),
+            _ => {
+                let found = g.getattr("dtype")?.str()?;
+                Err(to_python(&Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}"))))
             }
-            None => Err(at(path, "gradient", g.computing().expect_err("it has no buffer"))),
         }
+    }
+
+    fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
+        if let Some(memory) = Memory::of(object) {
+            return Ok(memory);
+        }
+        if object.hasattr("dtype")? {
+            return Err(to_python(&unexported(&self.path, what)));
+        }
+        let (path, found) = (&self.path, object.get_type().name()?);
+        Err(to_python(&Error::Structure(format!("{path}: the {what} is missing: found {found}"))))
     }
 }
 
@@ -199,40 +217,30 @@ impl Prepared {
         if written.len() != count || gradients.len() != count {
             return Err(to_python(&Error::Structure("another step of this optimizer is under way".into())));
         }
-        let slots = self.parameters.first().map_or(0, |parameter| parameter.slots.len());
         // The buffers of each parameter lie in a row: gradient, parameter, slots.
-        let stride = 2 + slots;
-        let mut buffers = Vec::with_capacity(count * stride);
-        let mut exports = Vec::with_capacity(2 * count);
+        let stride = 2 + self.parameters.first().map_or(0, |parameter| parameter.slots.len());
+        let (mut buffers, mut held) = (Vec::with_capacity(count * stride), Vec::with_capacity(2 * count));
         for ((parameter, p), g) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()) {
-            let path = &parameter.path;
-            let export = |object, what| Export::of(object).ok_or_else(|| unexported(path, what)).python();
-            let (p, g) = (export(&p, "parameter")?, export(&g, "gradient")?);
-            let (gradient, own) = parameter.check(&p, &g).python()?;
-            buffers.push(gradient);
-            buffers.push(own);
+            for (memory, buffer) in parameter.check(&p, &g)? {
+                held.push(memory);
+                buffers.push(buffer);
+            }
             buffers.extend(parameter.slots.iter().map(|(_, slot)| slot.clone()));
-            exports.extend([p, g]);
         }
         self.refuse_overlap(&buffers, stride, written, gradients)?;
         let mut leaves = Vec::with_capacity(count);
-        for (parameter, buffers) in self.parameters.iter().zip(buffers.chunks_exact(stride)) {
-            leaves.push(Leaf {
-                inputs: buffers,
-                outputs: &buffers[1..],
-                length: buffers[0].len(),
-                dtype: parameter.dtype,
-                scalar_set: 0,
-                noise_key: noise_key(seed, step, parameter.position),
-            });
+        for (parameter, inputs) in self.parameters.iter().zip(buffers.chunks_exact(stride)) {
+            let (dtype, noise_key) = (parameter.dtype, noise_key(seed, step, parameter.position));
+            let (outputs, length) = (&inputs[1..], inputs[0].len());
+            leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key });
         }
         let (isa, pool) = (threads::isa(), threads::pool());
-        // SAFETY: each buffer comes from an export that is held until after the call, so its memory stays; what is
-        // written is writable and overlaps nothing else, as was just checked.
+        // SAFETY: what is in `held`, and the slots' own memory, stays until after the call; what is written is writable
+        // and overlaps nothing else, as was just checked.
         let run = || unsafe { exec::run(&program.0, scalars, &leaves, isa, pool.as_deref()) };
         let elements: usize = leaves.iter().map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
-        drop(exports);
+        drop(held);
         done.python()
     }
 

@@ -7,7 +7,7 @@ use crate::buffer::{Buffer, Layout};
 use crate::kernel::{Instruction, Kernel, Phase, Work};
 use crate::lane::{Element, Lane, Simd, dispatch::Task};
 use crate::noise;
-use crate::op::Visitor;
+use crate::op::{Binary, Ternary, Unary, Visitor};
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
 const BLOCK: usize = 4096;
@@ -387,30 +387,34 @@ macro_rules! sweep {
 
 impl Loop {
     #[inline(always)]
-    fn one<L: Lane, const A: bool>(&self, f: impl Fn(L) -> L) {
+    fn one<L: Lane, const A: bool>(&self, f: impl Unary<L>) {
         // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
             let a = Argument::<L, A>::new(self.args[0]);
-            sweep!(L, self, |i| f(a.at(i)), |n| f(a.part(i, n)));
+            sweep!(L, self, |i| f.call(a.at(i)), |n| f.call(a.part(i, n)));
         }
     }
 
     #[inline(always)]
-    fn two<L: Lane, const A: bool, const B: bool>(&self, f: impl Fn(L, L) -> L) {
+    fn two<L: Lane, const A: bool, const B: bool>(&self, f: impl Binary<L>) {
         // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
             let (a, b) = (Argument::<L, A>::new(self.args[0]), Argument::<L, B>::new(self.args[1]));
-            sweep!(L, self, |i| f(a.at(i), b.at(i)), |n| f(a.part(i, n), b.part(i, n)));
+            sweep!(L, self, |i| f.call(a.at(i), b.at(i)), |n| f.call(a.part(i, n), b.part(i, n)));
         }
     }
 
     #[inline(always)]
-    fn three<L: Lane, const A: bool, const B: bool, const C: bool>(&self, f: impl Fn(L, L, L) -> L) {
+    fn three<L: Lane, const A: bool, const B: bool, const C: bool>(&self, f: impl Ternary<L>) {
         // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
             let (a, b) = (Argument::<L, A>::new(self.args[0]), Argument::<L, B>::new(self.args[1]));
             let c = Argument::<L, C>::new(self.args[2]);
-            sweep!(L, self, |i| f(a.at(i), b.at(i), c.at(i)), |n| f(a.part(i, n), b.part(i, n), c.part(i, n)));
+            sweep!(L, self, |i| f.call(a.at(i), b.at(i), c.at(i)), |n| f.call(
+                a.part(i, n),
+                b.part(i, n),
+                c.part(i, n)
+            ));
         }
     }
 }
@@ -419,7 +423,7 @@ impl<L: Lane> Visitor<L> for Loop {
     type Output = ();
 
     #[inline(always)]
-    fn unary(self, f: impl Fn(L) -> L) {
+    fn unary(self, f: impl Unary<L>) {
         match self.args[0].moves {
             true => self.one::<L, true>(f),
             false => self.one::<L, false>(f),
@@ -427,7 +431,7 @@ impl<L: Lane> Visitor<L> for Loop {
     }
 
     #[inline(always)]
-    fn binary(self, f: impl Fn(L, L) -> L) {
+    fn binary(self, f: impl Binary<L>) {
         match (self.args[0].moves, self.args[1].moves) {
             (true, true) => self.two::<L, true, true>(f),
             (true, false) => self.two::<L, true, false>(f),
@@ -437,7 +441,7 @@ impl<L: Lane> Visitor<L> for Loop {
     }
 
     #[inline(always)]
-    fn ternary(self, f: impl Fn(L, L, L) -> L) {
+    fn ternary(self, f: impl Ternary<L>) {
         match self.args.map(|arg| arg.moves) {
             [true, true, true] => self.three::<L, true, true, true>(f),
             [true, true, false] => self.three::<L, true, true, false>(f),

@@ -4,6 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::{Lane, Simd, Wide};
+use crate::op::Unary;
 
 /// The features that this file relies on; `dispatch` detects and enables them.
 pub struct Avx2;
@@ -75,6 +76,7 @@ impl Lane for F32x8 {
             low.store(to);
             high.store(to.add(4));
         };
+        fn load_wide(from: *const f64) -> Self = narrow(F64x4::load(from), F64x4::load(from.add(4)));
     }
 
     detected! {
@@ -100,14 +102,9 @@ impl Lane for F32x8 {
         unsafe { _mm256_movemask_ps(mask) != 0 }
     }
     #[inline(always)]
-    fn wide(self, f: impl Fn(F64x4) -> F64x4) -> Self {
+    fn wide(self, f: impl Unary<F64x4>) -> Self {
         let [low, high] = widen(self);
-        narrow(f(low), f(high))
-    }
-    #[inline(always)]
-    fn wide2(self, other: Self, f: impl Fn(F64x4, F64x4) -> F64x4) -> Self {
-        let ([a, b], [c, d]) = (widen(self), widen(other));
-        narrow(f(a, c), f(b, d))
+        narrow(f.call(low), f.call(high))
     }
 }
 
@@ -141,6 +138,7 @@ impl Lane for F64x4 {
         fn store(self: Self, to: *mut f64) -> () = _mm256_storeu_pd(to, self.0);
         fn store_part(self: Self, to: *mut f64, count: usize) -> () = _mm256_maskstore_pd(to, first(2 * count), self.0);
         fn store_wide(self: Self, to: *mut f64) -> () = self.store(to);
+        fn load_wide(from: *const f64) -> Self = Self::load(from);
     }
 
     detected! {
@@ -167,12 +165,8 @@ impl Lane for F64x4 {
         unsafe { _mm256_movemask_pd(mask) != 0 }
     }
     #[inline(always)]
-    fn wide(self, f: impl Fn(Self) -> Self) -> Self {
-        f(self)
-    }
-    #[inline(always)]
-    fn wide2(self, other: Self, f: impl Fn(Self, Self) -> Self) -> Self {
-        f(self, other)
+    fn wide(self, f: impl Unary<Self>) -> Self {
+        f.call(self)
     }
 }
 
@@ -186,7 +180,6 @@ impl Wide for F64x4 {
         fn bits_sub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi64(a, b);
         fn bits_and(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
         fn bits_or(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
-        fn bits_xor(a: __m256i, b: __m256i) -> __m256i = _mm256_xor_si256(a, b);
         fn bits_up52(a: __m256i) -> __m256i = _mm256_slli_epi64::<52>(a);
         fn bits_down52(a: __m256i) -> __m256i = _mm256_srli_epi64::<52>(a);
     }
@@ -195,23 +188,5 @@ impl Wide for F64x4 {
     fn bits(value: u64) -> __m256i {
         // SAFETY: register arithmetic only, and the instruction set was detected.
         unsafe { _mm256_set1_epi64x(value.cast_signed()) }
-    }
-    #[inline(always)]
-    fn each(self, f: impl Fn(f64) -> f64) -> Self {
-        let mut numbers = [0.0; 4];
-        // SAFETY: the array has room for the lane.
-        unsafe { self.store(numbers.as_mut_ptr()) };
-        let numbers = numbers.map(f);
-        // SAFETY: the array holds a lane.
-        unsafe { Self::load(numbers.as_ptr()) }
-    }
-    #[inline(always)]
-    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        let (mut a, mut b) = ([0.0; 4], [0.0; 4]);
-        // SAFETY: the arrays have room for the lanes.
-        unsafe { (self.store(a.as_mut_ptr()), other.store(b.as_mut_ptr())) };
-        let numbers: [f64; 4] = std::array::from_fn(|i| f(a[i], b[i]));
-        // SAFETY: the array holds a lane.
-        unsafe { Self::load(numbers.as_ptr()) }
     }
 }

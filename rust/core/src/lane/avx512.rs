@@ -4,6 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::{Lane, Simd, Wide};
+use crate::op::Unary;
 
 /// The features that this file relies on; `dispatch` detects and enables them.
 pub struct Avx512;
@@ -72,6 +73,7 @@ impl Lane for F32x16 {
             low.store(to);
             high.store(to.add(8));
         };
+        fn load_wide(from: *const f64) -> Self = narrow(F64x8::load(from), F64x8::load(from.add(8)));
     }
 
     detected! {
@@ -96,14 +98,9 @@ impl Lane for F32x16 {
         mask != 0
     }
     #[inline(always)]
-    fn wide(self, f: impl Fn(F64x8) -> F64x8) -> Self {
+    fn wide(self, f: impl Unary<F64x8>) -> Self {
         let [low, high] = widen(self);
-        narrow(f(low), f(high))
-    }
-    #[inline(always)]
-    fn wide2(self, other: Self, f: impl Fn(F64x8, F64x8) -> F64x8) -> Self {
-        let ([a, b], [c, d]) = (widen(self), widen(other));
-        narrow(f(a, c), f(b, d))
+        narrow(f.call(low), f.call(high))
     }
 }
 
@@ -138,6 +135,7 @@ impl Lane for F64x8 {
         fn store_part(self: Self, to: *mut f64, count: usize) -> () =
             _mm512_mask_storeu_pd(to, first(count) as u8, self.0);
         fn store_wide(self: Self, to: *mut f64) -> () = self.store(to);
+        fn load_wide(from: *const f64) -> Self = Self::load(from);
     }
 
     detected! {
@@ -163,12 +161,8 @@ impl Lane for F64x8 {
         mask != 0
     }
     #[inline(always)]
-    fn wide(self, f: impl Fn(Self) -> Self) -> Self {
-        f(self)
-    }
-    #[inline(always)]
-    fn wide2(self, other: Self, f: impl Fn(Self, Self) -> Self) -> Self {
-        f(self, other)
+    fn wide(self, f: impl Unary<Self>) -> Self {
+        f.call(self)
     }
 }
 
@@ -182,7 +176,6 @@ impl Wide for F64x8 {
         fn bits_sub(a: __m512i, b: __m512i) -> __m512i = _mm512_sub_epi64(a, b);
         fn bits_and(a: __m512i, b: __m512i) -> __m512i = _mm512_and_si512(a, b);
         fn bits_or(a: __m512i, b: __m512i) -> __m512i = _mm512_or_si512(a, b);
-        fn bits_xor(a: __m512i, b: __m512i) -> __m512i = _mm512_xor_si512(a, b);
         fn bits_up52(a: __m512i) -> __m512i = _mm512_slli_epi64::<52>(a);
         fn bits_down52(a: __m512i) -> __m512i = _mm512_srli_epi64::<52>(a);
     }
@@ -191,23 +184,5 @@ impl Wide for F64x8 {
     fn bits(value: u64) -> __m512i {
         // SAFETY: register arithmetic only, and the instruction set was detected.
         unsafe { _mm512_set1_epi64(value.cast_signed()) }
-    }
-    #[inline(always)]
-    fn each(self, f: impl Fn(f64) -> f64) -> Self {
-        let mut numbers = [0.0; 8];
-        // SAFETY: the array has room for the lane.
-        unsafe { self.store(numbers.as_mut_ptr()) };
-        let numbers = numbers.map(f);
-        // SAFETY: the array holds a lane.
-        unsafe { Self::load(numbers.as_ptr()) }
-    }
-    #[inline(always)]
-    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        let (mut a, mut b) = ([0.0; 8], [0.0; 8]);
-        // SAFETY: the arrays have room for the lanes.
-        unsafe { (self.store(a.as_mut_ptr()), other.store(b.as_mut_ptr())) };
-        let numbers: [f64; 8] = std::array::from_fn(|i| f(a[i], b[i]));
-        // SAFETY: the array holds a lane.
-        unsafe { Self::load(numbers.as_ptr()) }
     }
 }

@@ -83,6 +83,10 @@ impl Isa {
     #[inline]
     pub fn run<T: Task>(self, task: T) -> T::Output {
         match self.0 {
+            // With fused multiply-add in hardware where there is one: the bits are the same, a call to it is not.
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the feature is detected in the same line.
+            Set::Scalar if std::arch::is_x86_feature_detected!("fma") => unsafe { on_scalar_with_fma(task) },
             Set::Scalar => task.run::<Scalar>(),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `available` is the only source of this value, and it saw these features.
@@ -95,6 +99,12 @@ impl Isa {
             Set::Neon => unsafe { on_neon(task) },
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "fma")]
+fn on_scalar_with_fma<T: Task>(task: T) -> T::Output {
+    task.run::<Scalar>()
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -15,6 +15,8 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+use crate::op::Unary;
+
 /// A number in memory that a lane holds: `f32` or `f64`.
 pub trait Element: Copy + Send + Sync + 'static {
     /// The nearest number of this type.
@@ -106,25 +108,43 @@ pub trait Lane: Copy {
     }
 
     /// Computes a function in `f64` and rounds the result.
-    fn wide(self, f: impl Fn(Self::Wide) -> Self::Wide) -> Self;
-    /// Computes a function of two arguments in `f64` and rounds the result.
-    fn wide2(self, other: Self, f: impl Fn(Self::Wide, Self::Wide) -> Self::Wide) -> Self;
+    fn wide(self, f: impl Unary<Self::Wide>) -> Self;
     /// Writes `WIDTH` numbers as `f64`.
     ///
     /// # Safety
     /// There must be room for them at `to`, at any alignment.
     unsafe fn store_wide(self, to: *mut f64);
+    /// Reads `WIDTH` numbers of `f64` and rounds them.
+    ///
+    /// # Safety
+    /// They must lie at `from`, at any alignment.
+    unsafe fn load_wide(from: *const f64) -> Self;
     /// Calls a scalar function on each element: for what has no vector form.
     #[inline(always)]
     fn map(self, f: impl Fn(f64) -> f64) -> Self {
-        self.wide(|lane| lane.each(&f))
+        let mut numbers = [0.0; WIDEST];
+        // SAFETY: the array has room for the widest lane.
+        unsafe { self.store_wide(numbers.as_mut_ptr()) };
+        numbers[..Self::WIDTH].iter_mut().for_each(|number| *number = f(*number));
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load_wide(numbers.as_ptr()) }
     }
     /// Calls a scalar function on each pair of elements.
     #[inline(always)]
     fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        self.wide2(other, |a, b| a.each2(b, &f))
+        let (mut numbers, mut others) = ([0.0; WIDEST], [0.0; WIDEST]);
+        // SAFETY: the arrays have room for the widest lane.
+        unsafe { self.store_wide(numbers.as_mut_ptr()) };
+        // SAFETY: as above.
+        unsafe { other.store_wide(others.as_mut_ptr()) };
+        numbers[..Self::WIDTH].iter_mut().zip(others).for_each(|(number, other)| *number = f(*number, other));
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load_wide(numbers.as_ptr()) }
     }
 }
+
+/// Numbers in the widest lane there is.
+const WIDEST: usize = 16;
 
 /// A lane of `f64`, whose bits can be worked on: what functions are computed in.
 pub trait Wide: Lane<Element = f64> {
@@ -144,16 +164,10 @@ pub trait Wide: Lane<Element = f64> {
     fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits;
     /// Bits set in either.
     fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits;
-    /// Bits set in one of the two.
-    fn bits_xor(a: Self::Bits, b: Self::Bits) -> Self::Bits;
     /// Shifted up by 52, to where the exponent is.
     fn bits_up52(a: Self::Bits) -> Self::Bits;
     /// Shifted down by 52, zeros coming in.
     fn bits_down52(a: Self::Bits) -> Self::Bits;
-    /// Calls a scalar function on each element.
-    fn each(self, f: impl Fn(f64) -> f64) -> Self;
-    /// Calls a scalar function on each pair of elements.
-    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self;
 }
 
 /// One instruction set: its lane of each type.

@@ -4,6 +4,7 @@
 use std::arch::aarch64::*;
 
 use super::{Lane, Simd, Wide};
+use crate::op::Unary;
 
 /// The feature that this file relies on; `dispatch` detects and enables it.
 pub struct Neon;
@@ -72,6 +73,7 @@ impl Lane for F32x4 {
             low.store(to);
             high.store(to.add(2));
         };
+        fn load_wide(from: *const f64) -> Self = narrow(F64x2::load(from), F64x2::load(from.add(2)));
     }
 
     detected! {
@@ -93,14 +95,9 @@ impl Lane for F32x4 {
     }
 
     #[inline(always)]
-    fn wide(self, f: impl Fn(F64x2) -> F64x2) -> Self {
+    fn wide(self, f: impl Unary<F64x2>) -> Self {
         let [low, high] = widen(self);
-        narrow(f(low), f(high))
-    }
-    #[inline(always)]
-    fn wide2(self, other: Self, f: impl Fn(F64x2, F64x2) -> F64x2) -> Self {
-        let ([a, b], [c, d]) = (widen(self), widen(other));
-        narrow(f(a, c), f(b, d))
+        narrow(f.call(low), f.call(high))
     }
 }
 
@@ -136,6 +133,7 @@ impl Lane for F64x2 {
             std::ptr::copy_nonoverlapping(numbers.as_ptr().cast::<u8>(), to.cast(), count * 8);
         };
         fn store_wide(self: Self, to: *mut f64) -> () = self.store(to);
+        fn load_wide(from: *const f64) -> Self = Self::load(from);
     }
 
     detected! {
@@ -159,12 +157,8 @@ impl Lane for F64x2 {
     }
 
     #[inline(always)]
-    fn wide(self, f: impl Fn(Self) -> Self) -> Self {
-        f(self)
-    }
-    #[inline(always)]
-    fn wide2(self, other: Self, f: impl Fn(Self, Self) -> Self) -> Self {
-        f(self, other)
+    fn wide(self, f: impl Unary<Self>) -> Self {
+        f.call(self)
     }
 }
 
@@ -179,27 +173,7 @@ impl Wide for F64x2 {
         fn bits_sub(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vsubq_u64(a, b);
         fn bits_and(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vandq_u64(a, b);
         fn bits_or(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vorrq_u64(a, b);
-        fn bits_xor(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = veorq_u64(a, b);
         fn bits_up52(a: uint64x2_t) -> uint64x2_t = vshlq_n_u64::<52>(a);
         fn bits_down52(a: uint64x2_t) -> uint64x2_t = vshrq_n_u64::<52>(a);
-    }
-
-    #[inline(always)]
-    fn each(self, f: impl Fn(f64) -> f64) -> Self {
-        let mut numbers = [0.0; 2];
-        // SAFETY: the array has room for the lane.
-        unsafe { self.store(numbers.as_mut_ptr()) };
-        let numbers = numbers.map(f);
-        // SAFETY: the array holds a lane.
-        unsafe { Self::load(numbers.as_ptr()) }
-    }
-    #[inline(always)]
-    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
-        // SAFETY: the arrays have room for the lanes.
-        unsafe { (self.store(a.as_mut_ptr()), other.store(b.as_mut_ptr())) };
-        let numbers: [f64; 2] = std::array::from_fn(|i| f(a[i], b[i]));
-        // SAFETY: the array holds a lane.
-        unsafe { Self::load(numbers.as_ptr()) }
     }
 }

@@ -1,6 +1,7 @@
 //! The scalar lane: the meaning of every op.
 
 use super::{Element, Lane, Simd, Wide};
+use crate::op::Unary;
 
 /// Plain numbers, on any processor.
 pub struct Scalar;
@@ -74,10 +75,11 @@ macro_rules! scalar_lane {
             #[inline(always)]
             fn select(mask: bool, yes: Self, no: Self) -> Self { if mask { yes } else { no } }
             #[inline(always)]
-            fn wide(self, f: impl Fn(f64) -> f64) -> Self { <$t>::from_f64(f(self.to_f64())) }
+            fn wide(self, f: impl Unary<f64>) -> Self { <$t>::from_f64(f.call(self.to_f64())) }
             #[inline(always)]
-            fn wide2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-                <$t>::from_f64(f(self.to_f64(), other.to_f64()))
+            unsafe fn load_wide(from: *const f64) -> Self {
+                // SAFETY: the caller promises one number at `from`.
+                <$t>::from_f64(unsafe { from.read_unaligned() })
             }
             #[inline(always)]
             unsafe fn store_wide(self, to: *mut f64) {
@@ -122,23 +124,11 @@ impl Wide for f64 {
         a | b
     }
     #[inline(always)]
-    fn bits_xor(a: u64, b: u64) -> u64 {
-        a ^ b
-    }
-    #[inline(always)]
     fn bits_up52(a: u64) -> u64 {
         a << 52
     }
     #[inline(always)]
     fn bits_down52(a: u64) -> u64 {
         a >> 52
-    }
-    #[inline(always)]
-    fn each(self, f: impl Fn(f64) -> f64) -> Self {
-        f(self)
-    }
-    #[inline(always)]
-    fn each2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        f(self, other)
     }
 }

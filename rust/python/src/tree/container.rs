@@ -57,13 +57,18 @@ impl tree::Container for Container {
         match &self.info.kind {
             Kind::Dict => Key::Item(self.keys[child].1.clone()),
             Kind::NamedTuple(names) => Key::Field(names[child].clone()),
-            Kind::Fields(fields) => Key::Field(fields.fields[child].text.clone()),
+            Kind::Fields(fields) => Key::Field(fields.all[child].text.clone()),
             Kind::List | Kind::Tuple | Kind::Functions(_) | Kind::Leaf | Kind::Empty => Key::Index(child),
         }
     }
 }
 
 impl Container {
+    /// Whether these very objects are the keys. Equal keys that are other objects may be missed.
+    pub fn has_keys(&self, keys: &[Bound<'_, PyAny>]) -> bool {
+        self.keys.len() == keys.len() && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b))
+    }
+
     /// Visits what the garbage collector must know of.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.class)
@@ -141,7 +146,7 @@ impl Fields {
         let py = object.py();
         let dict = if self.in_dict { Some(instance_dict(object)?) } else { None };
         let mut found = 0;
-        for field in &self.fields {
+        for field in &self.all {
             let name = field.name.bind(py);
             let mut value = dict.as_ref().map_or(Ok(None), |dict| dict.get_item(name))?;
             found += usize::from(value.is_some());
@@ -166,7 +171,7 @@ impl Fields {
             Some(dict) => dict.cast::<PyDict>()?.copy()?,
             None => PyDict::new(py),
         };
-        for field in &self.fields {
+        for field in &self.all {
             let name = field.name.bind(py);
             if others.contains(name)? {
                 others.del_item(name)?;
@@ -200,9 +205,12 @@ impl Fields {
                 set.call1((&object, name, value))?;
             }
         }
-        for (field, child) in self.fields.iter().zip(children) {
-            if let Some(child) = child {
-                set.call1((&object, &field.name, child))?;
+        let dict = if self.in_dict { Some(instance_dict(&object)?) } else { None };
+        for (field, child) in self.all.iter().zip(children) {
+            match (&dict, child) {
+                (Some(dict), Some(child)) => dict.set_item(&field.name, child)?,
+                (None, Some(child)) => set.call1((&object, &field.name, child)).map(drop)?,
+                (_, None) => {}
             }
         }
         Ok(object)

@@ -17,8 +17,8 @@ use crate::error::{IntoPython, to_python};
 const DEEP: usize = 64;
 
 /// The leaves of `tree`, and its structure.
-pub fn flatten(py: Python<'_>, tree: &Bound<'_, PyAny>) -> PyResult<(Vec<Py<PyAny>>, Structure)> {
-    let mut walk = Walk::new(py);
+pub fn flatten(_py: Python<'_>, tree: &Bound<'_, PyAny>) -> PyResult<(Vec<Py<PyAny>>, Structure)> {
+    let mut walk = Walk::new();
     walk.pending.push(Child { object: Some(tree.clone()), trainable: true });
     while let Some(child) = walk.pending.pop() {
         walk.visit(child)?;
@@ -28,7 +28,6 @@ pub fn flatten(py: Python<'_>, tree: &Bound<'_, PyAny>) -> PyResult<(Vec<Py<PyAn
 }
 
 struct Walk<'py> {
-    py: Python<'py>,
     shape: tree::Structure<Container>,
     leaves: Vec<Py<PyAny>>,
     rests: Vec<(usize, Py<PyAny>)>,
@@ -49,9 +48,8 @@ struct Above<'py> {
 }
 
 impl<'py> Walk<'py> {
-    fn new(py: Python<'py>) -> Self {
+    fn new() -> Self {
         Self {
-            py,
             shape: tree::Structure::default(),
             leaves: Vec::new(),
             rests: Vec::new(),
@@ -94,7 +92,9 @@ impl<'py> Walk<'py> {
         let arity = children.len();
         children.reverse();
         if !trainable {
-            children.iter_mut().for_each(|child| child.trainable = false);
+            for child in children {
+                child.trainable = false;
+            }
         }
         if let Some(rest) = rest {
             self.rests.push((self.shape.nodes().len(), rest.unbind()));
@@ -108,12 +108,10 @@ impl<'py> Walk<'py> {
     /// The number of the container in the structure: the last one of its class, where that has the same keys.
     fn container(&mut self, object: &Bound<'py, PyAny>, class: usize) -> PyResult<u32> {
         let seen = &self.classes.seen[class];
-        if let Some(last) = seen.container {
-            let keys = &self.shape.container(last).keys;
-            let same = keys.len() == self.keys.len() && keys.iter().zip(&self.keys).all(|((a, _), b)| a.is(b));
-            if same {
-                return Ok(last);
-            }
+        if let Some(last) = seen.container
+            && self.shape.container(last).has_keys(&self.keys)
+        {
+            return Ok(last);
         }
         let keyed: Result<_, String> = self.keys.iter().map(|key| Ok((key.clone().unbind(), dict_key(key)?))).collect();
         let keys = keyed.map_err(|what| Error::Structure(format!("{}: {what}", self.path().place()))).python()?;

@@ -108,9 +108,10 @@ fn tree_parameters<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>
 
 /// For each parameter among `leaves`, the places where it stands, the first of them first.
 #[pyfunction]
-fn tree_tied(py: Python<'_>, leaves: Vec<Py<PyAny>>, structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
-    structure.check_len(leaves.len())?;
-    select::parameters(py, &leaves, structure)
+fn tree_tied(leaves: &Bound<'_, PyAny>, structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
+    let listed = listed(leaves)?;
+    structure.check_len(listed.len())?;
+    select::parameters(leaves.py(), &listed, structure)
 }
 
 /// Registers a class by the attributes that are its children, with whether each is trainable.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::container::{Child, Container, dict_key, take_apart};
 use super::flatten::Classes;
-use super::kind::Kind;
+use super::kind::{Kind, TypeInfo};
 use super::step::Part;
 use super::structure::Structure;
 use crate::error::to_python;
@@ -19,6 +19,7 @@ pub struct Along<'a, 'py> {
     structure: &'a Structure,
     classes: Classes,
     pending: Vec<Child<'py>>,
+    keys: Vec<Bound<'py, PyAny>>,
     place: usize,
 }
 
@@ -34,7 +35,7 @@ impl<'a, 'py> Along<'a, 'py> {
     /// Starts at the root.
     pub fn new(structure: &'a Structure, tree: &Bound<'py, PyAny>) -> Self {
         let root = Child { object: Some(tree.clone()), trainable: true };
-        Self { structure, classes: Classes::default(), pending: vec![root], place: 0 }
+        Self { structure, classes: Classes::default(), pending: vec![root], keys: Vec::new(), place: 0 }
     }
 
     fn visit(&mut self, object: Option<Bound<'py, PyAny>>) -> PyResult<Visited<'py>> {
@@ -42,31 +43,41 @@ impl<'a, 'py> Along<'a, 'py> {
         let Some(part) = object else {
             return if node == Node::Unset { Ok(Visited { object: None, rest: None }) } else { Err(self.unset(node)) };
         };
-        let info = self.classes.info(&part)?.clone();
-        let part = Part { object: part, info };
-        let rest = match (node, &part.info.kind) {
+        let info = self.classes.info(&part)?;
+        let rest = match (node, &info.kind) {
             (Node::Leaf { .. }, Kind::Leaf) | (Node::Empty, Kind::Empty) => None,
             (Node::Branch { container, arity }, kind) if !matches!(kind, Kind::Leaf | Kind::Empty) => {
-                self.open(container, arity as usize, &part)?
+                let info = info.clone();
+                self.open(container, arity as usize, &part, &info)?
             }
             _ => return Err(self.differs(&part)?),
         };
-        Ok(Visited { object: Some(part.object), rest })
+        Ok(Visited { object: Some(part), rest })
     }
 
-    fn open(&mut self, container: u32, arity: usize, part: &Part<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let structure = self.structure;
-        let container = structure.shape.container(container);
-        let (start, mut keys) = (self.pending.len(), Vec::new());
-        if !part.object.get_type().is(&container.class) {
-            return Err(self.differs(part)?);
+    fn open(
+        &mut self,
+        container: u32,
+        arity: usize,
+        object: &Bound<'py, PyAny>,
+        info: &TypeInfo,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let container = self.structure.shape.container(container);
+        if object.get_type_ptr() != container.class.as_ptr().cast() {
+            return Err(self.differs(object)?);
         }
-        let rest = take_apart(&part.object, &part.info, &mut self.pending, &mut keys)?;
-        let children = self.pending.split_off(start);
-        match if children.len() == arity { in_order(container, &keys, children) } else { None } {
-            Some(children) => self.pending.extend(children.into_iter().rev()),
-            None => return Err(self.differs(part)?),
+        let start = self.pending.len();
+        self.keys.clear();
+        let rest = take_apart(object, info, &mut self.pending, &mut self.keys)?;
+        if self.pending.len() - start != arity {
+            return Err(self.differs(object)?);
         }
+        if !container.has_keys(&self.keys) {
+            let children = self.pending.split_off(start);
+            let Some(children) = in_order(container, &self.keys, children) else { return Err(self.differs(object)?) };
+            self.pending.extend(children);
+        }
+        self.pending[start..].reverse();
         Ok(rest)
     }
 
@@ -83,8 +94,9 @@ impl<'a, 'py> Along<'a, 'py> {
         )))
     }
 
-    fn differs(&self, part: &Part<'py>) -> PyResult<PyErr> {
-        Ok(self.error(self.structure.shape.nodes()[self.place], &part.describe()?))
+    fn differs(&self, object: &Bound<'py, PyAny>) -> PyResult<PyErr> {
+        let found = Part::new(object.clone())?.describe()?;
+        Ok(self.error(self.structure.shape.nodes()[self.place], &found))
     }
 
     fn unset(&self, node: Node) -> PyErr {
@@ -109,9 +121,6 @@ fn in_order<'py>(
     keys: &[Bound<'py, PyAny>],
     children: Vec<Child<'py>>,
 ) -> Option<Vec<Child<'py>>> {
-    if container.keys.iter().zip(keys).all(|((a, _), b)| a.is(b)) {
-        return Some(children);
-    }
     let keyed = keys.iter().zip(children).map(|(key, child)| Some((dict_key(key).ok()?, child)));
     let mut keyed: HashMap<DictKey, Child<'py>> = keyed.collect::<Option<_>>()?;
     container.keys.iter().map(|(_, key)| keyed.remove(key)).collect()

@@ -33,7 +33,7 @@ pub enum Kind {
 /// The attributes of a class that are the children of its instances.
 pub struct Fields {
     /// The children.
-    pub fields: Vec<Field>,
+    pub all: Vec<Field>,
     /// Whether instances accept assignment to a field.
     pub assignable: bool,
     /// Whether each field, where it has a value, lies in the instance's `__dict__` or in the class.
@@ -125,12 +125,12 @@ fn remember(class: &Bound<'_, PyType>, info: &Arc<TypeInfo>) -> PyResult<()> {
     use pyo3::types::PyWeakrefMethods;
     let py = class.py();
     let weak = PyWeakrefReference::new(class)?.unbind();
-    let all = with_known(|known| {
-        let before = known.seen.insert(address(class), (weak, info.clone()));
-        let full = known.seen.len().is_power_of_two() && known.seen.len() >= 1024;
-        (before, full.then(|| std::mem::take(&mut known.seen)))
+    let (_gone, full) = with_known(|known| {
+        let gone = known.seen.insert(address(class), (weak, info.clone()));
+        let is_full = known.seen.len() >= 1024 && known.seen.len().is_power_of_two();
+        (gone, is_full.then(|| std::mem::take(&mut known.seen)))
     });
-    let Some(mut seen) = all.1 else { return Ok(()) };
+    let Some(mut seen) = full else { return Ok(()) };
     seen.retain(|_, (weak, _)| weak.bind(py).upgrade().is_some());
     with_known(|known| known.seen.extend(seen));
     Ok(())
@@ -194,7 +194,7 @@ fn fields_by_base(class: &Bound<'_, PyType>) -> PyResult<Option<Fields>> {
         if let Some(info) = registered(&base)
             && let Kind::Fields(fields) = &info.kind
         {
-            let named = fields.fields.iter().map(|field| (field.text.to_string(), field.trainable));
+            let named = fields.all.iter().map(|field| (field.text.to_string(), field.trainable));
             return Fields::new(class, named, fields.assignable).map(Some);
         }
     }
@@ -232,7 +232,7 @@ impl Fields {
             in_dict = in_dict && !is_data_descriptor(class, field.name.bind(py))?;
         }
         let slots = other_slots(class, &fields)?;
-        Ok(Self { fields, assignable, in_dict, plain: is_plain(class)?, slots })
+        Ok(Self { all: fields, assignable, in_dict, plain: is_plain(class)?, slots })
     }
 }
 
@@ -274,7 +274,7 @@ fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let builtin = py.get_type::<PyBool>().getattr(intern!(py, "__new__"))?.get_type();
     for base in class.mro() {
         let base = base.cast_into::<PyType>()?;
-        if base.is(&py.get_type::<PyAny>()) {
+        if base.is(py.get_type::<PyAny>()) {
             continue;
         }
         let flags: u64 = base.getattr(intern!(py, "__flags__"))?.extract()?;

@@ -1,7 +1,7 @@
 //! `KeyPath`: reads and writes one part of a tree.
 
 use oxigrad_core::error::Error;
-use oxigrad_core::tree::{self, DictKey, KeyPath as Path};
+use oxigrad_core::tree::{self, DictKey, KeyPath as Path, Segment};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
@@ -114,10 +114,8 @@ fn holders<'py>(path: &Path, tree: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>
 fn missing(path: &Path, depth: usize, part: &Part<'_>) -> PyResult<PyErr> {
     let keys = path.keys();
     let upto = |depth| keys[..depth].iter().map(|key| (*key).clone()).collect::<Path>();
-    let instead = match part.has(keys[depth])? {
-        true => "the field has no value".into(),
-        false => part.instead(&upto(depth).place())?,
-    };
+    let is_unset = part.has(keys[depth])?;
+    let instead = if is_unset { "the field has no value".into() } else { part.instead(&upto(depth).place())? };
     Ok(no_such(&upto(depth + 1).to_string(), &instead))
 }
 
@@ -158,12 +156,11 @@ pub fn parse(text: &str, tree: &Bound<'_, PyAny>) -> PyResult<Path> {
     let mut path = Path::root();
     let mut next = Some(tree.clone());
     for segment in tree::parse(text).python()? {
-        let place = if path.is_empty() { segment.to_string() } else { format!("{path}.{segment}") };
-        let Some(object) = next else { return Err(no_such(&place, &format!("{path} has no value"))) };
+        let Some(object) = next else { return Err(no_such(&below(&path, &segment), &format!("{path} has no value"))) };
         let part = Part::new(object)?;
         let key = match part.resolve(&segment) {
             Some(key) if part.has(&key)? => key,
-            _ => return Err(no_such(&place, &part.instead(&path.place())?)),
+            _ => return Err(no_such(&below(&path, &segment), &part.instead(&path.place())?)),
         };
         next = part.child(&key)?;
         path = path.child(key);
@@ -171,12 +168,18 @@ pub fn parse(text: &str, tree: &Bound<'_, PyAny>) -> PyResult<Path> {
     Ok(path)
 }
 
+fn below(path: &Path, segment: &Segment) -> String {
+    if path.is_empty() { segment.to_string() } else { format!("{path}.{segment}") }
+}
+
 #[pymethods]
 impl KeyPath {
     #[new]
-    #[pyo3(signature = (keys=Vec::new()))]
-    fn new(keys: Vec<Key>) -> Self {
-        Self(keys.into_iter().map(tree::Key::from).collect())
+    #[pyo3(signature = (keys=None))]
+    fn new(keys: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(keys) = keys else { return Ok(Self(Path::root())) };
+        let keys = keys.try_iter()?.map(|key| Ok(key?.extract::<Key>()?.into()));
+        keys.collect::<PyResult<Path>>().map(Self)
     }
 
     fn __call__<'py>(&self, tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -227,7 +230,7 @@ impl KeyPath {
         self.0.to_string()
     }
 
-    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<String> {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("KeyPath({})", pyo3::types::PyString::new(py, &self.0.to_string()).repr()?))
     }
 

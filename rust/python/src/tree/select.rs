@@ -42,7 +42,7 @@ impl<'py> Want<'py> {
     }
 }
 
-/// Whether `value` has the dtype; a dtype that equals `object` says nothing, since NumPy's equals many classes.
+/// Whether `value` has the dtype; a dtype that equals `object` says nothing, since that of object arrays equals many classes.
 fn has_dtype<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<bool> {
     let py = value.py();
     if value.is_instance_of::<PyType>() {
@@ -163,7 +163,7 @@ impl<'py> Dtypes<'py> {
 }
 
 /// Whether a dtype is floating or complex. Every library's dtypes say so in their names: `torch.float32`, `bfloat16`;
-/// only NumPy's of foreign byte order have to be asked for their kind.
+/// only dtypes of foreign byte order have to be asked for their kind.
 fn is_continuous(dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Some(kind) = dtype.getattr_opt(intern!(dtype.py(), "kind"))?
         && let Ok(kind) = kind.extract::<String>()

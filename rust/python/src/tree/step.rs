@@ -73,7 +73,7 @@ impl<'py> Part<'py> {
 
     fn field(&self, name: &str) -> Option<&Field> {
         match &self.info.kind {
-            Kind::Fields(fields) => fields.fields.iter().find(|field| *field.text == *name),
+            Kind::Fields(fields) => fields.all.iter().find(|field| *field.text == *name),
             _ => None,
         }
     }
@@ -129,7 +129,7 @@ impl<'py> Part<'py> {
                 format!("{name} has the fields {}", list_keys(names.iter().cloned().map(Key::Field)))
             }
             Kind::Fields(fields) => {
-                let names = fields.fields.iter().map(|field| Key::Field(field.text.clone()));
+                let names = fields.all.iter().map(|field| Key::Field(field.text.clone()));
                 format!("{name} has the fields {}", list_keys(names))
             }
             Kind::Functions(_) => format!("{name} has children by index"),

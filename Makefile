@@ -1,0 +1,71 @@
+# Everything a fresh machine needs but Python 3.11 or later (with venv and pip), Rust (cargo) and make comes from PyPI and
+# crates.io into .venv and target. Stamps in .venv remember what is done, so that a second call is quick.
+
+PYTHON ?= python3
+MAKEFLAGS += --no-builtin-rules
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
+SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
+
+.PHONY: help demo test test-all lint format bench versus develop clean
+.DEFAULT_GOAL := help
+
+help: ## Show what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/demo .venv/wheel ## Train a classifier of handwritten digits and draw how it learned
+	$(BIN)/python examples/digits.py
+
+test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only
+	cargo test --locked --package oxigrad-core
+	$(BIN)/python -m pytest
+
+test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX and optax as well, none of which may be missing
+	$(BIN)/python -m pytest --require=torch,jax,optax
+
+lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
+	cargo fmt --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+format: .venv/lint ## Format, and fix what can be fixed
+	cargo fmt
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: .venv/bench .venv/wheel ## Time the kernels, and the Python package
+	cargo bench --locked --package oxigrad-core
+	$(BIN)/python -m pytest benches
+
+versus: .venv/bench .venv/wheel ## Time oxigrad against other libraries
+	$(BIN)/python benches/versus.py
+
+develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
+	. $(BIN)/activate && maturin develop --profile fast
+	touch .venv/wheel
+
+clean: ## Remove everything that was built or installed here
+	rm -rf .venv target output dist .pytest_cache .ruff_cache .hypothesis .mypy_cache
+	find python tests examples benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -f python/oxigrad/*.so
+
+# --- the environment ------------------------------------------------------------------------------------------------------
+
+.venv/pip:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oxigrad needs Python 3.11 or later: make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(PIP) --upgrade 'pip>=25.1' # the first that knows dependency groups
+	touch $@
+
+.venv/demo .venv/test .venv/test-all .venv/lint .venv/bench .venv/dev: pyproject.toml | .venv/pip
+	$(PIP) --group $(@F)
+	touch $@
+
+# The wheel as users get it: built by pip through maturin, in release mode, and installed with its dependencies.
+.venv/wheel: $(SOURCES) | .venv/pip
+	$(PIP) .
+	touch $@

@@ -1,0 +1,83 @@
+//! The functions over lanes against numbers known to more digits than `f64` has, and at their limits.
+
+use oxigrad_core::op::Elementwise;
+
+const POINTS: &str = include_str!("data/functions.txt");
+
+fn op(name: &str) -> Elementwise {
+    *Elementwise::ALL.iter().find(|op| op.name() == name).unwrap()
+}
+
+fn call(name: &str, x: f64) -> f64 {
+    op(name).on_numbers([x, 0.0, 0.0])
+}
+
+/// The distance to the next number away from zero.
+fn last_place(x: f64) -> f64 {
+    let x = x.abs();
+    f64::from_bits(x.to_bits() + 1) - x
+}
+
+#[test]
+fn functions_are_within_their_bounds() {
+    // Units in the last place; one half is the best there is.
+    let bounds =
+        [("exp", 0.6), ("expm1", 1.0), ("log", 0.9), ("log1p", 0.9), ("sin", 0.8), ("cos", 0.8), ("tanh", 1.5)];
+    for (name, bound) in bounds {
+        let (mut worst, mut count) = ((0.0, 0.0), 0);
+        for line in POINTS.lines().filter(|line| line.split(' ').next() == Some(name)) {
+            let mut numbers =
+                line.split(' ').skip(1).map(|bits| f64::from_bits(u64::from_str_radix(bits, 16).unwrap()));
+            let [x, nearest, rest] = std::array::from_fn(|_| numbers.next().unwrap());
+            let error = ((call(name, x) - nearest) - rest).abs() / last_place(nearest);
+            assert!(error.is_finite(), "{name}({x}) is {}, not {nearest}", call(name, x));
+            // A result without all its bits is rounded twice.
+            if nearest.abs() < f64::MIN_POSITIVE {
+                assert!(error <= 1.0, "{name} errs by {error} units in the last place at {x:e}");
+            } else if error > worst.0 {
+                worst = (error, x);
+            }
+            count += 1;
+        }
+        println!("{name}: {:.3} at {:e}", worst.0, worst.1);
+        assert!(count > 500, "{count} points for {name}");
+        assert!(worst.0 <= bound, "{name} errs by {} units in the last place at {:e}", worst.0, worst.1);
+    }
+}
+
+#[test]
+fn functions_have_the_limits_of_the_standard() {
+    let inf = f64::INFINITY;
+    #[rustfmt::skip]
+    let cases = [
+        ("exp", inf, inf), ("exp", -inf, 0.0), ("exp", 0.0, 1.0), ("exp", -0.0, 1.0), ("exp", 710.0, inf),
+        ("exp", -746.0, 0.0), ("exp", 1e308, inf), ("exp", -1e308, 0.0), ("exp", f64::MIN_POSITIVE, 1.0),
+        ("expm1", inf, inf), ("expm1", -inf, -1.0), ("expm1", -0.0, -0.0), ("expm1", 0.0, 0.0), ("expm1", 710.0, inf),
+        ("expm1", 5e-324, 5e-324), ("expm1", -1e300, -1.0), ("expm1", 1e-300, 1e-300),
+        ("log", 0.0, -inf), ("log", -0.0, -inf), ("log", inf, inf), ("log", 1.0, 0.0), ("log", -1.0, f64::NAN),
+        ("log", -inf, f64::NAN), ("log", -5e-324, f64::NAN),
+        ("log1p", -1.0, -inf), ("log1p", inf, inf), ("log1p", -0.0, -0.0), ("log1p", 0.0, 0.0),
+        ("log1p", -1.5, f64::NAN), ("log1p", -inf, f64::NAN), ("log1p", 5e-324, 5e-324),
+        ("sin", -0.0, -0.0), ("sin", 0.0, 0.0), ("sin", inf, f64::NAN), ("sin", -inf, f64::NAN), ("sin", 5e-324, 5e-324),
+        ("cos", 0.0, 1.0), ("cos", inf, f64::NAN), ("cos", 1e-300, 1.0),
+        ("tanh", inf, 1.0), ("tanh", -inf, -1.0), ("tanh", -0.0, -0.0), ("tanh", 1e-300, 1e-300), ("tanh", 1e300, 1.0),
+        ("tanh", 5e-324, 5e-324),
+        ("sign", -0.0, -0.0), ("floor", -0.5, -1.0),
+    ];
+    for (name, x, expected) in cases {
+        let value = call(name, x);
+        let same = value.to_bits() == expected.to_bits() || (value.is_nan() && expected.is_nan());
+        assert!(same, "{name}({x:e}) is {value:e}, not {expected:e}");
+    }
+    for op in Elementwise::ALL.iter().filter(|op| op.kind() == oxigrad_core::op::Kind::Smooth && op.arity() == 1) {
+        assert!(op.on_numbers([f64::NAN; 3]).is_nan(), "{} of NaN", op.name());
+    }
+}
+
+#[test]
+fn powers_one_and_two_are_exact() {
+    for x in [3.1, -0.7, 1e200, -1e-170, 5e-324, f64::INFINITY] {
+        let pow = |b| op("pow").on_numbers([x, b, 0.0]);
+        assert_eq!((pow(1.0).to_bits(), pow(2.0).to_bits()), (x.to_bits(), (x * x).to_bits()));
+    }
+}

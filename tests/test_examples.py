@@ -1,0 +1,44 @@
+"""The examples run as they are, and learn."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_xor_is_learned_from_every_seed(seed: int) -> None:
+    example = runpy.run_path(str(EXAMPLES / "xor.py"))
+    model = example["main"](seed)
+    np.testing.assert_array_equal(np.round(model(example["INPUTS"])), example["TARGETS"])
+
+
+def test_xor_prints_the_truth_table() -> None:
+    lines = run("xor.py").splitlines()
+    assert lines[-4:] == ["0 xor 0 = 0.000", "0 xor 1 = 1.000", "1 xor 0 = 1.000", "1 xor 1 = 0.000"]
+
+
+def test_digits_reaches_its_goal(tmp_path: Path) -> None:
+    printed = run("digits.py", directory=tmp_path)
+    assert (tmp_path / "output" / "digits.png").stat().st_size > 10_000
+    assert "picture: output/digits.png" in printed
+    accuracy = float(printed.rpartition("test accuracy ")[2].split(",")[0])
+    assert accuracy >= 0.975
+
+
+def test_digits_says_where_the_time_went(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(EXAMPLES / "digits.py"))
+    assert example["main"](epochs=1, output=tmp_path) < example["GOAL"]
+    printed = capsys.readouterr().out
+    assert all(part in printed for part in ("batch", "forward and backward", "update", "us a step"))
+
+
+def run(name: str, directory: Path | None = None) -> str:
+    """What an example prints; it must exit with status 0."""
+    command = [sys.executable, "-W", "error", EXAMPLES / name]
+    return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True, timeout=300).stdout

@@ -1,0 +1,346 @@
+"""Bad input: each either works or raises a named error with the key path, with nothing changed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import optim
+
+
+def good() -> dict[str, Any]:
+    return {"a": np.arange(4.0), "b": {"c": np.ones((2, 3), np.float32)}, "n": 7}
+
+
+def ones(model: Any) -> Any:
+    return ox.tree.map(lambda leaf: np.ones_like(leaf) if isinstance(leaf, np.ndarray) else leaf, model)
+
+
+def replaced(tree: Any, path: str, value: Any) -> Any:
+    tree = dict(tree, b=dict(tree["b"]))
+    *parents, last = path.split(".")
+    holder = tree
+    for parent in parents:
+        holder = holder[parent]
+    if value is None:
+        del holder[last]
+    else:
+        holder[last] = value
+    return tree
+
+
+def unaligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    array = np.zeros(size + 1, np.uint8)[1:].view(dtype).reshape(shape)
+    assert not array.flags.aligned
+    return array
+
+
+GRADIENTS: dict[str, tuple[str, Any, type[Exception], str]] = {
+    "shape": ("a", np.ones(3), ox.ShapeError, r"^a: gradient has shape \(3,\), the parameter \(4,\)"),
+    "transposed": ("b.c", np.ones((3, 2), np.float32), ox.ShapeError, r"^b\.c: gradient has shape \(3, 2\), the parameter \(2, 3\)"),
+    "0-d": ("a", np.array(1.0), ox.ShapeError, r"^a: gradient has shape \(\), the parameter \(4,\)"),
+    "dtype": ("a", np.ones(4, np.float32), ox.DtypeError, "^a: gradient has dtype float32, the parameter float64"),
+    "integers": ("a", np.ones(4, np.int64), ox.DtypeError, "^a: gradient has dtype int64, the parameter float64"),
+    "half": ("b.c", np.ones((2, 3), np.float16), ox.DtypeError, r"^b\.c: gradient has dtype float16, the parameter float32"),
+    "complex": ("a", np.ones(4, complex), ox.DtypeError, "^a: gradient has dtype complex128"),
+    "big-endian": ("a", np.ones(4, ">f8"), ox.DtypeError, "^a: gradient has dtype >f8, the parameter float64"),
+    "objects": ("a", np.ones(4, object), ox.DtypeError, "^a: gradient has dtype object"),
+    "missing": ("a", None, ox.StructureError, "^a: the gradient is missing"),
+    "a number": ("a", 1.0, ox.StructureError, "^a: the gradient is missing: found float"),
+    "a list": ("a", [1.0, 1.0, 1.0, 1.0], ox.StructureError, "^a: the gradient is missing"),
+    "extra": ("b.d", np.ones(2), ox.StructureError, r"^b\.d: there is a gradient, but no parameter"),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_wrong_gradients_are_refused_with_nothing_changed(name: str) -> None:
+    path, value, error, message = GRADIENTS[name]
+    for steps in (0, 2):
+        opt, model = optim.Adam(0.1), good()
+        for _ in range(steps):
+            opt.update(model, ones(model))
+        before, slots = ox.tree.map(np.copy, model), ox.tree.map(np.copy, dict(opt.slots))
+        with pytest.raises(error, match=message):
+            opt.update(model, replaced(ones(model), path, value))
+        np.testing.assert_equal(model, before)
+        np.testing.assert_equal(dict(opt.slots) if steps else {}, slots)
+        assert opt.step == steps
+        opt.update(model, ones(model))
+        assert opt.step == steps + 1
+
+
+def clash(kind: str) -> tuple[Any, Any, str]:
+    """A model and gradients of which two arrays share memory."""
+    base = np.arange(10.0)
+    if kind == "two parameters":
+        return {"a": base[:6], "b": base[4:]}, {"a": np.ones(6), "b": np.ones(6)}, "a and b share memory"
+    if kind == "a parameter and its gradient":
+        return {"a": base[:5]}, {"a": base[3:8]}, "the gradient of a and a share memory"
+    if kind == "a parameter as its own gradient":
+        return {"a": base}, {"a": base}, "the gradient of a and a share memory"
+    if kind == "a parameter and another's gradient":
+        return {"a": base[:5], "b": np.ones(5)}, {"a": np.ones(5), "b": base[:5]}, "a and the gradient of b share memory"
+    if kind == "every other element":
+        return {"a": base[::2], "b": base[::4]}, {"a": np.ones(5), "b": np.ones(3)}, "a and b share memory"
+    whole = np.lib.stride_tricks.as_strided(base, (4, 3), (8, 8))
+    return {"a": whole}, {"a": np.ones((4, 3))}, "a: the parameter overlaps itself"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "two parameters",
+        "a parameter and its gradient",
+        "a parameter as its own gradient",
+        "a parameter and another's gradient",
+        "every other element",
+        "itself",
+    ],
+)
+def test_overlap_is_refused_by_path(kind: str) -> None:
+    model, grads, message = clash(kind)
+    before = ox.tree.map(np.copy, model)
+    opt = optim.SGD(1.0)
+    with pytest.raises(ox.AliasError, match=message):
+        opt.update(model, grads)
+    np.testing.assert_equal(model, before)
+    assert opt.step == 0
+
+
+def test_a_slot_as_a_gradient_is_refused() -> None:
+    opt, model = optim.Momentum(1.0), {"a": np.zeros(3)}
+    opt.update(model, {"a": np.ones(3)})
+    with pytest.raises(ox.AliasError, match="the gradient of a and a slot of a share memory"):
+        opt.update(model, {"a": opt.slots["a"]["m"]})
+
+
+def test_broadcast_parameter_is_refused() -> None:
+    model = {"a": np.lib.stride_tricks.as_strided(np.zeros(1), (5,), (0,))}
+    with pytest.raises(ox.AliasError, match="a: the parameter overlaps itself"):
+        optim.SGD(1.0).update(model, {"a": np.ones(5)})
+
+
+def test_neighbours_that_do_not_overlap_work() -> None:
+    base = np.zeros((4, 6))
+    model = {"even": base[:, ::2], "odd": base[:, 1::2]}
+    optim.SGD(1.0).update(model, {"even": np.ones((4, 3)), "odd": np.full((4, 3), 2.0)})
+    np.testing.assert_array_equal(base, np.tile([-1.0, -2.0], (4, 3)))
+
+
+def test_gradients_may_share_memory() -> None:
+    g = np.ones(3)
+    model = {"a": np.zeros(3), "b": np.zeros(3)}
+    optim.SGD(1.0).update(model, {"a": g, "b": g[::-1]})
+    np.testing.assert_array_equal(model["a"], -1.0)
+    np.testing.assert_array_equal(model["b"], -1.0)
+
+
+LAYOUTS: dict[str, Callable[[], np.ndarray]] = {
+    "contiguous": lambda: np.zeros((3, 4)),
+    "fortran": lambda: np.zeros((3, 4), order="F"),
+    "reversed": lambda: np.zeros((3, 4))[::-1, ::-1],
+    "every other": lambda: np.zeros((6, 12))[::2, ::3],
+    "transposed": lambda: np.zeros((4, 3)).T,
+    "unaligned": lambda: unaligned((3, 4), np.float64),
+    "zero-size": lambda: np.zeros((3, 0)),
+    "0-d": lambda: np.zeros(()),
+    "one": lambda: np.zeros((1, 1)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout_is_updated_in_place(layout: str) -> None:
+    p = LAYOUTS[layout]()
+    g = np.asarray(np.random.default_rng(0).standard_normal(p.shape))
+    opt, model = optim.Adam(0.1), {"p": p}
+    for _ in range(2):
+        assert opt.update(model, {"p": LAYOUTS[layout]() + g}) is model
+    assert model["p"] is p
+    np.testing.assert_allclose(p, -0.2 * np.sign(g), rtol=1e-6)
+    assert opt.step == 2
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(3, complex), r"^a: the parameter has dtype complex128: expected a real"),
+    ],
+)
+def test_parameters_of_a_dtype_that_cannot_be_updated(array: np.ndarray, message: str) -> None:
+    with pytest.raises(ox.DtypeError, match=message):
+        optim.SGD().update({"a": array}, {"a": array})
+
+
+@pytest.mark.parametrize("model", [{"a": np.arange(3)}, {"a": 1.0}, {}, None, "model", [None]], ids=repr)
+def test_a_model_without_parameters(model: Any) -> None:
+    with pytest.raises(ox.StructureError, match="no parameters: expected an array of floating-point dtype"):
+        optim.SGD().update(model, model)
+
+
+def test_integer_arrays_are_left_out() -> None:
+    model = {"w": np.zeros(2), "ids": np.arange(3)}
+    optim.SGD(1.0).update(model, {"w": np.ones(2), "ids": np.arange(3)})
+    np.testing.assert_array_equal(model["ids"], [0, 1, 2])
+    np.testing.assert_array_equal(model["w"], -1.0)
+
+
+def test_big_endian_parameters_work_by_the_rule() -> None:
+    model = optim.SGD(1.0).update({"a": np.zeros(3, ">f8")}, {"a": np.ones(3, ">f8")})
+    np.testing.assert_array_equal(model["a"], -1.0)
+    assert model["a"].dtype == np.dtype(">f8")
+
+
+def test_half_precision_parameters_work_by_the_rule() -> None:
+    model = optim.Adam(0.5).update({"a": np.zeros(3, np.float16)}, {"a": np.ones(3, np.float16)})
+    assert model["a"].dtype == np.float16
+    np.testing.assert_allclose(model["a"], -0.5, rtol=1e-2)
+
+
+def test_nan_gradients_propagate_element_by_element() -> None:
+    model = {"a": np.zeros(4), "b": np.zeros(2)}
+    optim.Adam(0.1).update(model, {"a": np.array([1.0, np.nan, np.inf, -1.0]), "b": np.ones(2)})
+    np.testing.assert_array_equal(np.isnan(model["a"]), [False, True, True, False])
+    np.testing.assert_allclose(model["b"], -0.1, rtol=1e-6)
+
+
+def test_a_model_of_another_structure_is_refused() -> None:
+    opt = optim.Adam(0.1)
+    opt.update({"a": np.zeros(2)}, {"a": np.ones(2)})
+    for model, message in [
+        ({"a": np.zeros(2), "b": np.zeros(1)}, "^b: a new parameter"),
+        ({"b": np.zeros(2)}, "^b: a new parameter"),
+        ({"a": np.zeros(2, int), "b": {}}, "no parameters"),
+    ]:
+        with pytest.raises(ox.StructureError, match=message):
+            opt.update(model, ones(model))
+    with pytest.raises(ox.ShapeError, match=r"^a: the parameter has shape \(3,\), its slots \(2,\)"):
+        opt.update({"a": np.zeros(3)}, {"a": np.ones(3)})
+    with pytest.raises(ox.DtypeError, match="^a: the parameter has dtype float32, its slots float64"):
+        opt.update({"a": np.zeros(2, np.float32)}, {"a": np.ones(2, np.float32)})
+    assert opt.step == 1
+
+
+def test_an_array_that_becomes_read_only_is_never_written() -> None:
+    opt, p = optim.SGD(1.0), np.zeros(2)
+    model = {"p": p}
+    opt.update(model, {"p": np.ones(2)})
+    p.setflags(write=False)
+    opt.update(model, {"p": np.ones(2)})
+    np.testing.assert_array_equal(p, -1.0)
+    np.testing.assert_array_equal(model["p"], -2.0)
+
+
+def test_parameters_may_be_replaced_by_the_user() -> None:
+    opt, model = optim.Momentum(1.0, 0.5), {"p": np.zeros(2)}
+    opt.update(model, {"p": np.ones(2)})
+    model["p"] = np.full(2, 10.0)
+    opt.update(model, {"p": np.ones(2)})
+    np.testing.assert_array_equal(model["p"], 8.5)
+
+
+def test_a_cycle_and_a_deep_tree() -> None:
+    cycle: dict[str, Any] = {"w": np.zeros(1)}
+    cycle["self"] = cycle
+    with pytest.raises(ox.StructureError, match="self"):
+        optim.SGD().update(cycle, cycle)
+    deep: Any = np.zeros(1)
+    grads: Any = np.ones(1)
+    leaf = deep
+    for _ in range(100_000):
+        deep, grads = [deep], [grads]
+    optim.SGD(1.0).update(deep, grads)
+    np.testing.assert_array_equal(leaf, -1.0)
+
+
+def test_two_threads_on_one_optimizer() -> None:
+    opt, model = optim.SGD(1.0), {"w": np.zeros(100_000)}
+    g = {"w": np.ones(100_000)}
+
+    def work() -> None:
+        for _ in range(50):
+            opt.update(model, g)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert opt.step == 200
+    np.testing.assert_array_equal(model["w"], -200.0)
+
+
+INTERRUPTED = """
+import os, random, signal, sys, threading, time
+import numpy as np
+import oxigrad as ox
+
+frozen = np.zeros(1000); frozen.setflags(write=False)
+model = {"a": np.zeros(200_000), "b": [np.zeros(10), (np.zeros(3),)], "r": frozen}
+grads = {"a": np.ones(200_000), "b": [np.ones(10), (np.ones(3),)], "r": np.ones(1000)}
+opt = ox.optim.Momentum(1.0, momentum=0.0)
+opt.update(model, grads)
+random.seed(int(sys.argv[1]))
+interrupted = 0
+
+def torment():
+    for _ in range(60):
+        time.sleep(random.uniform(0.0002, 0.004))
+        os.kill(os.getpid(), signal.SIGINT)
+    done.append(True)
+
+done = []
+thread = threading.Thread(target=torment)
+while True:
+    try:
+        if not thread.ident:
+            thread.start()
+        while not done:
+            opt.update(model, grads)
+        break
+    except KeyboardInterrupt:
+        interrupted += 1
+        step = opt.step
+        for leaf in ox.tree.leaves(model):
+            assert (leaf == -step).all(), (step, leaf)
+print(interrupted, opt.step)
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_interrupt_falls_between_steps(seed: int) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, str(seed)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    interrupted, steps = map(int, done.stdout.split())
+    assert interrupted > 0 and steps > 0
+
+
+FORKED = """
+import os, sys
+import numpy as np
+import oxigrad as ox
+
+def step():
+    model = {"w": np.zeros(1_000_000)}
+    ox.optim.SGD(1.0).update(model, {"w": np.ones(1_000_000)})
+    return bool((model["w"] == -1).all())
+
+ox.set_num_threads(2)
+assert step()
+child = os.fork()
+if child == 0:
+    os._exit(0 if step() else 1)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no fork")
+def test_a_forked_child_after_the_pool_was_used() -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
