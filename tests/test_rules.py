@@ -1,8 +1,8 @@
 """Rules: the native code in the core is theirs."""
 
-import generated
 import pytest
 
+import generated
 from oxigrad import optim
 
 
@@ -11,7 +11,9 @@ def test_native_code_is_printed_from_the_rules() -> None:
     assert generated.PATH.read_text() == generated.text(), "the rules have changed: make generated"
 
 
-@pytest.mark.parametrize("make", [optim.SGD, optim.Momentum, lambda: optim.Momentum(nesterov=True), optim.Adam, optim.AdamW])
+@pytest.mark.parametrize(
+    "make", [optim.SGD, optim.Momentum, lambda: optim.Momentum(nesterov=True), optim.Adam, optim.AdamW]
+)
 def test_shipped_rules_run_as_native_code(make) -> None:
     assert make().program.is_native
 

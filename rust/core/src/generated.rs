@@ -4,7 +4,9 @@ use super::{Native, NativeVisitor};
 use crate::kernel::Node::{self, Apply, Constant, Leaf, Scalar};
 use crate::lane::Lane;
 #[allow(unused_imports, reason = "no rule may have an op of some arity")]
-use crate::op::{Binary, Elementwise::*, Ternary, Unary, meaning};
+use crate::op::{Binary, Ternary, Unary, meaning};
+#[allow(clippy::enum_glob_use, reason = "programs name whatever ops they have")]
+use crate::op::Elementwise::*;
 
 printed! {
     Sgd 2 2 1 "s0 = scalar1\ns1 = scalar2\nphase 0: 1 registers\n  r0 = multiply(s1, in1)\n  r0 = add(in0, r0)\n  r0 = multiply(s0, r0)\n  out0 = subtract(in1, r0)\n"

@@ -29,7 +29,9 @@ use super::{Native, NativeVisitor};
 use crate::kernel::Node::{self, Apply, Constant, Leaf, Scalar};
 use crate::lane::Lane;
 #[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
-use crate::op::{Binary, Elementwise::*, Ternary, Unary, meaning};
+use crate::op::{Binary, Ternary, Unary, meaning};
+#[allow(clippy::enum_glob_use, reason = \"programs name whatever ops they have\")]
+use crate::op::Elementwise::*;
 ";
 
 impl Kernel {
