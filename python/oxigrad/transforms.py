@@ -23,7 +23,7 @@ class _Watched:
         self._parts: list[tuple[tree.Structure, list[Any], list[int]]] = []
         for position, primal in enumerate(primals):
             leaves, structure = tree.flatten(primal)
-            if isinstance(primal, int):
+            if type(primal) is int:
                 leaves = [float(primal)]
             chosen = [i for i, leaf in enumerate(leaves) if _is_differentiable(leaf, structure.is_trainable(i))]
             if not chosen:

@@ -53,7 +53,7 @@ class _Hidden:
 
 
 def namespace(*values: Any) -> Any:
-    """The array library of the first value that is an array, wrapped to the standard; NumPy's where none is.
+    """The namespace, of the standard, of the first value that is an array; NumPy's where none is.
 
     >>> import numpy as np
     >>> namespace(2.0, np.ones(3)).__name__

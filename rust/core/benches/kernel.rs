@@ -1,4 +1,4 @@
-//! AdamW over one large and over many small leaves, against the memory it moves; and the functions of `lane::math`.
+//! `AdamW` over one large and over many small leaves, against the memory it moves; and the functions of `lane::math`.
 //!
 //! `cargo bench -p oxigrad-core --bench kernel`. Absolute times drift by a factor of two on shared machines: compare
 //! rows of one run only.
@@ -13,75 +13,24 @@ use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::lane::dispatch::Isa;
-use oxigrad_core::op::Elementwise::{self, Add, Divide, Multiply, Pow, Sqrt, Subtract};
+use oxigrad_core::op::Elementwise::{self, Add, Multiply};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Writes a program down, line by line.
-#[derive(Default)]
-struct Program(Vec<Node>);
+#[path = "../tests/rules/mod.rs"]
+mod rules;
+use rules::Program;
 
-impl Program {
-    fn node(&mut self, node: Node) -> u32 {
-        self.0.push(node);
-        u32::try_from(self.0.len() - 1).unwrap()
-    }
-
-    fn apply(&mut self, op: Elementwise, a: u32, b: u32) -> u32 {
-        self.node(Node::Apply(op, [a, b, 0]))
-    }
-
-    /// Leaves p, g, m, v; scalars learning_rate, beta1, beta2, epsilon, weight_decay, step.
-    fn adamw() -> Kernel {
-        let mut r = Self::default();
-        let [p, g, m, v] = [0, 1, 2, 3].map(|k| r.node(Node::Leaf(k)));
-        let [learning_rate, beta1, beta2, epsilon, weight_decay, step] =
-            [0, 1, 2, 3, 4, 5].map(|k| r.node(Node::Scalar(k)));
-        let one = r.node(Node::Constant(1.0));
-        let mean = |r: &mut Self, beta, old, new| {
-            let rest = r.apply(Subtract, one, beta);
-            let (kept, fresh) = (r.apply(Multiply, beta, old), r.apply(Multiply, rest, new));
-            r.apply(Add, kept, fresh)
-        };
-        let m = mean(&mut r, beta1, m, g);
-        let v = {
-            let rest = r.apply(Subtract, one, beta2);
-            let (kept, fresh) = (r.apply(Multiply, beta2, v), r.apply(Multiply, rest, g));
-            let fresh = r.apply(Multiply, fresh, g);
-            r.apply(Add, kept, fresh)
-        };
-        let bias = |r: &mut Self, beta| {
-            let power = r.apply(Pow, beta, step);
-            r.apply(Subtract, one, power)
-        };
-        let decay = r.apply(Multiply, learning_rate, weight_decay);
-        let decay = r.apply(Multiply, decay, p);
-        let p = r.apply(Subtract, p, decay);
-        let bias1 = bias(&mut r, beta1);
-        let rate = r.apply(Divide, learning_rate, bias1);
-        let bias2 = bias(&mut r, beta2);
-        let bias2 = r.node(Node::Apply(Sqrt, [bias2, 0, 0]));
-        let scale = r.apply(Divide, one, bias2);
-        let root = r.node(Node::Apply(Sqrt, [v, 0, 0]));
-        let root = r.apply(Multiply, root, scale);
-        let root = r.apply(Add, root, epsilon);
-        let update = r.apply(Multiply, rate, m);
-        let update = r.apply(Divide, update, root);
-        let p = r.apply(Subtract, p, update);
-        Kernel::compile(&r.0, &[p, m, v]).unwrap()
-    }
-
-    /// One read and one write a stream, as [`Self::adamw`] has them, and the least arithmetic that needs all reads.
-    fn ceiling() -> Kernel {
-        let mut r = Self::default();
-        let [p, g, m, v] = [0, 1, 2, 3].map(|k| r.node(Node::Leaf(k)));
-        let p = r.apply(Add, p, g);
-        let m = r.node(Node::Apply(Elementwise::Negative, [m, 0, 0]));
-        let v = r.node(Node::Apply(Elementwise::Negative, [v, 0, 0]));
-        Kernel::compile(&r.0, &[p, m, v]).unwrap()
-    }
+/// One read and one write a stream, as `AdamW` has them, and the least arithmetic that needs all reads.
+fn ceiling() -> Kernel {
+    let mut r = Program::default();
+    let [param, grad, m, v] = [0, 1, 2, 3].map(|k| r.node(Node::Leaf(k)));
+    let p = r.apply(Add, param, grad);
+    let m = r.node(Node::Apply(Elementwise::Negative, [m, 0, 0]));
+    let v = r.node(Node::Apply(Elementwise::Negative, [v, 0, 0]));
+    r.compile(&[p, m, v])
 }
 
-const SCALARS: [f64; 6] = [1e-3, 0.9, 0.999, 1e-8, 0.01, 3.0];
+const SCALARS: [f64; 6] = [1e-3, 0.9, 0.999, 1e-8, 3.0, 0.01];
 
 /// Parameters, gradients and slots of some leaves of `f32`.
 struct Tree {
@@ -121,7 +70,7 @@ impl Tree {
 }
 
 fn optimizers(criterion: &mut Criterion) {
-    let (adamw, ceiling) = (Program::adamw(), Program::ceiling());
+    let (adamw, ceiling) = (rules::adam(true), ceiling());
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     for (leaves, length) in [(1000, 1000), (1, 50_000_000)] {
         let tree = Tree::new(leaves, length);

@@ -209,8 +209,8 @@ impl Buffer {
         if extents.len() != strides.len() {
             return Err(Error::Shape(format!("{} extents, but {} strides", extents.len(), strides.len())));
         }
-        let length = extents.iter().try_fold(1usize, |all, extent| all.checked_mul(*extent));
-        let Some(length) = length.filter(|length| isize::try_from(*length).is_ok()) else {
+        let product = extents.iter().try_fold(1usize, |all, extent| all.checked_mul(*extent));
+        let Some(length) = product.filter(|product| isize::try_from(*product).is_ok()) else {
             return Err(Error::Memory(format!("an array of shape {extents:?} leaves the address space")));
         };
         if length == 0 || is_contiguous(extents, strides, dtype.size()) {
@@ -219,8 +219,8 @@ impl Buffer {
         let axes = merged(extents, strides);
         let layout = match &axes[..] {
             [] => Layout::Contiguous,
-            [axis] if axis.stride == 0 => Layout::Repeated,
-            [axis] if axis.stride.unsigned_abs() == dtype.size() && axis.stride > 0 => Layout::Contiguous,
+            [only] if only.stride == 0 => Layout::Repeated,
+            [only] if only.stride.unsigned_abs() == dtype.size() && only.stride > 0 => Layout::Contiguous,
             _ => Layout::Strided(axes.into()),
         };
         let buffer = Self { pointer, length, dtype, writable, layout };
@@ -294,10 +294,10 @@ impl Buffer {
             Layout::Repeated => self.length > 1,
             Layout::Strided(axes) => {
                 // Sorted by stride, each step must leave what the smaller ones reach.
-                let mut sorted = axes.to_vec();
-                sorted.sort_by_key(|axis| axis.stride.unsigned_abs());
+                let mut by_stride = axes.to_vec();
+                by_stride.sort_by_key(|axis| axis.stride.unsigned_abs());
                 let mut reach = self.dtype.size();
-                sorted.iter().any(|axis| {
+                by_stride.iter().any(|axis| {
                     let stride = axis.stride.unsigned_abs();
                     let meets = stride < reach;
                     reach = reach.saturating_add((axis.extent - 1).saturating_mul(stride));

@@ -41,14 +41,16 @@ macro_rules! elementwise_ops {
     (@arity $a:ident) => { 1 };
     (@arity $a:ident $b:ident) => { 2 };
     (@arity $a:ident $b:ident $c:ident) => { 3 };
-    (@visit $v:ident $a:ident) => { $v.unary(Meaning) };
-    (@visit $v:ident $a:ident $b:ident) => { $v.binary(Meaning) };
-    (@visit $v:ident $a:ident $b:ident $c:ident) => { $v.ternary(Meaning) };
-    (@meaning $meaning:expr, $a:ident) => { elementwise_ops!(@impl Unary $meaning, $a); };
-    (@meaning $meaning:expr, $a:ident $b:ident) => { elementwise_ops!(@impl Binary $meaning, $a $b); };
-    (@meaning $meaning:expr, $a:ident $b:ident $c:ident) => { elementwise_ops!(@impl Ternary $meaning, $a $b $c); };
-    (@impl $shape:ident $meaning:expr, $($arg:ident)+) => {
-        impl<L: Lane> $shape<L> for Meaning {
+    (@visit $v:ident $variant:ident $a:ident) => { $v.unary(meaning::$variant) };
+    (@visit $v:ident $variant:ident $a:ident $b:ident) => { $v.binary(meaning::$variant) };
+    (@visit $v:ident $variant:ident $a:ident $b:ident $c:ident) => { $v.ternary(meaning::$variant) };
+    (@meaning $op:ident $meaning:expr, $a:ident) => { elementwise_ops!(@impl Unary $op $meaning, $a); };
+    (@meaning $op:ident $meaning:expr, $a:ident $b:ident) => { elementwise_ops!(@impl Binary $op $meaning, $a $b); };
+    (@meaning $op:ident $meaning:expr, $a:ident $b:ident $c:ident) => {
+        elementwise_ops!(@impl Ternary $op $meaning, $a $b $c);
+    };
+    (@impl $shape:ident $op:ident $meaning:expr, $($arg:ident)+) => {
+        impl<L: Lane> $shape<L> for $op {
             #[inline(always)]
             fn call(self, $($arg: L),+) -> L { $meaning }
         }
@@ -59,6 +61,17 @@ macro_rules! elementwise_ops {
         #[allow(missing_docs, reason = "a row of the table says it")]
         #[repr(u8)]
         pub enum Elementwise { $($variant),* }
+
+        /// The meaning of each elementwise op, as a type of its own: what [`Elementwise::visit`] hands on.
+        pub mod meaning {
+            use super::{Binary, Lane, Ternary, Unary, math};
+            $(
+                #[doc = concat!("The meaning of `", $name, "`.")]
+                #[derive(Clone, Copy, Debug)]
+                pub struct $variant;
+                elementwise_ops!(@meaning $variant $meaning, $($arg)+);
+            )*
+        }
 
         impl Elementwise {
             /// Every elementwise op, in the order of the table.
@@ -99,12 +112,7 @@ macro_rules! elementwise_ops {
             #[inline(always)]
             pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
                 match self {
-                    $(Self::$variant => {
-                        #[derive(Clone, Copy)]
-                        struct Meaning;
-                        elementwise_ops!(@meaning $meaning, $($arg)+);
-                        elementwise_ops!(@visit visitor $($arg)+)
-                    }),*
+                    $(Self::$variant => elementwise_ops!(@visit visitor $variant $($arg)+)),*
                 }
             }
         }

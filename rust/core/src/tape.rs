@@ -349,3 +349,141 @@ impl Rules {
         self.get(op, which)?.on_numbers(g, entry)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number, or nothing.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Number(Option<f64>);
+
+    impl Value for Number {
+        fn absent() -> Self {
+            Self(None)
+        }
+        fn is_absent(&self) -> bool {
+            self.0.is_none()
+        }
+        fn number(&self) -> Option<f64> {
+            self.0
+        }
+        fn from_number(number: f64) -> Self {
+            Self(Some(number))
+        }
+    }
+
+    struct Numbers(Rules);
+
+    impl Host<Number, ()> for Numbers {
+        type Error = String;
+        fn rules(&self) -> &Rules {
+            &self.0
+        }
+        fn pullback(&mut self, entry: &View<'_, Number, ()>, which: usize, _: &Number) -> Result<Number, String> {
+            Err(format!("entry {} has no rule for argument {which}", entry.id))
+        }
+        fn add(&mut self, _: Number, _: Number) -> Result<Number, String> {
+            Err("numbers are added by the tape".into())
+        }
+        fn pulse(&mut self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    /// The rules of `add`, `multiply` and `exp`.
+    fn host() -> Numbers {
+        let mut rules = Rules::default();
+        let through = || Rule { sources: vec![Source::Cotangent], nodes: vec![Node::Leaf(0)] };
+        let times = |source| Rule {
+            sources: vec![Source::Cotangent, source],
+            nodes: vec![Node::Leaf(0), Node::Leaf(1), Node::Apply(Elementwise::Multiply, [0, 1, 0])],
+        };
+        rules.set(Elementwise::Add, 0, through());
+        rules.set(Elementwise::Add, 1, through());
+        rules.set(Elementwise::Multiply, 0, times(Source::Arg(1)));
+        rules.set(Elementwise::Multiply, 1, times(Source::Arg(0)));
+        rules.set(Elementwise::Exp, 0, times(Source::Result));
+        Numbers(rules)
+    }
+
+    type Numeric = Tape<Number, ()>;
+
+    fn apply(tape: &mut Numeric, op: Elementwise, args: &[Id]) -> Id {
+        let mut numbers = [0.0; 3];
+        for (number, arg) in numbers.iter_mut().zip(args) {
+            *number = tape.view(*arg).result().0.expect("it is kept");
+        }
+        tape.push(Op::Elementwise(op), args, None, Number::from_number(op.on_numbers(numbers)))
+    }
+
+    fn gradient(tape: &mut Numeric, of: Id, inputs: &[Id]) -> Vec<Option<f64>> {
+        let pulled = tape.replay(vec![(of, Number::from_number(1.0))], inputs, false, &mut host());
+        pulled.expect("every op has a rule").into_iter().map(|number| number.0).collect()
+    }
+
+    #[test]
+    fn cotangents_add_up_where_an_entry_is_used_twice() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Number::from_number(3.0));
+        let square = apply(&mut tape, Elementwise::Multiply, &[x, x]);
+        let y = apply(&mut tape, Elementwise::Multiply, &[square, x]);
+        assert_eq!(gradient(&mut tape, y, &[x, square, y]), [Some(27.0), Some(3.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn an_entry_off_the_path_is_skipped_and_an_input_off_it_gets_nothing() {
+        let mut tape = Numeric::default();
+        let (x, z) = (tape.watch(Number::from_number(2.0)), tape.watch(Number::from_number(5.0)));
+        tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, Number::absent());
+        let y = apply(&mut tape, Elementwise::Exp, &[x]);
+        assert_eq!(gradient(&mut tape, y, &[x, z]), [Some(2f64.exp()), None]);
+    }
+
+    #[test]
+    fn constants_get_no_cotangent() {
+        let mut tape = Numeric::default();
+        let (x, c) = (tape.watch(Number::from_number(2.0)), tape.constant(Number::from_number(7.0)));
+        let y = apply(&mut tape, Elementwise::Multiply, &[c, x]);
+        assert_eq!(gradient(&mut tape, y, &[x, c]), [Some(7.0), None]);
+    }
+
+    #[test]
+    fn a_missing_rule_is_an_error_of_the_host() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Number::from_number(2.0));
+        let y = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, Number::absent());
+        let failed = tape.replay(vec![(y, Number::from_number(1.0))], &[x], false, &mut host());
+        assert_eq!(failed, Err("entry 1 has no rule for argument 0".into()));
+    }
+
+    #[test]
+    fn release_drops_what_was_kept() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Number::from_number(2.0));
+        let y = apply(&mut tape, Elementwise::Exp, &[x]);
+        tape.replay(vec![(y, Number::from_number(1.0))], &[x], true, &mut host()).expect("exp has a rule");
+        assert!(!tape.keeps(x) && !tape.keeps(y));
+    }
+
+    #[test]
+    fn ten_million_entries_replay_and_drop_on_a_small_stack() {
+        let work = || {
+            let mut tape = Numeric::default();
+            let x = tape.watch(Number::from_number(1.0));
+            let mut y = x;
+            for _ in 0..10_000_000 {
+                y = apply(&mut tape, Elementwise::Add, &[y, x]);
+            }
+            gradient(&mut tape, y, &[x])
+        };
+        let thread = std::thread::Builder::new().stack_size(512 * 1024).spawn(work).expect("a thread can be made");
+        assert_eq!(thread.join().expect("the thread ends well"), [Some(10_000_001.0)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "not on the tape")]
+    fn an_argument_that_is_not_on_the_tape_is_refused() {
+        Numeric::default().push(Op::Elementwise(Elementwise::Exp), &[0], None, Number::absent());
+    }
+}

@@ -1,8 +1,8 @@
 //! The interpreter: a block of elements at a time, each instruction a tight loop over lanes. It names no op and no
 //! instruction set. One of the files that touch foreign memory.
 
-use super::Leaf;
 use super::gather::{Compute, Transfer};
+use super::{Leaf, native};
 use crate::buffer::{Buffer, Layout};
 use crate::kernel::{Instruction, Kernel, Phase, Work};
 use crate::lane::{Element, Lane, Simd, dispatch::Task};
@@ -92,14 +92,14 @@ struct Interpreter<'a, 'b> {
 }
 
 /// Whether a block can be read and written where the buffer lies.
-fn lies_ready<E: Compute>(buffer: &Buffer) -> bool {
+pub(super) fn lies_ready<E: Compute>(buffer: &Buffer) -> bool {
     buffer.dtype == E::DTYPE && buffer.layout == Layout::Contiguous
 }
 
 impl Interpreter<'_, '_> {
     #[inline(always)]
     fn run<L: Lane<Element: Compute>>(mut self, on_sum: &mut impl FnMut(&Part, u16, usize, f64)) {
-        if self.part.start >= self.part.end {
+        if self.part.start >= self.part.end || native::run::<L>(self.part) {
             return;
         }
         self.lay_out::<L>();
@@ -107,7 +107,7 @@ impl Interpreter<'_, '_> {
         let mut at = self.part.start;
         while at < self.part.end {
             let length = block.min(self.part.end - at);
-            if at % CHUNK == 0 {
+            if at.is_multiple_of(CHUNK) {
                 self.scratch.totals.fill([0.0; SUMMANDS]);
             }
             self.gather::<L::Element>(at, length);
@@ -117,7 +117,7 @@ impl Interpreter<'_, '_> {
             self.scatter::<L::Element>(at, length);
             self.advance(length * size_of::<L::Element>());
             at += length;
-            if at % CHUNK == 0 || at == self.part.end {
+            if at.is_multiple_of(CHUNK) || at == self.part.end {
                 for sum in &self.part.phase.sums {
                     on_sum(self.part, *sum, (at - 1) / CHUNK, fold(&self.scratch.totals[usize::from(*sum)]));
                 }
@@ -424,10 +424,7 @@ impl<L: Lane> Visitor<L> for Loop {
 
     #[inline(always)]
     fn unary(self, f: impl Unary<L>) {
-        match self.args[0].moves {
-            true => self.one::<L, true>(f),
-            false => self.one::<L, false>(f),
-        }
+        if self.args[0].moves { self.one::<L, true>(f) } else { self.one::<L, false>(f) }
     }
 
     #[inline(always)]

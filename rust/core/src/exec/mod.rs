@@ -5,6 +5,7 @@
 mod block;
 mod check;
 mod gather;
+mod native;
 mod plan;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

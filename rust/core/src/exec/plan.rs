@@ -98,7 +98,7 @@ impl<'a> Plan<'a> {
 
     /// Remembers the sum of one chunk.
     pub fn keep_sum(&self, part: &Part, sum: u16, chunk: usize, value: f64) {
-        let number = (part.leaf as *const Leaf).addr().wrapping_sub(self.leaves.as_ptr().addr()) / size_of::<Leaf>();
+        let number = std::ptr::from_ref(part.leaf).addr().wrapping_sub(self.leaves.as_ptr().addr()) / size_of::<Leaf>();
         let place = (self.first_chunks[number] + chunk) * self.kernel.sums + usize::from(sum);
         self.partials[place].store(value.to_bits(), Relaxed);
     }

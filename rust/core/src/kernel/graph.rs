@@ -14,8 +14,6 @@ pub(super) struct Graph {
     pub scalar: Vec<bool>,
     /// How many sums, one inside the other, the value waits for.
     pub phase: Vec<usize>,
-    /// Whether an output needs it.
-    pub needed: Vec<bool>,
 }
 
 /// A node as a key: numbers by their bits, arguments of commutative ops in order.
@@ -64,7 +62,8 @@ impl Graph {
                 Error::Rule(format!("output {output} is no node of the program, which has {}", renamed.len()))
             })
         });
-        Ok(Self::classify(interner.nodes, outputs.collect::<Result<_>>()?))
+        let (nodes, outputs) = in_order_of_need(&interner.nodes, &outputs.collect::<Result<Vec<_>>>()?);
+        Ok(Self::classify(nodes, outputs))
     }
 
     fn classify(nodes: Vec<Node>, outputs: Vec<usize>) -> Self {
@@ -82,9 +81,37 @@ impl Graph {
             scalar.push(is_scalar);
             phase.push(in_phase);
         }
-        let needed = reachable(&nodes, outputs.iter().copied(), |_| true);
-        Self { nodes, outputs, scalar, phase, needed }
+        Self { nodes, outputs, scalar, phase }
     }
+}
+
+/// The nodes that the outputs need, each just after its arguments: the same for two programs that compute the same
+/// things in another order, and a value is not computed long before its use.
+fn in_order_of_need(nodes: &[Node], outputs: &[usize]) -> (Vec<Node>, Vec<usize>) {
+    let mut renamed: Vec<Option<u32>> = vec![None; nodes.len()];
+    let mut ordered = Vec::new();
+    let mut waiting: Vec<usize> = outputs.iter().rev().copied().collect();
+    while let Some(id) = waiting.last().copied() {
+        let missing: Vec<usize> = arguments(&nodes[id]).filter(|arg| renamed[*arg].is_none()).collect();
+        if renamed[id].is_none() && missing.is_empty() {
+            let name = |arg: u32| renamed[arg as usize].unwrap_or(0);
+            let node = match nodes[id] {
+                Node::Apply(op, args) => {
+                    Node::Apply(op, std::array::from_fn(|k| if k < op.arity() { name(args[k]) } else { 0 }))
+                }
+                Node::Sum(arg) => Node::Sum(name(arg)),
+                leaf @ (Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_)) => leaf,
+            };
+            renamed[id] = u32::try_from(ordered.len()).ok();
+            ordered.push(node);
+        }
+        if missing.is_empty() {
+            waiting.pop();
+        }
+        waiting.extend(missing.into_iter().rev());
+    }
+    let outputs = outputs.iter().filter_map(|output| renamed[*output]).map(|id| id as usize).collect();
+    (ordered, outputs)
 }
 
 /// The ids that a node reads.

@@ -6,7 +6,11 @@ use super::{Instruction, Kernel, ScalarStep, Work};
 
 impl Kernel {
     fn slot_name(&self, slot: u16) -> String {
-        let slot = usize::from(slot);
+        self.place_name(usize::from(slot))
+    }
+
+    /// What a slot is called in listings and printed programs.
+    pub(crate) fn place_name(&self, slot: usize) -> String {
         if slot < self.first_output() {
             format!("in{slot}")
         } else if slot < self.first_scalar() {

@@ -9,6 +9,7 @@ mod listing;
 mod phase;
 
 use crate::error::Result;
+use crate::native::Printed;
 use crate::op::Elementwise;
 
 /// A step of a symbolic program. Ids are positions in the program; arguments stand before.
@@ -42,6 +43,8 @@ pub struct Kernel {
     pub(crate) phases: Vec<Phase>,
     pub(crate) sums: usize,
     reads: Vec<bool>,
+    /// The same kernel as native code, if it was printed.
+    pub(crate) printed: Option<Printed>,
 }
 
 /// What computes one value of the scalar program.
@@ -134,6 +137,12 @@ impl Kernel {
     #[must_use]
     pub fn instructions(&self) -> usize {
         self.phases.iter().map(|phase| phase.code.len()).sum()
+    }
+
+    /// Whether it runs as native code where the arrays are contiguous, instead of block by block: the bits are the same.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.printed.is_some()
     }
 
     /// Block registers at the most.

@@ -5,27 +5,38 @@ use std::collections::HashMap;
 use super::graph::{Graph, arguments, reachable};
 use super::{Instruction, Kernel, Node, Phase, ScalarStep, Work, Write};
 use crate::error::{Error, Result};
+use crate::native::Printed;
 use crate::op::Elementwise;
 
 pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
-    let count = |f: fn(&Node) -> Option<u32>| {
-        let used = graph.nodes.iter().zip(&graph.needed).filter(|(_, needed)| **needed);
-        used.filter_map(|(node, _)| f(node)).max().map_or(0, |highest| highest as usize + 1)
-    };
+    let count =
+        |f: fn(&Node) -> Option<u32>| graph.nodes.iter().filter_map(f).max().map_or(0, |highest| highest as usize + 1);
     let inputs = count(|node| if let Node::Leaf(k) = node { Some(*k) } else { None });
     let scalars = count(|node| if let Node::Scalar(k) = node { Some(*k) } else { None });
     let slots = graph.nodes.len() + inputs + scalars + graph.outputs.len();
     if slots > usize::from(u16::MAX) {
         return Err(Error::Rule(format!("a program of {slots} values is too large for a kernel; split the rule")));
     }
-    let last = graph.nodes.iter().enumerate().filter(|(id, _)| graph.needed[*id]).map(|(id, _)| graph.phase[id]).max();
-    let mut builder = Builder::new(graph, inputs, last.unwrap_or(0));
+    let mut builder = Builder::new(graph, inputs, graph.phase.iter().copied().max().unwrap_or(0));
     builder.number_scalars();
     let phases: Vec<Phase> = (0..=builder.last).map(|phase| builder.phase(phase)).collect();
     let mut reads = vec![false; inputs];
     phases.iter().flat_map(|phase| &phase.reads).for_each(|input| reads[usize::from(*input)] = true);
     let (outputs, sums) = (graph.outputs.len(), builder.sums.len());
-    Ok(Kernel { inputs, scalars, outputs, scalar_steps: builder.steps, splats: builder.splats, phases, sums, reads })
+    let printed = None;
+    let mut kernel = Kernel {
+        inputs,
+        scalars,
+        outputs,
+        scalar_steps: builder.steps,
+        splats: builder.splats,
+        phases,
+        sums,
+        reads,
+        printed,
+    };
+    kernel.printed = Printed::of(&kernel.to_string());
+    Ok(kernel)
 }
 
 struct Builder<'a> {
@@ -63,23 +74,19 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn is_used(&self, id: usize) -> bool {
-        self.graph.needed[id]
-    }
-
     /// Orders the scalar program by phase, and gives a slot to each scalar that meets an array.
     fn number_scalars(&mut self) {
         let graph = self.graph;
         for phase in 0..=self.last {
             let ids = (0..graph.nodes.len()).filter(|id| graph.scalar[*id] && graph.phase[*id] == phase);
-            for id in ids.filter(|id| graph.needed[*id]) {
+            for id in ids {
                 let step = self.scalar_step(id);
                 self.step_of.insert(id, small(self.steps.len()));
                 self.steps.push(step);
             }
             self.known.push(self.steps.len());
         }
-        for id in (0..graph.nodes.len()).filter(|id| graph.needed[*id] && meets_arrays(&graph.nodes[*id], graph, *id)) {
+        for id in (0..graph.nodes.len()).filter(|id| meets_arrays(&graph.nodes[*id], graph, *id)) {
             arguments(&graph.nodes[id]).for_each(|arg| self.splat(arg));
         }
         graph.outputs.iter().for_each(|output| self.splat(*output));
@@ -116,7 +123,7 @@ impl<'a> Builder<'a> {
         let graph = self.graph;
         let is_last = phase == self.last;
         let sums: Vec<usize> = (0..graph.nodes.len())
-            .filter(|id| self.is_used(*id) && matches!(graph.nodes[*id], Node::Sum(_)) && graph.phase[*id] == phase + 1)
+            .filter(|id| matches!(graph.nodes[*id], Node::Sum(_)) && graph.phase[*id] == phase + 1)
             .collect();
         let outputs = if is_last { &graph.outputs[..] } else { &[] };
         let roots = sums.iter().flat_map(|id| arguments(&graph.nodes[*id])).chain(outputs.iter().copied());

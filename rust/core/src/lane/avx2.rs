@@ -1,6 +1,7 @@
 //! AVX2 with FMA: eight `f32` or four `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
 //! that is what every safety note here means by "detected".
 
+#[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::x86_64::*;
 
 use super::{Lane, Simd, Wide};

@@ -1,6 +1,7 @@
 //! AVX-512: sixteen `f32` or eight `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
 //! that is what every safety note here means by "detected".
 
+#[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::x86_64::*;
 
 use super::{Lane, Simd, Wide};
@@ -42,10 +43,16 @@ macro_rules! in_memory {
     )*};
 }
 
-/// The lowest `count` bits.
+/// The lowest `count` bits of sixteen.
 #[inline(always)]
 fn first(count: usize) -> u16 {
     (1u16 << count) - 1
+}
+
+/// The lowest `count` bits of eight.
+#[inline(always)]
+fn first_of_eight(count: usize) -> u8 {
+    (1u8 << count) - 1
 }
 
 const BELOW: i32 = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
@@ -130,10 +137,10 @@ impl Lane for F64x8 {
 
     in_memory! {
         fn load(from: *const f64) -> Self = Self(_mm512_loadu_pd(from));
-        fn load_part(from: *const f64, count: usize) -> Self = Self(_mm512_maskz_loadu_pd(first(count) as u8, from));
+        fn load_part(from: *const f64, count: usize) -> Self = Self(_mm512_maskz_loadu_pd(first_of_eight(count), from));
         fn store(self: Self, to: *mut f64) -> () = _mm512_storeu_pd(to, self.0);
         fn store_part(self: Self, to: *mut f64, count: usize) -> () =
-            _mm512_mask_storeu_pd(to, first(count) as u8, self.0);
+            _mm512_mask_storeu_pd(to, first_of_eight(count), self.0);
         fn store_wide(self: Self, to: *mut f64) -> () = self.store(to);
         fn load_wide(from: *const f64) -> Self = Self::load(from);
     }

@@ -5,6 +5,9 @@
 //! bits. Reductions and coefficients are those of fdlibm (Sun Microsystems, 1993), where a comment does not say
 //! otherwise.
 
+#![allow(clippy::excessive_precision, reason = "coefficients stand as they were published")]
+#![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
+
 use super::{Lane, Wide};
 use crate::op::Unary;
 

@@ -27,6 +27,7 @@ pub trait Element: Copy + Send + Sync + 'static {
 
 /// A vector of `WIDTH` floating-point numbers of one instruction set. Every method is IEEE 754, rounds to nearest even
 /// and keeps subnormal numbers, so that all lanes agree to the bit (which NaN comes out aside).
+#[allow(clippy::return_self_not_must_use, clippy::must_use_candidate, reason = "arithmetic, like that of `f32`")]
 pub trait Lane: Copy {
     /// What a comparison gives, one truth value an element.
     type Mask: Copy;

@@ -1,6 +1,7 @@
 //! NEON: four `f32` or two `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
 //! that is what every safety note here means by "detected".
 
+#[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::aarch64::*;
 
 use super::{Lane, Simd, Wide};

@@ -1,0 +1,178 @@
+"""Transforms: arguments, results, trees, nesting, and what they refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import xp
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    weight: Any
+    bias: Any
+    activation: Any = None
+    width: int = 3
+    frozen: Any = ox.field(trainable=False, default=None)
+
+
+def test_value_and_grad_of_a_number() -> None:
+    assert ox.value_and_grad(lambda x: x * x)(3.0) == (9.0, 6.0)
+    assert ox.grad(lambda x: x**3)(2) == 12.0
+
+
+def test_argnums() -> None:
+    def f(x: Any, y: Any, z: Any) -> Any:
+        return x * y + y * z * z
+
+    assert ox.grad(f, argnums=1)(2.0, 3.0, 4.0) == 18.0
+    assert ox.grad(f, argnums=(0, 2))(2.0, 3.0, 4.0) == (3.0, 24.0)
+    assert ox.grad(f, argnums=-1)(2.0, 3.0, 4.0) == 24.0
+    with pytest.raises(TypeError, match="argnums is 3, and there are 2 positional"):
+        ox.grad(f, argnums=3)(2.0, 3.0, z=4.0)
+
+
+def test_keywords_are_passed_on() -> None:
+    assert ox.grad(lambda x, *, k: k * x * x)(3.0, k=2.0) == 12.0
+
+
+def test_has_aux() -> None:
+    def f(x: Any) -> Any:
+        y = x * x
+        return y, {"y": y, "name": "square"}
+
+    (value, aux), gradient = ox.value_and_grad(f, has_aux=True)(3.0)
+    assert (value, aux, gradient) == (9.0, {"y": 9.0, "name": "square"}, 6.0)
+    assert ox.grad(f, has_aux=True)(3.0) == (6.0, {"y": 9.0, "name": "square"})
+    value, pullback, aux = ox.vjp(f, 3.0, has_aux=True)
+    assert (value, pullback(1.0), aux["y"]) == (9.0, (6.0,), 9.0)
+
+
+def test_a_tree_argument_gives_a_gradient_of_its_structure() -> None:
+    model = {"layers": [Layer(np.ones((2, 3)), np.zeros(3), math.tanh, frozen=np.ones(2))], "scale": 2.0, "none": None}
+    x = np.array([1.0, 2.0])
+
+    def loss(model: Any) -> Any:
+        layer = model["layers"][0]
+        assert layer.activation is math.tanh
+        assert isinstance(layer.frozen, np.ndarray)
+        return model["scale"] * xp.sum((x * layer.frozen) @ layer.weight + layer.bias)
+
+    value, gradient = ox.value_and_grad(loss)(model)
+    assert value == 18.0
+    assert type(gradient["layers"][0]) is Layer
+    np.testing.assert_array_equal(gradient["layers"][0].weight, [[2.0] * 3, [4.0] * 3])
+    np.testing.assert_array_equal(gradient["layers"][0].bias, [2.0] * 3)
+    assert gradient["scale"] == 9.0
+    assert gradient["none"] is None
+    assert (gradient["layers"][0].activation, gradient["layers"][0].width) == (math.tanh, 3)
+    assert model["layers"][0].weight is not gradient["layers"][0].weight
+
+
+def test_the_same_array_at_two_paths_gets_a_gradient_at_each() -> None:
+    w = np.ones(2)
+    gradient = ox.grad(lambda m: xp.sum(m["a"] * 2.0) + xp.sum(m["b"] * 3.0))({"a": w, "b": w})
+    np.testing.assert_array_equal(gradient["a"], 2.0)
+    np.testing.assert_array_equal(gradient["b"], 3.0)
+
+
+def test_a_result_that_does_not_depend_on_the_argument() -> None:
+    assert ox.value_and_grad(lambda x: 5.0)(1.0) == (5.0, 0.0)
+    np.testing.assert_array_equal(ox.grad(lambda x: np.float64(2.0))(np.ones(3)), np.zeros(3))
+
+
+def test_vjp_of_a_tree_result() -> None:
+    value, pullback = ox.vjp(lambda x, y: {"sum": x + y, "product": [x * y, "label"]}, 2.0, np.array([3.0, 4.0]))
+    np.testing.assert_array_equal(value["product"][0], [6.0, 8.0])
+    gx, gy = pullback({"sum": np.array([1.0, 0.0]), "product": [np.array([0.0, 1.0]), "label"]})
+    assert gx == 5.0
+    np.testing.assert_array_equal(gy, [1.0, 2.0])
+    gx, _ = pullback({"sum": np.zeros(2), "product": [np.ones(2), "label"]})
+    assert gx == 7.0
+    with pytest.raises(ox.StructureError, match="cotangent"):
+        pullback([1.0])
+    with pytest.raises(ox.ShapeError, match=r"cotangent has shape \(3,\), the target \(2,\)"):
+        pullback({"sum": np.zeros(3), "product": [np.ones(2), "label"]})
+
+
+def test_a_value_that_is_no_scalar_is_refused() -> None:
+    with pytest.raises(ox.ShapeError, match=r"not shape \(2,\): use vjp"):
+        ox.grad(lambda x: x * 2.0)(np.ones(2))
+    with pytest.raises(ox.ShapeError, match="not list"):
+        ox.grad(lambda x: [x])(1.0)
+
+
+@pytest.mark.parametrize("value", [np.arange(3), "text", None, True, [1, 2], {}], ids=repr)
+def test_an_argument_with_nothing_to_differentiate_is_refused(value: Any) -> None:
+    with pytest.raises(ox.DtypeError, match="argument 0 has nothing to differentiate: expected a float"):
+        ox.grad(lambda x: 1.0)(value)
+
+
+def test_nested_gradients_of_arrays() -> None:
+    x = np.array([0.3, 0.7])
+
+    def laplacian(x: Any) -> Any:
+        gradient = ox.grad(lambda x: xp.sum(xp.sin(x) * x))
+        return xp.sum(ox.vjp(gradient, x)[1](np.ones(2))[0])
+
+    np.testing.assert_allclose(laplacian(x), np.sum(2 * np.cos(x) - x * np.sin(x)), rtol=1e-14)
+    third = ox.grad(laplacian)(x)
+    np.testing.assert_allclose(third, -3 * np.sin(x) - x * np.cos(x), rtol=1e-13)
+
+
+def test_differentiation_through_an_inner_minimum() -> None:
+    def inner(target: Any) -> Any:
+        x = 0.0
+        for _ in range(50):
+            x = x - 0.25 * ox.grad(lambda x: (x - target) ** 2)(x)
+        return x
+
+    assert ox.grad(lambda target: inner(target) ** 2)(3.0) == pytest.approx(6.0)
+
+
+def test_stop_gradient() -> None:
+    assert ox.grad(lambda x: x * ox.stop_gradient(x))(3.0) == 3.0
+    assert ox.grad(ox.grad(lambda x: x * ox.stop_gradient(x * x)))(3.0) == 0.0
+    gradient = ox.grad(lambda t: t["a"] * ox.stop_gradient(t)["a"])({"a": 2.0})
+    assert gradient == {"a": 2.0}
+
+
+def test_control_flow_on_values() -> None:
+    def f(x: Any) -> Any:
+        while x < 100.0:
+            x = x * x
+        return x
+
+    assert ox.grad(f)(3.0) == 8 * 3.0**7
+
+
+class Sub(np.ndarray):
+    """A subclass: the replay leaves it to the Python rules."""
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["tanh", "exp", "sin", "cos", "sqrt", "abs", "square", "reciprocal", "log1p", "expm1", "tan"])
+def test_kernels_in_the_replay_agree_with_the_rules_in_python(name: str, dtype: Any) -> None:
+    f = getattr(xp, name)
+    x = np.random.default_rng(0).uniform(0.2, 1.4, (40, 1000)).astype(dtype)[::2, ::-3]
+    g = np.random.default_rng(1).standard_normal(x.shape).astype(dtype)
+    (by_kernel,) = ox.vjp(f, x)[1](g)
+    (by_rule,) = ox.vjp(f, x.view(Sub))[1](g.view(Sub))
+    assert by_kernel.dtype == dtype and type(by_rule) is Sub
+    np.testing.assert_allclose(by_kernel, by_rule, rtol=4 * np.finfo(dtype).eps)
+
+
+def test_gradients_do_not_depend_on_threads(threads: Any) -> None:
+    x = np.random.default_rng(0).standard_normal(200_000)
+    results = []
+    for count in (1, 2, 7):
+        threads(count)
+        results.append(ox.grad(lambda x: xp.sum(xp.tanh(x) * xp.sin(x)))(x))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
