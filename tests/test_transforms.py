@@ -157,7 +157,9 @@ class Sub(np.ndarray):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", ["tanh", "exp", "sin", "cos", "sqrt", "abs", "square", "reciprocal", "log1p", "expm1", "tan"])
+@pytest.mark.parametrize(
+    "name", ["tanh", "exp", "sin", "cos", "sqrt", "abs", "square", "reciprocal", "log1p", "expm1", "tan"]
+)
 def test_kernels_in_the_replay_agree_with_the_rules_in_python(name: str, dtype: Any) -> None:
     f = getattr(xp, name)
     x = np.random.default_rng(0).uniform(0.2, 1.4, (40, 1000)).astype(dtype)[::2, ::-3]
