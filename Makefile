@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: help demo test test-all lint format bench versus develop clean
+.PHONY: help demo test test-all lint format bench versus generated develop clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -43,6 +43,9 @@ bench: .venv/bench .venv/wheel ## Time the kernels, and the Python package
 
 versus: .venv/bench .venv/wheel ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py
+
+generated: .venv/test .venv/wheel ## Print the rules as native code for the core, after a rule has changed
+	$(BIN)/python tests/generated.py
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast

@@ -9,6 +9,11 @@ from oxigrad import tree, xp
 from oxigrad.transforms import vjp
 
 
+def stream(xp: Any, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+    """A rule that moves the memory of Adam and computes next to nothing: the ceiling that benchmarks compare with."""
+    return p + g, -m, -v
+
+
 def _random_like(values: Any, generator: np.random.Generator) -> Any:
     def draw(leaf: Any) -> Any:
         if xp.is_inexact(leaf):

@@ -19,9 +19,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from array_api_compat import array_namespace
-
-from oxigrad import _core
+from oxigrad import _core, xp
 from oxigrad._core import Key, KeyPath, Structure
 
 __all__ = [
@@ -156,7 +154,7 @@ def zeros_like(tree: T) -> T:
     leaves, structure = _core.tree_flatten(tree)
     for places in _core.tree_tied(leaves, structure):
         array = leaves[places[0]]
-        zeros = array_namespace(array).zeros_like(array)
+        zeros = xp.zeros_like(array)
         for place in places:
             leaves[place] = zeros
     return _core.tree_unflatten(structure, leaves)

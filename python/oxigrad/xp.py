@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-import array_api_compat
-import array_api_compat.numpy
 import numpy as np
 
 from oxigrad import _core
@@ -33,10 +31,12 @@ for _function in _core.elementwise_functions():
 @functools.lru_cache(maxsize=256)
 def _namespace_of_type(kind: type, example: "_Hidden") -> Any:
     if issubclass(kind, (bool, int, float, complex)):
-        return array_api_compat.numpy
+        return np
     if hasattr(kind, "__array_namespace__"):
         return example.value.__array_namespace__()
-    return array_api_compat.array_namespace(example.value)
+    from array_api_compat import array_namespace  # for libraries whose arrays do not bring their namespace themselves
+
+    return array_namespace(example.value)
 
 
 class _Hidden:
@@ -85,7 +85,7 @@ def namespace_module(api_version: str | None) -> ModuleType:
     """The module itself, for ``__array_namespace__``."""
     import sys
 
-    if api_version is not None and api_version > array_api_compat.numpy.__array_api_version__:
+    if api_version is not None and api_version > np.__array_api_version__:
         raise ValueError(f"version {api_version!r} of the Array API standard is not supported")
     return sys.modules[__name__]
 
@@ -129,7 +129,7 @@ def dtype_of(value: Any) -> Any:
 
 def device_of(value: Any) -> Any:
     """Where an array lives."""
-    return value.device if isinstance(value, _core.Variable) else array_api_compat.device(plain(value))
+    return value.device if hasattr(value, "device") else "cpu"
 
 
 def size_of(shape: tuple[int, ...]) -> int:
@@ -209,7 +209,7 @@ _constant = {"zeros_like", "ones_like", "full_like", "empty_like", "round", "cei
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    found = getattr(array_api_compat.numpy, name)
+    found = getattr(np, name)
     if not callable(found) or isinstance(found, type):
         return found
 
@@ -365,10 +365,10 @@ def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> A
         else:
             np.add.at(sums, key, g)
         return sums
-    zeros = library.zeros(shape, dtype=g.dtype, device=array_api_compat.device(g))
+    zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
     if _is_basic(key):
         return xpx.at(zeros, key).set(g)
-    positions = library.reshape(library.arange(size_of(shape), device=array_api_compat.device(g)), shape)[key]
+    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)[key]
     return library.reshape(_sum_at(library, library.reshape(zeros, (-1,)), positions, g), shape)
 
 
@@ -382,7 +382,7 @@ def _sum_at(library: Any, zeros: Any, positions: Any, values: Any) -> Any:
     while positions.shape[0]:
         found = library.unique_all(positions)
         total = xpx.at(total, found.values).add(values[found.indices])
-        left = library.ones(positions.shape, dtype=library.bool, device=array_api_compat.device(positions))
+        left = library.ones(positions.shape, dtype=library.bool, device=positions.device)
         left = xpx.at(left, found.indices).set(False)
         positions, values = positions[left], values[left]
     return total

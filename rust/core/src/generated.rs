@@ -1,14 +1,76 @@
-//! Printed by `print.rs` from the kernels in `tests/native.rs`; do not edit.
+//! Printed by `print.rs` from the rules of the Python layer (`make generated`); do not edit.
 
 use super::{Native, NativeVisitor};
+use crate::kernel::Node::{self, Apply, Constant, Leaf, Scalar};
 use crate::lane::Lane;
 #[allow(unused_imports, reason = "no rule may have an op of some arity")]
 use crate::op::{Binary, Ternary, Unary, meaning};
+#[allow(clippy::enum_glob_use, reason = "programs name whatever ops they have")]
+use crate::op::Elementwise::*;
 
 printed! {
-    Adam 4 7 3 "s0 = scalar0\ns1 = 1.0\ns2 = scalar1\ns3 = scalar4\ns4 = pow(s2, s3)\ns5 = subtract(s1, s4)\ns6 = divide(s0, s5)\ns7 = subtract(s1, s2)\ns8 = scalar2\ns9 = subtract(s1, s8)\ns10 = pow(s8, s3)\ns11 = subtract(s1, s10)\ns12 = sqrt(s11)\ns13 = divide(s1, s12)\ns14 = scalar3\nphase 0: 3 registers\n  r0 = multiply(s2, in2)\n  r1 = multiply(s7, in1)\n  out1 = add(r0, r1)\n  r1 = multiply(s6, out1)\n  r0 = multiply(s8, in3)\n  r2 = multiply(s9, in1)\n  r2 = multiply(r2, in1)\n  out2 = add(r0, r2)\n  r2 = sqrt(out2)\n  r2 = multiply(r2, s13)\n  r2 = add(r2, s14)\n  r2 = divide(r1, r2)\n  out0 = subtract(in0, r2)\n"
-    AdamW 4 8 3 "s0 = scalar0\ns1 = scalar5\ns2 = multiply(s0, s1)\ns3 = 1.0\ns4 = scalar1\ns5 = scalar4\ns6 = pow(s4, s5)\ns7 = subtract(s3, s6)\ns8 = divide(s0, s7)\ns9 = subtract(s3, s4)\ns10 = scalar2\ns11 = subtract(s3, s10)\ns12 = pow(s10, s5)\ns13 = subtract(s3, s12)\ns14 = sqrt(s13)\ns15 = divide(s3, s14)\ns16 = scalar3\nphase 0: 4 registers\n  r0 = multiply(s2, in0)\n  r0 = subtract(in0, r0)\n  r1 = multiply(s4, in2)\n  r2 = multiply(s9, in1)\n  out1 = add(r1, r2)\n  r2 = multiply(s8, out1)\n  r1 = multiply(s10, in3)\n  r3 = multiply(s11, in1)\n  r3 = multiply(r3, in1)\n  out2 = add(r1, r3)\n  r3 = sqrt(out2)\n  r3 = multiply(r3, s15)\n  r3 = add(r3, s16)\n  r3 = divide(r2, r3)\n  out0 = subtract(r0, r3)\n"
-    Sgd 2 1 1 "s0 = scalar0\nphase 0: 1 registers\n  r0 = multiply(s0, in1)\n  out0 = subtract(in0, r0)\n"
+    Sgd 2 2 1 "s0 = scalar1\ns1 = scalar2\nphase 0: 1 registers\n  r0 = multiply(s1, in1)\n  r0 = add(in0, r0)\n  r0 = multiply(s0, r0)\n  out0 = subtract(in1, r0)\n"
+    Momentum 3 4 2 "s0 = scalar1\ns1 = scalar2\ns2 = scalar0\ns3 = 1.0\ns4 = equal(s2, s3)\ns5 = scalar3\ns6 = subtract(s3, s5)\ns7 = where(s4, s3, s6)\ns8 = scalar4\nphase 0: 2 registers\n  r0 = multiply(s1, in2)\n  r1 = multiply(s8, in1)\n  r1 = add(in0, r1)\n  r1 = multiply(s7, r1)\n  out1 = add(r0, r1)\n  r1 = multiply(s0, out1)\n  out0 = subtract(in1, r1)\n"
+    Nesterov 3 4 2 "s0 = scalar1\ns1 = scalar4\ns2 = scalar2\ns3 = scalar0\ns4 = 1.0\ns5 = equal(s3, s4)\ns6 = scalar3\ns7 = subtract(s4, s6)\ns8 = where(s5, s4, s7)\nphase 0: 3 registers\n  r0 = multiply(s1, in1)\n  r0 = add(in0, r0)\n  r1 = multiply(s2, in2)\n  r2 = multiply(s8, r0)\n  out1 = add(r1, r2)\n  r2 = multiply(s2, out1)\n  r2 = add(r0, r2)\n  r2 = multiply(s0, r2)\n  out0 = subtract(in1, r2)\n"
+    Adam 4 7 3 "s0 = scalar1\ns1 = 1.0\ns2 = scalar2\ns3 = scalar0\ns4 = pow(s2, s3)\ns5 = subtract(s1, s4)\ns6 = divide(s0, s5)\ns7 = subtract(s1, s2)\ns8 = scalar3\ns9 = subtract(s1, s8)\ns10 = pow(s8, s3)\ns11 = subtract(s1, s10)\ns12 = sqrt(s11)\ns13 = divide(s1, s12)\ns14 = scalar4\nphase 0: 3 registers\n  r0 = multiply(s2, in2)\n  r1 = multiply(s7, in0)\n  out1 = add(r0, r1)\n  r1 = multiply(s6, out1)\n  r0 = multiply(s8, in3)\n  r2 = multiply(s9, in0)\n  r2 = multiply(r2, in0)\n  out2 = add(r0, r2)\n  r2 = sqrt(out2)\n  r2 = multiply(r2, s13)\n  r2 = add(r2, s14)\n  r2 = divide(r1, r2)\n  out0 = subtract(in1, r2)\n"
+    AdamW 4 8 3 "s0 = 1.0\ns1 = scalar1\ns2 = scalar5\ns3 = multiply(s1, s2)\ns4 = subtract(s0, s3)\ns5 = scalar2\ns6 = scalar0\ns7 = pow(s5, s6)\ns8 = subtract(s0, s7)\ns9 = divide(s1, s8)\ns10 = subtract(s0, s5)\ns11 = scalar3\ns12 = subtract(s0, s11)\ns13 = pow(s11, s6)\ns14 = subtract(s0, s13)\ns15 = sqrt(s14)\ns16 = divide(s0, s15)\ns17 = scalar4\nphase 0: 4 registers\n  r0 = multiply(s4, in1)\n  r1 = multiply(s5, in2)\n  r2 = multiply(s10, in0)\n  out1 = add(r1, r2)\n  r2 = multiply(s9, out1)\n  r1 = multiply(s11, in3)\n  r3 = multiply(s12, in0)\n  r3 = multiply(r3, in0)\n  out2 = add(r1, r3)\n  r3 = sqrt(out2)\n  r3 = multiply(r3, s16)\n  r3 = add(r3, s17)\n  r3 = divide(r2, r3)\n  out0 = subtract(r0, r3)\n"
+    Stream 4 0 3 "phase 0: 0 registers\n  out0 = add(in1, in0)\n  out1 = negative(in2)\n  out2 = negative(in3)\n"
+}
+
+pub(super) const PROGRAMS: &[(&str, &[Node], &[u32])] = &[
+    ("Sgd", &[Leaf(0), Leaf(1), Scalar(0), Scalar(1), Scalar(2), Apply(Multiply, [4, 1, 0]), Apply(Add, [0, 5, 0]), Apply(Multiply, [3, 6, 0]), Apply(Subtract, [1, 7, 0])], &[8]),
+    ("Momentum", &[Leaf(0), Leaf(1), Leaf(2), Scalar(0), Scalar(1), Scalar(2), Scalar(3), Scalar(4), Apply(Multiply, [7, 1, 0]), Apply(Add, [0, 8, 0]), Apply(Multiply, [5, 2, 0]), Constant(1.0), Apply(Equal, [3, 11, 0]), Constant(1.0), Apply(Subtract, [13, 6, 0]), Constant(1.0), Apply(Where, [12, 15, 14]), Apply(Multiply, [16, 9, 0]), Apply(Add, [10, 17, 0]), Apply(Multiply, [4, 18, 0]), Apply(Subtract, [1, 19, 0])], &[20, 18]),
+    ("Nesterov", &[Leaf(0), Leaf(1), Leaf(2), Scalar(0), Scalar(1), Scalar(2), Scalar(3), Scalar(4), Apply(Multiply, [7, 1, 0]), Apply(Add, [0, 8, 0]), Apply(Multiply, [5, 2, 0]), Constant(1.0), Apply(Equal, [3, 11, 0]), Constant(1.0), Apply(Subtract, [13, 6, 0]), Constant(1.0), Apply(Where, [12, 15, 14]), Apply(Multiply, [16, 9, 0]), Apply(Add, [10, 17, 0]), Apply(Multiply, [5, 18, 0]), Apply(Add, [9, 19, 0]), Apply(Multiply, [4, 20, 0]), Apply(Subtract, [1, 21, 0])], &[22, 18]),
+    ("Adam", &[Leaf(0), Leaf(1), Leaf(2), Leaf(3), Scalar(0), Scalar(1), Scalar(2), Scalar(3), Scalar(4), Apply(Multiply, [6, 2, 0]), Constant(1.0), Apply(Subtract, [10, 6, 0]), Apply(Multiply, [11, 0, 0]), Apply(Add, [9, 12, 0]), Apply(Multiply, [7, 3, 0]), Constant(1.0), Apply(Subtract, [15, 7, 0]), Apply(Multiply, [16, 0, 0]), Apply(Multiply, [17, 0, 0]), Apply(Add, [14, 18, 0]), Apply(Pow, [6, 4, 0]), Constant(1.0), Apply(Subtract, [21, 20, 0]), Apply(Divide, [5, 22, 0]), Apply(Sqrt, [19, 0, 0]), Apply(Pow, [7, 4, 0]), Constant(1.0), Apply(Subtract, [26, 25, 0]), Apply(Sqrt, [27, 0, 0]), Constant(1.0), Apply(Divide, [29, 28, 0]), Apply(Multiply, [24, 30, 0]), Apply(Multiply, [23, 13, 0]), Apply(Add, [31, 8, 0]), Apply(Divide, [32, 33, 0]), Apply(Subtract, [1, 34, 0])], &[35, 13, 19]),
+    ("AdamW", &[Leaf(0), Leaf(1), Leaf(2), Leaf(3), Scalar(0), Scalar(1), Scalar(2), Scalar(3), Scalar(4), Scalar(5), Apply(Multiply, [5, 9, 0]), Constant(1.0), Apply(Subtract, [11, 10, 0]), Apply(Multiply, [12, 1, 0]), Apply(Multiply, [6, 2, 0]), Constant(1.0), Apply(Subtract, [15, 6, 0]), Apply(Multiply, [16, 0, 0]), Apply(Add, [14, 17, 0]), Apply(Multiply, [7, 3, 0]), Constant(1.0), Apply(Subtract, [20, 7, 0]), Apply(Multiply, [21, 0, 0]), Apply(Multiply, [22, 0, 0]), Apply(Add, [19, 23, 0]), Apply(Pow, [6, 4, 0]), Constant(1.0), Apply(Subtract, [26, 25, 0]), Apply(Divide, [5, 27, 0]), Apply(Sqrt, [24, 0, 0]), Apply(Pow, [7, 4, 0]), Constant(1.0), Apply(Subtract, [31, 30, 0]), Apply(Sqrt, [32, 0, 0]), Constant(1.0), Apply(Divide, [34, 33, 0]), Apply(Multiply, [29, 35, 0]), Apply(Multiply, [28, 18, 0]), Apply(Add, [36, 8, 0]), Apply(Divide, [37, 38, 0]), Apply(Subtract, [13, 39, 0])], &[40, 18, 24]),
+    ("Stream", &[Leaf(0), Leaf(1), Leaf(2), Leaf(3), Scalar(0), Apply(Add, [1, 0, 0]), Apply(Negative, [2, 0, 0]), Apply(Negative, [3, 0, 0])], &[5, 6, 7]),
+];
+
+pub(crate) struct Sgd;
+
+impl Native<2, 2, 1> for Sgd {
+    #[inline(always)]
+    fn call<L: Lane>([in0, in1]: [L; 2], [s1, s0]: [L; 2]) -> [L; 1] {
+        let t0 = meaning::Multiply.call(s1, in1);
+        let t1 = meaning::Add.call(in0, t0);
+        let t2 = meaning::Multiply.call(s0, t1);
+        let out0 = meaning::Subtract.call(in1, t2);
+        [out0]
+    }
+}
+
+pub(crate) struct Momentum;
+
+impl Native<3, 4, 2> for Momentum {
+    #[inline(always)]
+    fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s8, s7, s0]: [L; 4]) -> [L; 2] {
+        let t0 = meaning::Multiply.call(s1, in2);
+        let t1 = meaning::Multiply.call(s8, in1);
+        let t2 = meaning::Add.call(in0, t1);
+        let t3 = meaning::Multiply.call(s7, t2);
+        let out1 = meaning::Add.call(t0, t3);
+        let t5 = meaning::Multiply.call(s0, out1);
+        let out0 = meaning::Subtract.call(in1, t5);
+        [out0, out1]
+    }
+}
+
+pub(crate) struct Nesterov;
+
+impl Native<3, 4, 2> for Nesterov {
+    #[inline(always)]
+    fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s2, s8, s0]: [L; 4]) -> [L; 2] {
+        let t0 = meaning::Multiply.call(s1, in1);
+        let t1 = meaning::Add.call(in0, t0);
+        let t2 = meaning::Multiply.call(s2, in2);
+        let t3 = meaning::Multiply.call(s8, t1);
+        let out1 = meaning::Add.call(t2, t3);
+        let t5 = meaning::Multiply.call(s2, out1);
+        let t6 = meaning::Add.call(t1, t5);
+        let t7 = meaning::Multiply.call(s0, t6);
+        let out0 = meaning::Subtract.call(in1, t7);
+        [out0, out1]
+    }
 }
 
 pub(crate) struct Adam;
@@ -17,18 +79,18 @@ impl Native<4, 7, 3> for Adam {
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s2, s7, s6, s8, s9, s13, s14]: [L; 7]) -> [L; 3] {
         let t0 = meaning::Multiply.call(s2, in2);
-        let t1 = meaning::Multiply.call(s7, in1);
+        let t1 = meaning::Multiply.call(s7, in0);
         let out1 = meaning::Add.call(t0, t1);
         let t3 = meaning::Multiply.call(s6, out1);
         let t4 = meaning::Multiply.call(s8, in3);
-        let t5 = meaning::Multiply.call(s9, in1);
-        let t6 = meaning::Multiply.call(t5, in1);
+        let t5 = meaning::Multiply.call(s9, in0);
+        let t6 = meaning::Multiply.call(t5, in0);
         let out2 = meaning::Add.call(t4, t6);
         let t8 = meaning::Sqrt.call(out2);
         let t9 = meaning::Multiply.call(t8, s13);
         let t10 = meaning::Add.call(t9, s14);
         let t11 = meaning::Divide.call(t3, t10);
-        let out0 = meaning::Subtract.call(in0, t11);
+        let out0 = meaning::Subtract.call(in1, t11);
         [out0, out1, out2]
     }
 }
@@ -37,33 +99,33 @@ pub(crate) struct AdamW;
 
 impl Native<4, 8, 3> for AdamW {
     #[inline(always)]
-    fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s2, s4, s9, s8, s10, s11, s15, s16]: [L; 8]) -> [L; 3] {
-        let t0 = meaning::Multiply.call(s2, in0);
-        let t1 = meaning::Subtract.call(in0, t0);
-        let t2 = meaning::Multiply.call(s4, in2);
-        let t3 = meaning::Multiply.call(s9, in1);
-        let out1 = meaning::Add.call(t2, t3);
-        let t5 = meaning::Multiply.call(s8, out1);
-        let t6 = meaning::Multiply.call(s10, in3);
-        let t7 = meaning::Multiply.call(s11, in1);
-        let t8 = meaning::Multiply.call(t7, in1);
-        let out2 = meaning::Add.call(t6, t8);
-        let t10 = meaning::Sqrt.call(out2);
-        let t11 = meaning::Multiply.call(t10, s15);
-        let t12 = meaning::Add.call(t11, s16);
-        let t13 = meaning::Divide.call(t5, t12);
-        let out0 = meaning::Subtract.call(t1, t13);
+    fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s4, s5, s10, s9, s11, s12, s16, s17]: [L; 8]) -> [L; 3] {
+        let t0 = meaning::Multiply.call(s4, in1);
+        let t1 = meaning::Multiply.call(s5, in2);
+        let t2 = meaning::Multiply.call(s10, in0);
+        let out1 = meaning::Add.call(t1, t2);
+        let t4 = meaning::Multiply.call(s9, out1);
+        let t5 = meaning::Multiply.call(s11, in3);
+        let t6 = meaning::Multiply.call(s12, in0);
+        let t7 = meaning::Multiply.call(t6, in0);
+        let out2 = meaning::Add.call(t5, t7);
+        let t9 = meaning::Sqrt.call(out2);
+        let t10 = meaning::Multiply.call(t9, s16);
+        let t11 = meaning::Add.call(t10, s17);
+        let t12 = meaning::Divide.call(t4, t11);
+        let out0 = meaning::Subtract.call(t0, t12);
         [out0, out1, out2]
     }
 }
 
-pub(crate) struct Sgd;
+pub(crate) struct Stream;
 
-impl Native<2, 1, 1> for Sgd {
+impl Native<4, 0, 3> for Stream {
     #[inline(always)]
-    fn call<L: Lane>([in0, in1]: [L; 2], [s0]: [L; 1]) -> [L; 1] {
-        let t0 = meaning::Multiply.call(s0, in1);
-        let out0 = meaning::Subtract.call(in0, t0);
-        [out0]
+    fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], []: [L; 0]) -> [L; 3] {
+        let out0 = meaning::Add.call(in1, in0);
+        let out1 = meaning::Negative.call(in2);
+        let out2 = meaning::Negative.call(in3);
+        [out0, out1, out2]
     }
 }

@@ -10,7 +10,7 @@ pub mod error;
 pub mod exec;
 pub mod kernel;
 pub mod lane;
-mod native;
+pub mod native;
 pub mod noise;
 pub mod op;
 pub mod overlap;

@@ -1,6 +1,7 @@
 //! A kernel as the text of a program. What differs between languages is a [`Dialect`].
 
-use crate::kernel::{Kernel, Work};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Node, Work};
 use crate::op::Elementwise;
 
 /// How a language says what a kernel needs; `{0}` and so on stand for what is filled in.
@@ -22,12 +23,15 @@ pub const RUST: Dialect = Dialect {
 };
 
 const HEAD: &str = "\
-//! Printed by `print.rs` from the kernels in `tests/native.rs`; do not edit.
+//! Printed by `print.rs` from the rules of the Python layer (`make generated`); do not edit.
 
 use super::{Native, NativeVisitor};
+use crate::kernel::Node::{self, Apply, Constant, Leaf, Scalar};
 use crate::lane::Lane;
 #[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
 use crate::op::{Binary, Ternary, Unary, meaning};
+#[allow(clippy::enum_glob_use, reason = \"programs name whatever ops they have\")]
+use crate::op::Elementwise::*;
 ";
 
 impl Kernel {
@@ -72,14 +76,24 @@ impl Kernel {
         );
         Some((row, item))
     }
+}
 
-    /// The text of `generated.rs`: see `native.rs`.
-    #[must_use]
-    pub fn print_generated(kernels: &[(&str, Self)]) -> Option<String> {
-        let printed: Option<Vec<_>> = kernels.iter().map(|(name, kernel)| kernel.print_native(name)).collect();
-        let (rows, items): (Vec<_>, Vec<_>) = printed?.into_iter().unzip();
-        Some(format!("{HEAD}\nprinted! {{\n{}\n}}\n\n{}", rows.join("\n"), items.join("\n")))
+/// The text of `generated.rs`: native code for programs, given as nodes and outputs under a name.
+///
+/// # Errors
+/// `Rule` where no kernel can run a program, or it has no native form: several phases, or noise.
+pub fn print_generated(programs: &[(String, &[Node], &[u32])]) -> Result<String> {
+    let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, nodes, outputs) in programs {
+        let printed = Kernel::compile(nodes, outputs)?.print_native(name);
+        let (row, item) = printed.ok_or_else(|| Error::Rule(format!("{name} has no native form")))?;
+        rows.push(row);
+        items.push(item);
+        sources.push(format!("    ({name:?}, &{nodes:?}, &{outputs:?}),"));
     }
+    let (rows, sources, items) = (rows.join("\n"), sources.join("\n"), items.join("\n"));
+    let programs = "pub(super) const PROGRAMS: &[(&str, &[Node], &[u32])]";
+    Ok(format!("{HEAD}\nprinted! {{\n{rows}\n}}\n\n{programs} = &[\n{sources}\n];\n\n{items}"))
 }
 
 /// The template with `{0}`, `{1}`, ... replaced.

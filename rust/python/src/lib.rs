@@ -34,7 +34,7 @@ mod _core {
     #[pymodule_export]
     use crate::step::Stepper;
     #[pymodule_export]
-    use crate::symbols::{Program, Symbols, symbols, uniform};
+    use crate::symbols::{Program, Symbols, print_generated, symbols, uniform};
     #[pymodule_export]
     use crate::tape::Tape;
     #[pymodule_export]

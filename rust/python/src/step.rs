@@ -238,7 +238,7 @@ impl Prepared {
         let (isa, pool) = (threads::isa(), threads::pool());
         // SAFETY: what is in `held`, and the slots' own memory, stays until after the call; what is written is writable
         // and overlaps nothing else, as was just checked.
-        let run = || unsafe { exec::run(&program.0, scalars, &leaves, isa, pool.as_deref()) };
+        let run = || unsafe { exec::run(&program.kernel, scalars, &leaves, isa, pool.as_deref()) };
         let elements: usize = leaves.iter().map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
         drop(held);

@@ -17,7 +17,11 @@ pub struct Symbols(Py<Tape>);
 
 /// A rule as a program that runs over any number of leaves.
 #[pyclass(frozen, module = "oxigrad._core")]
-pub struct Program(pub Kernel);
+pub struct Program {
+    pub kernel: Kernel,
+    nodes: Vec<Node>,
+    outputs: Vec<u32>,
+}
 
 /// An empty symbolic tape.
 #[pyfunction]
@@ -62,15 +66,30 @@ impl Symbols {
             ))));
         }
         let (nodes, ids) = program(self.0.bind(py), &outputs)?;
-        Kernel::compile(&nodes, &ids).map(Program).python()
+        let kernel = Kernel::compile(&nodes, &ids).python()?;
+        Ok(Program { kernel, nodes, outputs: ids })
     }
 }
 
 #[pymethods]
 impl Program {
     fn __str__(&self) -> String {
-        self.0.to_string()
+        self.kernel.to_string()
     }
+
+    /// Whether the kernel runs as native code where arrays are contiguous; otherwise it is interpreted, block by block.
+    #[getter]
+    fn is_native(&self) -> bool {
+        self.kernel.is_native()
+    }
+}
+
+/// The text of the core's `generated.rs`: native code for the programs under these names.
+#[pyfunction]
+pub fn print_generated(programs: Vec<(String, PyRef<'_, Program>)>) -> PyResult<String> {
+    let rows: Vec<_> =
+        programs.iter().map(|(name, program)| (name.clone(), &program.nodes[..], &program.outputs[..])).collect();
+    oxigrad_core::print::print_generated(&rows).python()
 }
 
 /// The uniform numbers of [0, 1) that a kernel draws for one leaf, as the bytes of float64.
