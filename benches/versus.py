@@ -8,6 +8,8 @@ ratios within a round. A row whose ceiling spreads by more than 2 is marked UNST
 result is wrong; a goal that is missed, or a peer that is not installed, is only reported.
 """
 
+# ruff: noqa: T201 - a command prints
+
 import argparse
 import fnmatch
 import json
