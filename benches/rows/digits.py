@@ -195,4 +195,7 @@ def contestants() -> list[Contestant]:
     ]
 
 
-ROWS = [Row("digits step, 1 thread", contestants, (Goal(1, "torch, AdamW fused"),), threads=1)]
+ROWS = [
+    Row("digits step, 1 thread", contestants, (Goal(1, "torch, AdamW fused"),), threads=1),
+    Row("digits step, 1 thread, cold caches", contestants, threads=1, warm=False),
+]
