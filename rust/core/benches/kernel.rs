@@ -14,7 +14,7 @@ use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::native::PROGRAMS;
-use oxigrad_core::op::Elementwise::{self, Add, Multiply};
+use oxigrad_core::op::Elementwise::{self, Multiply};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// The kernel of a rule that has native code.
