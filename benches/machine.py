@@ -1,8 +1,10 @@
 """The machine and the libraries that a run measures on, and how many threads each may use."""
 
+import contextlib
 import importlib.metadata
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,34 @@ def limit_threads(threads: int) -> None:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+    set_threads(threads)
+
+
+def set_threads(threads: int) -> None:
+    """As many threads for oxigrad and torch from now on."""
     import oxigrad as ox
 
     ox.set_num_threads(threads)
-    try:
+    with contextlib.suppress(ImportError):
         import torch
-    except ImportError:
+
+        torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def threads_limited(threads: int | None) -> Iterator[None]:
+    """Within, oxigrad, torch and NumPy's matrix products use so many threads; JAX goes on with what it began with."""
+    if threads is None:
+        yield
         return
-    torch.set_num_threads(threads)
+    import oxigrad as ox
+    from threadpoolctl import threadpool_limits
+
+    before = ox.get_num_threads()
+    set_threads(threads)
+    with threadpool_limits(threads, user_api="blas"):
+        yield
+    set_threads(before)
 
 
 def describe(threads: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from machine import threads_limited
 
 
 class WrongResultError(Exception):
@@ -57,12 +58,12 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A goal, what was found, and whether that reaches it; None where it could not be measured."""
+    """A goal, what was found, and what that means: "reached", "MISSED", "UNSTEADY" or "not measured"."""
 
     row: str
     goal: str
     found: str
-    reached: bool | None
+    word: str
 
 
 @dataclasses.dataclass
@@ -89,16 +90,27 @@ def close(found: Any, expected: Any, *, what: str, relative: float = 0.0, absolu
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One comparison. `build` makes the inputs and the contestants; a call's time is divided by `operations`."""
+    """One comparison. `build` makes the inputs and the contestants; a call's time is divided by `operations`.
+
+    `samples` and `threads` are for a row that needs fewer than the others. Where it is `warm`, each call that is timed
+    comes right after another one of the same contestant, as in a training loop; otherwise after the pause, with what
+    the others left in the caches.
+    """
 
     name: str
     build: Callable[[], list[Contestant]]
     goals: tuple[Goal, ...] = ()
     operations: int = 1
     samples: int | None = None
+    threads: int | None = None
+    warm: bool = True
 
     def run(self, settings: Settings) -> Outcome:
         """Sets up, checks, times and sums up; a contestant that is wrong fails the row before anything is timed."""
+        with threads_limited(self.threads):
+            return self._run(settings)
+
+    def _run(self, settings: Settings) -> Outcome:
         ready, notes, wrong, contestants = {}, [], False, self.build()
         for contestant in contestants:
             try:
@@ -111,11 +123,11 @@ class Row:
                 wrong = True
                 notes.append(f"{contestant.name}: WRONG: {error}")
         rounds = min(settings.samples, self.samples or settings.samples)
-        samples = {} if wrong else _rounds(ready, rounds, settings.pause)
+        samples = {} if wrong else _rounds(ready, rounds, settings.pause, self.warm)
         return _Summary(self, [c for c in contestants if c.name in samples], samples, notes, wrong).outcome()
 
 
-def _rounds(calls: dict[str, Callable[[], Any]], rounds: int, pause: float) -> dict[str, list[float]]:
+def _rounds(calls: dict[str, Callable[[], Any]], rounds: int, pause: float, warm: bool) -> dict[str, list[float]]:
     """Seconds of each call, a round after the other; the order within a round is shuffled, with a fixed seed."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     order, shuffle = list(calls), random.Random(0).shuffle
@@ -125,19 +137,21 @@ def _rounds(calls: dict[str, Callable[[], Any]], rounds: int, pause: float) -> d
         for _ in range(rounds):
             shuffle(order)
             for name in order:
-                samples[name].append(_time(calls[name], pause))
+                samples[name].append(_time(calls[name], pause, warm))
             gc.collect()
     finally:
         gc.enable()
     return samples
 
 
-def _time(call: Callable[[], Any], pause: float) -> float:
+def _time(call: Callable[[], Any], pause: float, warm: bool) -> float:
     """Seconds of one call, after a pause: worker threads of the contestant before spin on for milliseconds.
 
     It sleeps: a busy pause would use up the time slice, and a busy machine then interrupts the call itself.
     """
     time.sleep(pause)
+    if warm:
+        call()
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -209,11 +223,13 @@ class _Summary:
         name = self.row.name
         text = f"below {duration(goal.target)}" if goal.peer is None else f"at least {goal.target:g}x {goal.peer}"
         if self.ours not in self.medians or (goal.peer and goal.peer not in self.medians):
-            return Verdict(name, text, "not measured", None)
+            return Verdict(name, text, "nothing", "not measured")
         if goal.peer is None:
-            return Verdict(name, text, duration(self.medians[self.ours]), self.medians[self.ours] < goal.target)
-        ratio = self._ratio(goal.peer)[0]
-        return Verdict(name, text, f"{ratio:.3g}x", ratio >= goal.target)
+            found, reached = duration(self.medians[self.ours]), self.medians[self.ours] < goal.target
+        else:
+            ratio = self._ratio(goal.peer)[0]
+            found, reached = f"{ratio:.3g}x", ratio >= goal.target
+        return Verdict(name, text, found, "UNSTEADY" if self.unsteady else "reached" if reached else "MISSED")
 
     def _data(self, scaled: dict[str, list[float]]) -> dict[str, Any]:
         def contestant(c: Contestant) -> dict[str, Any]:

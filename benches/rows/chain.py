@@ -60,7 +60,7 @@ def ours_on_an_array(x: np.ndarray) -> Ready:
 
 
 def torch_chain(x: Any) -> Ready:
-    """torch in float64; 0-dimensional for a number."""
+    """PyTorch in float64; 0-dimensional for a number."""
     import torch
 
     leaf = torch.tensor(x, dtype=torch.float64, requires_grad=True)

@@ -7,7 +7,7 @@ use super::block::{CHUNK, Part};
 use crate::kernel::Kernel;
 
 /// Fewest and most elements of a task: a task should cost much more than taking it, and be far from a thread's share.
-const SMALLEST: usize = 1 << 14;
+const SMALLEST: usize = 1 << 16;
 const LARGEST: usize = 1 << 18;
 /// Tasks for each thread, so that a thread that was late or slow is made up for.
 const EACH: usize = 8;
