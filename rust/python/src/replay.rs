@@ -1,12 +1,14 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
 use oxigrad_core::tape::{Host, Id, Origin, Rules, View};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::arrays::{compute, memory};
+use crate::arrays::{Spare, compute, memory};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
+use crate::memory::{are_alike, is_unshared};
 use crate::record::by_operator;
 use crate::tape::{Attributes, CoreTape};
 use crate::value::Value;
@@ -14,6 +16,7 @@ use crate::value::Value;
 struct PythonHost<'py> {
     py: Python<'py>,
     registry: &'py Registry,
+    spare: Spare,
 }
 
 /// Replays a tape from the seeds; gives the cotangents of `inputs`.
@@ -24,7 +27,7 @@ pub fn replay(
     inputs: &[Id],
     release: bool,
 ) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost { py, registry: registry(py)? };
+    let mut host = PythonHost { py, registry: registry(py)?, spare: Spare::default() };
     tape.replay(seeds, inputs, release, &mut host)
 }
 
@@ -60,8 +63,17 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     }
 
     fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
-        let sum = a.object(self.py).add(b.object(self.py))?;
-        Ok(Value::new(&sum))
+        let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
+        if is_unshared(&sum) && are_alike(&sum, &term) == Some(true) {
+            sum.call_method1(intern!(self.py, "__iadd__"), (&term,))?;
+            self.spare.keep(self.py, Value::Object(term.unbind()));
+            return Ok(Value::Object(sum.unbind()));
+        }
+        Ok(Value::new(&sum.add(term)?))
+    }
+
+    fn retire(&mut self, value: Value) {
+        self.spare.keep(self.py, value);
     }
 
     fn pulse(&mut self) -> PyResult<()> {
@@ -87,7 +99,7 @@ impl<'py> PythonHost<'py> {
 
     /// Runs the rule of an elementwise op as a kernel, where all that it reads are numbers and NumPy arrays.
     fn run(
-        &self,
+        &mut self,
         derivative: &Derivative,
         entry: &View<'_, Value, Attributes>,
         cotangent: &Value,
@@ -95,7 +107,7 @@ impl<'py> PythonHost<'py> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
         let Some(g) = memory(py, cotangent) else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
-        compute(py, kernel, values, &g)
+        compute(py, kernel, values, &g, &mut self.spare)
     }
 
     fn call(
