@@ -1,0 +1,208 @@
+"""Array libraries: whose an array is, and how each library does what the standard has no single function for."""
+
+import functools
+import importlib
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import plain
+
+
+@functools.lru_cache(maxsize=256)
+def _namespace_of_type(kind: type, example: "_Hidden") -> Any:
+    if issubclass(kind, (bool, int, float, complex)):
+        return np
+    if hasattr(kind, "__array_namespace__"):
+        return example.value.__array_namespace__()
+    from array_api_compat import array_namespace  # for libraries whose arrays do not bring their namespace themselves
+
+    return array_namespace(example.value)
+
+
+class _Hidden:
+    """Keeps an array out of a cache's key: all of them are equal."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hidden)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def namespace(*values: Any) -> Any:
+    """The namespace, of the standard, of the first value that is an array; NumPy's where none is.
+
+    >>> import numpy as np
+    >>> namespace(2.0, np.ones(3)).__name__
+    'numpy'
+    """
+    values = tuple(plain(value) for value in values)
+    arrays = [value for value in values if not isinstance(value, (bool, int, float, complex))]
+    example = arrays[0] if arrays else 0.0
+    return _namespace_of_type(type(example), _Hidden(example))
+
+
+def is_array(value: Any) -> bool:
+    """Whether the value is an array of some library: it has a shape and a dtype."""
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def standard_namespace(*values: Any) -> Any:
+    """As `namespace`, but whole: where a library lacks a part of the standard, `array_api_compat` fills it in."""
+    from array_api_compat import array_namespace
+
+    array = next((x for x in map(plain, _flattened(values)) if is_array(x)), None)
+    try:
+        return namespace() if array is None else array_namespace(array)
+    except TypeError:  # it knows only arrays whose library is imported, and NumPy's scalars are not among them
+        return namespace(array)
+
+
+def has_variable(values: Iterable[Any]) -> bool:
+    """Whether a variable is among the values, or in a list or tuple among them."""
+    return any(isinstance(value, _core.Variable) for value in _flattened(values))
+
+
+def _flattened(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flattened(value)
+        else:
+            yield value
+
+
+def strip(value: Any) -> Any:
+    """The value without its variables: lists and tuples are gone through."""
+    return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
+
+
+def dtype_of(value: Any) -> Any:
+    """The dtype of an array; that of a Python number as an array."""
+    return value.dtype if is_array(value) else np.float64
+
+
+def device_of(value: Any) -> Any:
+    """Where an array lives."""
+    return value.device if hasattr(value, "device") else "cpu"
+
+
+def size_of(shape: tuple[int, ...]) -> int:
+    """How many elements an array of this shape has."""
+    return math.prod(shape)
+
+
+def implementation(name: str, array: Any) -> Callable[..., Any]:
+    """What computes an op on plain arrays of this library."""
+    library = namespace(array)
+    if name in _irregular:
+        return functools.partial(_irregular[name], library)
+    own = getattr(library, name, None) or _special(name, library, array)
+    return own or functools.partial(_through_host, name, library)
+
+
+# --- functions that the standard does not have -------------------------------------------------------------------------
+
+
+def _special(name: str, library: Any, array: Any) -> Callable[..., Any] | None:
+    """The library's own special function, where it keeps them as SciPy does."""
+    roots = {kind.partition(".")[0] for kind in (library.__name__, type(array).__module__)}
+    for root in sorted(roots - {"numpy"}):
+        for path in (f"{root}.special", f"{root}.scipy.special", f"{root}x.scipy.special"):
+            try:
+                found = getattr(importlib.import_module(path), name, None)
+            except ImportError:
+                continue
+            if found is not None:
+                return lambda *args, found=found: found(*map(_whole, args))
+    return None
+
+
+def _whole(value: Any) -> Any:
+    """The order of a function as a whole number, which some libraries insist on."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _through_host(name: str, library: Any, *args: Any) -> Any:
+    """What the core's kernel of the op gives, for arrays that lie in host memory."""
+    arrays = [value for value in args if is_array(value)]
+    try:
+        shared = [np.from_dlpack(value) if is_array(value) and library is not np else value for value in args]
+    except (AttributeError, TypeError, RuntimeError, BufferError) as error:
+        raise NotImplementedError(
+            f"{library.__name__} has no function {name}, and its array cannot be read in host memory"
+        ) from error
+    result = _by_kernel(name, *shared)
+    return result if library is np or not arrays else library.asarray(result, device=arrays[0].device)
+
+
+def _by_kernel(name: str, *args: Any) -> Any:
+    dtype = np.result_type(*args)
+    dtype = dtype if np.isdtype(dtype, "real floating") else np.dtype(np.float64)
+    computing = dtype if dtype.itemsize in (4, 8) else np.dtype(np.float32)
+    arrays = np.broadcast_arrays(*(np.asarray(value, computing) for value in args))
+    return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
+
+
+# --- functions that the standard has in another form -------------------------------------------------------------------
+
+
+def _is_basic(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
+
+
+def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
+    import array_api_extra as xpx
+
+    if isinstance(g, (np.ndarray, np.generic)):
+        sums = np.zeros(shape, g.dtype)
+        if _is_basic(key):
+            sums[key] = g
+        else:
+            np.add.at(sums, key, g)
+        return sums
+    zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
+    if _is_basic(key):
+        return xpx.at(zeros, key).set(g)
+    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)[key]
+    return library.reshape(_sum_at(library, library.reshape(zeros, (-1,)), positions, g), shape)
+
+
+def _sum_at(library: Any, zeros: Any, positions: Any, values: Any) -> Any:
+    """Adds ``values`` at flat ``positions``, repeated ones too: one round for each time that a position comes again."""
+    import array_api_extra as xpx
+
+    positions = library.reshape(positions, (-1,))
+    values = library.reshape(values, (-1,))
+    total = zeros
+    while positions.shape[0]:
+        found = library.unique_all(positions)
+        total = xpx.at(total, found.values).add(values[found.indices])
+        left = library.ones(positions.shape, dtype=library.bool, device=positions.device)
+        left = xpx.at(left, found.indices).set(False)
+        positions, values = positions[left], values[left]
+    return total
+
+
+def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
+    if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
+        x1 = library.asarray(x1, device=condition.device)
+    return library.where(condition, x1, x2)
+
+
+_irregular: dict[str, Callable[..., Any]] = {
+    "where": _where,
+    "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
+    "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
+    "index": lambda library, x, *, key: x[key],
+    "scatter_add": _scatter_add,
+    "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
+    "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
+}
