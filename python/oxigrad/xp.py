@@ -74,7 +74,7 @@ def seed(value: Any, cotangent: Any) -> Any:
             raise ShapeError(
                 f"the target has shape {tuple(value.shape)}: expected a scalar, or a cotangent of that shape"
             )
-        return ones_like(value)
+        return type(value)(1) if isinstance(value, np.generic) else ones_like(value)
     shape = getattr(cotangent, "shape", ())
     if tuple(shape) != tuple(getattr(value, "shape", ())):
         expected = tuple(getattr(value, "shape", ()))
