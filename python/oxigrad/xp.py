@@ -70,8 +70,18 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
+def is_complex(value: Any) -> bool:
+    """Whether the value is a complex number or array; a symbol is not."""
+    value = plain(value)
+    if isinstance(value, _core.Variable):
+        return False
+    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
+
+
 def implementation(name: str, array: Any) -> Callable[..., Any]:
     """What computes an op on plain arrays of this library."""
+    if name == "item":  # of a tuple, which has no library
+        return lambda results, *, index: results[index]
     library = namespace(array)
     if name in _irregular:
         return functools.partial(_irregular[name], library)
@@ -113,12 +123,28 @@ def fit(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     axes = [axis for axis, size in enumerate(g.shape) if axis < added or shape[axis - added] != size]
     if axes:
         g = reshape(sum(g, axis=tuple(axes)), tuple(shape))
+    return cast(g, dtype)
+
+
+def cast(g: Any, dtype: Any) -> Any:
+    """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
+    if g.dtype == dtype:
+        return g
+    library = namespace(g)
+    if is_complex(g) and not library.isdtype(dtype, "complex floating"):
+        g = real(g)
     return g if g.dtype == dtype else astype(g, dtype)
+
+
+def complex_number(value: complex) -> Any:
+    """A Python complex number as NumPy's, which has a shape and a dtype."""
+    return np.complex128(value)
 
 
 def fit_number(g: Any) -> Any:
     """The cotangent ``g`` summed to one number."""
     total = sum(g) if len(getattr(g, "shape", ())) else g
+    total = real(total) if is_complex(total) else total
     return total if isinstance(total, _core.Variable) else float(total)
 
 
@@ -180,8 +206,9 @@ def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[st
 def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """NumPy's protocol: ``np.sum(x)`` of a variable is ``xp.sum(x)``."""
     name = _functions.get(function.__name__, function.__name__)
-    if name in globals():
-        return globals()[name](*args, **named)
+    part = {"numpy.linalg": vars(linalg), "numpy.fft": vars(fft)}.get(function.__module__, globals())
+    if name in part:
+        return part[name](*args, **named)
     return _undifferentiated(function, f"np.{function.__name__}", args, named)
 
 
@@ -337,6 +364,26 @@ def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
     return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
 
 
+def item(results: Any, index: int, /) -> Any:
+    """One of the results of an op that has several: what is recorded of it is a tuple."""
+    return _record("item", [results], {"index": index})
+
+
+def conjugate(x: Any, /) -> Any:
+    """``conj`` of a complex array; a real one as it is."""
+    return conj(x) if is_complex(x) else x
+
+
+def angle(z: Any, /) -> Any:
+    """The angle of complex numbers, in radians."""
+    return atan2(imag(z), real(z)) if is_complex(z) else atan2(zeros_like(z), z)
+
+
+def eye_like(x: Any, /) -> Any:
+    """The identity matrix of the size of the last dimension of ``x``: a plain array."""
+    return namespace(x).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
+
+
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of the shape of ``x``: a plain array."""
     return namespace(x).zeros_like(plain(x), dtype=dtype, device=device)
@@ -396,3 +443,22 @@ _irregular: dict[str, Callable[..., Any]] = {
     "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
 }
+
+from oxigrad import fft, linalg  # noqa: E402 - they are written over the functions above
+from oxigrad.products import (  # noqa: E402
+    convolve,
+    cross,
+    diag,
+    diagonal,
+    dot,
+    einsum,
+    inner,
+    kron,
+    outer,
+    tensordot,
+    trace,
+    vdot,
+    vecdot,
+)
+
+_irregular |= linalg.IMPLEMENTATIONS | fft.IMPLEMENTATIONS
