@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from machine import threads_limited
 
 
@@ -58,12 +59,12 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A goal, what was found, and whether that reaches it; None where it could not be measured."""
+    """A goal, what was found, and what that means: "reached", "MISSED", "UNSTEADY" or "not measured"."""
 
     row: str
     goal: str
     found: str
-    reached: bool | None
+    word: str
 
 
 @dataclasses.dataclass
@@ -223,11 +224,13 @@ class _Summary:
         name = self.row.name
         text = f"below {duration(goal.target)}" if goal.peer is None else f"at least {goal.target:g}x {goal.peer}"
         if self.ours not in self.medians or (goal.peer and goal.peer not in self.medians):
-            return Verdict(name, text, "not measured", None)
+            return Verdict(name, text, "nothing", "not measured")
         if goal.peer is None:
-            return Verdict(name, text, duration(self.medians[self.ours]), self.medians[self.ours] < goal.target)
-        ratio = self._ratio(goal.peer)[0]
-        return Verdict(name, text, f"{ratio:.3g}x", ratio >= goal.target)
+            found, reached = duration(self.medians[self.ours]), self.medians[self.ours] < goal.target
+        else:
+            ratio = self._ratio(goal.peer)[0]
+            found, reached = f"{ratio:.3g}x", ratio >= goal.target
+        return Verdict(name, text, found, "UNSTEADY" if self.unsteady else "reached" if reached else "MISSED")
 
     def _data(self, scaled: dict[str, list[float]]) -> dict[str, Any]:
         def contestant(c: Contestant) -> dict[str, Any]:

@@ -6,11 +6,9 @@ Each row sets up all contestants, checks each against a float64 reference, and t
 right after an untimed call of the same contestant, as in a training loop, or, where the row says "cold caches" or the
 data fit no cache, without one.
 The ratio is the peer's median time over ours (above 1 we are faster), in brackets the 10th to 90th percentile of the
-ratios within a round. A row whose ceiling spreads by more than 2 is marked UNSTEADY. The exit status is 1 where a
-result is wrong; a goal that is missed, or a peer that is not installed, is only reported.
+ratios within a round. A row whose ceiling spreads by more than 2 is UNSTEADY: it decides no goal, and should be run
+again. The exit status is 1 where a result is wrong; a goal missed, or a peer not installed, is only reported.
 """
-
-# ruff: noqa: T201 - a command prints
 
 import argparse
 import fnmatch
@@ -72,8 +70,7 @@ def _header(header: dict[str, Any]) -> str:
 
 def _table(verdicts: list[Any]) -> str:
     """The goals, one a line."""
-    words = {True: "reached", False: "MISSED", None: "not measured"}
-    lines = [(v.row, v.goal, v.found, words[v.reached]) for v in verdicts]
+    lines = [(v.row, v.goal, v.found, v.word) for v in verdicts]
     widths = [max(map(len, column)) for column in zip(("row", "goal", "found", ""), *lines, strict=True)]
     table = [("row", "goal", "found", ""), tuple("-" * width for width in widths), *lines]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)

@@ -167,7 +167,7 @@ def test_kernels_in_the_replay_agree_with_the_rules_in_python(name: str, dtype: 
     (by_kernel,) = ox.vjp(f, x)[1](g)
     (by_rule,) = ox.vjp(f, x.view(Sub))[1](g.view(Sub))
     assert by_kernel.dtype == dtype and type(by_rule) is Sub
-    np.testing.assert_allclose(by_kernel, by_rule, rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(by_kernel, by_rule, rtol=32 * np.finfo(dtype).eps)
 
 
 def test_gradients_do_not_depend_on_threads(threads: Any) -> None:

@@ -50,11 +50,13 @@ class Size:
         """The size of the newest wheel, built with maturin where there is none."""
         wheel = newest() or build()
         if wheel is None:
-            verdict = Verdict(self.name, f"below {self.limit / 1e6:g} MB", "no wheel, no maturin", None)
+            verdict = Verdict(self.name, f"below {self.limit / 1e6:g} MB", "no wheel, no maturin", "not measured")
             return Outcome([self.name, "  no wheel, and no maturin to build one"], [verdict], {"row": self.name})
         size = wheel.stat().st_size
         found = f"{size / 1e6:.2f} MB"
-        verdict = Verdict(self.name, f"below {self.limit / 1e6:g} MB", found, size < self.limit)
+        verdict = Verdict(
+            self.name, f"below {self.limit / 1e6:g} MB", found, "reached" if size < self.limit else "MISSED"
+        )
         lines = [self.name, f"  ours      {wheel.name:<34} {found:>10}"]
         return Outcome(lines, [verdict], {"row": self.name, "wheel": wheel.name, "bytes": size})
 

@@ -6,6 +6,7 @@ it. Everything that can fail comes first; then the core writes, replaces and cou
 """
 
 import dataclasses
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -91,20 +92,18 @@ class Stepper:
         step = self.count + 1
         numbers = optimizer.numbers(step - 1)
         replacements, assignments = self._call_rules(plan, leaves, gradients, step, numbers)
-        written = [leaves[p.index] for p in plan.host]
-        given = [gradients[p.index] for p in plan.host]
-        for i, parameter in enumerate(plan.host if plan.replaced else ()):
-            if parameter.executor == "copy":
-                written[i] = np.array(written[i])
-                replacements += [(path, written[i]) for path in parameter.paths]
+        for parameter in plan.copied:
+            copy = leaves[parameter.index] = np.array(leaves[parameter.index])
+            replacements += [(path, copy) for path in parameter.paths]
+        written, given = plan.pick(leaves), plan.pick(gradients)
         if plan.foreign:
-            written, given = list(map(_host_view, written)), list(map(_host_view, given))
+            written, given = tuple(map(_host_view, written)), tuple(map(_host_view, given))
         program = self.program()
         scalars = [float(step), *map(float, numbers.values())]
         try:
             return self._core.step(program, scalars, optimizer.seed, written, given, model, replacements, assignments)
         except ArrayMemoryError:
-            if all(_executor(leaves[p.index]) == p.executor for p in plan.host):
+            if all(_executor(array) == "host" for array in plan.pick(leaves)):
                 raise
             self._plan = None  # An array has become read-only: it is replaced from now on.
             return self.update(model, grads, keep_root=keep_root)
@@ -153,6 +152,13 @@ class Stepper:
         return replacements, assignments
 
 
+def _picker(indices: Sequence[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A function that picks the items at ``indices``."""
+    if len(indices) > 1:
+        return operator.itemgetter(*indices)
+    return lambda items: tuple(items[i] for i in indices)
+
+
 class _Plan:
     """What stays the same from step to step while the model keeps its structure."""
 
@@ -170,7 +176,9 @@ class _Plan:
         if not self.parameters:
             raise StructureError("the model has no parameters: expected an array of floating-point dtype somewhere")
         self.host = [p for p in self.parameters if p.executor != "rule"]
+        self.pick = _picker([p.index for p in self.host])
         self.replaced = [p for p in self.parameters if p.executor != "host"]
+        self.copied = [p for p in self.parameters if p.executor == "copy"]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor == "rule"]
         self.foreign = any(not _core.exports_memory(leaves[p.index]) for p in self.host)
         self._tied = [p for p in self.parameters if p.tied]
@@ -183,7 +191,7 @@ class _Plan:
             return False
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
-        return all(_executor(leaves[p.index]) == p.executor for p in self.replaced if p.executor == "copy")
+        return all(_executor(leaves[p.index]) == "copy" for p in self.copied)
 
     def check_known(self, slots: dict[str, dict[str, Any]]) -> None:
         """Refuses a model whose parameters are not those that the slots were made for."""

@@ -435,7 +435,14 @@ def _sum_at(library: Any, zeros: Any, positions: Any, values: Any) -> Any:
     return total
 
 
+def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
+    if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
+        x1 = library.asarray(x1, device=condition.device)
+    return library.where(condition, x1, x2)
+
+
 _irregular: dict[str, Callable[..., Any]] = {
+    "where": _where,
     "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
     "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
     "index": lambda library, x, *, key: x[key],

@@ -262,6 +262,11 @@ impl Buffer {
     /// The bytes from the lowest element to the end of the highest.
     #[must_use]
     pub fn span(&self) -> Span {
+        if self.layout == Layout::Contiguous {
+            // `contiguous` saw that the range is in the address space.
+            let start = self.pointer.addr();
+            return Span { start, end: start.wrapping_add(self.length.wrapping_mul(self.dtype.size())) };
+        }
         self.checked_span().unwrap_or(Span { start: 0, end: usize::MAX })
     }
 

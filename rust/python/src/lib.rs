@@ -6,6 +6,7 @@
     reason = "PyO3 hands over what it has converted, and Python calls methods on an instance"
 )]
 
+mod arrays;
 mod derivatives;
 mod error;
 mod memory;

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::ffi::PyObject;
+use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
@@ -162,6 +162,10 @@ struct ArrayFields {
     flags: c_int,
 }
 
+/// `NPY_ARRAY_C_CONTIGUOUS`.
+const C_CONTIGUOUS: c_int = 0x0001;
+/// `NPY_ARRAY_OWNDATA`.
+const OWNDATA: c_int = 0x0004;
 /// `NPY_ARRAY_WRITEABLE`.
 const WRITABLE: c_int = 0x0400;
 
@@ -228,6 +232,33 @@ impl Numpy {
     }
 }
 
+/// The buffer of a NumPy array that lies contiguous and is of this shape and dtype: the short way for what is checked in
+/// every step. None of anything else, which may still do.
+pub fn contiguous(object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
+    let numpy = Numpy::get(object.py())?;
+    let fields = numpy.fields(object)?;
+    if fields.flags & C_CONTIGUOUS == 0 || usize::try_from(fields.nd) != Ok(shape.len()) {
+        return None;
+    }
+    // SAFETY: as in `of_fields`.
+    let same = |(axis, extent): (usize, &usize)| unsafe { *fields.dimensions.add(axis) }.cast_unsigned() == *extent;
+    if numpy.dtype(&fields) != Some(dtype) || !shape.iter().enumerate().all(same) {
+        return None;
+    }
+    let length = shape.iter().product();
+    Buffer::contiguous(fields.data, length, dtype, fields.flags & WRITABLE != 0).ok()
+}
+
+/// Whether a NumPy array is nobody else's, so that its memory may be used again.
+pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
+    const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
+    let fields = Numpy::get(array.py()).and_then(|numpy| numpy.fields(array));
+    // A view of the array, or an export of its memory, would hold a reference to it.
+    // SAFETY: the pointer is that of a live object.
+    let references = unsafe { Py_REFCNT(array.as_ptr()) };
+    fields.is_some_and(|fields| fields.flags & PLAIN == PLAIN && references == 1)
+}
+
 /// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
 pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;
@@ -237,7 +268,7 @@ pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
         // SAFETY: as in `of_fields`.
         unsafe { copied::<usize, 4>(fields.dimensions, count) }
     };
-    Some(a.descr == b.descr && a.nd == b.nd && shape(&a) == shape(&b))
+    Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || shape(&a) == shape(&b)))
 }
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.

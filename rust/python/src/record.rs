@@ -11,6 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::function;
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, op_named, registry};
 use crate::error::to_python;
 use crate::memory::are_alike;
@@ -213,10 +214,13 @@ fn evaluate<'py>(
     args: &[Object<'py>],
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Object<'py>> {
-    if let Op::Elementwise(op) = op
-        && let Some(result) = on_host_numbers(py, op, args)
-    {
-        return Ok(result);
+    if let Op::Elementwise(op) = op {
+        if let Some(result) = on_host_numbers(py, op, args) {
+            return Ok(result);
+        }
+        if let Some(result) = function(op, &args[0])? {
+            return Ok(result);
+        }
     }
     if let Some(result) = by_operator(op, args) {
         return result;

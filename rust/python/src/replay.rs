@@ -1,28 +1,23 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
-use oxigrad_core::buffer::{Buffer, Dtype};
-use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::tape::{Host, Id, Origin, Rules, View};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
+use crate::arrays::{Spare, compute, memory};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
-use crate::error::IntoPython;
-use crate::memory::{Memory, empty};
+use crate::memory::{are_alike, is_unshared};
 use crate::record::by_operator;
 use crate::tape::{Attributes, CoreTape};
-use crate::threads::{isa, pool};
 use crate::value::Value;
 
 struct PythonHost<'py> {
     py: Python<'py>,
     registry: &'py Registry,
-    scratch: Scratch,
+    spare: Spare,
 }
-
-/// From this many elements on, threads share the work on one array.
-const PARALLEL: usize = 1 << 15;
 
 /// Replays a tape from the seeds; gives the cotangents of `inputs`.
 pub fn replay(
@@ -32,7 +27,7 @@ pub fn replay(
     inputs: &[Id],
     release: bool,
 ) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost { py, registry: registry(py)?, scratch: Scratch::default() };
+    let mut host = PythonHost { py, registry: registry(py)?, spare: Spare::default() };
     tape.replay(seeds, inputs, release, &mut host)
 }
 
@@ -68,8 +63,17 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     }
 
     fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
-        let sum = a.object(self.py).add(b.object(self.py))?;
-        Ok(Value::new(&sum))
+        let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
+        if is_unshared(&sum) && are_alike(&sum, &term) == Some(true) {
+            sum.call_method1(intern!(self.py, "__iadd__"), (&term,))?;
+            self.spare.keep(self.py, Value::Object(term.unbind()));
+            return Ok(Value::Object(sum.unbind()));
+        }
+        Ok(Value::new(&sum.add(term)?))
+    }
+
+    fn retire(&mut self, value: Value) {
+        self.spare.keep(self.py, value);
     }
 
     fn pulse(&mut self) -> PyResult<()> {
@@ -101,37 +105,9 @@ impl<'py> PythonHost<'py> {
         cotangent: &Value,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
-        let Some(g) = export(py, cotangent) else { return Ok(None) };
-        let Some(dtype) = g.computing().ok().map(|buffer| buffer.dtype()) else { return Ok(None) };
-        let shape = g.shape();
-        let (mut held, mut inputs) = (Vec::new(), Vec::with_capacity(derivative.sources.len()));
-        for source in &derivative.sources {
-            let Some(value) = kept(source, entry, cotangent) else { return Ok(None) };
-            let length = shape.iter().product();
-            let buffer = match value {
-                Value::Number(number) => Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok(),
-                value => export(py, value).and_then(|export| {
-                    let buffer = export.broadcast(shape);
-                    held.push(export);
-                    buffer
-                }),
-            };
-            let Some(buffer) = buffer else { return Ok(None) };
-            inputs.push(buffer);
-        }
-        let result = empty(py, shape, dtype)?;
-        let Some(output) = Memory::of(&result).and_then(|memory| memory.buffer()) else { return Ok(None) };
-        let length = output.len();
-        let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
-        // SAFETY: `held`, the tape and `result` keep the memory; the output was made here, so it overlaps nothing.
-        let done = unsafe {
-            if length < PARALLEL {
-                exec::run_one(kernel, &[], &leaf, isa(), &mut self.scratch)
-            } else {
-                exec::run(kernel, &[], &[leaf], isa(), pool().as_deref())
-            }
-        };
-        done.python().map(|()| Some(result))
+        let Some(g) = memory(py, cotangent) else { return Ok(None) };
+        let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
+        compute(py, kernel, values, &g, &mut self.spare)
     }
 
     fn call(
@@ -169,13 +145,6 @@ impl<'py> PythonHost<'py> {
             });
         }
         derivative.call.bind(py).call1(PyTuple::new(py, args)?)
-    }
-}
-
-fn export(py: Python<'_>, value: &Value) -> Option<Memory> {
-    match value {
-        Value::Object(object) => Memory::of_numpy(object.bind(py)),
-        Value::Number(_) | Value::Absent => None,
     }
 }
 

@@ -9,10 +9,10 @@ use oxigrad_core::exec::{self, Leaf};
 use oxigrad_core::noise::noise_key;
 use oxigrad_core::overlap::Sweep;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::{IntoPython, to_python};
-use crate::memory::Memory;
+use crate::memory::{Memory, contiguous};
 use crate::symbols::Program;
 use crate::threads;
 use crate::tree::{KeyPath, set};
@@ -82,8 +82,8 @@ impl Stepper {
         program: Option<&Program>,
         scalars: Vec<f64>,
         seed: u64,
-        written: &Bound<'py, PyList>,
-        gradients: &Bound<'py, PyList>,
+        written: &Bound<'py, PyTuple>,
+        gradients: &Bound<'py, PyTuple>,
         model: Bound<'py, PyAny>,
         replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
         assignments: Vec<(Bound<'py, PyDict>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
@@ -156,6 +156,12 @@ fn tuple(shape: &[usize]) -> String {
 }
 
 impl Parameter {
+    /// The buffers of the gradient and the parameter, where they are plainly what they must be.
+    fn plain(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>) -> Option<[Buffer; 2]> {
+        let own = contiguous(p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
+        Some([contiguous(g, &self.shape, self.dtype)?, own])
+    }
+
     /// The gradient and the parameter of a step, if they are what they must be.
     fn check(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>) -> PyResult<[(Memory, Buffer); 2]> {
         let path = &self.path;
@@ -211,8 +217,8 @@ impl Prepared {
         scalars: &[f64],
         seed: u64,
         step: u64,
-        written: &Bound<'_, PyList>,
-        gradients: &Bound<'_, PyList>,
+        written: &Bound<'_, PyTuple>,
+        gradients: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
         let count = self.parameters.len();
         if written.len() != count || gradients.len() != count {
@@ -220,11 +226,15 @@ impl Prepared {
         }
         // The buffers of each parameter lie in a row: gradient, parameter, slots.
         let stride = 2 + self.parameters.first().map_or(0, |parameter| parameter.slots.len());
-        let (mut buffers, mut held) = (Vec::with_capacity(count * stride), Vec::with_capacity(2 * count));
+        let (mut buffers, mut held) = (Vec::with_capacity(count * stride), Vec::new());
         for ((parameter, p), g) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()) {
-            for (memory, buffer) in parameter.check(&p, &g)? {
-                held.push(memory);
-                buffers.push(buffer);
+            if let Some(plain) = parameter.plain(&p, &g) {
+                buffers.extend(plain);
+            } else {
+                for (memory, buffer) in parameter.check(&p, &g)? {
+                    held.push(memory);
+                    buffers.push(buffer);
+                }
             }
             buffers.extend(parameter.slots.iter().map(|(_, slot)| slot.clone()));
         }
@@ -236,7 +246,7 @@ impl Prepared {
             leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key });
         }
         let (isa, pool) = (threads::isa(), threads::pool());
-        // SAFETY: what is in `held`, and the slots' own memory, stays until after the call; what is written is writable
+        // SAFETY: what is in the tuples and in `held`, and the slots' own memory, stays until after the call; what is written is writable
         // and overlaps nothing else, as was just checked.
         let run = || unsafe { exec::run(&program.kernel, scalars, &leaves, isa, pool.as_deref()) };
         let elements: usize = leaves.iter().map(|leaf| leaf.length).sum();
@@ -250,8 +260,8 @@ impl Prepared {
         &mut self,
         buffers: &[Buffer],
         stride: usize,
-        written: &Bound<'_, PyList>,
-        gradients: &Bound<'_, PyList>,
+        written: &Bound<'_, PyTuple>,
+        gradients: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
         let range = |(at, buffer): (usize, &Buffer)| (buffer.span(), at % stride != 0);
         let ranges: Vec<(Span, bool)> = buffers.iter().enumerate().map(range).collect();

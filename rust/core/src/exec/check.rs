@@ -68,7 +68,7 @@ fn writes(inputs: &[Buffer], outputs: &[Buffer], number: usize, output: &Buffer)
     }
     let span = output.span();
     for (other, input) in inputs.iter().enumerate() {
-        if span.meets(input.span()) && !output.is_same_as(input) {
+        if !output.is_same_as(input) && span.meets(input.span()) {
             return Err(Error::Alias(format!(
                 "output {number} shares memory with input {other}, but is not the same array"
             )));

@@ -1,0 +1,134 @@
+//! Kernels over NumPy arrays: what the core computes by itself, without asking an array library.
+
+use std::cell::RefCell;
+use std::sync::OnceLock;
+
+use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::op::Elementwise;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use crate::error::IntoPython;
+use crate::memory::{Memory, contiguous, empty, is_unshared};
+use crate::threads::{isa, pool};
+use crate::value::Value;
+
+/// From this many elements on, threads share the work on one array.
+const PARALLEL: usize = 1 << 15;
+
+thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
+
+/// The memory of a value that is a NumPy array or scalar.
+pub fn memory(py: Python<'_>, value: &Value) -> Option<Memory> {
+    match value {
+        Value::Object(object) => Memory::of_numpy(object.bind(py)),
+        Value::Number(_) | Value::Absent => None,
+    }
+}
+
+/// Arrays that nobody needs any more: a new one takes the memory of one of the same shape and dtype.
+#[derive(Default)]
+pub struct Spare(Vec<Py<PyAny>>);
+
+/// How many arrays are kept: those that die together in one step of a replay, and a few.
+const SPARE: usize = 8;
+
+impl Spare {
+    /// Keeps an array for later, if it is nobody else's.
+    pub fn keep(&mut self, py: Python<'_>, value: Value) {
+        let Value::Object(object) = value else { return };
+        if self.0.len() == SPARE {
+            self.0.remove(0);
+        }
+        if is_unshared(object.bind(py)) {
+            self.0.push(object);
+        }
+    }
+
+    /// An array to write to.
+    fn take<'py>(&mut self, py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+        let fits = |array: &Py<PyAny>| contiguous(array.bind(py), shape, dtype);
+        if let Some((at, buffer)) = self.0.iter().enumerate().rev().find_map(|(at, array)| Some((at, fits(array)?))) {
+            return Ok((self.0.swap_remove(at).into_bound(py), buffer));
+        }
+        let array = empty(py, shape, dtype)?;
+        let buffer = Memory::of(&array).and_then(|memory| memory.buffer());
+        buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
+    }
+}
+
+/// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
+/// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
+pub fn compute<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = Option<&'v Value>>,
+    like: &Memory,
+    spare: &mut Spare,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
+    let (shape, length) = (like.shape(), like.shape().iter().product());
+    let (mut held, mut inputs): (SmallVec<[Memory; 3]>, SmallVec<[Buffer; 3]>) = (SmallVec::new(), SmallVec::new());
+    for value in values {
+        let buffer = match value {
+            Some(Value::Number(number)) => Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok(),
+            value => value.and_then(|value| memory(py, value)).and_then(|memory| {
+                let buffer = memory.broadcast(shape);
+                held.push(memory);
+                buffer
+            }),
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = spare.take(py, shape, dtype)?;
+    let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
+    let done = SCRATCH.with_borrow_mut(|scratch| {
+        // SAFETY: `held`, the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+        unsafe {
+            if length < PARALLEL {
+                exec::run_one(kernel, &[], &leaf, isa(), scratch)
+            } else {
+                exec::run(kernel, &[], &[leaf], isa(), pool().as_deref())
+            }
+        }
+    });
+    done.python().map(|()| Some(result))
+}
+
+/// The function of a NumPy array of floating-point dtype, for the functions that the core has vector code of; none of
+/// anything else.
+pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static KERNELS: OnceLock<Vec<Kernel>> = OnceLock::new();
+    if !has_vector_code(op) {
+        return Ok(None);
+    }
+    let kernels = KERNELS.get_or_init(|| {
+        let kernel = |op: &Elementwise| Kernel::compile(&[Node::Leaf(0), Node::Apply(*op, [0; 3])], &[1]);
+        Elementwise::ALL.iter().map(|op| kernel(op).expect("one op is a program")).collect()
+    });
+    let Some(like) = Memory::of_numpy(array) else { return Ok(None) };
+    compute(
+        array.py(),
+        &kernels[op as usize],
+        [Some(&Value::Object(array.clone().unbind()))].into_iter(),
+        &like,
+        &mut Spare::default(),
+    )
+}
+
+const fn has_vector_code(op: Elementwise) -> bool {
+    matches!(
+        op,
+        Elementwise::Exp
+            | Elementwise::Expm1
+            | Elementwise::Log
+            | Elementwise::Log1p
+            | Elementwise::Sin
+            | Elementwise::Cos
+            | Elementwise::Tanh
+    )
+}
