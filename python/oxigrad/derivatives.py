@@ -5,6 +5,13 @@ A rule gives the cotangent of one argument. Its parameters say what it reads, so
 ``x_shape`` and ``x_dtype`` their shapes and dtypes, ``which`` the position of the argument for an op with any number of
 them, and any attribute of the op by its name. None says that the derivative is zero. What broadcasting or dtype
 promotion did is undone in one place, after the rule.
+
+Of complex numbers, the cotangent ``g`` of ``y`` is what gives the change of a real loss as ``Re(sum(g * dy))``, as in JAX
+and HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops need no conjugation, and the gradient
+of a real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent.
+The gradient of a real argument is real.
+
+An op with several results gives a tuple, of which ``item`` takes one; the cotangent of such a tuple is `Parts`.
 """
 
 import inspect
@@ -12,7 +19,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad import _core, xp
+from oxigrad import _core, derivatives_fft, derivatives_linalg, xp
 
 Rule = Callable[..., Any] | None
 
@@ -20,6 +27,16 @@ cos, cosh, exp, expit, log, maximum, pow, sign, sin, sinh, sqrt, square, where =
     getattr(xp, name) for name in "cos cosh exp expit log maximum pow sign sin sinh sqrt square where".split()
 )
 digamma, gammaln, iv, jn, polygamma, yn = (getattr(xp, name) for name in "digamma gammaln iv jn polygamma yn".split())
+
+
+def _real(x: Any) -> Any:
+    return xp.real(x) if xp.is_complex(x) else x
+
+
+def _abs(g: Any, x: Any, y: Any) -> Any:
+    if not xp.is_complex(x):
+        return g * sign(x)
+    return g * where(y == 0.0, 0.0, xp.conj(x) / where(y == 0.0, 1.0, y))
 
 
 def _share(g: Any, larger: Any, equal: Any) -> Any:
@@ -102,7 +119,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "divide": (lambda g, x2: g / x2, lambda g, y, x2: -g * y / x2),
     "pow": (
         lambda g, x1, x2: g * where(x2 == 0.0, 0.0, x2 * pow(x1, where(x2 == 0.0, 1.0, x2 - 1.0))),
-        lambda g, y, x1, x2: where(x1 == 0.0, where(x2 > 0.0, 0.0, g * y), g * y * log(where(x1 == 0.0, 1.0, x1))),
+        lambda g, y, x1, x2: where(x1 == 0.0, where(_real(x2) > 0.0, 0.0, g * y), g * y * log(where(x1 == 0.0, 1.0, x1))),
     ),
     "remainder": (lambda g: g, lambda g, x1, x2: -g * xp.floor(x1 / x2)),
     "maximum": (lambda g, x1, x2: _share(g, x1 > x2, x1 == x2), lambda g, x1, x2: _share(g, x2 > x1, x1 == x2)),
@@ -113,7 +130,10 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     ),
     "negative": (lambda g: -g,),
     "positive": (lambda g: g,),
-    "abs": (lambda g, x: g * sign(x),),
+    "abs": (_abs,),
+    "real": (lambda g, x: xp.astype(g, x.dtype) if xp.is_complex(x) else xp.real(g),),
+    "imag": (lambda g, x: xp.astype(g, x.dtype) * -1j if xp.is_complex(x) else 0.0 * g,),
+    "conj": (lambda g: xp.conj(g),),
     "square": (lambda g, x: g * 2.0 * x,),
     "sqrt": (lambda g, y: g * 0.5 / y,),
     "reciprocal": (lambda g, y: -g * y * y,),
@@ -166,12 +186,14 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "broadcast_to": (lambda g, x_shape, x_dtype: xp.fit(g, x_shape, x_dtype),),
     "concat": (_part,),
     "stack": (lambda g, axis, which: xp.index(g, (slice(None),) * axis + (which,)),),
-    "astype": (lambda g, x_dtype: xp.astype(g, x_dtype),),
+    "astype": (lambda g, x_dtype: xp.cast(g, x_dtype),),
     "take_along_axis": (
         lambda g, indices, axis, x_shape: xp.scatter_add(g, _along_axis(indices, axis, x_shape), x_shape),
     ),
     "index": (lambda g, key, x_shape: xp.scatter_add(g, key, x_shape),),
     "scatter_add": (lambda g, key: xp.index(g, key),),
+    **derivatives_linalg.TABLE,
+    **derivatives_fft.TABLE,
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from oxigrad import primitives as ops
 from oxigrad._core import ShapeError, Variable, plain
-from oxigrad.libraries import device_of, dtype_of, has_variable, is_array, namespace, standard_namespace
+from oxigrad.libraries import device_of, dtype_of, has_variable, is_array, is_complex, namespace, standard_namespace
 from oxigrad.primitives import (
     Axis,
     astype,
@@ -30,6 +30,7 @@ from oxigrad.primitives import (
 )
 
 __all__ = [
+    "angle",
     "asarray",
     "broadcast_arrays",
     "clip",
@@ -101,6 +102,11 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     sign = plain(x2)
     one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
     return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
+
+
+def angle(x: Any, /) -> Any:
+    """The angle of complex numbers, in radians; of real ones zero or pi."""
+    return ops.atan2(ops.imag(x), ops.real(x)) if is_complex(x) else ops.atan2(ops.zeros_like(x), x)
 
 
 # --- reductions --------------------------------------------------------------------------------------------------------

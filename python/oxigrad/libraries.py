@@ -49,6 +49,14 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
+def is_complex(value: Any) -> bool:
+    """Whether the value is a complex number or array; a symbol is not."""
+    value = plain(value)
+    if isinstance(value, _core.Variable):
+        return False
+    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
+
+
 def standard_namespace(*values: Any) -> Any:
     """As `namespace`, but whole: where a library lacks a part of the standard, `array_api_compat` fills it in."""
     from array_api_compat import array_namespace
@@ -95,9 +103,11 @@ def size_of(shape: tuple[int, ...]) -> int:
 
 def implementation(name: str, array: Any) -> Callable[..., Any]:
     """What computes an op on plain arrays of this library."""
+    if name == "item":  # of a tuple, which has no library
+        return lambda results, *, index: results[index]
     library = namespace(array)
-    if name in _irregular:
-        return functools.partial(_irregular[name], library)
+    if name in IRREGULAR:
+        return functools.partial(IRREGULAR[name], library)
     own = getattr(library, name, None) or _special(name, library, array)
     return own or functools.partial(_through_host, name, library)
 
@@ -202,7 +212,8 @@ def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     return library.broadcast_to(x, shape)
 
 
-_irregular: dict[str, Callable[..., Any]] = {
+# What computes an op where the standard has no function of that name and signature.
+IRREGULAR: dict[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to,
     "where": _where,
     "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),

@@ -8,15 +8,18 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import plain
-from oxigrad.libraries import is_array, namespace
+from oxigrad.libraries import device_of, is_array, is_complex, namespace
 
 __all__ = [
     "astype",
     "broadcast_to",
     "concat",
+    "conjugate",
     "expand_dims",
+    "eye_like",
     "flip",
     "index",
+    "item",
     "matmul",
     "matrix_transpose",
     "max",
@@ -165,6 +168,21 @@ def index(x: Any, key: Any, /) -> Any:
 def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
     """Zeros of ``shape`` with ``g`` added at ``key``: what indexing is the transpose of. Repeated elements add up."""
     return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
+
+
+def item(results: Any, index: int, /) -> Any:
+    """One of the results of an op that has several: what is recorded of it is a tuple."""
+    return _record("item", [results], {"index": index})
+
+
+def conjugate(x: Any, /) -> Any:
+    """``conj`` of a complex array; a real one as it is."""
+    return _record("conj", [x]) if is_complex(x) else x
+
+
+def eye_like(x: Any, /) -> Any:
+    """The identity matrix of the size of the last dimension of ``x``: a plain array."""
+    return namespace(x).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, protocols
+from oxigrad import _core, libraries, primitives, protocols
 from oxigrad import special as special
 from oxigrad._core import ShapeError
 from oxigrad._core import is_inexact as is_inexact
@@ -23,7 +23,7 @@ from oxigrad.functions import *
 from oxigrad.libraries import device_of as device_of
 from oxigrad.libraries import dtype_of as dtype_of
 from oxigrad.libraries import implementation as implementation
-from oxigrad.libraries import is_array, standard_namespace
+from oxigrad.libraries import is_array, is_complex, standard_namespace
 from oxigrad.libraries import namespace as namespace
 from oxigrad.libraries import size_of as size_of
 from oxigrad.primitives import *
@@ -90,12 +90,27 @@ def fit(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     axes = [axis for axis, size in enumerate(g.shape) if axis < added or shape[axis - added] != size]
     if axes:
         g = reshape(sum(g, axis=tuple(axes)), tuple(shape))
+    return cast(g, dtype)
+
+
+def cast(g: Any, dtype: Any) -> Any:
+    """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
+    if g.dtype == dtype:
+        return g
+    if is_complex(g) and not namespace(g).isdtype(dtype, "complex floating"):
+        g = primitives.real(g)
     return g if g.dtype == dtype else astype(g, dtype)
+
+
+def complex_number(value: complex) -> Any:
+    """A Python complex number as NumPy's, which has a shape and a dtype."""
+    return np.complex128(value)
 
 
 def fit_number(g: Any) -> Any:
     """The cotangent ``g`` summed to one number."""
     total = sum(g) if len(getattr(g, "shape", ())) else g
+    total = primitives.real(total) if is_complex(total) else total
     return total if isinstance(total, _core.Variable) else float(total)
 
 
@@ -121,3 +136,9 @@ def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[st
 def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """NumPy's protocol: ``np.sum(x)`` of a variable is ``xp.sum(x)``."""
     return protocols.array_function(sys.modules[__name__], function, args, named)
+
+
+from oxigrad import fft, linalg  # noqa: E402 - they are written over the functions above
+from oxigrad.products import *  # noqa: E402
+
+libraries.IRREGULAR |= linalg.IMPLEMENTATIONS | fft.IMPLEMENTATIONS

@@ -179,6 +179,9 @@ elementwise_ops! {
     Yn           "yn"            (a b)    "yn({0}, {1})"                      Smooth = math::yn(a, b);
     Iv           "iv"            (a b)    "iv({0}, {1})"                      Smooth = math::iv(a, b);
     Where        "where"         (c a b)  "({0} != 0 ? {1} : {2})"            Smooth = L::select(c.ne(L::zero()), a, b);
+    Real         "real"          (a)      "{0}"                               Smooth = a;
+    Imag         "imag"          (a)      "(0 * {0})"                         Smooth = { let _ = a; L::zero() };
+    Conj         "conj"          (a)      "{0}"                               Smooth = a;
     Sign         "sign"          (a)      "(({0} > 0) - ({0} < 0))"           Step   = math::sign(a);
     Floor        "floor"         (a)      "floor({0})"                        Step   = a.floor();
     Ceil         "ceil"          (a)      "ceil({0})"                         Step   = a.neg().floor().neg();
@@ -254,6 +257,22 @@ structured_ops! {
     TakeAlongAxis   "take_along_axis"  Some(1);
     Index           "index"            Some(1);
     ScatterAdd      "scatter_add"      Some(1);
+    Item            "item"             Some(1);
+    Inv             "inv"              Some(1);
+    Solve           "solve"            Some(2);
+    Cholesky        "cholesky"         Some(1);
+    Qr              "qr"               Some(1);
+    Svd             "svd"              Some(1);
+    Eigh            "eigh"             Some(1);
+    Eig             "eig"              Some(1);
+    Det             "det"              Some(1);
+    Cofactor        "cofactor"         Some(1);
+    Slogdet         "slogdet"          Some(1);
+    Pinv            "pinv"             Some(1);
+    Fftn            "fftn"             Some(1);
+    Ifftn           "ifftn"            Some(1);
+    Rfft            "rfft"             Some(1);
+    Irfft           "irfft"            Some(1);
 }
 
 /// An operation: what an entry of a tape did.

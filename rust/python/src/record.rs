@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::function;
@@ -64,9 +64,12 @@ pub fn record<'py>(
         ids.push(own.map(|own| own.id));
         values.push(own.map_or_else(|| arg.clone(), |own| own.value.object(py)));
     }
-    let result = record(py, op, &values, named)?;
+    let mut result = record(py, op, &values, named)?;
     if !is_smooth(op) {
         return Ok(result);
+    }
+    if result.is_exact_instance_of::<PyComplex>() {
+        result = hook(py, "complex_number")?.call1((result,))?;
     }
     append(tape, op, &ids, &values, named, &result)
 }
