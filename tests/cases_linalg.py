@@ -45,7 +45,12 @@ def signless_svd(x: Any) -> tuple[Any, ...]:
     """What a singular value decomposition says whatever the signs: the values, and products of pairs of vectors."""
     u, s, vh = la.svd(x, full_matrices=False)
     weights = np.arange(1.0, s.shape[-1] + 1)
-    return s, (u * weights) @ vh, (u * weights) @ la.matrix_transpose(xp.conjugate(u)), (vh.mT * weights) @ xp.conjugate(vh)
+    return (
+        s,
+        (u * weights) @ vh,
+        (u * weights) @ la.matrix_transpose(xp.conjugate(u)),
+        (vh.mT * weights) @ xp.conjugate(vh),
+    )
 
 
 def signless_eigh(x: Any) -> tuple[Any, ...]:

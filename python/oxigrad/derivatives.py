@@ -119,7 +119,9 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "divide": (lambda g, x2: g / x2, lambda g, y, x2: -g * y / x2),
     "pow": (
         lambda g, x1, x2: g * where(x2 == 0.0, 0.0, x2 * pow(x1, where(x2 == 0.0, 1.0, x2 - 1.0))),
-        lambda g, y, x1, x2: where(x1 == 0.0, where(_real(x2) > 0.0, 0.0, g * y), g * y * log(where(x1 == 0.0, 1.0, x1))),
+        lambda g, y, x1, x2: where(
+            x1 == 0.0, where(_real(x2) > 0.0, 0.0, g * y), g * y * log(where(x1 == 0.0, 1.0, x1))
+        ),
     ),
     "remainder": (lambda g: g, lambda g, x1, x2: -g * xp.floor(x1 / x2)),
     "maximum": (lambda g, x1, x2: _share(g, x1 > x2, x1 == x2), lambda g, x1, x2: _share(g, x2 > x1, x1 == x2)),

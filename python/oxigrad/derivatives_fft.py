@@ -19,11 +19,11 @@ def _shares(n: int, axis: int, like: Any, twice: float) -> Any:
 
 
 def _rfft(g: Any, n: int, axis: int, norm: str) -> Any:
-    return xp.fft.irfft(xp.conj(g * _shares(n, axis, g, 0.5)), n, axis, xp.fft.opposite(norm))
+    return xp.fft.irfft(xp.conj(g * _shares(n, axis, g, 0.5)), n=n, axis=axis, norm=xp.fft.opposite(norm))
 
 
 def _irfft(g: Any, n: int, axis: int, norm: str, x_dtype: Any) -> Any:
-    pulled = xp.conj(xp.fft.rfft(g, n, axis, xp.fft.opposite(norm)))
+    pulled = xp.conj(xp.fft.rfft(g, n=n, axis=axis, norm=xp.fft.opposite(norm)))
     return xp.cast(pulled * _shares(n, axis, pulled, 2.0), x_dtype)
 
 

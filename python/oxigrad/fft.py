@@ -130,38 +130,38 @@ def _sizes(x: Any, s: Any, axes: Any) -> tuple[list[int | None], list[int]]:
 def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
     """`rfft` along the last of the axes, then `fftn` along the others."""
     sizes, axes = _sizes(x, s, axes)
-    return fftn(rfft(x, sizes[-1], axes[-1], norm), sizes[:-1], axes[:-1], norm)
+    return fftn(rfft(x, n=sizes[-1], axis=axes[-1], norm=norm), s=sizes[:-1], axes=axes[:-1], norm=norm)
 
 
 @composed
 def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
     """The inverse of `rfftn`."""
     sizes, axes = _sizes(x, s, axes)
-    return irfft(ifftn(x, sizes[:-1], axes[:-1], norm), sizes[-1], axes[-1], norm)
+    return irfft(ifftn(x, s=sizes[:-1], axes=axes[:-1], norm=norm), n=sizes[-1], axis=axes[-1], norm=norm)
 
 
 @composed
 def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
     """NumPy's: `rfftn` along two axes."""
-    return rfftn(x, s, axes, norm)
+    return rfftn(x, s=s, axes=axes, norm=norm)
 
 
 @composed
 def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
     """NumPy's: `irfftn` along two axes."""
-    return irfftn(x, s, axes, norm)
+    return irfftn(x, s=s, axes=axes, norm=norm)
 
 
 @composed
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The real transform, of ``n`` elements, of an array that is the first half of a Hermitian one."""
-    return irfft(xp.conjugate(x), n, axis, opposite(norm))
+    return irfft(xp.conjugate(x), n=n, axis=axis, norm=opposite(norm))
 
 
 @composed
 def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The inverse of `hfft`."""
-    return xp.conj(rfft(x, n, axis, opposite(norm)))
+    return xp.conj(rfft(x, n=n, axis=axis, norm=opposite(norm)))
 
 
 def _rolled(x: Any, axes: Any, sign: int) -> Any:

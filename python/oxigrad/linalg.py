@@ -202,9 +202,7 @@ def expm(x: Any, /) -> Any:
 
 
 # The coefficients of the numerator, of which the last is 1.
-_PADE13 = [
-    float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k))) for k in range(14)
-]
+_PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k))) for k in range(14)]
 
 
 # --- decompositions ----------------------------------------------------------------------------------------------------
@@ -336,7 +334,9 @@ def _cofactor(library: Any, x: Any) -> Any:
     """The derivative of the determinant, from singular values, of which some may be zero."""
     u, s, vh = library.linalg.svd(x, full_matrices=False)
     n = s.shape[-1]
-    others = library.where(library.eye(n, device=xp.device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :])
+    others = library.where(
+        library.eye(n, device=xp.device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :]
+    )
     sign = library.linalg.det(u @ vh)[..., None, None]
     y = (u * library.prod(others, axis=-1)[..., None, :]) @ vh
     return sign * (library.conj(y) if xp.is_complex(y) else y)

@@ -51,7 +51,7 @@ def composed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def along(axis: int, part: int | slice) -> tuple[Any, ...]:
     """The key of ``part`` along ``axis``, counted from the front."""
-    return (*[slice(None)] * axis, part)
+    return (*[slice(None)] * axis, part, ...)
 
 
 def move(x: Any, source: Sequence[int], destination: Sequence[int]) -> Any:
@@ -78,7 +78,10 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
     n1, n2 = len(x1.shape), len(x2.shape)
     if isinstance(axes, int):
         axes = (range(n1 - axes, n1), range(axes))
-    a, b = ([axis % n for axis in ((given,) if isinstance(given, int) else given)] for given, n in zip(axes, (n1, n2), strict=True))
+    a, b = (
+        [axis % n for axis in ((given,) if isinstance(given, int) else given)]
+        for given, n in zip(axes, (n1, n2), strict=True)
+    )
     free1, free2 = ([axis for axis in range(n) if axis not in used] for n, used in ((n1, a), (n2, b)))
     shape = (*(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2))
     summed = xp.size_of(tuple(x1.shape[axis] for axis in a))
@@ -239,11 +242,15 @@ def _parse(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
     terms = left.split(",")
     if len(terms) != len(ndims):
         raise ValueError(f"einsum: {subscripts!r} has {len(terms)} terms, and there are {len(ndims)} operands")
-    counts = [ndim - len(term.replace("...", "")) if "..." in term else 0 for term, ndim in zip(terms, ndims, strict=True)]
+    counts = [
+        ndim - len(term.replace("...", "")) if "..." in term else 0 for term, ndim in zip(terms, ndims, strict=True)
+    ]
     spare = "".join(letter for letter in string.ascii_letters if letter not in subscripts)[: max(counts)]
     if not arrow:
         letters = left.replace(",", "").replace(".", "")
-        output = "..." * ("..." in left) + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+        output = "..." * ("..." in left) + "".join(
+            sorted(letter for letter in set(letters) if letters.count(letter) == 1)
+        )
     labels = [term.replace("...", spare[len(spare) - count :]) for term, count in zip(terms, counts, strict=True)]
     for term, ndim in zip(labels, ndims, strict=True):
         if len(term) != ndim:
