@@ -83,7 +83,7 @@ def position(axis: int, ndim: int) -> int:
 
 def along(axis: int, part: Any) -> tuple[Any, ...]:
     """The key that picks ``part`` along an axis."""
-    return (slice(None),) * axis + (part,)
+    return (*[slice(None)] * axis, part, ...)
 
 
 # --- elementwise -------------------------------------------------------------------------------------------------------

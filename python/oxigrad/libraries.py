@@ -11,7 +11,6 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import plain
 
-
 _NUMBERS = (bool, int, float, complex)
 _namespaces: dict[type, Any] = dict.fromkeys(_NUMBERS)
 

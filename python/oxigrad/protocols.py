@@ -100,7 +100,10 @@ def _bound(
     if not theirs or not own or variadic:
         return args, {key: value for key, value in named.items() if key in own or not _is_absent(value)}
     given = {**dict(zip(theirs, args, strict=False)), **named}
-    count = sum(p.kind is p.POSITIONAL_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in theirs) for p in own.values())
+    count = sum(
+        p.kind is p.POSITIONAL_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in theirs)
+        for p in own.values()
+    )
     names = [name for name in theirs if name in given]
     positional = [given[name] for name in names[:count]]
     rest = {_PARAMETERS.get(name, name): given[name] for name in given if name not in names[:count]}
