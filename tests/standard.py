@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -96,7 +95,7 @@ def names(strict: Any) -> list[str]:
     found = [name for name in strict.__all__ if callable(getattr(strict, name)) and name not in own]
     found = [name for name in found if not isinstance(getattr(strict, name), type) and _is_function(strict, name)]
     for part in ("linalg", "fft"):
-        module = importlib.import_module(f"{strict.__name__}.{part}")
+        module = getattr(strict, part)
         listed = [name for name in module.__all__ if not isinstance(getattr(module, name), type)]
         found += [f"{part}.{name}" for name in listed]
     return found

@@ -9,9 +9,9 @@ import numpy as np
 from oxigrad import functions
 from oxigrad import primitives as ops
 from oxigrad._core import plain
-from oxigrad.functions import along, cumulative_prod, cumulative_sum, position, take
+from oxigrad.functions import cumulative_prod, cumulative_sum, position, take
 from oxigrad.libraries import device_of, dtype_of, is_array, namespace
-from oxigrad.primitives import Axis, concat, expand_dims, flip, permute_dims, reshape, stack
+from oxigrad.primitives import Axis, along, concat, expand_dims, flip, permute_dims, reshape, stack
 
 __all__ = [
     "array_split",

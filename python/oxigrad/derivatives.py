@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core, derivatives_fft, derivatives_linalg, xp
+from oxigrad.primitives import along
 
 Rule = Callable[..., Any] | None
 
@@ -109,7 +110,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _part(g: Any, axis: int, ends: tuple[int, ...], which: int) -> Any:
-    return xp.index(g, (slice(None),) * axis + (slice(ends[which], ends[which + 1]),))
+    return xp.index(g, along(axis, slice(ends[which], ends[which + 1])))
 
 
 TABLE: dict[str, tuple[Rule, ...]] = {
@@ -187,7 +188,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "squeeze": (lambda g, x_shape: xp.reshape(g, x_shape),),
     "broadcast_to": (lambda g, x_shape, x_dtype: xp.fit(g, x_shape, x_dtype),),
     "concat": (_part,),
-    "stack": (lambda g, axis, which: xp.index(g, (slice(None),) * axis + (which,)),),
+    "stack": (lambda g, axis, which: xp.index(g, along(axis, which)),),
     "astype": (lambda g, x_dtype: xp.cast(g, x_dtype),),
     "take_along_axis": (
         lambda g, indices, axis, x_shape: xp.scatter_add(g, _along_axis(indices, axis, x_shape), x_shape),

@@ -17,6 +17,7 @@ from oxigrad._core import ShapeError, Variable, plain
 from oxigrad.libraries import device_of, dtype_of, has_variable, is_array, is_complex, namespace, standard_namespace
 from oxigrad.primitives import (
     Axis,
+    along,
     astype,
     broadcast_to,
     concat,
@@ -79,11 +80,6 @@ def position(axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
         raise ShapeError(f"axis {axis} of an array with {ndim} dimensions")
     return axis % ndim
-
-
-def along(axis: int, part: Any) -> tuple[Any, ...]:
-    """The key that picks ``part`` along an axis."""
-    return (*[slice(None)] * axis, part, ...)
 
 
 # --- elementwise -------------------------------------------------------------------------------------------------------

@@ -157,6 +157,16 @@ def _by_kernel(name: str, *args: Any) -> Any:
 # --- functions that the standard has in another form -------------------------------------------------------------------
 
 
+def _index(library: Any, x: Any, *, key: Any) -> Any:
+    """``x[key]``; by ``take`` where one axis is indexed by a vector, which the standard has no other word for."""
+    if isinstance(key, tuple) and key[-1] is Ellipsis:
+        *before, last = key[:-1]
+        if is_array(last) and len(last.shape) == 1 and not library.isdtype(last.dtype, "bool"):
+            if all(isinstance(part, slice) and part == slice(None) for part in before):
+                return library.take(x, last, axis=len(before))
+    return x[key]
+
+
 def _is_basic(key: Any) -> bool:
     parts = key if isinstance(key, tuple) else (key,)
     return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
@@ -175,7 +185,8 @@ def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> A
     zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
     if _is_basic(key):
         return xpx.at(zeros, key).set(g)
-    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)[key]
+    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)
+    positions = _index(library, positions, key=key)
     return library.reshape(_sum_at(library, library.reshape(zeros, (-1,)), positions, g), shape)
 
 
@@ -204,6 +215,8 @@ def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
 
 
 def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    if library is np and type(x) is not np.ndarray and isinstance(x, np.generic):
+        x = np.asarray(x)
     if library is np and type(x) is np.ndarray and x.ndim == 0:
         repeated = np.ndarray(
             shape, x.dtype, x, 0, (0,) * len(shape)
@@ -219,7 +232,7 @@ IRREGULAR: dict[str, Callable[..., Any]] = {
     "where": _where,
     "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
     "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
-    "index": lambda library, x, *, key: x[key],
+    "index": _index,
     "scatter_add": _scatter_add,
     "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
