@@ -123,12 +123,16 @@ def main() -> None:
     found = names(array_api_strict)
     for name in found:
         plain = PLAIN.get(name)
-        state = f"plain: {plain.reason}" if plain else "differentiable" if is_ours(name) and is_tested(name) else "MISSING"
+        state = (
+            f"plain: {plain.reason}" if plain else "differentiable" if is_ours(name) and is_tested(name) else "MISSING"
+        )
         print(f"{name:28} {state}")
     plain = [name for name in found if name in PLAIN]
     missing = [name for name in found if name not in PLAIN and not (is_ours(name) and is_tested(name))]
     tested = len(found) - len(plain) - len(missing)
-    print(f"{len(found)} functions: {tested} differentiable and tested, {len(plain)} plain values, {len(missing)} missing")
+    print(
+        f"{len(found)} functions: {tested} differentiable and tested, {len(plain)} plain values, {len(missing)} missing"
+    )
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 def cbrt(x: Any, /) -> Any:
     """Cubic root, of negative numbers too; its gradient at zero is infinite."""
     size = ops.where(x < 0.0, -x, x)
-    return ops.where(x < 0.0, -1.0, 1.0) * ops.pow(size, 1.0 / 3.0)
+    return ops.pow(size, 1.0 / 3.0) * ops.where(x < 0.0, -1.0, 1.0)
 
 
 def fabs(x: Any, /) -> Any:

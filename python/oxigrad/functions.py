@@ -334,9 +334,20 @@ def unique_all(x: Any, /) -> Any:
     return found._replace(values=take(reshape(x, (-1,)), found.indices))
 
 
+def _distinct(x: Any) -> Any:
+    """The different elements in order, each with the gradient of where it comes first."""
+    flat = reshape(x, (-1,))
+    library, bare = standard_namespace(x), plain(flat)
+    order = library.argsort(bare, stable=True)
+    ordered = library.take(bare, order)
+    (new,) = library.nonzero(ordered[1:] != ordered[:-1])
+    first = library.zeros(builtins.min(1, flat.shape[0]), dtype=new.dtype, device=device_of(bare))
+    return take(flat, library.take(order, library.concat([first, new + 1])))
+
+
 def _unique(name: str, x: Any) -> Any:
     found = getattr(standard_namespace(x), name)(plain(x))
-    return found._replace(values=unique_all(x).values)
+    return found._replace(values=_distinct(x))
 
 
 @_composed
@@ -354,7 +365,7 @@ def unique_inverse(x: Any, /) -> Any:
 @_composed
 def unique_values(x: Any, /) -> Any:
     """The different elements, with the gradient of where they come first."""
-    return unique_all(x).values
+    return _distinct(x)
 
 
 # --- creation ----------------------------------------------------------------------------------------------------------
