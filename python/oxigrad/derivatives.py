@@ -15,16 +15,19 @@ An op with several results gives a tuple, of which ``item`` takes one; the cotan
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core, derivatives_fft, derivatives_linalg, xp
+from oxigrad.functions import along
 
 Rule = Callable[..., Any] | None
 
-cos, log, maximum, pow, sign, sin, sqrt, square, where = (
-    getattr(xp, name) for name in "cos log maximum pow sign sin sqrt square where".split()
+cos, cosh, exp, expit, log, maximum, pow, sign, sin, sinh, sqrt, square, where = (
+    getattr(xp, name) for name in "cos cosh exp expit log maximum pow sign sin sinh sqrt square where".split()
 )
+digamma, gammaln, iv, jn, polygamma, yn = (getattr(xp, name) for name in "digamma gammaln iv jn polygamma yn".split())
 
 
 def _real(x: Any) -> Any:
@@ -40,6 +43,16 @@ def _abs(g: Any, x: Any, y: Any) -> Any:
 def _share(g: Any, larger: Any, equal: Any) -> Any:
     """The cotangent of the argument that was chosen; half of it where the two are equal."""
     return where(larger, g, where(equal, 0.5 * g, 0.0))
+
+
+def _difference(x1: Any, x2: Any) -> Any:
+    """``x1 - x2``; zero where they are the same infinity."""
+    return where(xp.logical_and(xp.isinf(x1), x1 == x2), 0.0, x1 - x2)
+
+
+def _cosine(x: Any, y: Any) -> Any:
+    """``x / y``; zero at the origin."""
+    return where(y == 0.0, 0.0, x / where(y == 0.0, 1.0, y))
 
 
 def _kept(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
@@ -71,15 +84,15 @@ def _matmul_x1(g: Any, x2: Any, x1_shape: tuple[int, ...]) -> Any:
         return g * x2 if len(x1_shape) == 1 else xp.expand_dims(g, axis=-1) * x2
     if len(x1_shape) == 1:
         return xp.squeeze(x2 @ xp.expand_dims(g, axis=-1), axis=-1)
-    return g @ xp.matrix_transpose(x2)
+    return g @ x2.mT
 
 
 def _matmul_x2(g: Any, x1: Any, x2_shape: tuple[int, ...]) -> Any:
     if len(x1.shape) == 1:
         return g * x1 if len(x2_shape) == 1 else xp.expand_dims(x1, axis=-1) * xp.expand_dims(g, axis=-2)
     if len(x2_shape) == 1:
-        return xp.squeeze(xp.matrix_transpose(x1) @ xp.expand_dims(g, axis=-1), axis=-1)
-    return xp.matrix_transpose(x1) @ g
+        return xp.squeeze(x1.mT @ xp.expand_dims(g, axis=-1), axis=-1)
+    return x1.mT @ g
 
 
 def _along_axis(indices: Any, axis: int, shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -97,7 +110,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _part(g: Any, axis: int, ends: tuple[int, ...], which: int) -> Any:
-    return xp.index(g, (slice(None),) * axis + (slice(ends[which], ends[which + 1]),))
+    return xp.index(g, along(axis, slice(ends[which], ends[which + 1])))
 
 
 TABLE: dict[str, tuple[Rule, ...]] = {
@@ -135,11 +148,39 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "cos": (lambda g, x: -g * sin(x),),
     "tan": (lambda g, y: g * (1.0 + y * y),),
     "tanh": (lambda g, y: g * (1.0 - y * y),),
+    "sinh": (lambda g, x: g * cosh(x),),
+    "cosh": (lambda g, x: g * sinh(x),),
+    "asin": (lambda g, x: g / sqrt((1.0 - x) * (1.0 + x)),),
+    "acos": (lambda g, x: -g / sqrt((1.0 - x) * (1.0 + x)),),
+    "atan": (lambda g, x: g / (1.0 + x * x),),
+    "asinh": (lambda g, x: g / sqrt(x * x + 1.0),),
+    "acosh": (lambda g, x: g / sqrt((x - 1.0) * (x + 1.0)),),
+    "atanh": (lambda g, x: g / ((1.0 - x) * (1.0 + x)),),
+    "log2": (lambda g, x: g / (x * math.log(2.0)),),
+    "log10": (lambda g, x: g / (x * math.log(10.0)),),
+    "hypot": (lambda g, y, x1: g * _cosine(x1, y), lambda g, y, x2: g * _cosine(x2, y)),
+    "logaddexp": (
+        lambda g, x1, x2: g * expit(_difference(x1, x2)),
+        lambda g, x1, x2: g * expit(_difference(x2, x1)),
+    ),
+    "expit": (lambda g, y: g * y * (1.0 - y),),
+    "erf": (lambda g, x: g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
+    "erfc": (lambda g, x: -g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
+    "erfinv": (lambda g, y: g * (0.5 * math.sqrt(math.pi)) * exp(y * y),),
+    "gamma": (lambda g, y, x: g * y * digamma(x),),
+    "gammaln": (lambda g, x: g * digamma(x),),
+    "digamma": (lambda g, x: g * polygamma(1.0, x),),
+    "polygamma": (None, lambda g, x1, x2: g * polygamma(x1 + 1.0, x2)),
+    "jn": (None, lambda g, x1, x2: g * 0.5 * (jn(x1 - 1.0, x2) - jn(x1 + 1.0, x2))),
+    "yn": (None, lambda g, x1, x2: g * 0.5 * (yn(x1 - 1.0, x2) - yn(x1 + 1.0, x2))),
+    "iv": (None, lambda g, x1, x2: g * 0.5 * (iv(x1 - 1.0, x2) + iv(x1 + 1.0, x2))),
     "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
     "sum": (lambda g, x_shape, axis: _spread(g, x_shape, axis),),
     "mean": (_mean,),
     "max": (_extremum,),
     "min": (_extremum,),
+    "cumulative_sum": (lambda g, axis: xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis),),
+    "flip": (lambda g, axis: xp.flip(g, axis=axis),),
     "matmul": (_matmul_x1, _matmul_x2),
     "reshape": (lambda g, x_shape: xp.reshape(g, x_shape),),
     "permute_dims": (lambda g, axes: xp.permute_dims(g, _inverse(axes)),),
@@ -147,7 +188,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "squeeze": (lambda g, x_shape: xp.reshape(g, x_shape),),
     "broadcast_to": (lambda g, x_shape, x_dtype: xp.fit(g, x_shape, x_dtype),),
     "concat": (_part,),
-    "stack": (lambda g, axis, which: xp.index(g, (slice(None),) * axis + (which,)),),
+    "stack": (lambda g, axis, which: xp.index(g, along(axis, which)),),
     "astype": (lambda g, x_dtype: xp.cast(g, x_dtype),),
     "take_along_axis": (
         lambda g, indices, axis, x_shape: xp.scatter_add(g, _along_axis(indices, axis, x_shape), x_shape),

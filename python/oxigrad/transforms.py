@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, plain
+from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, is_inexact, plain
 
 Argnums = int | tuple[int, ...]
 
@@ -20,8 +20,14 @@ class _Watched:
     def __init__(self, tape: Tape, primals: Sequence[Any]) -> None:
         self.trees: list[Any] = []
         self.variables: list[Variable] = []
-        self._parts: list[tuple[tree.Structure, list[Any], list[int]]] = []
+        # The structure of each argument, its leaves, and which are differentiated; None where it is a leaf itself.
+        self._parts: list[tuple[tree.Structure, list[Any], list[int]] | None] = []
         for position, primal in enumerate(primals):
+            if isinstance(primal, float) or is_inexact(primal):
+                self.trees.append(tape.watch(primal))
+                self.variables.append(self.trees[-1])
+                self._parts.append(None)
+                continue
             leaves, structure = tree.flatten(primal)
             if type(primal) is int:
                 leaves = [float(primal)]
@@ -42,7 +48,11 @@ class _Watched:
         """The gradients, in the structure of the arguments; leaves that are not differentiated are the arguments'."""
         remaining = iter(gradients)
         trees = []
-        for structure, leaves, chosen in self._parts:
+        for part in self._parts:
+            if part is None:
+                trees.append(next(remaining))
+                continue
+            structure, leaves, chosen = part
             filled = list(leaves)
             for i in chosen:
                 filled[i] = next(remaining)

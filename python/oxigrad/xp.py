@@ -1,91 +1,64 @@
 """The differentiable Array API namespace: the standard's functions, recorded on the tape of their arguments.
 
-The elementwise functions come from the op table of the core. What follows them here are the functions with signatures of
-their own. Any other function of the standard is passed on to the arguments' array library, and gives plain values.
+Some of NumPy's other functions and, as `xp.special`, the special functions are differentiable too. Any other function of
+the standard is passed on to the arguments' array library, and gives plain values.
 
 >>> from oxigrad import xp
->>> round(float(xp.log(2.0)), 6)
-0.693147
+>>> xp.log(1.0)
+0.0
 """
 
-import functools
-import math
-from collections.abc import Callable, Sequence
+import sys
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
-from oxigrad._core import DerivativeError, ShapeError, is_inexact, plain
+from oxigrad import _core, protocols
+from oxigrad import fft as fft
+from oxigrad import linalg as linalg
+from oxigrad import primitives as ops
+from oxigrad import special as special
+from oxigrad._core import ShapeError
+from oxigrad._core import is_inexact as is_inexact
+from oxigrad.beyond import *
+from oxigrad.functions import *
+from oxigrad.libraries import device_of as device_of
+from oxigrad.libraries import dtype_of as dtype_of
+from oxigrad.libraries import implementation as implementation
+from oxigrad.libraries import is_array, is_complex, standard_namespace
+from oxigrad.libraries import namespace as namespace
+from oxigrad.libraries import size_of as size_of
+from oxigrad.primitives import *
+from oxigrad.products import *
 
-_record = _core.record
+__array_api_version__ = np.__array_api_version__
 
 for _function in _core.elementwise_functions():
     globals()[_function.__name__] = _function
 
 
-# --- array libraries ---------------------------------------------------------------------------------------------------
+def __array_namespace_info__() -> Any:
+    """What the namespace can do: as NumPy, and as the arguments' library where they are arrays of another."""
+    return np.__array_namespace_info__()
 
 
-@functools.lru_cache(maxsize=256)
-def _namespace_of_type(kind: type, example: "_Hidden") -> Any:
-    if issubclass(kind, (bool, int, float, complex)):
-        return np
-    if hasattr(kind, "__array_namespace__"):
-        return example.value.__array_namespace__()
-    from array_api_compat import array_namespace  # for libraries whose arrays do not bring their namespace themselves
+def __getattr__(name: str) -> Any:
+    """Any other name of the standard: a constant, a dtype, or a function that gives plain values."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = getattr(np, name)
+    if not callable(found) or isinstance(found, type):
+        return found
 
-    return array_namespace(example.value)
+    def function(*args: Any, **named: Any) -> Any:
+        def of_library(*args: Any, **named: Any) -> Any:
+            return getattr(standard_namespace(*args), name)(*args, **named)
 
+        return protocols.undifferentiated(of_library, f"xp.{name}", args, named)
 
-class _Hidden:
-    """Keeps an array out of a cache's key: all of them are equal."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hidden)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-def namespace(*values: Any) -> Any:
-    """The namespace, of the standard, of the first value that is an array; NumPy's where none is.
-
-    >>> import numpy as np
-    >>> namespace(2.0, np.ones(3)).__name__
-    'numpy'
-    """
-    values = tuple(plain(value) for value in values)
-    arrays = [value for value in values if not isinstance(value, (bool, int, float, complex))]
-    example = arrays[0] if arrays else 0.0
-    return _namespace_of_type(type(example), _Hidden(example))
-
-
-def is_array(value: Any) -> bool:
-    """Whether the value is an array of some library: it has a shape and a dtype."""
-    return hasattr(value, "dtype") and hasattr(value, "shape")
-
-
-def is_complex(value: Any) -> bool:
-    """Whether the value is a complex number or array; a symbol is not."""
-    value = plain(value)
-    if isinstance(value, _core.Variable):
-        return False
-    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
-
-
-def implementation(name: str, array: Any) -> Callable[..., Any]:
-    """What computes an op on plain arrays of this library."""
-    if name == "item":  # of a tuple, which has no library
-        return lambda results, *, index: results[index]
-    library = namespace(array)
-    if name in _irregular:
-        return functools.partial(_irregular[name], library)
-    return getattr(library, name)
+    function.__name__ = name
+    return function
 
 
 # --- what the core asks of this module ---------------------------------------------------------------------------------
@@ -93,8 +66,6 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
 
 def namespace_module(api_version: str | None) -> ModuleType:
     """The module itself, for ``__array_namespace__``."""
-    import sys
-
     if api_version is not None and api_version > np.__array_api_version__:
         raise ValueError(f"version {api_version!r} of the Array API standard is not supported")
     return sys.modules[__name__]
@@ -107,7 +78,7 @@ def seed(value: Any, cotangent: Any) -> Any:
             raise ShapeError(
                 f"the target has shape {tuple(value.shape)}: expected a scalar, or a cotangent of that shape"
             )
-        return ones_like(value)
+        return type(value)(1) if isinstance(value, np.generic) else ones_like(value)
     shape = getattr(cotangent, "shape", ())
     if tuple(shape) != tuple(getattr(value, "shape", ())):
         expected = tuple(getattr(value, "shape", ()))
@@ -130,9 +101,8 @@ def cast(g: Any, dtype: Any) -> Any:
     """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
     if g.dtype == dtype:
         return g
-    library = namespace(g)
-    if is_complex(g) and not library.isdtype(dtype, "complex floating"):
-        g = real(g)
+    if is_complex(g) and not namespace(g).isdtype(dtype, "complex floating"):
+        g = ops.real(g)
     return g if g.dtype == dtype else astype(g, dtype)
 
 
@@ -144,23 +114,8 @@ def complex_number(value: complex) -> Any:
 def fit_number(g: Any) -> Any:
     """The cotangent ``g`` summed to one number."""
     total = sum(g) if len(getattr(g, "shape", ())) else g
-    total = real(total) if is_complex(total) else total
+    total = ops.real(total) if is_complex(total) else total
     return total if isinstance(total, _core.Variable) else float(total)
-
-
-def dtype_of(value: Any) -> Any:
-    """The dtype of an array; that of a Python number as an array."""
-    return value.dtype if is_array(value) else np.float64
-
-
-def device_of(value: Any) -> Any:
-    """Where an array lives."""
-    return value.device if hasattr(value, "device") else "cpu"
-
-
-def size_of(shape: tuple[int, ...]) -> int:
-    """How many elements an array of this shape has."""
-    return math.prod(shape)
 
 
 def transpose(x: Any) -> Any:
@@ -177,297 +132,11 @@ def iterate(x: Any) -> Any:
     return (index(x, i) for i in range(x.shape[0]))
 
 
-_ufuncs = {
-    "power": "pow",
-    "absolute": "abs",
-    "true_divide": "divide",
-    "arctan2": "atan2",
-    "fabs": "abs",
-}
-_functions = {
-    "amax": "max",
-    "amin": "min",
-    "concatenate": "concat",
-    "transpose": "permute_dims",
-    "ravel": "ravel",
-}
-
-
 def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[str, Any] | None) -> Any:
     """NumPy's protocol: ``np.sin(x)`` of a variable is ``xp.sin(x)``."""
-    name = _ufuncs.get(ufunc.__name__, ufunc.__name__)
-    if method != "__call__" or named:
-        raise DerivativeError(f"np.{ufunc.__name__} on a variable takes no method and no keyword arguments")
-    if name in globals():
-        return globals()[name](*inputs)
-    return _undifferentiated(ufunc, f"np.{ufunc.__name__}", inputs, {})
+    return protocols.array_ufunc(sys.modules[__name__], ufunc, method, inputs, named or {})
 
 
 def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """NumPy's protocol: ``np.sum(x)`` of a variable is ``xp.sum(x)``."""
-    name = _functions.get(function.__name__, function.__name__)
-    part = {"numpy.linalg": vars(linalg), "numpy.fft": vars(fft)}.get(function.__module__, globals())
-    if name in part:
-        return part[name](*args, **named)
-    return _undifferentiated(function, f"np.{function.__name__}", args, named)
-
-
-def _undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """A function without a derivative: plain values are fine, unless a derivative would be lost."""
-
-    def has_variable(value: Any) -> bool:
-        if isinstance(value, (list, tuple)):
-            return any(map(has_variable, value))
-        return isinstance(value, _core.Variable)
-
-    def strip(value: Any) -> Any:
-        return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
-
-    result = function(*map(strip, args), **{key: strip(value) for key, value in named.items()})
-    lost = any(map(has_variable, (*args, *named.values())))
-    if lost and name.rpartition(".")[2] not in _constant and is_inexact(result):
-        raise DerivativeError(f"{name} has no derivative: use another function, or ox.stop_gradient on its arguments")
-    return result
-
-
-_constant = {"zeros_like", "ones_like", "full_like", "empty_like", "round", "ceil", "trunc", "nextafter", "sign"}
-
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    found = getattr(np, name)
-    if not callable(found) or isinstance(found, type):
-        return found
-
-    def function(*args: Any, **named: Any) -> Any:
-        def of_library(*args: Any, **named: Any) -> Any:
-            arrays = [x for arg in args for x in (arg if isinstance(arg, (list, tuple)) else [arg]) if is_array(x)]
-            return getattr(namespace(*arrays), name)(*args, **named)
-
-        return _undifferentiated(of_library, f"xp.{name}", args, named)
-
-    function.__name__ = name
-    return function
-
-
-# --- functions with a signature of their own ---------------------------------------------------------------------------
-
-Axis = int | tuple[int, ...] | None
-
-
-def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Sum over ``axis``, or over everything."""
-    total = _record("sum", [x], {"axis": axis, "keepdims": keepdims})
-    return total if dtype is None else astype(total, dtype)
-
-
-def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Arithmetic mean over ``axis``, or over everything."""
-    return _record("mean", [x], {"axis": axis, "keepdims": keepdims})
-
-
-def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Largest element along ``axis``; where several are, the gradient is shared evenly among them."""
-    return _record("max", [x], {"axis": axis, "keepdims": keepdims})
-
-
-def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Smallest element along ``axis``; where several are, the gradient is shared evenly among them."""
-    return _record("min", [x], {"axis": axis, "keepdims": keepdims})
-
-
-def matmul(x1: Any, x2: Any, /) -> Any:
-    """Matrix product, over stacks of matrices and with vectors as in the standard."""
-    return _record("matmul", [x1, x2])
-
-
-def matrix_transpose(x: Any, /) -> Any:
-    """The transpose of each matrix of a stack."""
-    ndim = len(x.shape)
-    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
-
-
-def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Any:
-    """The elements of ``x`` in another shape; one size may be -1."""
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    named = {"shape": shape} if copy is None else {"shape": shape, "copy": copy}
-    return _record("reshape", [x], named)
-
-
-def ravel(x: Any, /) -> Any:
-    """The elements of ``x`` in one dimension."""
-    return reshape(x, (-1,))
-
-
-def permute_dims(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
-    """The dimensions in another order; reversed where ``axes`` is not given, as NumPy does."""
-    ndim = len(x.shape)
-    axes = tuple(reversed(range(ndim))) if axes is None else tuple(axis % ndim for axis in axes)
-    return _record("permute_dims", [x], {"axes": axes})
-
-
-def expand_dims(x: Any, /, axis: int = 0) -> Any:
-    """A new dimension of size 1 at ``axis``."""
-    return _record("expand_dims", [x], {"axis": axis})
-
-
-def squeeze(x: Any, /, axis: int | tuple[int, ...]) -> Any:
-    """The dimensions of size 1 at ``axis`` taken away."""
-    return _record("squeeze", [x], {"axis": axis})
-
-
-def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
-    """``x`` repeated to a larger shape."""
-    return _record("broadcast_to", [x], {"shape": tuple(shape)})
-
-
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
-    """Arrays one after the other along ``axis``; flattened first where it is None."""
-    if axis is None:
-        return concat([ravel(x) for x in arrays], axis=0)
-    axis = axis % len(arrays[0].shape)
-    ends = [0]
-    for x in arrays:
-        ends.append(ends[-1] + x.shape[axis])
-    return _record("concat", list(arrays), {"axis": axis, "ends": tuple(ends)})
-
-
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
-    """Arrays along a new ``axis``."""
-    return _record("stack", list(arrays), {"axis": axis % (len(arrays[0].shape) + 1)})
-
-
-def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
-    """``x`` in another dtype; a plain array where that dtype is not of floating point."""
-    library = namespace(x)
-    if not library.isdtype(dtype, ("real floating", "complex floating")):
-        return library.astype(plain(x), dtype, copy=copy)
-    if not is_array(x):
-        return library.asarray(x, dtype=dtype)
-    return _record("astype", [x], {"dtype": dtype, "copy": copy})
-
-
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
-    """The elements at ``indices`` along ``axis``; ``indices`` has the dimensions of ``x``."""
-    return _record("take_along_axis", [x], {"indices": plain(indices), "axis": axis})
-
-
-def index(x: Any, key: Any, /) -> Any:
-    """``x[key]``, for every kind of key."""
-    key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
-    return _record("index", [x], {"key": key})
-
-
-def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
-    """Zeros of ``shape`` with ``g`` added at ``key``: what indexing is the transpose of. Repeated elements add up."""
-    return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
-
-
-def item(results: Any, index: int, /) -> Any:
-    """One of the results of an op that has several: what is recorded of it is a tuple."""
-    return _record("item", [results], {"index": index})
-
-
-def conjugate(x: Any, /) -> Any:
-    """``conj`` of a complex array; a real one as it is."""
-    return conj(x) if is_complex(x) else x
-
-
-def angle(z: Any, /) -> Any:
-    """The angle of complex numbers, in radians."""
-    return atan2(imag(z), real(z)) if is_complex(z) else atan2(zeros_like(z), z)
-
-
-def eye_like(x: Any, /) -> Any:
-    """The identity matrix of the size of the last dimension of ``x``: a plain array."""
-    return namespace(x).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
-
-
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Zeros of the shape of ``x``: a plain array."""
-    return namespace(x).zeros_like(plain(x), dtype=dtype, device=device)
-
-
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Ones of the shape of ``x``: a plain array."""
-    return namespace(x).ones_like(plain(x), dtype=dtype, device=device)
-
-
-# --- how array libraries do what the standard has no single function for -----------------------------------------------
-
-
-def _is_basic(key: Any) -> bool:
-    parts = key if isinstance(key, tuple) else (key,)
-    return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
-
-
-def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
-    import array_api_extra as xpx
-
-    if isinstance(g, (np.ndarray, np.generic)):
-        sums = np.zeros(shape, g.dtype)
-        if _is_basic(key):
-            sums[key] = g
-        else:
-            np.add.at(sums, key, g)
-        return sums
-    zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
-    if _is_basic(key):
-        return xpx.at(zeros, key).set(g)
-    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)[key]
-    return library.reshape(_sum_at(library, library.reshape(zeros, (-1,)), positions, g), shape)
-
-
-def _sum_at(library: Any, zeros: Any, positions: Any, values: Any) -> Any:
-    """Adds ``values`` at flat ``positions``, repeated ones too: one round for each time that a position comes again."""
-    import array_api_extra as xpx
-
-    positions = library.reshape(positions, (-1,))
-    values = library.reshape(values, (-1,))
-    total = zeros
-    while positions.shape[0]:
-        found = library.unique_all(positions)
-        total = xpx.at(total, found.values).add(values[found.indices])
-        left = library.ones(positions.shape, dtype=library.bool, device=positions.device)
-        left = xpx.at(left, found.indices).set(False)
-        positions, values = positions[left], values[left]
-    return total
-
-
-def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
-    if not is_array(condition):
-        condition = library.asarray(condition, device=device_of(x1 if is_array(x1) else x2))
-    if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
-        x1 = library.asarray(x1, device=condition.device)
-    return library.where(condition, x1, x2)
-
-
-_irregular: dict[str, Callable[..., Any]] = {
-    "where": _where,
-    "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
-    "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
-    "index": lambda library, x, *, key: x[key],
-    "scatter_add": _scatter_add,
-    "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
-    "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
-}
-
-from oxigrad import fft, linalg  # noqa: E402 - they are written over the functions above
-from oxigrad.products import (  # noqa: E402
-    convolve,
-    cross,
-    diag,
-    diagonal,
-    dot,
-    einsum,
-    inner,
-    kron,
-    outer,
-    tensordot,
-    trace,
-    vdot,
-    vecdot,
-)
-
-_irregular |= linalg.IMPLEMENTATIONS | fft.IMPLEMENTATIONS
+    return protocols.array_function(sys.modules[__name__], function, args, named)

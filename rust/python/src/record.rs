@@ -254,6 +254,7 @@ pub fn by_operator<'py>(op: Op, args: &[Object<'py>]) -> Option<PyResult<Object<
         Op::Elementwise(E::Divide) => Some(a.div(b?)),
         Op::Elementwise(E::Pow) => Some(a.pow(b?, a.py().None())),
         Op::Elementwise(E::Remainder) => Some(a.rem(b?)),
+        Op::Elementwise(E::FloorDivide) => Some(a.floor_div(b?)),
         Op::Elementwise(E::Negative) => Some(a.neg()),
         Op::Elementwise(E::Positive) => Some(a.pos()),
         Op::Elementwise(E::Abs) => Some(a.abs()),

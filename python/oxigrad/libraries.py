@@ -1,0 +1,269 @@
+"""Array libraries: whose an array is, and how each library does what the standard has no single function for."""
+
+import functools
+import importlib
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import plain
+
+_NUMBERS = (bool, int, float, complex)
+_namespaces: dict[type, Any] = dict.fromkeys(_NUMBERS)
+
+
+def namespace(*values: Any) -> Any:
+    """The namespace, of the standard, of the first value that is an array; NumPy's where none is.
+
+    >>> import numpy as np
+    >>> namespace(2.0, np.ones(3)).__name__
+    'numpy'
+    """
+    for value in map(plain, values):
+        kind = type(value)
+        if kind not in _namespaces:
+            _namespaces[kind] = _namespace_of(value)
+        if _namespaces[kind] is not None:
+            return _namespaces[kind]
+    return np
+
+
+def _namespace_of(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return np
+    if isinstance(value, _NUMBERS):
+        return None
+    if hasattr(value, "__array_namespace__"):
+        return value.__array_namespace__()
+    from array_api_compat import array_namespace  # for libraries whose arrays do not bring their namespace themselves
+
+    return array_namespace(value)
+
+
+def is_array(value: Any) -> bool:
+    """Whether the value is an array of some library: it has a shape and a dtype."""
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def standard_namespace(*values: Any) -> Any:
+    """As `namespace`, but whole: where a library lacks a part of the standard, `array_api_compat` fills it in."""
+    from array_api_compat import array_namespace
+
+    array = next((x for x in map(plain, _flattened(values)) if is_array(x)), None)
+    try:
+        return namespace() if array is None else array_namespace(array)
+    except TypeError:  # it knows only arrays whose library is imported, and NumPy's scalars are not among them
+        return namespace(array)
+
+
+def has_variable(values: Iterable[Any]) -> bool:
+    """Whether a variable is among the values, or in a list or tuple among them."""
+    return any(isinstance(value, _core.Variable) for value in _flattened(values))
+
+
+def _flattened(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flattened(value)
+        else:
+            yield value
+
+
+def strip(value: Any) -> Any:
+    """The value without its variables: lists and tuples are gone through."""
+    return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether the value is a complex number or array; a symbol is not."""
+    value = plain(value)
+    if isinstance(value, _core.Variable):
+        return False
+    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
+
+
+def composed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls the function where variables are among its arguments; else the array library's own, where it has one."""
+    *_, part = function.__module__.split(".")
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        if has_variable(args) or has_variable(named.values()):
+            return function(*args, **named)
+        library = standard_namespace(*args)
+        library = getattr(library, part) if part in ("linalg", "fft") else library
+        return getattr(library, function.__name__, function)(*args, **named)
+
+    return called
+
+
+def dtype_of(value: Any) -> Any:
+    """The dtype of an array; that of a Python number as an array."""
+    return value.dtype if is_array(value) else np.float64
+
+
+def device_of(value: Any) -> Any:
+    """Where an array lives."""
+    return value.device if hasattr(value, "device") else "cpu"
+
+
+def size_of(shape: tuple[int, ...]) -> int:
+    """How many elements an array of this shape has."""
+    return math.prod(shape)
+
+
+def implementation(name: str, array: Any) -> Callable[..., Any]:
+    """What computes an op on plain arrays of this library."""
+    if name == "item":  # of a tuple, which has no library
+        return lambda results, *, index: results[index]
+    library = namespace(array)
+    if name in _irregular:
+        return functools.partial(_irregular[name], library)
+    own = getattr(library, name, None) or _special(name, library, array)
+    return own or functools.partial(_through_host, name, library)
+
+
+# --- functions that the standard does not have -------------------------------------------------------------------------
+
+
+def _special(name: str, library: Any, array: Any) -> Callable[..., Any] | None:
+    """The library's own special function, where it keeps them as SciPy does."""
+    roots = {kind.partition(".")[0] for kind in (library.__name__, type(array).__module__)}
+    for root in sorted(roots - {"numpy"}):
+        for path in (f"{root}.special", f"{root}.scipy.special", f"{root}x.scipy.special"):
+            try:
+                found = getattr(importlib.import_module(path), name, None)
+            except ImportError:
+                continue
+            if found is not None:
+                return lambda *args, found=found: found(*map(_whole, args))
+    return None
+
+
+def _whole(value: Any) -> Any:
+    """The order of a function as a whole number, which some libraries insist on."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _through_host(name: str, library: Any, *args: Any) -> Any:
+    """What the core's kernel of the op gives, for arrays that lie in host memory."""
+    arrays = [value for value in args if is_array(value)]
+    try:
+        shared = [np.from_dlpack(value) if is_array(value) and library is not np else value for value in args]
+    except (AttributeError, TypeError, RuntimeError, BufferError) as error:
+        raise NotImplementedError(
+            f"{library.__name__} has no function {name}, and its array cannot be read in host memory"
+        ) from error
+    result = _by_kernel(name, *shared)
+    return result if library is np or not arrays else library.asarray(result, device=arrays[0].device)
+
+
+def _by_kernel(name: str, *args: Any) -> Any:
+    dtype = np.result_type(*args)
+    dtype = dtype if np.isdtype(dtype, "real floating") else np.dtype(np.float64)
+    computing = dtype if dtype.itemsize in (4, 8) else np.dtype(np.float32)
+    arrays = np.broadcast_arrays(*(np.asarray(value, computing) for value in args))
+    return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
+
+
+# --- functions that the standard has in another form -------------------------------------------------------------------
+
+
+def _is_basic(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
+
+
+def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
+    import array_api_extra as xpx
+
+    if isinstance(g, (np.ndarray, np.generic)):
+        sums = np.zeros(shape, g.dtype)
+        if _is_basic(key):
+            sums[key] = g
+        else:
+            np.add.at(sums, key, g)
+        return sums
+    zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
+    if _is_basic(key):
+        return xpx.at(zeros, key).set(g)
+    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)[key]
+    return library.reshape(_sum_at(library, library.reshape(zeros, (-1,)), positions, g), shape)
+
+
+def _sum_at(library: Any, zeros: Any, positions: Any, values: Any) -> Any:
+    """Adds ``values`` at flat ``positions``, repeated ones too: one round for each time that a position comes again."""
+    import array_api_extra as xpx
+
+    positions = library.reshape(positions, (-1,))
+    values = library.reshape(values, (-1,))
+    total = zeros
+    while positions.shape[0]:
+        found = library.unique_all(positions)
+        total = xpx.at(total, found.values).add(values[found.indices])
+        left = library.ones(positions.shape, dtype=library.bool, device=positions.device)
+        left = xpx.at(left, found.indices).set(False)
+        positions, values = positions[left], values[left]
+    return total
+
+
+def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
+    if not is_array(condition):
+        condition = library.asarray(condition, device=device_of(x1 if is_array(x1) else x2))
+    if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
+        x1 = library.asarray(x1, device=condition.device)
+    return library.where(condition, x1, x2)
+
+
+def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    if library is np and type(x) is np.ndarray and x.ndim == 0:
+        repeated = np.ndarray(
+            shape, x.dtype, x, 0, (0,) * len(shape)
+        )  # what np.broadcast_to makes, in a tenth of the time
+        repeated.flags.writeable = False
+        return repeated
+    return library.broadcast_to(x, shape)
+
+
+def _cofactor(library: Any, x: Any) -> Any:
+    """The derivative of the determinant, from singular values, of which some may be zero."""
+    u, s, vh = library.linalg.svd(x, full_matrices=False)
+    n = s.shape[-1]
+    others = library.where(library.eye(n, device=device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :])
+    sign = library.linalg.det(u @ vh)[..., None, None]
+    y = (u * library.prod(others, axis=-1)[..., None, :]) @ vh
+    return sign * (library.conj(y) if is_complex(y) else y)
+
+
+def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
+    return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
+
+
+_irregular: dict[str, Callable[..., Any]] = {
+    "broadcast_to": _broadcast_to,
+    "where": _where,
+    "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
+    "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
+    "index": lambda library, x, *, key: x[key],
+    "scatter_add": _scatter_add,
+    "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
+    "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
+    "inv": lambda library, x: library.linalg.inv(x),
+    "solve": lambda library, x1, x2: library.linalg.solve(x1, x2),
+    "cholesky": lambda library, x: library.linalg.cholesky(x),
+    "qr": lambda library, x: library.linalg.qr(x, mode="reduced"),
+    "svd": lambda library, x: library.linalg.svd(x, full_matrices=False),
+    "eigh": lambda library, x: library.linalg.eigh(x),
+    "eig": lambda library, x: library.linalg.eig(x),
+    "det": lambda library, x: library.linalg.det(x),
+    "cofactor": _cofactor,
+    "slogdet": lambda library, x: library.linalg.slogdet(x),
+    "pinv": _pinv,
+    "fftn": lambda library, x, *, axes, norm: library.fft.fftn(x, axes=axes, norm=norm),
+    "ifftn": lambda library, x, *, axes, norm: library.fft.ifftn(x, axes=axes, norm=norm),
+    "rfft": lambda library, x, *, n, axis, norm: library.fft.rfft(x, n=n, axis=axis, norm=norm),
+    "irfft": lambda library, x, *, n, axis, norm: library.fft.irfft(x, n=n, axis=axis, norm=norm),
+}
