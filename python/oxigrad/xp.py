@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, libraries, primitives, protocols
+from oxigrad import _core, protocols
+from oxigrad import fft as fft
+from oxigrad import linalg as linalg
+from oxigrad import primitives as ops
 from oxigrad import special as special
 from oxigrad._core import ShapeError
 from oxigrad._core import is_inexact as is_inexact
@@ -27,6 +30,7 @@ from oxigrad.libraries import is_array, is_complex, standard_namespace
 from oxigrad.libraries import namespace as namespace
 from oxigrad.libraries import size_of as size_of
 from oxigrad.primitives import *
+from oxigrad.products import *
 
 __array_api_version__ = np.__array_api_version__
 
@@ -98,7 +102,7 @@ def cast(g: Any, dtype: Any) -> Any:
     if g.dtype == dtype:
         return g
     if is_complex(g) and not namespace(g).isdtype(dtype, "complex floating"):
-        g = primitives.real(g)
+        g = ops.real(g)
     return g if g.dtype == dtype else astype(g, dtype)
 
 
@@ -110,7 +114,7 @@ def complex_number(value: complex) -> Any:
 def fit_number(g: Any) -> Any:
     """The cotangent ``g`` summed to one number."""
     total = sum(g) if len(getattr(g, "shape", ())) else g
-    total = primitives.real(total) if is_complex(total) else total
+    total = ops.real(total) if is_complex(total) else total
     return total if isinstance(total, _core.Variable) else float(total)
 
 
@@ -125,7 +129,7 @@ def iterate(x: Any) -> Any:
     """The items along the first axis."""
     if x.ndim == 0:
         raise TypeError("a variable without dimensions cannot be iterated over")
-    return (index(x, primitives.along(0, i)) for i in range(x.shape[0]))
+    return (index(x, ops.along(0, i)) for i in range(x.shape[0]))
 
 
 def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[str, Any] | None) -> Any:
@@ -136,9 +140,3 @@ def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[st
 def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """NumPy's protocol: ``np.sum(x)`` of a variable is ``xp.sum(x)``."""
     return protocols.array_function(sys.modules[__name__], function, args, named)
-
-
-from oxigrad import fft, linalg  # noqa: E402 - they are written over the functions above
-from oxigrad.products import *  # noqa: E402
-
-libraries.IRREGULAR |= linalg.IMPLEMENTATIONS | fft.IMPLEMENTATIONS
