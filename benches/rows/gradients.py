@@ -5,6 +5,7 @@ reference is a directional derivative by central differences of the same formula
 The mixture model and the recurrent net have the form of ADBench (Srajer, Kukelova and Fitzgibbon 2018).
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -129,7 +130,7 @@ def network(shapes: Sequence[int], batch: int, dtype: type) -> tuple[Objective, 
 
     def make() -> Arrays:
         arrays: list[np.ndarray] = []
-        for n, m in zip(shapes[:-1], shapes[1:], strict=True):
+        for n, m in itertools.pairwise(shapes):
             arrays += [(rng.standard_normal((n, m)) / np.sqrt(n)).astype(dtype), np.zeros(m, dtype)]
         return arrays
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core, derivatives_fft, derivatives_linalg, xp
-from oxigrad.functions import along
+from oxigrad.primitives import along
 
 Rule = Callable[..., Any] | None
 

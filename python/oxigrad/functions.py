@@ -13,9 +13,10 @@ import numpy as np
 from oxigrad import primitives as ops
 from oxigrad._core import ShapeError, Variable, plain
 from oxigrad.libraries import composed as _composed
-from oxigrad.libraries import device_of, dtype_of, is_array, namespace, standard_namespace
+from oxigrad.libraries import device_of, dtype_of, is_array, is_complex, namespace, standard_namespace
 from oxigrad.primitives import (
     Axis,
+    along,
     astype,
     broadcast_to,
     concat,
@@ -29,6 +30,7 @@ from oxigrad.primitives import (
 )
 
 __all__ = [
+    "angle",
     "asarray",
     "broadcast_arrays",
     "clip",
@@ -67,11 +69,6 @@ def position(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def along(axis: int, part: Any) -> tuple[Any, ...]:
-    """The key that picks ``part`` along an axis."""
-    return (slice(None),) * axis + (part, ...)
-
-
 # --- elementwise -------------------------------------------------------------------------------------------------------
 
 
@@ -88,6 +85,11 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     sign = plain(x2)
     one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
     return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
+
+
+def angle(x: Any, /) -> Any:
+    """The angle of complex numbers, in radians; of real ones zero or pi."""
+    return ops.atan2(ops.imag(x), ops.real(x)) if is_complex(x) else ops.atan2(ops.zeros_like(x), x)
 
 
 # --- reductions --------------------------------------------------------------------------------------------------------

@@ -48,6 +48,14 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
+def is_complex(value: Any) -> bool:
+    """Whether the value is a complex number or array; a symbol is not."""
+    value = plain(value)
+    if isinstance(value, _core.Variable):
+        return False
+    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
+
+
 def standard_namespace(*values: Any) -> Any:
     """As `namespace`, but whole: where a library lacks a part of the standard, `array_api_compat` fills it in."""
     from array_api_compat import array_namespace
@@ -75,14 +83,6 @@ def _flattened(values: Iterable[Any]) -> Iterator[Any]:
 def strip(value: Any) -> Any:
     """The value without its variables: lists and tuples are gone through."""
     return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
-
-
-def is_complex(value: Any) -> bool:
-    """Whether the value is a complex number or array; a symbol is not."""
-    value = plain(value)
-    if isinstance(value, _core.Variable):
-        return False
-    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
 
 
 def composed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,8 +120,8 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
     if name == "item":  # of a tuple, which has no library
         return lambda results, *, index: results[index]
     library = namespace(array)
-    if name in _irregular:
-        return functools.partial(_irregular[name], library)
+    if name in IRREGULAR:
+        return functools.partial(IRREGULAR[name], library)
     own = getattr(library, name, None) or _special(name, library, array)
     return own or functools.partial(_through_host, name, library)
 
@@ -172,6 +172,16 @@ def _by_kernel(name: str, *args: Any) -> Any:
 # --- functions that the standard has in another form -------------------------------------------------------------------
 
 
+def _index(library: Any, x: Any, *, key: Any) -> Any:
+    """``x[key]``; by ``take`` where one axis is indexed by a vector, which the standard has no other word for."""
+    if isinstance(key, tuple) and key[-1] is Ellipsis:
+        *before, last = key[:-1]
+        if is_array(last) and len(last.shape) == 1 and not library.isdtype(last.dtype, "bool"):
+            if all(isinstance(part, slice) and part == slice(None) for part in before):
+                return library.take(x, last, axis=len(before))
+    return x[key]
+
+
 def _is_basic(key: Any) -> bool:
     parts = key if isinstance(key, tuple) else (key,)
     return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
@@ -190,7 +200,8 @@ def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> A
     zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
     if _is_basic(key):
         return xpx.at(zeros, key).set(g)
-    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)[key]
+    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)
+    positions = _index(library, positions, key=key)
     return library.reshape(_sum_at(library, library.reshape(zeros, (-1,)), positions, g), shape)
 
 
@@ -219,6 +230,8 @@ def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
 
 
 def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    if library is np and type(x) is not np.ndarray and isinstance(x, np.generic):
+        x = np.asarray(x)
     if library is np and type(x) is np.ndarray and x.ndim == 0:
         repeated = np.ndarray(
             shape, x.dtype, x, 0, (0,) * len(shape)
@@ -242,12 +255,13 @@ def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
     return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
 
 
-_irregular: dict[str, Callable[..., Any]] = {
+# What computes an op where the standard has no function of that name and signature.
+IRREGULAR: dict[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to,
     "where": _where,
     "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
     "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
-    "index": lambda library, x, *, key: x[key],
+    "index": _index,
     "scatter_add": _scatter_add,
     "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),

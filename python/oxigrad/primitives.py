@@ -165,6 +165,11 @@ def index(x: Any, key: Any, /) -> Any:
     return _record("index", [x], {"key": key})
 
 
+def along(axis: int, part: Any) -> tuple[Any, ...]:
+    """The key that picks ``part`` along an axis."""
+    return (*[slice(None)] * axis, part, ...)
+
+
 def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
     """Zeros of ``shape`` with ``g`` added at ``key``: what indexing is the transpose of. Repeated elements add up."""
     return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})

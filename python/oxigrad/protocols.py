@@ -34,7 +34,7 @@ _PARAMETERS = {"ddof": "correction"}
 # What makes no difference to us.
 _IGNORED = {"kind", "order"}
 # Functions with a derivative of zero, or that do not look at the numbers: their results are plain values.
-_CONSTANT = {"zeros_like", "ones_like", "full_like", "empty_like", "nextafter", "fix", "round", "around", "spacing"}
+_CONSTANT = {"zeros_like", "ones_like", "empty_like", "nextafter", "fix", "round", "around", "spacing"}
 
 
 def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -61,10 +61,9 @@ def _of_ufunc(name: str, method: str) -> str | None:
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """What one of NumPy's other functions gives on variables."""
     called, name = f"np.{function.__name__}", str(function.__name__)
-    part = function.__module__.rpartition(".")[2]
-    xp = vars(xp)[part] if part in ("linalg", "fft") else xp
     name = _FUNCTIONS.get(name, name)
-    if _is_passed_on(xp, name):
+    xp = {"numpy.linalg": xp.linalg, "numpy.fft": xp.fft}.get(function.__module__, xp)
+    if _is_passed_on(xp, name) or name in _CONSTANT:
         return undifferentiated(function, called, args, named)
     ours = getattr(xp, name)
     args, named = _bound(function, ours, args, named)
@@ -103,7 +102,8 @@ def _bound(
         return args, {key: value for key, value in named.items() if key in own or not _is_absent(value)}
     given = {**dict(zip(theirs, args, strict=False)), **named}
     count = sum(
-        p.kind is p.POSITIONAL_ONLY or (p.kind is not p.KEYWORD_ONLY and p.name not in theirs) for p in own.values()
+        p.kind is p.POSITIONAL_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in theirs)
+        for p in own.values()
     )
     names = [name for name in theirs if name in given]
     positional = [given[name] for name in names[:count]]

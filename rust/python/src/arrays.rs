@@ -7,9 +7,11 @@ use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
-use pyo3::exceptions::PyTypeError;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use crate::derivatives::op_named;
@@ -39,6 +41,11 @@ pub struct Spare(Vec<Py<PyAny>>);
 const SPARE: usize = 8;
 
 impl Spare {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Keeps an array for later, if it is nobody else's.
     pub fn keep(&mut self, py: Python<'_>, value: Value) {
         let Value::Object(object) = value else { return };
@@ -88,29 +95,67 @@ pub fn compute<'py, 'v>(
     }
     let (result, output) = spare.take(py, shape, dtype)?;
     let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
-    let done = SCRATCH.with_borrow_mut(|scratch| {
-        // SAFETY: `held`, the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
-        unsafe {
-            if length < PARALLEL {
-                exec::run_one(kernel, &[], &leaf, isa(), scratch)
-            } else {
-                exec::run(kernel, &[], &[leaf], isa(), pool().as_deref())
-            }
-        }
-    });
-    done.python().map(|()| Some(result))
+    // SAFETY: `held`, the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(kernel, &leaf) }?;
+    Ok(Some(result))
 }
 
-/// An op by itself as a kernel.
+/// The kernel of one op.
 fn kernel(op: Elementwise) -> &'static Kernel {
     static KERNELS: OnceLock<Vec<Kernel>> = OnceLock::new();
-    let alone = |op: &Elementwise| {
-        let last = u32::try_from(op.arity() - 1).expect("an op has few arguments");
-        let mut nodes: Vec<Node> = (0..=last).map(Node::Leaf).collect();
-        nodes.push(Node::Apply(*op, [0, last.min(1), last]));
-        Kernel::compile(&nodes, &[last + 1]).expect("one op is a program")
+    let kernels = KERNELS.get_or_init(|| {
+        let leaves = [Node::Leaf(0), Node::Leaf(1), Node::Leaf(2)];
+        let kernel = |op: &Elementwise| {
+            let nodes = [&leaves[..op.arity()], &[Node::Apply(*op, [0, 1, 2])]].concat();
+            Kernel::compile(&nodes, &[u32::try_from(op.arity()).expect("an op has few arguments")])
+        };
+        Elementwise::ALL.iter().map(|op| kernel(op).expect("one op is a program")).collect()
+    });
+    &kernels[op as usize]
+}
+
+/// Adds one NumPy array to another of its shape and dtype, in place.
+pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<()> {
+    let buffers = Memory::of_numpy(sum).zip(Memory::of_numpy(term));
+    let buffers = buffers.and_then(|(sum, term)| Some([sum.computing().ok()?, term.computing().ok()?]));
+    let Some([own, other]) = buffers else {
+        return sum.call_method1(intern!(sum.py(), "__iadd__"), (term,)).map(drop);
     };
-    &KERNELS.get_or_init(|| Elementwise::ALL.iter().map(alone).collect())[op as usize]
+    let (length, dtype) = (own.len(), own.dtype());
+    let (inputs, outputs) = ([own.clone(), other], [own]);
+    let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
+    // SAFETY: the references that we hold keep the memory.
+    unsafe { run(kernel(Elementwise::Add), &leaf) }
+}
+
+/// The sum over the leading axes that `shape` has not: what a bias gets. None unless that is all that differs, and the
+/// array is NumPy's.
+pub fn sum_leading<'py>(array: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static REDUCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = array.py();
+    let Some(memory) = Memory::of_numpy(array) else { return Ok(None) };
+    let shape: SmallVec<[usize; 4]> = shape.extract::<Vec<usize>>()?.into();
+    let added = memory.shape().len().saturating_sub(shape.len());
+    if added == 0 || memory.shape()[added..] != shape[..] {
+        return Ok(None);
+    }
+    let reduce = REDUCE
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("add")?.getattr("reduce")?.unbind()))?;
+    reduce.bind(py).call1((array, PyTuple::new(py, 0..added)?)).map(Some)
+}
+
+/// # Safety
+/// As `exec::run`.
+unsafe fn run(kernel: &Kernel, leaf: &Leaf) -> PyResult<()> {
+    // SAFETY: the caller's promise.
+    let done = SCRATCH.with_borrow_mut(|scratch| unsafe {
+        if leaf.length < PARALLEL {
+            exec::run_one(kernel, &[], leaf, isa(), scratch)
+        } else {
+            exec::run(kernel, &[], &[*leaf], isa(), pool().as_deref())
+        }
+    });
+    done.python()
 }
 
 /// The function of a NumPy array of floating-point dtype, for the functions that the core has vector code of; none of

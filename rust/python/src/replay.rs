@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::arrays::{Spare, compute, memory};
+use crate::arrays::{Spare, add_to, compute, memory, sum_leading};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
 use crate::memory::{are_alike, is_unshared};
 use crate::record::by_operator;
@@ -44,10 +44,10 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             Row::Missing => return Err(missing(op, which)),
             Row::Zero => return Ok(Value::Absent),
             Row::Rule(derivative) if derivative.is_identity => cotangent.object(self.py),
-            Row::Rule(derivative) => match self.operate(derivative, entry, cotangent) {
-                Some(pulled) => pulled?,
-                None => match self.run(derivative, entry, cotangent)? {
-                    Some(pulled) => pulled,
+            Row::Rule(derivative) => match self.run(derivative, entry, cotangent)? {
+                Some(pulled) => pulled,
+                None => match self.operate(derivative, entry, cotangent) {
+                    Some(pulled) => pulled?,
                     None => self.call(derivative, entry, which, cotangent)?,
                 },
             },
@@ -64,7 +64,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
         let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
         if is_unshared(&sum) && are_alike(&sum, &term) == Some(true) {
-            sum.call_method1(intern!(self.py, "__iadd__"), (&term,))?;
+            add_to(&sum, &term)?;
             self.spare.keep(self.py, Value::Object(term.unbind()));
             return Ok(Value::Object(sum.unbind()));
         }
@@ -81,7 +81,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 }
 
 impl<'py> PythonHost<'py> {
-    /// Does a rule that is one operator on two values: the array library is as good at it as a kernel.
+    /// Does a rule that is one operator on two values, without calling Python's function of it.
     fn operate(
         &self,
         derivative: &Derivative,
@@ -104,6 +104,9 @@ impl<'py> PythonHost<'py> {
         cotangent: &Value,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
+        if derivative.only.is_some() && self.spare.is_empty() {
+            return Ok(None); // An array library does one operator as well, and makes the array for it faster.
+        }
         let Some(g) = memory(py, cotangent) else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
         compute(py, kernel, values, &g, &mut self.spare)
@@ -156,6 +159,11 @@ fn fit<'py>(
     let py = pulled.py();
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(pulled);
+    }
+    if pulled.getattr(intern!(py, "dtype"))?.is(dtype)
+        && let Some(summed) = sum_leading(&pulled, shape)?
+    {
+        return Ok(summed);
     }
     hook(py, "fit")?.call1((pulled, shape, dtype))
 }
