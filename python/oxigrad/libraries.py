@@ -118,7 +118,7 @@ def size_of(shape: tuple[int, ...]) -> int:
 def implementation(name: str, array: Any) -> Callable[..., Any]:
     """What computes an op on plain arrays of this library."""
     if name == "item":  # of a tuple, which has no library
-        return lambda results, *, index: results[index]
+        return lambda results, *, position: results[position]
     library = namespace(array)
     if name in IRREGULAR:
         return functools.partial(IRREGULAR[name], library)
