@@ -10,6 +10,7 @@ their own. Any other function of the standard is passed on to the arguments' arr
 
 import functools
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -70,8 +71,15 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
+def is_smooth(value: Any) -> bool:
+    """Whether the value can have a derivative: a float, an array of floating-point dtype, or a variable."""
+    return isinstance(value, (float, _core.Variable)) or is_inexact(value)
+
+
 def implementation(name: str, array: Any) -> Callable[..., Any]:
     """What computes an op on plain arrays of this library."""
+    if name in _unshaped:
+        return _unshaped[name]
     library = namespace(array)
     if name in _irregular:
         return functools.partial(_irregular[name], library)
@@ -92,19 +100,16 @@ def namespace_module(api_version: str | None) -> ModuleType:
 
 def seed(value: Any, cotangent: Any) -> Any:
     """What a replay starts from: ``cotangent``, or one where the value is a scalar."""
+    shape, expected = tuple(getattr(cotangent, "shape", ())), tuple(getattr(value, "shape", ()))
+    if cotangent is None and expected != ():
+        raise ShapeError(f"the target has shape {expected}: expected a scalar, or a cotangent of that shape")
+    if cotangent is not None and shape != expected:
+        raise ShapeError(f"the cotangent has shape {shape}, the target {expected}")
+    if not is_array(plain(value)):
+        return 1.0 if cotangent is None else cotangent
     if cotangent is None:
-        if value.shape != ():
-            raise ShapeError(
-                f"the target has shape {tuple(value.shape)}: expected a scalar, or a cotangent of that shape"
-            )
         return ones_like(value)
-    shape = getattr(cotangent, "shape", ())
-    if tuple(shape) != tuple(getattr(value, "shape", ())):
-        expected = tuple(getattr(value, "shape", ()))
-        raise ShapeError(f"the cotangent has shape {tuple(shape)}, the target {expected}")
-    if isinstance(cotangent, (int, float)) and is_array(value):
-        return ones_like(value) * cotangent
-    return cotangent
+    return cotangent if is_array(plain(cotangent)) else ones_like(value) * cotangent
 
 
 def fit(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -120,6 +125,56 @@ def fit_number(g: Any) -> Any:
     """The cotangent ``g`` summed to one number."""
     total = sum(g) if len(getattr(g, "shape", ())) else g
     return total if isinstance(total, _core.Variable) else float(total)
+
+
+def spread(t: Any, y: Any, batch: int | None) -> Any:
+    """The tangent ``t`` of an argument, repeated to the shape of the result ``y``, in its dtype."""
+    if not is_array(plain(y)):
+        return t
+    shape = tuple(y.shape)
+    if batch is not None:
+        own = tuple(t.shape)[1:]
+        t, shape = reshape(t, (batch, *(1,) * (len(shape) - len(own)), *own)), (batch, *shape)
+    t = broadcast_to(t, shape) if is_array(plain(t)) else ones_like(y) * t
+    return t if t.dtype == y.dtype else astype(t, y.dtype)
+
+
+def zero_tangent(value: Any, batch: int | None) -> Any:
+    """The tangent of what nothing flows to; ``batch`` of them along a leading axis."""
+    shape = tuple(getattr(value, "shape", ()))
+    if batch is not None:
+        return namespace(value).zeros((batch, *shape), dtype=dtype_of(value), device=device_of(plain(value)))
+    return zeros_like(value) if is_array(plain(value)) else 0.0
+
+
+class Parts(dict[int, Any]):
+    """Cotangents or tangents of some items of a tuple, by position; they add up where two meet."""
+
+    def __add__(self, other: "Parts") -> "Parts":
+        """The items of both."""
+        return Parts({**self, **{at: self[at] + item if at in self else item for at, item in other.items()}})
+
+
+def part(tangents: Any, at: int) -> Any:
+    """One of the tangents that go forwards together; None where there is none."""
+    return None if tangents is None else index(tangents, at)
+
+
+def stack_parts(tangents: Sequence[Any]) -> Any:
+    """Tangents together again; None where there is none."""
+    known = next((tangent for tangent in tangents if tangent is not None), None)
+    if known is None:
+        return None
+    if isinstance(known, Parts):
+        return Parts({at: stack_parts([each.get(at) if each else None for each in tangents]) for at in known})
+    zero = zero_tangent(known, None)
+    return stack([zero if tangent is None else tangent for tangent in tangents])
+
+
+def fingerprint(value: Any) -> int | None:
+    """A number that tells what is in an array of the host's memory; None for anything else."""
+    value = plain(value)
+    return zlib.crc32(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) and value.flags.writeable else None
 
 
 def dtype_of(value: Any) -> Any:
@@ -388,6 +443,10 @@ def _sum_at(library: Any, zeros: Any, positions: Any, values: Any) -> Any:
     return total
 
 
+_unshaped: dict[str, Callable[..., Any]] = {  # what knows no array library
+    "call": lambda *args, function, pull, push: function(*args),
+    "item": lambda parts, *, position: parts[position],
+}
 _irregular: dict[str, Callable[..., Any]] = {
     "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
     "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),

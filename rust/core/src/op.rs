@@ -221,6 +221,8 @@ structured_ops! {
     TakeAlongAxis   "take_along_axis"  Some(1);
     Index           "index"            Some(1);
     ScatterAdd      "scatter_add"      Some(1);
+    Call            "call"             None;
+    Item            "item"             Some(1);
 }
 
 /// An operation: what an entry of a tape did.
