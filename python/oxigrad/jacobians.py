@@ -120,6 +120,8 @@ def _columns(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
     """For each output, its derivatives with respect to each variable: columns pushed forwards together."""
     variables = call.watched.variables
     total, largest = _total(variables), max(_total([v]) for v in (*variables, *outputs, 1.0))
+    if not total:
+        return [_nothing(output, variables) for output in outputs]
     together = max(1, min(COLUMNS, ELEMENTS // max(1, largest), total))
     pushed = [_push(call, outputs, start, min(together, total - start)) for start in range(0, total, together)]
     blocks = []
@@ -159,10 +161,10 @@ def _rows(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
     blocks = []
     for output in outputs:
         size, shape = _total([output]), _shape(output)
-        rows = [call.tape.pull([(output, _unit(output, at))], variables) for at in range(size)]
         if not size:
             blocks.append(_nothing(output, variables))
             continue
+        rows = [call.tape.pull([(output, _unit(output, at))], variables) for at in range(size)]
         stacked = [xp.stack(list(column)) for column in zip(*rows, strict=True)]
         fitted = [xp.reshape(s, shape + _shape(v)) for s, v in zip(stacked, variables, strict=True)]
         blocks.append([_entry(block, output, v) for block, v in zip(fitted, variables, strict=True)])
