@@ -43,8 +43,9 @@ def threads_limited(threads: int | None) -> Iterator[None]:
     if threads is None:
         yield
         return
-    import oxigrad as ox
     from threadpoolctl import threadpool_limits
+
+    import oxigrad as ox
 
     before = ox.get_num_threads()
     set_threads(threads)

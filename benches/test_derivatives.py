@@ -1,8 +1,9 @@
 """Elementwise functions of a million float64 numbers: value and gradient of their sum."""
 
 import numpy as np
-import oxigrad as ox
 import pytest
+
+import oxigrad as ox
 from oxigrad import xp
 
 # What each function's derivative is, by NumPy alone.

@@ -1,8 +1,9 @@
 """Updates by AdamW: one large array, many small ones, and next to nothing, which shows what a call costs."""
 
 import numpy as np
-import oxigrad as ox
 import pytest
+
+import oxigrad as ox
 from rows.adamw import Problem, ours
 
 

@@ -1,8 +1,9 @@
 """A chain of 2,000 small operations: recorded, then replayed. On a number the tape is what costs."""
 
 import numpy as np
-import oxigrad as ox
 import pytest
+
+import oxigrad as ox
 from rows.chain import SLOPE, X, chain, ours_on_a_number, ours_on_an_array
 
 

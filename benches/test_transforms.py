@@ -1,10 +1,11 @@
 """Value and gradient of the demo's loss, with the products of its matrices on one thread."""
 
 import numpy as np
-import oxigrad as ox
 import pytest
-from rows.digits import Problem
 from threadpoolctl import threadpool_limits
+
+import oxigrad as ox
+from rows.digits import Problem
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ ratios within a round. A row whose ceiling spreads by more than 2 is UNSTEADY: i
 again. The exit status is 1 where a result is wrong; a goal missed, or a peer not installed, is only reported.
 """
 
-# ruff: noqa: T201 - a command prints
-
 import argparse
 import fnmatch
 import json

@@ -93,3 +93,8 @@ def test_third_and_fourth_derivative() -> None:
     for expected in (math.cos(0.7), -math.sin(0.7), -math.cos(0.7), math.sin(0.7)):
         f = ox.grad(f)
         assert f(0.7) == pytest.approx(expected, rel=1e-14)
+
+
+def test_where_takes_two_numbers_with_any_library(asarray) -> None:
+    chosen = xp.where(asarray(np.array([1.0, 2.0])) < 1.5, 0.0, 1.0)
+    np.testing.assert_array_equal(np.asarray(chosen), [0.0, 1.0])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, plain
+from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, is_inexact, plain
 
 Argnums = int | tuple[int, ...]
 
@@ -16,8 +16,14 @@ class _Watched:
     def __init__(self, tape: Tape, primals: Sequence[Any]) -> None:
         self.trees: list[Any] = []
         self.variables: list[Variable] = []
-        self._parts: list[tuple[tree.Structure, list[Any], list[int]]] = []
+        # The structure of each argument, its leaves, and which are differentiated; None where it is a leaf itself.
+        self._parts: list[tuple[tree.Structure, list[Any], list[int]] | None] = []
         for position, primal in enumerate(primals):
+            if isinstance(primal, float) or is_inexact(primal):
+                self.trees.append(tape.watch(primal))
+                self.variables.append(self.trees[-1])
+                self._parts.append(None)
+                continue
             leaves, structure = tree.flatten(primal)
             if type(primal) is int:
                 leaves = [float(primal)]
@@ -38,7 +44,11 @@ class _Watched:
         """The gradients, in the structure of the arguments; leaves that are not differentiated are the arguments'."""
         remaining = iter(gradients)
         trees = []
-        for structure, leaves, chosen in self._parts:
+        for part in self._parts:
+            if part is None:
+                trees.append(next(remaining))
+                continue
+            structure, leaves, chosen = part
             filled = list(leaves)
             for i in chosen:
                 filled[i] = next(remaining)
@@ -49,13 +59,24 @@ class _Watched:
         """The tangents of the variables, from trees of the structure of the arguments."""
         if len(tangents) != len(self._parts):
             raise StructureError(f"there are {len(tangents)} tangents and {len(self._parts)} primals")
-        fitted = []
-        for position, ((structure, leaves, chosen), tangent) in enumerate(zip(self._parts, tangents, strict=True)):
-            given = _leaves_like(structure, tangent, f"the tangent of argument {position}")
+        fitted, remaining = [], iter(self.variables)
+        for position, (part, tangent) in enumerate(zip(self._parts, tangents, strict=True)):
+            where = f"argument {position}"
+            structure, _, chosen = part or (_LEAF, [], [0])
+            given = _leaves_like(structure, tangent, f"the tangent of {where}")
             for i in chosen:
-                where = f"argument {position}" + (f", {structure.path(i)}" if len(structure.path(i)) else "")
-                fitted.append(_fit(given[i], leaves[i], f"{where}: the tangent", "the primal"))
+                what = f"{_at(structure, i, where)}: the tangent"
+                fitted.append(_fit(given[i], next(remaining).value, what, "the primal"))
         return fitted
+
+
+_LEAF = tree.flatten(0.0)[1]
+
+
+def _at(structure: tree.Structure, i: int, where: str = "") -> str:
+    """Where a leaf is: the key path, if it has one."""
+    path = str(structure.path(i))
+    return f"{where}, {path}" if where and path else where or path
 
 
 def _describe(value: Any) -> str:
@@ -115,9 +136,11 @@ class Recording:
             result, aux = result if has_aux else (result, None)
             # The value without variables of this tape, and those variables: None for other leaves.
             self.value, self.outputs, self.structure = self._split(result)
-            self.aux = self._split(aux)[0]
+            self.aux = self._split(aux)[0] if has_aux else None
 
     def _split(self, result: Any) -> tuple[Any, list[Variable | None], tree.Structure]:
+        if isinstance(result, Variable) and self.tape.owns(result):
+            return result.value, [result], _LEAF
         leaves, structure = tree.flatten(result)
         own = [leaf if isinstance(leaf, Variable) and self.tape.owns(leaf) else None for leaf in leaves]
         values = [leaf if variable is None else variable.value for leaf, variable in zip(leaves, own, strict=True)]
@@ -149,9 +172,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
         given, seeds = _leaves_like(call.structure, cotangent, "the cotangent"), []
         for i, (output, leaf) in enumerate(zip(call.outputs, given, strict=True)):
             if output is not None:
-                path = call.structure.path(i)
-                where = f"{path}: " if len(path) else ""
-                seeds.append((output, _fit(leaf, output.value, f"{where}the cotangent", "the target")))
+                what = ": ".join(filter(None, (_at(call.structure, i), "the cotangent")))
+                seeds.append((output, _fit(leaf, output.value, what, "the target")))
         return call.arguments(call.tape.pull(seeds, call.watched.variables))
 
     return (call.value, pullback, call.aux) if has_aux else (call.value, pullback)

@@ -204,10 +204,12 @@ impl<V: Value, A> Tape<V, A> {
                 self.pull(index(id), &cotangent, &mut cotangents, host)?;
                 if asked_for_ops.contains(&index(id)) {
                     cotangents[id] = cotangent;
+                } else {
+                    host.retire(cotangent);
                 }
             }
             if release {
-                self.values[id] = V::absent();
+                host.retire(std::mem::replace(&mut self.values[id], V::absent()));
             }
         }
         let mut take = |id: &Id| cotangents.get_mut(*id as usize).map(|slot| std::mem::replace(slot, V::absent()));
@@ -291,6 +293,11 @@ pub trait Host<V, A> {
     /// # Errors
     /// Where the values cannot be added.
     fn add(&mut self, a: V, b: V) -> Result<V, Self::Error>;
+
+    /// Takes a value that the replay needs no more: it may be dropped, or its memory used again.
+    fn retire(&mut self, value: V) {
+        drop(value);
+    }
 
     /// Called now and then, so that a long replay can be interrupted.
     ///

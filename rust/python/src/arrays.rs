@@ -7,11 +7,13 @@ use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::Elementwise;
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::error::IntoPython;
-use crate::memory::{Memory, empty};
+use crate::memory::{Memory, contiguous, empty, is_unshared};
 use crate::threads::{isa, pool};
 use crate::value::Value;
 
@@ -28,6 +30,42 @@ pub fn memory(py: Python<'_>, value: &Value) -> Option<Memory> {
     }
 }
 
+/// Arrays that nobody needs any more: a new one takes the memory of one of the same shape and dtype.
+#[derive(Default)]
+pub struct Spare(Vec<Py<PyAny>>);
+
+/// How many arrays are kept: those that die together in one step of a replay, and a few.
+const SPARE: usize = 8;
+
+impl Spare {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps an array for later, if it is nobody else's.
+    pub fn keep(&mut self, py: Python<'_>, value: Value) {
+        let Value::Object(object) = value else { return };
+        if self.0.len() == SPARE {
+            self.0.remove(0);
+        }
+        if is_unshared(object.bind(py)) {
+            self.0.push(object);
+        }
+    }
+
+    /// An array to write to.
+    fn take<'py>(&mut self, py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+        let fits = |array: &Py<PyAny>| contiguous(array.bind(py), shape, dtype);
+        if let Some((at, buffer)) = self.0.iter().enumerate().rev().find_map(|(at, array)| Some((at, fits(array)?))) {
+            return Ok((self.0.swap_remove(at).into_bound(py), buffer));
+        }
+        let array = empty(py, shape, dtype)?;
+        let buffer = Memory::of(&array).and_then(|memory| memory.buffer());
+        buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
+    }
+}
+
 /// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
 /// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
 pub fn compute<'py, 'v>(
@@ -35,6 +73,7 @@ pub fn compute<'py, 'v>(
     kernel: &Kernel,
     values: impl Iterator<Item = Option<&'v Value>>,
     like: &Memory,
+    spare: &mut Spare,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
     let (shape, length) = (like.shape(), like.shape().iter().product());
@@ -51,35 +90,69 @@ pub fn compute<'py, 'v>(
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let result = empty(py, shape, dtype)?;
-    let Some(output) = Memory::of(&result).and_then(|memory| memory.buffer()) else { return Ok(None) };
+    let (result, output) = spare.take(py, shape, dtype)?;
     let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
-    let done = SCRATCH.with_borrow_mut(|scratch| {
-        // SAFETY: `held`, the values and `result` keep the memory; the output was made here, so it overlaps nothing.
-        unsafe {
-            if length < PARALLEL {
-                exec::run_one(kernel, &[], &leaf, isa(), scratch)
-            } else {
-                exec::run(kernel, &[], &[leaf], isa(), pool().as_deref())
-            }
+    // SAFETY: `held`, the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(kernel, &leaf) }?;
+    Ok(Some(result))
+}
+
+/// The kernel of one op.
+fn kernel(op: Elementwise) -> &'static Kernel {
+    static KERNELS: OnceLock<Vec<Kernel>> = OnceLock::new();
+    let kernels = KERNELS.get_or_init(|| {
+        let leaves = [Node::Leaf(0), Node::Leaf(1), Node::Leaf(2)];
+        let kernel = |op: &Elementwise| {
+            let nodes = [&leaves[..op.arity()], &[Node::Apply(*op, [0, 1, 2])]].concat();
+            Kernel::compile(&nodes, &[u32::try_from(op.arity()).expect("an op has few arguments")])
+        };
+        Elementwise::ALL.iter().map(|op| kernel(op).expect("one op is a program")).collect()
+    });
+    &kernels[op as usize]
+}
+
+/// Adds one NumPy array to another of its shape and dtype, in place.
+pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<()> {
+    let buffers = Memory::of_numpy(sum).zip(Memory::of_numpy(term));
+    let buffers = buffers.and_then(|(sum, term)| Some([sum.computing().ok()?, term.computing().ok()?]));
+    let Some([own, other]) = buffers else {
+        return sum.call_method1(intern!(sum.py(), "__iadd__"), (term,)).map(drop);
+    };
+    let (length, dtype) = (own.len(), own.dtype());
+    let (inputs, outputs) = ([own.clone(), other], [own]);
+    let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
+    // SAFETY: the references that we hold keep the memory.
+    unsafe { run(kernel(Elementwise::Add), &leaf) }
+}
+
+/// # Safety
+/// As `exec::run`.
+unsafe fn run(kernel: &Kernel, leaf: &Leaf) -> PyResult<()> {
+    // SAFETY: the caller's promise.
+    let done = SCRATCH.with_borrow_mut(|scratch| unsafe {
+        if leaf.length < PARALLEL {
+            exec::run_one(kernel, &[], leaf, isa(), scratch)
+        } else {
+            exec::run(kernel, &[], &[*leaf], isa(), pool().as_deref())
         }
     });
-    done.python().map(|()| Some(result))
+    done.python()
 }
 
 /// The function of a NumPy array of floating-point dtype, for the functions that the core has vector code of; none of
 /// anything else.
 pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static KERNELS: OnceLock<Vec<Kernel>> = OnceLock::new();
     if !has_vector_code(op) {
         return Ok(None);
     }
-    let kernels = KERNELS.get_or_init(|| {
-        let kernel = |op: &Elementwise| Kernel::compile(&[Node::Leaf(0), Node::Apply(*op, [0; 3])], &[1]);
-        Elementwise::ALL.iter().map(|op| kernel(op).expect("one op is a program")).collect()
-    });
     let Some(like) = Memory::of_numpy(array) else { return Ok(None) };
-    compute(array.py(), &kernels[op as usize], [Some(&Value::Object(array.clone().unbind()))].into_iter(), &like)
+    compute(
+        array.py(),
+        kernel(op),
+        [Some(&Value::Object(array.clone().unbind()))].into_iter(),
+        &like,
+        &mut Spare::default(),
+    )
 }
 
 const fn has_vector_code(op: Elementwise) -> bool {

@@ -5,7 +5,7 @@ use oxigrad_core::tape::{Host as _, Id, Origin, View};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::derivatives::{Fit, Row, hook, missing, registry};
+use crate::derivatives::{Fit, Row, hook, missing};
 use crate::replay::{PythonHost, replay};
 use crate::tape::{Attributes, CoreTape, Tape};
 use crate::value::Value;
@@ -22,7 +22,7 @@ pub fn replay_forward(
     targets: &[Id],
     batch: Option<usize>,
 ) -> PyResult<Vec<Value>> {
-    tape.replay_forward(seeds, targets, &mut PythonHost { py, registry: registry(py)?, batch })
+    tape.replay_forward(seeds, targets, &mut PythonHost::new(py, batch)?)
 }
 
 impl<'py> PythonHost<'py> {

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::ffi::PyObject;
+use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
@@ -164,6 +164,8 @@ struct ArrayFields {
 
 /// `NPY_ARRAY_C_CONTIGUOUS`.
 const C_CONTIGUOUS: c_int = 0x0001;
+/// `NPY_ARRAY_OWNDATA`.
+const OWNDATA: c_int = 0x0004;
 /// `NPY_ARRAY_WRITEABLE`.
 const WRITABLE: c_int = 0x0400;
 
@@ -245,6 +247,16 @@ pub fn contiguous(object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> O
     }
     let length = shape.iter().product();
     Buffer::contiguous(fields.data, length, dtype, fields.flags & WRITABLE != 0).ok()
+}
+
+/// Whether a NumPy array is nobody else's, so that its memory may be used again.
+pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
+    const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
+    let fields = Numpy::get(array.py()).and_then(|numpy| numpy.fields(array));
+    // A view of the array, or an export of its memory, would hold a reference to it.
+    // SAFETY: the pointer is that of a live object.
+    let references = unsafe { Py_REFCNT(array.as_ptr()) };
+    fields.is_some_and(|fields| fields.flags & PLAIN == PLAIN && references == 1)
 }
 
 /// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.

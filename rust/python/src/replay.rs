@@ -1,12 +1,14 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
 use oxigrad_core::tape::{Host, Id, Origin, Rules, View};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::arrays::{compute, memory};
+use crate::arrays::{Spare, add_to, compute, memory};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
+use crate::memory::{are_alike, is_unshared};
 use crate::record::by_operator;
 use crate::tape::{Attributes, CoreTape};
 use crate::value::Value;
@@ -16,6 +18,7 @@ pub struct PythonHost<'py> {
     pub registry: &'py Registry,
     /// How many tangents go forwards at once, along a leading axis; none where a tangent is shaped like its value.
     pub batch: Option<usize>,
+    spare: Spare,
 }
 
 /// Replays a tape from the seeds; gives the cotangents of `inputs`.
@@ -26,7 +29,7 @@ pub fn replay(
     inputs: &[Id],
     release: bool,
 ) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost { py, registry: registry(py)?, batch: None };
+    let mut host = PythonHost::new(py, None)?;
     tape.replay(seeds, inputs, release, &mut host)
 }
 
@@ -44,12 +47,11 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             Row::Zero => return Ok(Value::Absent),
             Row::Rule(derivative) => self.apply(derivative, entry, which, cotangent)?,
         };
-        let fit = entry.attributes.and_then(|attributes| attributes.fits.get(which));
-        let fitted = match fit {
+        let fitted = match entry.attributes.and_then(|attributes| attributes.fits.get(which)) {
             None | Some(Fit::Same) => pulled,
             Some(Fit::Number) => hook(self.py, "fit_number")?.call1((pulled,))?,
             Some(Fit::Array { .. }) if entry.args.len() == 1 => pulled,
-            Some(Fit::Array { shape, dtype }) => hook(self.py, "fit")?.call1((pulled, shape, dtype))?,
+            Some(Fit::Array { shape, dtype }) => fit(pulled, shape.bind(self.py), dtype.bind(self.py))?,
         };
         Ok(Value::new(&fitted))
     }
@@ -78,8 +80,17 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     }
 
     fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
-        let sum = a.object(self.py).add(b.object(self.py))?;
-        Ok(Value::new(&sum))
+        let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
+        if is_unshared(&sum) && are_alike(&sum, &term) == Some(true) {
+            add_to(&sum, &term)?;
+            self.spare.keep(self.py, Value::Object(term.unbind()));
+            return Ok(Value::Object(sum.unbind()));
+        }
+        Ok(Value::new(&sum.add(term)?))
+    }
+
+    fn retire(&mut self, value: Value) {
+        self.spare.keep(self.py, value);
     }
 
     fn pulse(&mut self) -> PyResult<()> {
@@ -88,9 +99,14 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 }
 
 impl<'py> PythonHost<'py> {
+    /// A host for one replay; `batch` tells how many tangents go forwards at once.
+    pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
+        Ok(Self { py, registry: registry(py)?, batch, spare: Spare::default() })
+    }
+
     /// What a rule gives for a cotangent, or for a tangent of the shape of the result.
     pub fn apply(
-        &self,
+        &mut self,
         derivative: &Derivative,
         entry: &View<'_, Value, Attributes>,
         which: usize,
@@ -99,16 +115,16 @@ impl<'py> PythonHost<'py> {
         if derivative.is_identity {
             return Ok(cotangent.object(self.py));
         }
-        if let Some(result) = self.operate(derivative, entry, cotangent) {
-            return result;
+        if let Some(result) = self.run(derivative, entry, cotangent)? {
+            return Ok(result);
         }
-        match self.run(derivative, entry, cotangent)? {
-            Some(result) => Ok(result),
+        match self.operate(derivative, entry, cotangent) {
+            Some(result) => result,
             None => self.call(derivative, entry, which, cotangent),
         }
     }
 
-    /// Does a rule that is one operator on two values: the array library is as good at it as a kernel.
+    /// Does a rule that is one operator on two values, without calling Python's function of it.
     fn operate(
         &self,
         derivative: &Derivative,
@@ -125,15 +141,18 @@ impl<'py> PythonHost<'py> {
 
     /// Runs the rule of an elementwise op as a kernel, where all that it reads are numbers and NumPy arrays.
     fn run(
-        &self,
+        &mut self,
         derivative: &Derivative,
         entry: &View<'_, Value, Attributes>,
         cotangent: &Value,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
+        if derivative.only.is_some() && self.spare.is_empty() {
+            return Ok(None); // An array library does one operator as well, and makes the array for it faster.
+        }
         let Some(g) = memory(py, cotangent) else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
-        compute(py, kernel, values, &g)
+        compute(py, kernel, values, &g, &mut self.spare)
     }
 
     fn call(
@@ -176,6 +195,19 @@ impl<'py> PythonHost<'py> {
         }
         derivative.call.bind(py).call1(PyTuple::new(py, args)?)
     }
+}
+
+/// The cotangent, in the shape and dtype of the argument.
+fn fit<'py>(
+    pulled: Bound<'py, PyAny>,
+    shape: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = pulled.py();
+    if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
+        return Ok(pulled);
+    }
+    hook(py, "fit")?.call1((pulled, shape, dtype))
 }
 
 /// The value that a rule of an elementwise op reads.

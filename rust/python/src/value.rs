@@ -56,6 +56,14 @@ impl Value {
         }
     }
 
+    /// The value as a Python object, without another reference to it.
+    pub fn into_object(self, py: Python<'_>) -> Bound<'_, PyAny> {
+        match self {
+            Self::Object(object) => object.into_bound(py),
+            other => other.object(py),
+        }
+    }
+
     /// The value as a Python object; `None` where it is absent.
     pub fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
