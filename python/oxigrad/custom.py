@@ -56,9 +56,7 @@ class _Call:
             return outputs
 
         called = record("call", self.variables, {"function": function, "pull": pull, "push": push})
-        outputs = enumerate(plain(called))
-        smooth = [record("item", [called], {"position": at}) if xp.is_smooth(leaf) else leaf for at, leaf in outputs]
-        return self._result(smooth)
+        return self._result(xp.items(called))
 
     def _result(self, outputs: Leaves) -> Any:
         assert self.structure is not None, "the function has been called"  # noqa: S101
@@ -110,8 +108,8 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...,
 
     ``f`` is called with plain arrays and numbers, so that it may be any code. ``rule(g, y, *args)`` takes the cotangent of the
     result, the result and the arguments, and gives a tuple with the cotangent of each argument; of a single argument,
-    that cotangent alone. None stands for zeros. Arguments and results may be trees, and a cotangent has the structure of
-    its argument; what broadcasting did is undone. Forwards the rule, which is linear in ``g``, is transposed: it must use
+    that cotangent alone. None stands for zeros. Arguments and results may be trees; a cotangent then has the structure of
+    its argument, with anything in place of leaves that are not differentiated. What broadcasting did is undone. Forwards the rule, which is linear in ``g``, is transposed: it must use
     functions of `oxigrad.xp` on ``g``. Keyword arguments are passed to ``f`` alone.
 
     >>> from oxigrad import grad
@@ -127,7 +125,9 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...,
         def pull(g: xp.Parts, y: Leaves, values: Leaves) -> list[Any]:
             arguments, _ = call.arguments(values)
             assert call.structure is not None, "the function has been called"  # noqa: S101
-            filled = [g.get(at, xp.zero_tangent(leaf, None) if xp.is_smooth(leaf) else leaf) for at, leaf in enumerate(y)]
+            filled = [
+                g.get(at, xp.zero_tangent(leaf, None) if xp.is_smooth(leaf) else leaf) for at, leaf in enumerate(y)
+            ]
             result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
             pulled = rule(cotangent, result, *arguments)
             pulled = pulled if isinstance(pulled, tuple) or len(args) != 1 else (pulled,)
@@ -146,7 +146,9 @@ def _completed(pulled: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The cotangents in the structure of the arguments, fitted to them, with `_Zero` for each leaf that has none."""
     if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
         given = f"{len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
-        raise DerivativeError(f"the rule gave {given} cotangents: expected a tuple of {len(arguments)}, one an argument")
+        raise DerivativeError(
+            f"the rule gave {given} cotangents: expected a tuple of {len(arguments)}, one an argument"
+        )
     return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
 
 

@@ -136,7 +136,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     ),
     "index": (lambda g, key, x_shape: xp.scatter_add(g, key, x_shape),),
     "scatter_add": (lambda g, key: xp.index(g, key),),
-    "call": (lambda g, y, args, pull: pull(g, y, args),),
+    "call": (lambda g, y, args, pull: pull(g, xp.items(y), args),),
     "item": (lambda g, position: xp.Parts({position: g}),),
 }
 
@@ -165,7 +165,9 @@ def _key_behind(key: Any) -> Any:
     arrays = [i for i, part in enumerate(key) if xp.is_array(part) or isinstance(part, list)]
     if arrays:
         integers = [i for i, part in enumerate(key) if i in arrays or isinstance(part, int)]
-        if integers[-1] - integers[0] != len(integers) - 1 or any(not len(getattr(key[i], "shape", (1,))) for i in arrays):
+        if integers[-1] - integers[0] != len(integers) - 1 or any(
+            not len(getattr(key[i], "shape", (1,))) for i in arrays
+        ):
             return None
     return (slice(None), *key)
 
@@ -228,8 +230,9 @@ def _push_call(tangents: Any, args: Any, y: Any, batch: int | None, pull: Any, p
     if push is not None:
         return xp.Parts(push(args, tangents))
     with _core.Tape() as tape:
-        g = xp.Parts({at: tape.watch(xp.zero_tangent(item, None)) for at, item in enumerate(y) if xp.is_smooth(item)})
-        pulled = pull(g, y, args)
+        leaves = enumerate(_core.plain(y))
+        g = xp.Parts({at: tape.watch(xp.zero_tangent(leaf, None)) for at, leaf in leaves if xp.is_smooth(leaf)})
+        pulled = pull(g, xp.items(y), args)
     given = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
     seeds = [(p, t) for p, t in given if tape.owns(p)]
     return xp.Parts(zip(g, tape.pull(seeds, list(g.values())), strict=True))

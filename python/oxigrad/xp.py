@@ -150,6 +150,14 @@ class Parts(dict[int, Any]):
         return Parts({**self, **{at: self[at] + item if at in self else item for at, item in other.items()}})
 
 
+def items(parts: Any) -> tuple[Any, ...]:
+    """The items of a tuple, which may be the value of a variable."""
+    if not isinstance(parts, _core.Variable):
+        return parts
+    each = enumerate(plain(parts))
+    return tuple(_record("item", [parts], {"position": at}) if is_smooth(leaf) else leaf for at, leaf in each)
+
+
 def part(tangents: Any, at: int) -> Any:
     """One of the tangents that go forwards together; None where there is none."""
     return None if tangents is None else index(tangents, at)
@@ -445,6 +453,8 @@ _unshaped: dict[str, Callable[..., Any]] = {  # what knows no array library
 
 
 def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
+    if not is_array(condition):
+        condition = library.asarray(condition, device=device_of(x1 if is_array(x1) else x2))
     if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
         x1 = library.asarray(x1, device=condition.device)
     return library.where(condition, x1, x2)
