@@ -197,16 +197,20 @@ LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
 }
 
 
+def _matrix(shape: tuple[int, ...], as_column: bool) -> tuple[int, ...]:
+    return shape if len(shape) > 1 else (*shape, 1) if as_column else (1, *shape)
+
+
 def _product(t: Any, x: Any, y: Any, batch: int | None, swapped: bool) -> Any:
     """The matrix product of a tangent with the other argument; of the other argument with a tangent if ``swapped``."""
     if batch is None:
         return x @ t if swapped else t @ x
-    own, other = tuple(t.shape)[1:], tuple(x.shape)
-    if not swapped and len(other) <= 2:
-        rows = xp.reshape(t, (-1, own[-1])) @ x
-        return xp.reshape(rows, (batch, *y.shape))
-    own = own if len(own) > 1 else (own[0], 1) if swapped else (1, own[0])
-    other = other if len(other) > 1 else (1, other[0]) if swapped else (other[0], 1)
+    own: tuple[int, ...] = tuple(t.shape)[1:]
+    other: tuple[int, ...] = tuple(x.shape)
+    if not swapped and len(other) <= 2:  # a product of matrices, rather than a stack of them
+        rows = xp.reshape(t, (batch * xp.size_of(own[:-1]), own[-1]))
+        return xp.reshape(rows @ x, (batch, *y.shape))
+    own, other = _matrix(own, swapped), _matrix(other, not swapped)
     t = xp.reshape(t, (batch, *(1,) * (len(other) - len(own)), *own))
     x = xp.reshape(x, other)
     return xp.reshape(x @ t if swapped else t @ x, (batch, *y.shape))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import Variable, plain
-from oxigrad.transforms import Argnums, Recording, grad, jvp, zero_or_same
+from oxigrad.transforms import Argnums, Recording, grad, jvp
 
 Mode = Literal["forward", "reverse"] | None
 

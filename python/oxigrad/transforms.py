@@ -101,8 +101,8 @@ def _fit(given: Any, value: Any, what: str, like: str) -> Any:
         return given if isinstance(given, Variable) else float(given)
     if not xp.is_array(plain(given)):
         return xp.ones_like(value) * given
-    if given.dtype != value.dtype:
-        raise DtypeError(f"{what} has dtype {given.dtype}, {like} {value.dtype}")
+    if xp.dtype_of(given) != value.dtype:
+        raise DtypeError(f"{what} has dtype {xp.dtype_of(given)}, {like} {value.dtype}")
     return given
 
 
@@ -197,14 +197,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     outputs = [output for output in call.outputs if output is not None]
     pushed = iter(call.tape.push(list(seeds), outputs))
     leaves = zip(call.outputs, tree.leaves(call.value), strict=True)
-    filled = [zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
+    filled = [_zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
     tangent = tree.unflatten(call.structure, filled)
     return (call.value, tangent, call.aux) if has_aux else (call.value, tangent)
-
-
-def zero_or_same(leaf: Any) -> Any:
-    """The derivative of what depends on nothing: zeros, or the leaf itself where it is nothing to differentiate."""
-    return xp.zero_tangent(leaf, None) if xp.is_smooth(leaf) else leaf
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -248,6 +243,11 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
         return (gradient, value[1]) if has_aux else gradient
 
     return wrapped
+
+
+def _zero_or_same(leaf: Any) -> Any:
+    """The derivative of what depends on nothing: zeros, or the leaf itself where it is nothing to differentiate."""
+    return xp.zero_tangent(leaf, None) if xp.is_smooth(leaf) else leaf
 
 
 def _scalar(value: Any) -> Any:

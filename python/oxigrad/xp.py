@@ -177,7 +177,7 @@ def stack_parts(tangents: Sequence[Any]) -> Any:
 def fingerprint(value: Any) -> int | None:
     """A number that tells what is in an array of the host's memory; None for anything else."""
     value = plain(value)
-    return zlib.crc32(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) and value.flags.writeable else None
+    return zlib.crc32(np.ascontiguousarray(value).data) if isinstance(value, np.ndarray) else None
 
 
 def dtype_of(value: Any) -> Any:

@@ -86,7 +86,7 @@ impl Needs {
     }
 
     /// Whether the value of the `which`-th argument is needed.
-    pub fn reads(&self, which: usize) -> bool {
+    pub fn reads(self, which: usize) -> bool {
         let bit = || u32::try_from(which).ok().and_then(|which| self.args.checked_shr(which));
         self.all_args || bit().is_some_and(|bits| bits & 1 == 1)
     }
