@@ -282,6 +282,64 @@ def test_a_replay_can_be_interrupted_and_repeated() -> None:
     assert done.stdout.strip() == "interrupted"
 
 
+STEADY = """
+import gc, os
+import numpy as np
+import oxigrad as ox
+from oxigrad import xp
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+model = {"w": np.ones((8, 8), np.float32), "b": [np.zeros(8, np.float32)], "scale": 2.0}
+x = np.ones((4, 8), np.float32)
+opt = ox.optim.Adam()
+
+def loss(model):
+    return model["scale"] * xp.mean(xp.tanh(x @ model["w"] + model["b"][0]) ** 2)
+
+def steps(count):
+    for _ in range(count):
+        opt.minimize(loss, model)
+        ox.grad(ox.grad(lambda x: xp.sin(x) * x))(1.0)
+
+steps(1000)
+gc.collect()
+gc.disable()
+before = resident()
+steps(10_000)
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_nothing_leaks_over_ten_thousand_steps() -> None:
+    done = subprocess.run([sys.executable, "-c", STEADY], capture_output=True, text=True, check=True, timeout=120)
+    assert int(done.stdout) < 1 << 20  # 100 bytes a step would be as much
+
+
+def test_memory_is_given_back_as_the_replay_goes() -> None:
+    import tracemalloc
+
+    def peak(layers: int) -> int:
+        def f(x):
+            for _ in range(layers):
+                x = xp.tanh(x)
+            return xp.sum(x)
+
+        x = np.zeros(100_000)
+        tracemalloc.start()
+        ox.grad(f)(x)
+        _, highest = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return highest // x.nbytes
+
+    # A layer keeps its result; the replay needs a handful of cotangents, however many layers there are.
+    assert peak(40) <= 40 + 4
+    assert peak(10) <= 10 + 4
+
+
 class TestVariable:
     def variable(self, value) -> ox.Variable:
         tape = ox.Tape()

@@ -461,6 +461,8 @@ def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
 
 
 def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    if library is np and type(x) is not np.ndarray and isinstance(x, np.generic):
+        x = np.asarray(x)
     if library is np and type(x) is np.ndarray and x.ndim == 0:
         repeated = np.ndarray(
             shape, x.dtype, x, 0, (0,) * len(shape)

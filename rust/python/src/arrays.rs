@@ -10,6 +10,8 @@ use oxigrad_core::op::Elementwise;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use crate::error::IntoPython;
@@ -123,6 +125,22 @@ pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<()> {
     let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
     // SAFETY: the references that we hold keep the memory.
     unsafe { run(kernel(Elementwise::Add), &leaf) }
+}
+
+/// The sum over the leading axes that `shape` has not: what a bias gets. None unless that is all that differs, and the
+/// array is NumPy's.
+pub fn sum_leading<'py>(array: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static REDUCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = array.py();
+    let Some(memory) = Memory::of_numpy(array) else { return Ok(None) };
+    let shape: SmallVec<[usize; 4]> = shape.extract::<Vec<usize>>()?.into();
+    let added = memory.shape().len().saturating_sub(shape.len());
+    if added == 0 || memory.shape()[added..] != shape[..] {
+        return Ok(None);
+    }
+    let reduce = REDUCE
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("add")?.getattr("reduce")?.unbind()))?;
+    reduce.bind(py).call1((array, PyTuple::new(py, 0..added)?)).map(Some)
 }
 
 /// # Safety

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::arrays::{Spare, add_to, compute, memory};
+use crate::arrays::{Spare, add_to, compute, memory, sum_leading};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
 use crate::memory::{are_alike, is_unshared};
 use crate::record::by_operator;
@@ -206,6 +206,11 @@ fn fit<'py>(
     let py = pulled.py();
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(pulled);
+    }
+    if pulled.getattr(intern!(py, "dtype"))?.is(dtype)
+        && let Some(summed) = sum_leading(&pulled, shape)?
+    {
+        return Ok(summed);
     }
     hook(py, "fit")?.call1((pulled, shape, dtype))
 }

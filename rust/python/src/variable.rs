@@ -18,7 +18,7 @@ use crate::value::{Value, host_number};
 ///
 /// It has the attributes, operators and indexing of an Array API array, and NumPy's functions accept it. Comparisons
 /// give plain arrays. `value` is what it wraps: an array, a float, or a variable of an enclosing tape.
-#[pyclass(frozen, freelist = 1024, module = "oxigrad")]
+#[pyclass(frozen, module = "oxigrad")]
 pub struct Variable {
     pub tape: Py<Tape>,
     pub id: Id,
