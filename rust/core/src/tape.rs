@@ -23,6 +23,25 @@ pub trait Value: Sized {
     fn from_number(number: f64) -> Self;
 }
 
+/// A tape of numbers alone.
+impl Value for Option<f64> {
+    fn absent() -> Self {
+        None
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+
+    fn number(&self) -> Option<f64> {
+        *self
+    }
+
+    fn from_number(number: f64) -> Self {
+        Some(number)
+    }
+}
+
 /// How an entry came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -383,24 +402,7 @@ impl Rules {
 mod tests {
     use super::*;
 
-    /// A number, or nothing.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    struct Number(Option<f64>);
-
-    impl Value for Number {
-        fn absent() -> Self {
-            Self(None)
-        }
-        fn is_absent(&self) -> bool {
-            self.0.is_none()
-        }
-        fn number(&self) -> Option<f64> {
-            self.0
-        }
-        fn from_number(number: f64) -> Self {
-            Self(Some(number))
-        }
-    }
+    type Number = Option<f64>;
 
     struct Numbers(Rules);
 
@@ -447,20 +449,20 @@ mod tests {
     fn apply(tape: &mut Numeric, op: Elementwise, args: &[Id]) -> Id {
         let mut numbers = [0.0; 3];
         for (number, arg) in numbers.iter_mut().zip(args) {
-            *number = tape.view(*arg).result().0.expect("it is kept");
+            *number = tape.view(*arg).result().expect("it is kept");
         }
-        tape.push(Op::Elementwise(op), args, None, Number::from_number(op.on_numbers(numbers)))
+        tape.push(Op::Elementwise(op), args, None, Some(op.on_numbers(numbers)))
     }
 
     fn gradient(tape: &mut Numeric, of: Id, inputs: &[Id]) -> Vec<Option<f64>> {
-        let pulled = tape.replay(vec![(of, Number::from_number(1.0))], inputs, false, &mut host());
-        pulled.expect("every op has a rule").into_iter().map(|number| number.0).collect()
+        let pulled = tape.replay(vec![(of, Some(1.0))], inputs, false, &mut host());
+        pulled.expect("every op has a rule")
     }
 
     #[test]
     fn cotangents_add_up_where_an_entry_is_used_twice() {
         let mut tape = Numeric::default();
-        let x = tape.watch(Number::from_number(3.0));
+        let x = tape.watch(Some(3.0));
         let square = apply(&mut tape, Elementwise::Multiply, &[x, x]);
         let y = apply(&mut tape, Elementwise::Multiply, &[square, x]);
         assert_eq!(gradient(&mut tape, y, &[x, square, y]), [Some(27.0), Some(3.0), Some(1.0)]);
@@ -469,8 +471,8 @@ mod tests {
     #[test]
     fn an_entry_off_the_path_is_skipped_and_an_input_off_it_gets_nothing() {
         let mut tape = Numeric::default();
-        let (x, z) = (tape.watch(Number::from_number(2.0)), tape.watch(Number::from_number(5.0)));
-        tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, Number::absent());
+        let (x, z) = (tape.watch(Some(2.0)), tape.watch(Some(5.0)));
+        tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, None);
         let y = apply(&mut tape, Elementwise::Exp, &[x]);
         assert_eq!(gradient(&mut tape, y, &[x, z]), [Some(2f64.exp()), None]);
     }
@@ -478,7 +480,7 @@ mod tests {
     #[test]
     fn constants_get_no_cotangent() {
         let mut tape = Numeric::default();
-        let (x, c) = (tape.watch(Number::from_number(2.0)), tape.constant(Number::from_number(7.0)));
+        let (x, c) = (tape.watch(Some(2.0)), tape.constant(Some(7.0)));
         let y = apply(&mut tape, Elementwise::Multiply, &[c, x]);
         assert_eq!(gradient(&mut tape, y, &[x, c]), [Some(7.0), None]);
     }
@@ -486,9 +488,9 @@ mod tests {
     #[test]
     fn a_missing_rule_is_an_error_of_the_host() {
         let mut tape = Numeric::default();
-        let x = tape.watch(Number::from_number(2.0));
-        let y = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, Number::absent());
-        let failed = tape.replay(vec![(y, Number::from_number(1.0))], &[x], false, &mut host());
+        let x = tape.watch(Some(2.0));
+        let y = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, None);
+        let failed = tape.replay(vec![(y, Some(1.0))], &[x], false, &mut host());
         assert_eq!(failed, Err("entry 1 has no rule for argument 0".into()));
     }
 
@@ -523,9 +525,9 @@ mod tests {
     #[test]
     fn release_drops_what_was_kept() {
         let mut tape = Numeric::default();
-        let x = tape.watch(Number::from_number(2.0));
+        let x = tape.watch(Some(2.0));
         let y = apply(&mut tape, Elementwise::Exp, &[x]);
-        tape.replay(vec![(y, Number::from_number(1.0))], &[x], true, &mut host()).expect("exp has a rule");
+        tape.replay(vec![(y, Some(1.0))], &[x], true, &mut host()).expect("exp has a rule");
         assert!(!tape.keeps(x) && !tape.keeps(y));
     }
 
@@ -533,7 +535,7 @@ mod tests {
     fn ten_million_entries_replay_and_drop_on_a_small_stack() {
         let work = || {
             let mut tape = Numeric::default();
-            let x = tape.watch(Number::from_number(1.0));
+            let x = tape.watch(Some(1.0));
             let mut y = x;
             for _ in 0..10_000_000 {
                 y = apply(&mut tape, Elementwise::Add, &[y, x]);
@@ -547,6 +549,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "not on the tape")]
     fn an_argument_that_is_not_on_the_tape_is_refused() {
-        Numeric::default().push(Op::Elementwise(Elementwise::Exp), &[0], None, Number::absent());
+        Numeric::default().push(Op::Elementwise(Elementwise::Exp), &[0], None, None);
     }
 }
