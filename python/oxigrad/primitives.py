@@ -142,7 +142,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
     """Arrays along a new ``axis``."""
-    return _record("stack", list(arrays), {"axis": axis % (len(arrays[0].shape) + 1)})
+    return _record("stack", list(arrays), {"axis": axis % (len(getattr(arrays[0], "shape", ())) + 1)})
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:

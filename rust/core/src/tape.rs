@@ -1,7 +1,9 @@
-//! The tape: an append-only list of entries, replayed in reverse.
+//! The tape: an append-only list of entries, replayed in reverse or forwards.
 //!
 //! An entry with a value is autodiff, an entry without one is a symbol. Entries refer to each other by index into flat
 //! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
+
+mod forward;
 
 use crate::kernel::Node;
 use crate::op::{Elementwise, Op};
@@ -19,6 +21,25 @@ pub trait Value: Sized {
     fn number(&self) -> Option<f64>;
     /// A number as a value.
     fn from_number(number: f64) -> Self;
+}
+
+/// A tape of numbers alone.
+impl Value for Option<f64> {
+    fn absent() -> Self {
+        None
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+
+    fn number(&self) -> Option<f64> {
+        *self
+    }
+
+    fn from_number(number: f64) -> Self {
+        Some(number)
+    }
 }
 
 /// How an entry came to be.
@@ -217,6 +238,14 @@ impl<V: Value, A> Tape<V, A> {
     fn pull<H: Host<V, A>>(&self, id: Id, cotangent: &V, sums: &mut [V], host: &mut H) -> Result<(), H::Error> {
         let view = self.view(id);
         let Origin::Op(op) = view.origin else { return Ok(()) };
+        if matches!(op, Op::Structured(_))
+            && let Some(pulled) = host.pull_together(&view, cotangent)?
+        {
+            for (arg, pulled) in view.args.iter().zip(pulled).filter(|(_, pulled)| !pulled.is_absent()) {
+                accumulate(&mut sums[*arg as usize], pulled, host)?;
+            }
+            return Ok(());
+        }
         for which in 0..view.args.len() {
             if !view.is_active(which) {
                 continue;
@@ -266,7 +295,19 @@ pub trait Host<V, A> {
     /// Where there is no derivative, or its computation fails.
     fn pullback(&mut self, entry: &View<'_, V, A>, which: usize, cotangent: &V) -> Result<V, Self::Error>;
 
-    /// The sum of two cotangents of one entry.
+    /// The cotangents of all arguments of an op whose rule gives them together; none for any other op.
+    ///
+    /// # Errors
+    /// Where the computation fails.
+    fn pull_together(&mut self, entry: &View<'_, V, A>, cotangent: &V) -> Result<Option<Vec<V>>, Self::Error>;
+
+    /// The tangent of the result, given those of the arguments, some of which are there; absent where it is zero.
+    ///
+    /// # Errors
+    /// Where there is no derivative, or its computation fails.
+    fn pushforward(&mut self, entry: &View<'_, V, A>, tangents: &[&V]) -> Result<V, Self::Error>;
+
+    /// The sum of two cotangents, or tangents, of one entry.
     ///
     /// # Errors
     /// Where the values cannot be added.
@@ -361,24 +402,7 @@ impl Rules {
 mod tests {
     use super::*;
 
-    /// A number, or nothing.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    struct Number(Option<f64>);
-
-    impl Value for Number {
-        fn absent() -> Self {
-            Self(None)
-        }
-        fn is_absent(&self) -> bool {
-            self.0.is_none()
-        }
-        fn number(&self) -> Option<f64> {
-            self.0
-        }
-        fn from_number(number: f64) -> Self {
-            Self(Some(number))
-        }
-    }
+    type Number = Option<f64>;
 
     struct Numbers(Rules);
 
@@ -389,6 +413,12 @@ mod tests {
         }
         fn pullback(&mut self, entry: &View<'_, Number, ()>, which: usize, _: &Number) -> Result<Number, String> {
             Err(format!("entry {} has no rule for argument {which}", entry.id))
+        }
+        fn pull_together(&mut self, _: &View<'_, Number, ()>, _: &Number) -> Result<Option<Vec<Number>>, String> {
+            Ok(None)
+        }
+        fn pushforward(&mut self, entry: &View<'_, Number, ()>, _: &[&Number]) -> Result<Number, String> {
+            Err(format!("entry {} has no rule forwards", entry.id))
         }
         fn add(&mut self, _: Number, _: Number) -> Result<Number, String> {
             Err("numbers are added by the tape".into())
@@ -419,20 +449,20 @@ mod tests {
     fn apply(tape: &mut Numeric, op: Elementwise, args: &[Id]) -> Id {
         let mut numbers = [0.0; 3];
         for (number, arg) in numbers.iter_mut().zip(args) {
-            *number = tape.view(*arg).result().0.expect("it is kept");
+            *number = tape.view(*arg).result().expect("it is kept");
         }
-        tape.push(Op::Elementwise(op), args, None, Number::from_number(op.on_numbers(numbers)))
+        tape.push(Op::Elementwise(op), args, None, Some(op.on_numbers(numbers)))
     }
 
     fn gradient(tape: &mut Numeric, of: Id, inputs: &[Id]) -> Vec<Option<f64>> {
-        let pulled = tape.replay(vec![(of, Number::from_number(1.0))], inputs, false, &mut host());
-        pulled.expect("every op has a rule").into_iter().map(|number| number.0).collect()
+        let pulled = tape.replay(vec![(of, Some(1.0))], inputs, false, &mut host());
+        pulled.expect("every op has a rule")
     }
 
     #[test]
     fn cotangents_add_up_where_an_entry_is_used_twice() {
         let mut tape = Numeric::default();
-        let x = tape.watch(Number::from_number(3.0));
+        let x = tape.watch(Some(3.0));
         let square = apply(&mut tape, Elementwise::Multiply, &[x, x]);
         let y = apply(&mut tape, Elementwise::Multiply, &[square, x]);
         assert_eq!(gradient(&mut tape, y, &[x, square, y]), [Some(27.0), Some(3.0), Some(1.0)]);
@@ -441,8 +471,8 @@ mod tests {
     #[test]
     fn an_entry_off_the_path_is_skipped_and_an_input_off_it_gets_nothing() {
         let mut tape = Numeric::default();
-        let (x, z) = (tape.watch(Number::from_number(2.0)), tape.watch(Number::from_number(5.0)));
-        tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, Number::absent());
+        let (x, z) = (tape.watch(Some(2.0)), tape.watch(Some(5.0)));
+        tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, None);
         let y = apply(&mut tape, Elementwise::Exp, &[x]);
         assert_eq!(gradient(&mut tape, y, &[x, z]), [Some(2f64.exp()), None]);
     }
@@ -450,7 +480,7 @@ mod tests {
     #[test]
     fn constants_get_no_cotangent() {
         let mut tape = Numeric::default();
-        let (x, c) = (tape.watch(Number::from_number(2.0)), tape.constant(Number::from_number(7.0)));
+        let (x, c) = (tape.watch(Some(2.0)), tape.constant(Some(7.0)));
         let y = apply(&mut tape, Elementwise::Multiply, &[c, x]);
         assert_eq!(gradient(&mut tape, y, &[x, c]), [Some(7.0), None]);
     }
@@ -458,18 +488,46 @@ mod tests {
     #[test]
     fn a_missing_rule_is_an_error_of_the_host() {
         let mut tape = Numeric::default();
-        let x = tape.watch(Number::from_number(2.0));
-        let y = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, Number::absent());
-        let failed = tape.replay(vec![(y, Number::from_number(1.0))], &[x], false, &mut host());
+        let x = tape.watch(Some(2.0));
+        let y = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, None);
+        let failed = tape.replay(vec![(y, Some(1.0))], &[x], false, &mut host());
         assert_eq!(failed, Err("entry 1 has no rule for argument 0".into()));
+    }
+
+    fn tangents(tape: &Numeric, seeds: &[(Id, f64)], targets: &[Id]) -> Vec<Option<f64>> {
+        let seeds = seeds.iter().map(|(id, seed)| (*id, Number::from_number(*seed))).collect();
+        let pushed = tape.replay_forward(seeds, targets, &mut host());
+        pushed.expect("every op has a rule").into_iter().map(|number| number.0).collect()
+    }
+
+    #[test]
+    fn tangents_go_forwards_by_the_same_rules() {
+        let mut tape = Numeric::default();
+        let (x, z) = (tape.watch(Number::from_number(3.0)), tape.watch(Number::from_number(5.0)));
+        let square = apply(&mut tape, Elementwise::Multiply, &[x, x]);
+        let y = apply(&mut tape, Elementwise::Multiply, &[square, z]);
+        assert_eq!(tangents(&tape, &[(x, 1.0)], &[y, square, z]), [Some(30.0), Some(6.0), None]);
+        assert_eq!(tangents(&tape, &[(x, 1.0), (z, 2.0)], &[y]), [Some(48.0)]);
+        assert_eq!(tangents(&tape, &[(square, 1.0)], &[y, x]), [Some(5.0), None]);
+    }
+
+    #[test]
+    fn forwards_an_entry_off_the_path_is_skipped() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Number::from_number(2.0));
+        let off = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, Number::absent());
+        let y = apply(&mut tape, Elementwise::Exp, &[x]);
+        assert_eq!(tangents(&tape, &[(x, 1.0)], &[y]), [Some(2f64.exp())]);
+        let failed = tape.replay_forward(vec![(x, Number::from_number(1.0))], &[off], &mut host());
+        assert_eq!(failed, Err("entry 1 has no rule forwards".into()));
     }
 
     #[test]
     fn release_drops_what_was_kept() {
         let mut tape = Numeric::default();
-        let x = tape.watch(Number::from_number(2.0));
+        let x = tape.watch(Some(2.0));
         let y = apply(&mut tape, Elementwise::Exp, &[x]);
-        tape.replay(vec![(y, Number::from_number(1.0))], &[x], true, &mut host()).expect("exp has a rule");
+        tape.replay(vec![(y, Some(1.0))], &[x], true, &mut host()).expect("exp has a rule");
         assert!(!tape.keeps(x) && !tape.keeps(y));
     }
 
@@ -477,7 +535,7 @@ mod tests {
     fn ten_million_entries_replay_and_drop_on_a_small_stack() {
         let work = || {
             let mut tape = Numeric::default();
-            let x = tape.watch(Number::from_number(1.0));
+            let x = tape.watch(Some(1.0));
             let mut y = x;
             for _ in 0..10_000_000 {
                 y = apply(&mut tape, Elementwise::Add, &[y, x]);
@@ -491,6 +549,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "not on the tape")]
     fn an_argument_that_is_not_on_the_tape_is_refused() {
-        Numeric::default().push(Op::Elementwise(Elementwise::Exp), &[0], None, Number::absent());
+        Numeric::default().push(Op::Elementwise(Elementwise::Exp), &[0], None, None);
     }
 }
