@@ -10,10 +10,11 @@ from oxigrad import functions
 from oxigrad import primitives as ops
 from oxigrad._core import plain
 from oxigrad.functions import cumulative_prod, cumulative_sum, position, take
-from oxigrad.libraries import device_of, dtype_of, is_array, namespace
+from oxigrad.libraries import device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.primitives import Axis, along, concat, expand_dims, flip, permute_dims, reshape, stack
 
 __all__ = [
+    "angle",
     "array_split",
     "atleast_1d",
     "atleast_2d",
@@ -53,6 +54,11 @@ __all__ = [
 # --- elementwise -------------------------------------------------------------------------------------------------------
 
 
+def angle(z: Any, /) -> Any:
+    """The angle of complex numbers, in radians."""
+    return ops.atan2(ops.imag(z), ops.real(z)) if is_complex(z) else ops.where(z < 0.0, np.pi, 0.0 * z)
+
+
 def exp2(x: Any, /) -> Any:
     """2 to the power ``x``."""
     return ops.pow(2.0, x)
@@ -67,7 +73,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 def cbrt(x: Any, /) -> Any:
     """Cubic root, of negative numbers too; its gradient at zero is infinite."""
     size = ops.where(x < 0.0, -x, x)
-    return ops.where(x < 0.0, -1.0, 1.0) * ops.pow(size, 1.0 / 3.0)
+    return ops.pow(size, 1.0 / 3.0) * ops.where(x < 0.0, -1.0, 1.0)
 
 
 def fabs(x: Any, /) -> Any:

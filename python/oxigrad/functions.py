@@ -13,7 +13,7 @@ import numpy as np
 from oxigrad import primitives as ops
 from oxigrad._core import ShapeError, Variable, plain
 from oxigrad.libraries import composed as _composed
-from oxigrad.libraries import device_of, dtype_of, is_array, is_complex, namespace, standard_namespace
+from oxigrad.libraries import device_of, dtype_of, is_array, namespace, standard_namespace
 from oxigrad.primitives import (
     Axis,
     along,
@@ -30,7 +30,6 @@ from oxigrad.primitives import (
 )
 
 __all__ = [
-    "angle",
     "asarray",
     "broadcast_arrays",
     "clip",
@@ -85,11 +84,6 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     sign = plain(x2)
     one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
     return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
-
-
-def angle(x: Any, /) -> Any:
-    """The angle of complex numbers, in radians; of real ones zero or pi."""
-    return ops.atan2(ops.imag(x), ops.real(x)) if is_complex(x) else ops.atan2(ops.zeros_like(x), x)
 
 
 # --- reductions --------------------------------------------------------------------------------------------------------
@@ -259,14 +253,14 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 @_composed
-def broadcast_arrays(*arrays: Any) -> list[Any]:
+def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """The arrays, all repeated to one shape."""
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in arrays))
-    return [broadcast_to(x, shape) for x in arrays]
+    return tuple(broadcast_to(x, shape) for x in arrays)
 
 
 @_composed
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     """Coordinates as arrays with a dimension for each argument; the first two are swapped unless ``indexing`` is "ij"."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is {indexing!r}: expected 'xy' or 'ij'")
@@ -321,9 +315,20 @@ def unique_all(x: Any, /) -> Any:
     return found._replace(values=take(reshape(x, (-1,)), found.indices))
 
 
+def _distinct(x: Any) -> Any:
+    """The different elements in order, each with the gradient of where it comes first."""
+    flat = reshape(x, (-1,))
+    library, bare = standard_namespace(x), plain(flat)
+    order = library.argsort(bare, stable=True)
+    ordered = library.take(bare, order)
+    (new,) = library.nonzero(ordered[1:] != ordered[:-1])
+    first = library.zeros(builtins.min(1, flat.shape[0]), dtype=new.dtype, device=device_of(bare))
+    return take(flat, library.take(order, library.concat([first, new + 1])))
+
+
 def _unique(name: str, x: Any) -> Any:
     found = getattr(standard_namespace(x), name)(plain(x))
-    return found._replace(values=unique_all(x).values)
+    return found._replace(values=_distinct(x))
 
 
 @_composed
@@ -341,7 +346,7 @@ def unique_inverse(x: Any, /) -> Any:
 @_composed
 def unique_values(x: Any, /) -> Any:
     """The different elements, with the gradient of where they come first."""
-    return unique_all(x).values
+    return _distinct(x)
 
 
 # --- creation ----------------------------------------------------------------------------------------------------------

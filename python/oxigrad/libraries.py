@@ -53,14 +53,6 @@ def is_smooth(value: Any) -> bool:
     return isinstance(value, (float, _core.Variable)) or is_inexact(value)
 
 
-def is_complex(value: Any) -> bool:
-    """Whether the value is a complex number or array; a symbol is not."""
-    value = plain(value)
-    if isinstance(value, _core.Variable):
-        return False
-    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
-
-
 def standard_namespace(*values: Any) -> Any:
     """As `namespace`, but whole: where a library lacks a part of the standard, `array_api_compat` fills it in."""
     from array_api_compat import array_namespace
@@ -88,6 +80,14 @@ def _flattened(values: Iterable[Any]) -> Iterator[Any]:
 def strip(value: Any) -> Any:
     """The value without its variables: lists and tuples are gone through."""
     return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether the value is a complex number or array; a symbol is not."""
+    value = plain(value)
+    if isinstance(value, _core.Variable):
+        return False
+    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
 
 
 def composed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,10 +125,12 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
     if name in _UNSHAPED:
         return _UNSHAPED[name]
     library = namespace(array)
-    if name in IRREGULAR:
-        return functools.partial(IRREGULAR[name], library)
+    if name in _irregular:
+        return functools.partial(_irregular[name], library)
     own = getattr(library, name, None) or _special(name, library, array)
-    return own or functools.partial(_through_host, name, library)
+    if own is None:
+        return functools.partial(_through_host, name, library)
+    return (lambda order, x: own(_whole(order), x)) if name in _ORDERED else own
 
 
 # --- functions that the standard does not have -------------------------------------------------------------------------
@@ -144,8 +146,12 @@ def _special(name: str, library: Any, array: Any) -> Callable[..., Any] | None:
             except ImportError:
                 continue
             if found is not None:
-                return lambda *args, found=found: found(*map(_whole, args))
+                return found
     return None
+
+
+# Functions whose first argument is an order.
+_ORDERED = {"polygamma", "jn", "yn", "iv"}
 
 
 def _whole(value: Any) -> Any:
@@ -179,11 +185,11 @@ def _by_kernel(name: str, *args: Any) -> Any:
 
 def _index(library: Any, x: Any, *, key: Any) -> Any:
     """``x[key]``; by ``take`` where one axis is indexed by a vector, which the standard has no other word for."""
-    if isinstance(key, tuple) and key[-1] is Ellipsis:
+    if isinstance(key, tuple) and len(key) > 1 and key[-1] is ...:
         *before, last = key[:-1]
-        if is_array(last) and len(last.shape) == 1 and not library.isdtype(last.dtype, "bool"):
-            if all(isinstance(part, slice) and part == slice(None) for part in before):
-                return library.take(x, last, axis=len(before))
+        whole = all(isinstance(part, slice) and part == slice(None) for part in before)
+        if whole and is_array(last) and len(last.shape) == 1 and not library.isdtype(last.dtype, "bool"):
+            return library.take(x, last, axis=len(before))
     return x[key]
 
 
@@ -203,27 +209,35 @@ def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> A
             np.add.at(sums, key, g)
         return sums
     zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
+    if hasattr(zeros, "at"):  # arrays that are never changed in place have this
+        return zeros.at[key].add(g)
     if _is_basic(key):
         return xpx.at(zeros, key).set(g)
-    positions = library.reshape(library.arange(size_of(shape), device=g.device), shape)
-    positions = _index(library, positions, key=key)
-    return library.reshape(_sum_at(library, library.reshape(zeros, (-1,)), positions, g), shape)
+    places = library.reshape(library.arange(size_of(shape), device=g.device), shape)
+    places = library.reshape(_index(library, places, key=key), (-1,))
+    return library.reshape(_sum_at(library, library.reshape(g, (-1,)), places, size_of(shape)), shape)
 
 
-def _sum_at(library: Any, zeros: Any, positions: Any, values: Any) -> Any:
-    """Adds ``values`` at flat ``positions``, repeated ones too: one round for each time that a position comes again."""
-    import array_api_extra as xpx
-
-    positions = library.reshape(positions, (-1,))
-    values = library.reshape(values, (-1,))
-    total = zeros
-    while positions.shape[0]:
-        found = library.unique_all(positions)
-        total = xpx.at(total, found.values).add(values[found.indices])
-        left = library.ones(positions.shape, dtype=library.bool, device=positions.device)
-        left = xpx.at(left, found.indices).set(False)
-        positions, values = positions[left], values[left]
-    return total
+def _sum_at(library: Any, values: Any, places: Any, size: int) -> Any:
+    """Zeros with the values added at places, which may come again: those of one place are added up by halves."""
+    zeros = library.zeros(size, dtype=values.dtype, device=values.device)
+    count = places.shape[0]
+    if not count:
+        return zeros
+    order = library.argsort(places)
+    places, values = library.take(places, order), library.take(values, order)
+    width = 1
+    while width < count:
+        same = places[width:] == places[:-width]
+        if not library.any(same):
+            break
+        added = library.where(same, values[width:], library.zeros_like(values[width:]))
+        values = library.concat([values[:-width] + added, values[-width:]])
+        width *= 2
+    wanted = library.arange(size, dtype=places.dtype, device=values.device)
+    first = library.searchsorted(places, wanted)
+    there = first < library.searchsorted(places, wanted, side="right")
+    return library.where(there, library.take(values, library.clip(first, max=count - 1)), zeros)
 
 
 def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
@@ -267,7 +281,7 @@ _UNSHAPED: dict[str, Callable[..., Any]] = {
 }
 
 # What computes an op where the standard has no function of that name and signature.
-IRREGULAR: dict[str, Callable[..., Any]] = {
+_irregular: dict[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to,
     "where": _where,
     "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),

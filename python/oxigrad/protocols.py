@@ -30,7 +30,7 @@ _UFUNCS = {
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
-_PARAMETERS = {"ddof": "correction"}
+_PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
 # What makes no difference to us.
 _IGNORED = {"kind", "order"}
 # Functions with a derivative of zero, or that do not look at the numbers: their results are plain values.
@@ -45,11 +45,11 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
     if method in ("reduce", "accumulate") and found is not None:
         axis = inputs[1] if len(inputs) > 1 else named.get("axis", 0)
         given = {**given, "axis": axis}
-        return _call(getattr(xp, found), called, inputs[:1], given)
+        return _call(vars(xp)[found], called, inputs[:1], given)
     if method != "__call__":
         raise DerivativeError(f"{called} of a variable has no derivative: use np.{ufunc.__name__} itself")
-    if found is not None and not _is_passed_on(xp, found):
-        return _call(getattr(xp, found), called, inputs, given)
+    if found in vars(xp):
+        return _call(vars(xp)[found], called, inputs, given)
     return undifferentiated(ufunc, called, inputs, given)
 
 
@@ -61,17 +61,14 @@ def _of_ufunc(name: str, method: str) -> str | None:
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """What one of NumPy's other functions gives on variables."""
     called, name = f"np.{function.__name__}", str(function.__name__)
+    part = function.__module__.rpartition(".")[2]
+    xp = vars(xp)[part] if part in ("linalg", "fft") else xp
     name = _FUNCTIONS.get(name, name)
-    xp = {"numpy.linalg": xp.linalg, "numpy.fft": xp.fft}.get(function.__module__, xp)
-    if _is_passed_on(xp, name) or name in _CONSTANT:
+    if name not in vars(xp) or name in _CONSTANT:
         return undifferentiated(function, called, args, named)
-    ours = getattr(xp, name)
+    ours = vars(xp)[name]
     args, named = _bound(function, ours, args, named)
     return _call(ours, called, args, named)
-
-
-def _is_passed_on(xp: ModuleType, name: str) -> bool:
-    return name not in vars(xp)
 
 
 def _is_absent(value: Any) -> bool:

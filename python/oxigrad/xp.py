@@ -135,7 +135,7 @@ def iterate(x: Any) -> Any:
     """The items along the first axis."""
     if x.ndim == 0:
         raise TypeError("a variable without dimensions cannot be iterated over")
-    return (index(x, i) for i in range(x.shape[0]))
+    return (index(x, ops.along(0, i)) for i in range(x.shape[0]))
 
 
 def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[str, Any] | None) -> Any:
