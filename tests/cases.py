@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import oxigrad as ox
 from oxigrad import xp
 
 
@@ -308,6 +309,10 @@ STRUCTURED = [
     Case("index-pairs", lambda a: a[like(a, [0, 0, 2]), like(a, [1, 1, 3])], (X,)),
     Case("index-mask", lambda a: a[like(a, MASK)], (X,)),
     Case("iterate", lambda a: sum(row * row for row in a), (X,)),
+    Case("index-apart", lambda a: a[0, :, np.array([1, 1, 0])], (normal(2, 3, 4),)),
+    Case("stack-many", lambda a: xp.stack([a[0] * i for i in range(40)]), (V,)),
+    Case("stack-constant", lambda a: xp.stack([V, a, V * 2]), (V,)),
+    Case("call", ox.checkpoint(lambda a, b: xp.sin(a) @ b), (X, M)),
     Case("unused", lambda a, b: a * 2.0, (X, V)),
     Case("twice", lambda a: a * a + a, (X,)),
 ]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -395,3 +396,30 @@ class TestVariable:
     def test_a_scalar_without_dimensions_cannot_be_iterated(self) -> None:
         with pytest.raises(TypeError, match="dimensions"):
             iter(self.variable(1.0))
+
+
+class TestDrawing:
+    def test_mermaid(self) -> None:
+        tape, _, _ = worked_example()
+        lines = tape.to_mermaid().splitlines()
+        assert lines[0] == "flowchart TD" and '    n0(["x1"])' in lines and "    n0 --> n2" in lines
+        assert lines[3] == '    n2["v1 = log"]'
+
+    @pytest.mark.parametrize("name", ["<x> & 'y' \"z\"", "a\x00\x1b]]>--", "-->;`#"])
+    def test_svg_is_well_formed_whatever_the_names(self, name: str) -> None:
+        with ox.Tape() as tape:
+            x = tape.watch(2.0, name=name)
+            _ = x * 3.0 + np.ones(2)
+        root = ElementTree.fromstring(tape.to_svg())
+        texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+        assert texts[0] == "".join(c for c in name if c.isprintable()) and "v1 = multiply" in texts
+        assert len(tape.to_mermaid().splitlines()) == 10
+
+    def test_a_long_program_is_cut(self) -> None:
+        with ox.Tape() as tape:
+            y = tape.watch(1.0, name="n" * 10_000)
+            for _ in range(10_000):
+                y = y + y
+        assert len(tape.to_svg()) < 60_000 and len(tape.to_mermaid()) < 20_000
+        assert "9801 more entries" in tape.to_svg() and "9991 more entries" in tape.to_mermaid(limit=10)
+        assert ElementTree.fromstring(tape.to_svg(limit=0)) is not None

@@ -18,7 +18,9 @@ from oxigrad._core import (
     get_num_threads,
     set_num_threads,
 )
-from oxigrad.transforms import grad, stop_gradient, value_and_grad, vjp
+from oxigrad.custom import checkpoint, custom_vjp, derivative
+from oxigrad.jacobians import hessian, hvp, jacobian
+from oxigrad.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.tree import field
 
 __all__ = [
@@ -35,10 +37,17 @@ __all__ = [
     "TapeThreadError",
     "Variable",
     "__version__",
+    "checkpoint",
+    "custom_vjp",
+    "derivative",
     "derivatives",
     "field",
     "get_num_threads",
     "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
     "optim",
     "schedules",
     "set_num_threads",

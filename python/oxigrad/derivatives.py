@@ -72,11 +72,15 @@ def _mean(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     return _spread(g * (xp.size_of(g.shape) / xp.size_of(x_shape)), x_shape, axis)
 
 
+def _chosen(y: Any, x: Any, axis: Any) -> Any:
+    """One where ``x`` is the extremum ``y``, shared evenly among equals, and zero elsewhere."""
+    library, x_shape = xp.namespace(x), tuple(x.shape)
+    chosen = library.astype(_core.plain(x == _kept(y, x_shape, axis)), x.dtype)
+    return chosen / library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
+
+
 def _extremum(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    library = xp.namespace(x)
-    chosen = library.astype(_core.plain(x == _kept(y, x_shape, axis)), g.dtype)
-    count = library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
-    return _spread(g, x_shape, axis) * (chosen / count)
+    return _spread(g, x_shape, axis) * _chosen(y, x, axis)
 
 
 def _matmul_x1(g: Any, x2: Any, x1_shape: tuple[int, ...]) -> Any:
@@ -195,18 +199,190 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     ),
     "index": (lambda g, key, x_shape: xp.scatter_add(g, key, x_shape),),
     "scatter_add": (lambda g, key: xp.index(g, key),),
+    "call": (lambda g, y, args, pull: pull(g, xp.items(y), args),),
     **derivatives_linalg.TABLE,
     **derivatives_fft.TABLE,
 }
 
 
+# --- forwards ----------------------------------------------------------------------------------------------------------
+#
+# An elementwise rule is its own forward rule, with the tangent of the argument in place of ``g``. Any other op that is
+# in neither of these tables goes forwards by the derivative of its reverse rule with respect to ``g``, in which the rule
+# is linear: two calls, one tangent at a time. The tables make the frequent ones fast.
+
+
+def _behind(axis: Any, t: Any) -> Any:
+    """The same axes with one more in front of them."""
+    if axis is None:
+        return tuple(range(1, len(t.shape)))
+    return tuple(_behind(a, t) for a in axis) if isinstance(axis, tuple) else axis if axis < 0 else axis + 1
+
+
+def _folded(t: Any, axis: Any, keepdims: bool) -> dict[str, Any]:
+    return {"axis": _behind(axis, t), "keepdims": keepdims}
+
+
+def _key_behind(key: Any) -> Any:
+    """The same key with one more axis in front; None where the library would put that axis elsewhere."""
+    key = key if isinstance(key, tuple) else (key,)
+    arrays = [i for i, part in enumerate(key) if xp.is_array(part) or isinstance(part, list)]
+    if arrays:
+        integers = [i for i, part in enumerate(key) if i in arrays or isinstance(part, int)]
+        if integers[-1] - integers[0] != len(integers) - 1 or any(
+            not len(getattr(key[i], "shape", (1,))) for i in arrays
+        ):
+            return None
+    return (slice(None), *key)
+
+
+def _taken(t: Any, indices: Any, axis: int) -> dict[str, Any]:
+    shape = (t.shape[0], *indices.shape)
+    return {"indices": xp.namespace(indices).broadcast_to(indices, shape), "axis": _behind(axis, t)}
+
+
+# Ops that are linear in their array arguments together, which are their own forward rule; and their attributes where
+# tangents ``t`` have a leading axis of their own: None where that cannot be said.
+LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
+    "sum": _folded,
+    "mean": _folded,
+    "reshape": lambda t, shape, copy=None: {"shape": (t.shape[0], *shape)},
+    "permute_dims": lambda t, axes: {"axes": (0, *(a + 1 for a in axes))},
+    "expand_dims": lambda t, axis: {"axis": _behind(axis, t)},
+    "squeeze": lambda t, axis: {"axis": _behind(axis, t)},
+    "concat": lambda t, axis, ends: {"axis": axis + 1, "ends": ends},
+    "stack": lambda t, axis: {"axis": axis + 1},
+    "cumulative_sum": lambda t, axis: {"axis": axis + 1},
+    "flip": lambda t, axis: {"axis": _behind(axis, t)},
+    "astype": lambda t, **named: named,
+    "fftn": lambda t, axes, norm: {"axes": tuple(axis + 1 for axis in axes), "norm": norm},
+    "ifftn": lambda t, axes, norm: {"axes": tuple(axis + 1 for axis in axes), "norm": norm},
+    "rfft": lambda t, n, axis, norm: {"n": n, "axis": axis + 1, "norm": norm},
+    "irfft": lambda t, n, axis, norm: {"n": n, "axis": axis + 1, "norm": norm},
+    "take_along_axis": _taken,
+    "index": lambda t, key: None if (behind := _key_behind(key)) is None else {"key": behind},
+    "scatter_add": lambda t, key, shape: (
+        None if (behind := _key_behind(key)) is None else {"key": behind, "shape": (t.shape[0], *shape)}
+    ),
+}
+
+
+def _matrix(shape: tuple[int, ...], as_column: bool) -> tuple[int, ...]:
+    return shape if len(shape) > 1 else (*shape, 1) if as_column else (1, *shape)
+
+
+def _product(t: Any, x: Any, y: Any, batch: int | None, swapped: bool) -> Any:
+    """The matrix product of a tangent with the other argument; of the other argument with a tangent if ``swapped``."""
+    if batch is None:
+        return x @ t if swapped else t @ x
+    own: tuple[int, ...] = tuple(t.shape)[1:]
+    other: tuple[int, ...] = tuple(x.shape)
+    if not swapped and len(other) <= 2:  # a product of matrices, rather than a stack of them
+        rows = xp.reshape(t, (batch * xp.size_of(own[:-1]), own[-1]))
+        return xp.reshape(rows @ x, (batch, *y.shape))
+    own, other = _matrix(own, swapped), _matrix(other, not swapped)
+    t = xp.reshape(t, (batch, *(1,) * (len(other) - len(own)), *own))
+    x = xp.reshape(x, other)
+    return xp.reshape(x @ t if swapped else t @ x, (batch, *y.shape))
+
+
+def _push_matmul(tangents: Any, args: Any, y: Any, batch: int | None) -> Any:
+    (t1, t2), (x1, x2) = tangents, args
+    terms = [] if t1 is None else [_product(t1, x2, y, batch, False)]
+    terms += [] if t2 is None else [_product(t2, x1, y, batch, True)]
+    return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+
+
+def _push_extremum(tangents: Any, args: Any, y: Any, batch: int | None, axis: Any, keepdims: bool) -> Any:
+    along = tangents[0] * _chosen(y, args[0], axis)
+    return xp.sum(along, axis=axis if batch is None else _behind(axis, along), keepdims=keepdims)
+
+
+def _push_call(tangents: Any, args: Any, y: Any, batch: int | None, pull: Any, push: Any, function: Any) -> Any:
+    if batch is not None:
+        return NotImplemented
+    if push is not None:
+        return xp.Parts(push(args, tangents))
+    return _transposed(lambda g: pull(g, xp.items(y), args), tangents, y)
+
+
+def _push_results(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The forward rule of an op with one argument and several results, from its reverse rule."""
+    reads_x = "x" in inspect.signature(rule).parameters
+
+    def pushed(tangents: Any, args: Any, y: Any, batch: int | None) -> Any:
+        if batch is not None:
+            return NotImplemented
+        return _transposed(lambda g: [rule(g, y, args[0]) if reads_x else rule(g, y)], tangents, y)
+
+    return pushed
+
+
+def _transposed(pull: Callable[[Any], Any], tangents: Any, y: Any) -> Any:
+    """The tangents of the items of ``y``, by what gives the cotangents of the arguments."""
+    with _core.Tape() as tape:
+        leaves = enumerate(_core.plain(y))
+        g = xp.Parts({at: tape.watch(xp.zero_tangent(leaf, None)) for at, leaf in leaves if xp.is_smooth(leaf)})
+        pulled = pull(g)
+    given = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
+    seeds = [(p, t) for p, t in given if tape.owns(p)]
+    return xp.Parts(zip(g, tape.pull(seeds, list(g.values())), strict=True))
+
+
+FORWARD: dict[str, Callable[..., Any]] = {
+    "matmul": _push_matmul,
+    "max": _push_extremum,
+    "min": _push_extremum,
+    "broadcast_to": lambda tangents, args, y, batch, shape: xp.spread(tangents[0], y, batch),
+    "call": _push_call,
+    **{name: _push_results(derivatives_linalg.TABLE[name][0]) for name in ("qr", "svd", "eigh", "eig", "slogdet")},
+    "item": lambda tangents, args, y, batch, position: tangents[0].get(position),
+}
+
+
+def _complete(tangents: Any, named: dict[str, Any]) -> list[Any]:
+    """The tangents of all arguments of ``concat`` and ``stack``, zeros where there was none."""
+    like = next(t for t in tangents if t is not None)
+    shape, ends = list(getattr(like, "shape", ())), named.get("ends")
+    filled = []
+    for which, t in enumerate(tangents):
+        if t is None and ends is not None:
+            shape[named["axis"]] = ends[which + 1] - ends[which]
+        filled.append(_zeros(like, tuple(shape)) if t is None else t)
+    return filled
+
+
+def _zeros(like: Any, shape: tuple[int, ...]) -> Any:
+    if not xp.is_array(_core.plain(like)):
+        return 0.0
+    return xp.namespace(like).zeros(shape, dtype=like.dtype, device=xp.device_of(_core.plain(like)))
+
+
+def push(name: str, tangents: Any, args: Any, y: Any, named: dict[str, Any] | None, batch: int | None) -> Any:
+    """The tangent of a structured op's result; None where it is zero, NotImplemented where its reverse rule has to do."""
+    named = named or {}
+    if name in FORWARD:
+        pushed = FORWARD[name](tangents, args, y, batch, **named)
+    elif name in LINEAR:
+        if batch is not None:
+            behind = LINEAR[name](next(t for t in tangents if t is not None), **named)
+            if behind is None:
+                return NotImplemented
+            named = behind
+        pushed = _core.record(name, _complete(tangents, named), named)
+    else:
+        return NotImplemented
+    known = hasattr(y, "dtype") and hasattr(pushed, "dtype")
+    return xp.astype(pushed, y.dtype) if known and pushed.dtype != y.dtype else pushed
+
+
 def install() -> None:
-    """States the table to the core, which traces the elementwise rules."""
+    """States the tables to the core, which traces the elementwise rules."""
     rows = []
     for name, rules in TABLE.items():
         for which, rule in enumerate(rules):
             rows.append((name, which, None if rule is None else (rule, list(inspect.signature(rule).parameters))))
-    _core.install(rows)
+    _core.install(rows, push)
 
 
 install()

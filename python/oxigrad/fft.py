@@ -1,4 +1,4 @@
-"""The standard's discrete Fourier transforms, recorded on the tape of their arguments: `oxigrad.ops.fft`.
+"""The standard's discrete Fourier transforms, recorded on the tape of their arguments: `oxigrad.xp.fft`.
 
 ``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. Derivatives of complex
 numbers are as `oxigrad.derivatives` says.
@@ -11,8 +11,9 @@ import numpy as np
 
 from oxigrad import primitives as ops
 from oxigrad._core import record
-from oxigrad.functions import along, position, roll
+from oxigrad.functions import position, roll
 from oxigrad.libraries import composed, device_of, namespace
+from oxigrad.primitives import along
 
 __all__ = [
     "fft",

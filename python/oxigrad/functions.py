@@ -253,14 +253,14 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 @_composed
-def broadcast_arrays(*arrays: Any) -> list[Any]:
+def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """The arrays, all repeated to one shape."""
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in arrays))
-    return [broadcast_to(x, shape) for x in arrays]
+    return tuple(broadcast_to(x, shape) for x in arrays)
 
 
 @_composed
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     """Coordinates as arrays with a dimension for each argument; the first two are swapped unless ``indexing`` is "ij"."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is {indexing!r}: expected 'xy' or 'ij'")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import plain
+from oxigrad._core import is_inexact, plain
 
 _NUMBERS = (bool, int, float, complex)
 _namespaces: dict[type, Any] = dict.fromkeys(_NUMBERS)
@@ -46,6 +46,11 @@ def _namespace_of(value: Any) -> Any:
 def is_array(value: Any) -> bool:
     """Whether the value is an array of some library: it has a shape and a dtype."""
     return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def is_smooth(value: Any) -> bool:
+    """Whether the value can have a derivative: a float, an array of floating-point dtype, or a variable."""
+    return isinstance(value, (float, _core.Variable)) or is_inexact(value)
 
 
 def standard_namespace(*values: Any) -> Any:
@@ -117,8 +122,8 @@ def size_of(shape: tuple[int, ...]) -> int:
 
 def implementation(name: str, array: Any) -> Callable[..., Any]:
     """What computes an op on plain arrays of this library."""
-    if name == "item":  # of a tuple, which has no library
-        return lambda results, *, index: results[index]
+    if name in _UNSHAPED:
+        return _UNSHAPED[name]
     library = namespace(array)
     if name in _irregular:
         return functools.partial(_irregular[name], library)
@@ -268,6 +273,12 @@ def _cofactor(library: Any, x: Any) -> Any:
 def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
     return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
 
+
+# What knows no array library.
+_UNSHAPED: dict[str, Callable[..., Any]] = {
+    "call": lambda *args, function, pull, push: function(*args),
+    "item": lambda results, *, position: results[position],
+}
 
 # What computes an op where the standard has no function of that name and signature.
 _irregular: dict[str, Callable[..., Any]] = {

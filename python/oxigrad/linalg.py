@@ -1,4 +1,4 @@
-"""The standard's linear algebra, recorded on the tape of its arguments: `oxigrad.ops.linalg`. Stacks of matrices everywhere.
+"""The standard's linear algebra, recorded on the tape of its arguments: `oxigrad.xp.linalg`. Stacks of matrices everywhere.
 
 Matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) get a Hermitian gradient, as if both triangles were read.
 Of equal eigenvalues or singular values the vectors have no derivative: it is NaN wherever the vectors matter, while the

@@ -11,6 +11,7 @@ from oxigrad._core import plain
 from oxigrad.libraries import device_of, is_array, is_complex, namespace
 
 __all__ = [
+    "Parts",
     "astype",
     "broadcast_to",
     "concat",
@@ -141,7 +142,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
     """Arrays along a new ``axis``."""
-    return _record("stack", list(arrays), {"axis": axis % (len(arrays[0].shape) + 1)})
+    return _record("stack", list(arrays), {"axis": axis % (len(getattr(arrays[0], "shape", ())) + 1)})
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
@@ -175,9 +176,17 @@ def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
     return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
 
 
-def item(results: Any, index: int, /) -> Any:
+class Parts(dict[int, Any]):
+    """Cotangents or tangents of some items of a tuple, by position; they add up where two meet."""
+
+    def __add__(self, other: "Parts") -> "Parts":
+        """The items of both."""
+        return Parts({**self, **{at: self[at] + item if at in self else item for at, item in other.items()}})
+
+
+def item(results: Any, position: int, /) -> Any:
     """One of the results of an op that has several: what is recorded of it is a tuple."""
-    return _record("item", [results], {"index": index})
+    return _record("item", [results], {"position": position})
 
 
 def conjugate(x: Any, /) -> Any:

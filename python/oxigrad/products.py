@@ -10,8 +10,9 @@ from typing import Any
 
 from oxigrad import primitives as ops
 from oxigrad._core import ShapeError
-from oxigrad.functions import along, moveaxis
+from oxigrad.functions import moveaxis
 from oxigrad.libraries import composed, device_of, namespace, size_of
+from oxigrad.primitives import along
 
 __all__ = [
     "convolve",

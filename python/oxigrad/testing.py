@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad.transforms import vjp
+from oxigrad.transforms import jvp, vjp
 
 
 def stream(xp: Any, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
@@ -46,11 +46,18 @@ def _inner(a: Any, b: Any) -> float:
     return sum(product(x, y) for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True))
 
 
+# How each mode gives a derivative as a function again, for the next order.
+_MODES: dict[str, Callable[..., Any]] = {
+    "fwd": lambda f, direction, cotangent: lambda *primals: jvp(f, primals, direction)[1],
+    "rev": lambda f, direction, cotangent: lambda *primals: vjp(f, *primals)[1](cotangent),
+}
+
+
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],
     order: int = 2,
-    modes: Sequence[str] = ("rev",),
+    modes: Sequence[str] = ("fwd", "rev"),
     *,
     step: float = 1e-5,
     tolerance: float = 1e-6,
@@ -58,32 +65,36 @@ def check_grads(
 ) -> None:
     """Compares the derivatives of ``f`` at ``args`` with central differences, along random directions, up to ``order``.
 
-    ``args`` are floats, float64 or complex128 arrays, or trees of them; complex ones move in complex directions. Raises `AssertionError` with both numbers where they differ by
+    Both modes are compared, and each order goes on from both: forward over reverse, reverse over forward, and so on.
+    ``args`` are floats, float64 or complex128 arrays, or trees of them; complex ones move in complex directions. Raises
+    `AssertionError` with both numbers where they differ by
     more than ``tolerance`` relative to the larger of them and 1. The point must not lie within ``step`` of a kink.
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """
-    unknown = set(modes) - {"rev"}
-    if unknown:
-        raise ValueError(f"modes has {sorted(unknown)}: expected 'rev'")
+    if unknown := set(modes) - set(_MODES):
+        raise ValueError(f"modes has {sorted(unknown)}: expected 'fwd' and 'rev'")
+    _check(f, tuple(args), order, tuple(modes), (), (step, tolerance, seed))
+
+
+def _check(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    order: int,
+    modes: tuple[str, ...],
+    taken: tuple[str, ...],
+    settings: tuple[float, float, int],
+) -> None:
+    step, tolerance, seed = settings
     generator = np.random.default_rng(seed)
-    args = tuple(args)
-    value, pullback = vjp(f, *args)
-    cotangent = _random_like(value, generator)
-    direction = _random_like(args, generator)
+    cotangent, direction = _random_like(f(*args), generator), _random_like(args, generator)
     ahead, behind = f(*_shifted(args, direction, step)), f(*_shifted(args, direction, -step))
     numeric = (_inner(cotangent, ahead) - _inner(cotangent, behind)) / (2 * step)
-    analytic = _inner(pullback(cotangent), direction)
-    scale = max(1.0, abs(numeric), abs(analytic))
-    if not abs(numeric - analytic) <= tolerance * scale:
-        raise AssertionError(f"derivative {analytic!r}, central difference {numeric!r}, at order {order} from the top")
-    if order > 1:
-        check_grads(
-            lambda *primals: vjp(f, *primals)[1](cotangent),
-            args,
-            order - 1,
-            modes,
-            step=step,
-            tolerance=tolerance * 10,
-            seed=seed + 1,
-        )
+    for mode in modes:
+        derivative, path = _MODES[mode](f, direction, cotangent), " over ".join((mode, *taken))
+        found = derivative(*args)
+        analytic = _inner(cotangent, found) if mode == "fwd" else _inner(found, direction)
+        if not abs(numeric - analytic) <= tolerance * max(1.0, abs(numeric), abs(analytic)):
+            raise AssertionError(f"derivative {analytic!r} by {path}, central difference {numeric!r}")
+        if order > 1:
+            _check(derivative, args, order - 1, modes, (mode, *taken), (step, tolerance * 10, seed + 1))

@@ -4,14 +4,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oxigrad import tree, xp
+from oxigrad import _core, tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, is_inexact, plain
 
 Argnums = int | tuple[int, ...]
-
-
-def _is_differentiable(leaf: Any, trainable: bool) -> bool:
-    return trainable and (isinstance(leaf, (float, Variable)) or xp.is_inexact(leaf))
 
 
 class _Watched:
@@ -31,7 +27,7 @@ class _Watched:
             leaves, structure = tree.flatten(primal)
             if type(primal) is int:
                 leaves = [float(primal)]
-            chosen = [i for i, leaf in enumerate(leaves) if _is_differentiable(leaf, structure.is_trainable(i))]
+            chosen = [i for i, leaf in enumerate(leaves) if structure.is_trainable(i) and xp.is_smooth(leaf)]
             if not chosen:
                 raise DtypeError(
                     f"argument {position} has nothing to differentiate: expected a float, an array of floating-point "
@@ -59,17 +55,101 @@ class _Watched:
             trees.append(tree.unflatten(structure, filled))
         return tuple(trees)
 
+    def fitted(self, tangents: Sequence[Any]) -> list[Any]:
+        """The tangents of the variables, from trees of the structure of the arguments."""
+        if len(tangents) != len(self._parts):
+            raise StructureError(f"there are {len(tangents)} tangents and {len(self._parts)} primals")
+        fitted, remaining = [], iter(self.variables)
+        for position, (part, tangent) in enumerate(zip(self._parts, tangents, strict=True)):
+            where = f"argument {position}"
+            structure, _, chosen = part or (_LEAF, [], [0])
+            given = _leaves_like(structure, tangent, f"the tangent of {where}")
+            for i in chosen:
+                what = f"{_at(structure, i, where)}: the tangent"
+                fitted.append(_fit(given[i], next(remaining).value, what, "the primal"))
+        return fitted
+
+
+_LEAF = tree.flatten(0.0)[1]
+
+
+def _at(structure: tree.Structure, i: int, where: str = "") -> str:
+    """Where a leaf is: the key path, if it has one."""
+    path = str(structure.path(i))
+    return f"{where}, {path}" if where and path else where or path
+
 
 def _describe(value: Any) -> str:
     return f"{type(value).__name__} of dtype {value.dtype}" if xp.is_array(value) else type(value).__name__
 
 
-def _split(tape: Tape, result: Any) -> tuple[Any, list[Any], tree.Structure]:
-    """A function's result without the variables of ``tape``, and those variables (None for other leaves)."""
-    leaves, structure = tree.flatten(result)
-    own = [leaf if isinstance(leaf, Variable) and tape.owns(leaf) else None for leaf in leaves]
-    values = [leaf if variable is None else variable.value for leaf, variable in zip(leaves, own, strict=True)]
-    return tree.unflatten(structure, values), own, structure
+def _leaves_like(structure: tree.Structure, other: Any, what: str) -> list[Any]:
+    try:
+        return _core.tree_leaves(other, structure)
+    except StructureError as error:
+        raise StructureError(f"{what} has another structure: {error}") from None
+
+
+def _fit(given: Any, value: Any, what: str, like: str) -> Any:
+    """A tangent or cotangent, which must have the shape and the dtype of the value."""
+    shape, expected = tuple(getattr(given, "shape", ())), tuple(getattr(value, "shape", ()))
+    if not xp.is_smooth(given) and type(given) is not int:
+        raise DtypeError(f"{what} is {_describe(given)}: expected a float, or an array of floating-point dtype")
+    if shape != expected:
+        raise ShapeError(f"{what} has shape {shape}, {like} {expected}")
+    if not xp.is_array(plain(value)):
+        return given if isinstance(given, Variable) else float(given)
+    if not xp.is_array(plain(given)):
+        return xp.ones_like(value) * given
+    if xp.dtype_of(given) != value.dtype:
+        raise DtypeError(f"{what} has dtype {xp.dtype_of(given)}, {like} {value.dtype}")
+    return given
+
+
+class Recording:
+    """One call of a function on a tape: its value, and what of the value depends on the arguments."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        args: Sequence[Any],
+        argnums: Argnums,
+        *,
+        named: dict[str, Any] | None = None,
+        has_aux: bool = False,
+        forward: bool = False,
+    ) -> None:
+        self._argnums = argnums
+        positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        if any(not -len(args) <= position < len(args) for position in positions):
+            raise TypeError(f"argnums is {argnums}, and there are {len(args)} positional arguments")
+        if len({position % len(args) for position in positions}) < len(positions):
+            raise TypeError(f"argnums is {argnums}, and an argument is named twice")
+        with Tape(forward=forward) as self.tape:
+            self.watched = _Watched(self.tape, [args[position] for position in positions])
+            filled = list(args)
+            for position, inside in zip(positions, self.watched.trees, strict=True):
+                filled[position] = inside
+            result = f(*filled, **(named or {}))
+            if has_aux and not (isinstance(result, tuple) and len(result) == 2):
+                raise TypeError(f"with has_aux the function returns a pair (value, aux), not {type(result).__name__}")
+            result, aux = result if has_aux else (result, None)
+            # The value without variables of this tape, and those variables: None for other leaves.
+            self.value, self.outputs, self.structure = self._split(result)
+            self.aux = self._split(aux)[0] if has_aux else None
+
+    def _split(self, result: Any) -> tuple[Any, list[Variable | None], tree.Structure]:
+        if isinstance(result, Variable) and self.tape.owns(result):
+            return result.value, [result], _LEAF
+        leaves, structure = tree.flatten(result)
+        own = [leaf if isinstance(leaf, Variable) and self.tape.owns(leaf) else None for leaf in leaves]
+        values = [leaf if variable is None else variable.value for leaf, variable in zip(leaves, own, strict=True)]
+        return tree.unflatten(structure, values), own, structure
+
+    def arguments(self, derivatives: Sequence[Any]) -> Any:
+        """The derivatives with respect to each variable, in the structure of the argument, or of a tuple of them."""
+        trees = self.watched.unflatten(derivatives)
+        return trees[0] if isinstance(self._argnums, int) else trees
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -79,28 +159,47 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     primal, in its structure. It may be called any number of times. With ``has_aux``, ``f`` returns a pair, and its second
     item comes third, undifferentiated.
 
-    Raises `DtypeError` where a primal has nothing to differentiate, and `StructureError` or `ShapeError` where a
-    cotangent does not fit the value.
+    Raises `DtypeError` where a primal has nothing to differentiate, and `StructureError`, `ShapeError` or `DtypeError`
+    where a cotangent does not fit the value.
 
     >>> value, pullback = vjp(lambda x, y: x * y, 2.0, 5.0)
     >>> value, pullback(1.0)
     (10.0, (5.0, 2.0))
     """
-    with Tape() as tape:
-        watched = _Watched(tape, primals)
-        result = f(*watched.trees)
-        result, aux = result if has_aux else (result, None)
-        value, outputs, structure = _split(tape, result)
-        aux = _split(tape, aux)[0] if has_aux else None
+    call = Recording(f, primals, tuple(range(len(primals))), has_aux=has_aux)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        cotangents, given = tree.flatten(cotangent)
-        if given != structure:
-            raise StructureError(f"the cotangent is {given}, the value {structure}")
-        seeds = [(out, ct) for out, ct in zip(outputs, cotangents, strict=True) if out is not None]
-        return watched.unflatten(tape.pull(seeds, watched.variables))
+        given, seeds = _leaves_like(call.structure, cotangent, "the cotangent"), []
+        for i, (output, leaf) in enumerate(zip(call.outputs, given, strict=True)):
+            if output is not None:
+                what = ": ".join(filter(None, (_at(call.structure, i), "the cotangent")))
+                seeds.append((output, _fit(leaf, output.value, what, "the target")))
+        return call.arguments(call.tape.pull(seeds, call.watched.variables))
 
-    return (value, pullback, aux) if has_aux else (value, pullback)
+    return (call.value, pullback, call.aux) if has_aux else (call.value, pullback)
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
+    """The value of ``f`` at the primals, and its derivative along the tangents: a Jacobian-vector product.
+
+    ``tangents`` has a tree for each primal, of its structure, shapes and dtypes; what stands in place of a leaf that is
+    not differentiated is ignored. The tangent of the value has the structure of the value. With ``has_aux``, ``f`` returns
+    a pair, and its second item comes third, undifferentiated.
+
+    Raises `DtypeError` where a primal has nothing to differentiate, and `StructureError`, `ShapeError` or `DtypeError`,
+    with the argument and the key path, where a tangent does not fit its primal.
+
+    >>> jvp(lambda x, y: x * y, (2.0, 5.0), (1.0, 10.0))
+    (10.0, 25.0)
+    """
+    call = Recording(f, primals, tuple(range(len(primals))), has_aux=has_aux, forward=True)
+    seeds = zip(call.watched.variables, call.watched.fitted(tangents), strict=True)
+    outputs = [output for output in call.outputs if output is not None]
+    pushed = iter(call.tape.push(list(seeds), outputs))
+    leaves = zip(call.outputs, tree.leaves(call.value), strict=True)
+    filled = [_zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
+    tangent = tree.unflatten(call.structure, filled)
+    return (call.value, tangent, call.aux) if has_aux else (call.value, tangent)
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -116,27 +215,16 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
-    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        if any(not -len(args) <= position < len(args) for position in positions):
-            raise TypeError(f"argnums is {argnums}, and there are {len(args)} positional arguments")
-        with Tape() as tape:
-            watched = _Watched(tape, [args[position] for position in positions])
-            filled = list(args)
-            for position, inside in zip(positions, watched.trees, strict=True):
-                filled[position] = inside
-            result = f(*filled, **named)
-            target, aux = result if has_aux else (result, None)
-            value, aux = _scalar(tape, target), _split(tape, aux)[0] if has_aux else None
-        if isinstance(target, Variable) and tape.owns(target):
-            gradients = tape.gradient(target, watched.variables, release=True)
+        call = Recording(f, args, argnums, named=named, has_aux=has_aux)
+        value, variables = _scalar(call.value), call.watched.variables
+        if call.outputs[0] is None:
+            gradients = [xp.zero_tangent(variable.value, None) for variable in variables]
         else:
-            gradients = [_zeros(variable.value) for variable in watched.variables]
-        trees = watched.unflatten(gradients)
-        gradient = trees[0] if isinstance(argnums, int) else trees
-        return ((value, aux) if has_aux else value), gradient
+            gradients = call.tape.gradient(call.outputs[0], variables, release=True)
+        return ((value, call.aux) if has_aux else value), call.arguments(gradients)
 
     return wrapped
 
@@ -157,21 +245,21 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     return wrapped
 
 
-def _scalar(tape: Tape, target: Any) -> Any:
-    value = target.value if isinstance(target, Variable) and tape.owns(target) else target
+def _zero_or_same(leaf: Any) -> Any:
+    """The derivative of what depends on nothing: zeros, or the leaf itself where it is nothing to differentiate."""
+    return xp.zero_tangent(leaf, None) if xp.is_smooth(leaf) else leaf
+
+
+def _scalar(value: Any) -> Any:
     if isinstance(value, (bool, int, float)):
         return value
     if not xp.is_array(value):
         raise ShapeError(f"the function must return a scalar to have a gradient, not {type(value).__name__}")
     if tuple(value.shape) != ():
         raise ShapeError(
-            f"the function must return a scalar to have a gradient, not shape {tuple(value.shape)}: use vjp"
+            f"the function must return a scalar to have a gradient, not shape {tuple(value.shape)}: use vjp or jacobian"
         )
     return value
-
-
-def _zeros(value: Any) -> Any:
-    return xp.zeros_like(value) if xp.is_array(plain(value)) else 0.0
 
 
 def stop_gradient(x: Any) -> Any:

@@ -21,16 +21,25 @@ from oxigrad import primitives as ops
 from oxigrad import special as special
 from oxigrad._core import ShapeError
 from oxigrad._core import is_inexact as is_inexact
+from oxigrad._core import plain as plain
 from oxigrad.beyond import *
 from oxigrad.functions import *
 from oxigrad.libraries import device_of as device_of
 from oxigrad.libraries import dtype_of as dtype_of
 from oxigrad.libraries import implementation as implementation
 from oxigrad.libraries import is_array, is_complex, standard_namespace
+from oxigrad.libraries import is_smooth as is_smooth
 from oxigrad.libraries import namespace as namespace
 from oxigrad.libraries import size_of as size_of
 from oxigrad.primitives import *
 from oxigrad.products import *
+from oxigrad.tangents import fingerprint as fingerprint
+from oxigrad.tangents import items as items
+from oxigrad.tangents import part as part
+from oxigrad.tangents import real_part as real_part
+from oxigrad.tangents import spread as spread
+from oxigrad.tangents import stack_parts as stack_parts
+from oxigrad.tangents import zero_tangent as zero_tangent
 
 __array_api_version__ = np.__array_api_version__
 
@@ -73,19 +82,16 @@ def namespace_module(api_version: str | None) -> ModuleType:
 
 def seed(value: Any, cotangent: Any) -> Any:
     """What a replay starts from: ``cotangent``, or one where the value is a scalar."""
+    shape, expected = tuple(getattr(cotangent, "shape", ())), tuple(getattr(value, "shape", ()))
+    if cotangent is None and expected != ():
+        raise ShapeError(f"the target has shape {expected}: expected a scalar, or a cotangent of that shape")
+    if cotangent is not None and shape != expected:
+        raise ShapeError(f"the cotangent has shape {shape}, the target {expected}")
+    if not is_array(plain(value)):
+        return 1.0 if cotangent is None else cotangent
     if cotangent is None:
-        if value.shape != ():
-            raise ShapeError(
-                f"the target has shape {tuple(value.shape)}: expected a scalar, or a cotangent of that shape"
-            )
         return type(value)(1) if isinstance(value, np.generic) else ones_like(value)
-    shape = getattr(cotangent, "shape", ())
-    if tuple(shape) != tuple(getattr(value, "shape", ())):
-        expected = tuple(getattr(value, "shape", ()))
-        raise ShapeError(f"the cotangent has shape {tuple(shape)}, the target {expected}")
-    if isinstance(cotangent, (int, float)) and is_array(value):
-        return ones_like(value) * cotangent
-    return cotangent
+    return cotangent if is_array(plain(cotangent)) else ones_like(value) * cotangent
 
 
 def fit(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -23,6 +23,12 @@ impl Host<Number, ()> for Numbers {
     fn pullback(&mut self, _: &View<'_, Number, ()>, _: usize, _: &Number) -> Result<Number, ()> {
         Err(())
     }
+    fn pull_together(&mut self, _: &View<'_, Number, ()>, _: &Number) -> Result<Option<Vec<Number>>, ()> {
+        Ok(None)
+    }
+    fn pushforward(&mut self, _: &View<'_, Number, ()>, _: &[&Number]) -> Result<Number, ()> {
+        Err(())
+    }
     fn add(&mut self, _: Number, _: Number) -> Result<Number, ()> {
         Err(())
     }

@@ -6,6 +6,7 @@
 )]
 
 pub mod buffer;
+pub mod chart;
 pub mod error;
 pub mod exec;
 pub mod kernel;

@@ -257,6 +257,7 @@ structured_ops! {
     TakeAlongAxis   "take_along_axis"  Some(1);
     Index           "index"            Some(1);
     ScatterAdd      "scatter_add"      Some(1);
+    Call            "call"             None;
     Item            "item"             Some(1);
     Inv             "inv"              Some(1);
     Solve           "solve"            Some(2);

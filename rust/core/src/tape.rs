@@ -1,7 +1,9 @@
-//! The tape: an append-only list of entries, replayed in reverse.
+//! The tape: an append-only list of entries, replayed in reverse or forwards.
 //!
 //! An entry with a value is autodiff, an entry without one is a symbol. Entries refer to each other by index into flat
 //! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
+
+mod forward;
 
 use crate::kernel::Node;
 use crate::op::{Elementwise, Op};
@@ -236,6 +238,14 @@ impl<V: Value, A> Tape<V, A> {
     fn pull<H: Host<V, A>>(&self, id: Id, cotangent: &V, sums: &mut [V], host: &mut H) -> Result<(), H::Error> {
         let view = self.view(id);
         let Origin::Op(op) = view.origin else { return Ok(()) };
+        if matches!(op, Op::Structured(_))
+            && let Some(pulled) = host.pull_together(&view, cotangent)?
+        {
+            for (arg, pulled) in view.args.iter().zip(pulled).filter(|(_, pulled)| !pulled.is_absent()) {
+                accumulate(&mut sums[*arg as usize], pulled, host)?;
+            }
+            return Ok(());
+        }
         for which in 0..view.args.len() {
             if !view.is_active(which) {
                 continue;
@@ -285,7 +295,19 @@ pub trait Host<V, A> {
     /// Where there is no derivative, or its computation fails.
     fn pullback(&mut self, entry: &View<'_, V, A>, which: usize, cotangent: &V) -> Result<V, Self::Error>;
 
-    /// The sum of two cotangents of one entry.
+    /// The cotangents of all arguments of an op whose rule gives them together; none for any other op.
+    ///
+    /// # Errors
+    /// Where the computation fails.
+    fn pull_together(&mut self, entry: &View<'_, V, A>, cotangent: &V) -> Result<Option<Vec<V>>, Self::Error>;
+
+    /// The tangent of the result, given those of the arguments, some of which are there; absent where it is zero.
+    ///
+    /// # Errors
+    /// Where there is no derivative, or its computation fails.
+    fn pushforward(&mut self, entry: &View<'_, V, A>, tangents: &[&V]) -> Result<V, Self::Error>;
+
+    /// The sum of two cotangents, or tangents, of one entry.
     ///
     /// # Errors
     /// Where the values cannot be added.
@@ -392,6 +414,12 @@ mod tests {
         fn pullback(&mut self, entry: &View<'_, Number, ()>, which: usize, _: &Number) -> Result<Number, String> {
             Err(format!("entry {} has no rule for argument {which}", entry.id))
         }
+        fn pull_together(&mut self, _: &View<'_, Number, ()>, _: &Number) -> Result<Option<Vec<Number>>, String> {
+            Ok(None)
+        }
+        fn pushforward(&mut self, entry: &View<'_, Number, ()>, _: &[&Number]) -> Result<Number, String> {
+            Err(format!("entry {} has no rule forwards", entry.id))
+        }
         fn add(&mut self, _: Number, _: Number) -> Result<Number, String> {
             Err("numbers are added by the tape".into())
         }
@@ -464,6 +492,34 @@ mod tests {
         let y = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, None);
         let failed = tape.replay(vec![(y, Some(1.0))], &[x], false, &mut host());
         assert_eq!(failed, Err("entry 1 has no rule for argument 0".into()));
+    }
+
+    fn tangents(tape: &Numeric, seeds: &[(Id, f64)], targets: &[Id]) -> Vec<Option<f64>> {
+        let seeds = seeds.iter().map(|(id, seed)| (*id, Number::from_number(*seed))).collect();
+        let pushed = tape.replay_forward(seeds, targets, &mut host());
+        pushed.expect("every op has a rule").into_iter().map(|number| number.0).collect()
+    }
+
+    #[test]
+    fn tangents_go_forwards_by_the_same_rules() {
+        let mut tape = Numeric::default();
+        let (x, z) = (tape.watch(Number::from_number(3.0)), tape.watch(Number::from_number(5.0)));
+        let square = apply(&mut tape, Elementwise::Multiply, &[x, x]);
+        let y = apply(&mut tape, Elementwise::Multiply, &[square, z]);
+        assert_eq!(tangents(&tape, &[(x, 1.0)], &[y, square, z]), [Some(30.0), Some(6.0), None]);
+        assert_eq!(tangents(&tape, &[(x, 1.0), (z, 2.0)], &[y]), [Some(48.0)]);
+        assert_eq!(tangents(&tape, &[(square, 1.0)], &[y, x]), [Some(5.0), None]);
+    }
+
+    #[test]
+    fn forwards_an_entry_off_the_path_is_skipped() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Number::from_number(2.0));
+        let off = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, Number::absent());
+        let y = apply(&mut tape, Elementwise::Exp, &[x]);
+        assert_eq!(tangents(&tape, &[(x, 1.0)], &[y]), [Some(2f64.exp())]);
+        let failed = tape.replay_forward(vec![(x, Number::from_number(1.0))], &[off], &mut host());
+        assert_eq!(failed, Err("entry 1 has no rule forwards".into()));
     }
 
     #[test]

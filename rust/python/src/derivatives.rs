@@ -28,6 +28,8 @@ pub enum Source {
     Shape(u8),
     /// `x_dtype`, ...: the dtype of an argument.
     Dtype(u8),
+    /// `args`: the values of all arguments; the rule then gives the cotangents of all of them at once.
+    Args,
     /// `which`: the position of the argument, for an op with any number of them.
     Which,
     /// Anything else: an attribute of the op.
@@ -48,13 +50,22 @@ pub struct Derivative {
     pub needs: Needs,
 }
 
+impl Derivative {
+    /// Whether the rule gives the cotangents of all arguments at once.
+    pub fn is_together(&self) -> bool {
+        self.needs.all_args
+    }
+}
+
 /// What a tape must keep for the rules of an op.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// The result.
     pub result: bool,
     /// The values of the arguments whose bits are set.
-    pub args: u32,
+    args: u32,
+    /// The values of all arguments: the rule gives all their cotangents at once, fitted.
+    pub all_args: bool,
     /// Shapes and dtypes of the arguments.
     pub shape: bool,
 }
@@ -66,11 +77,18 @@ impl Needs {
             match source {
                 Source::Result => needs.result = true,
                 Source::Arg(which) => needs.args |= 1 << which,
+                Source::Args => needs.all_args = true,
                 Source::Shape(_) | Source::Dtype(_) => needs.shape = true,
                 Source::Cotangent | Source::Which | Source::Attribute(_) => {}
             }
         }
         needs
+    }
+
+    /// Whether the value of the `which`-th argument is needed.
+    pub fn reads(self, which: usize) -> bool {
+        let bit = || u32::try_from(which).ok().and_then(|which| self.args.checked_shr(which));
+        self.all_args || bit().is_some_and(|bits| bits & 1 == 1)
     }
 }
 
@@ -102,6 +120,8 @@ pub enum Row {
 pub struct Registry {
     rows: Vec<Vec<Row>>,
     pub rules: Rules,
+    /// Pushes tangents through a structured op; `NotImplemented` where its reverse rule has to do.
+    pub push: Py<PyAny>,
 }
 
 static REGISTRY: PyOnceLock<Registry> = PyOnceLock::new();
@@ -127,6 +147,7 @@ impl Registry {
                 let needs = derivative.needs;
                 all.result |= needs.result;
                 all.args |= needs.args;
+                all.all_args |= needs.all_args;
                 all.shape |= needs.shape;
             }
         }
@@ -154,6 +175,7 @@ fn source(py: Python<'_>, op: Op, name: &str) -> Source {
         ("g", _) => Source::Cotangent,
         ("y", _) => Source::Result,
         ("which", _) => Source::Which,
+        ("args", _) => Source::Args,
         (_, Some(at)) => Source::Arg(at),
         _ => {
             let suffixed = |suffix| name.strip_suffix(suffix).and_then(position);
@@ -171,9 +193,10 @@ fn source(py: Python<'_>, op: Op, name: &str) -> Source {
 /// A row as Python states it: op, position of the argument, and its rule with the names of the parameters, if any.
 type Stated<'py> = (String, usize, Option<(Bound<'py, PyAny>, Vec<String>)>);
 
-/// States the derivative rules, once; the rules of elementwise ops are traced into programs.
+/// States the derivative rules, once, and what pushes tangents through structured ops; the rules of elementwise ops are
+/// traced into programs.
 #[pyfunction]
-pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>) -> PyResult<()> {
+pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResult<()> {
     let mut table: Vec<Vec<Row>> = Op::all().map(|_| Vec::new()).collect();
     let mut rules = Rules::default();
     for (name, which, rule) in rows {
@@ -201,7 +224,7 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>) -> PyResult<()> {
         }
         rows.push(row);
     }
-    REGISTRY.set(py, Registry { rows: table, rules }).map_err(|_| PyValueError::new_err("installed already"))
+    REGISTRY.set(py, Registry { rows: table, rules, push }).map_err(|_| PyValueError::new_err("installed already"))
 }
 
 /// The op of this name.
@@ -229,7 +252,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<tape::Rule> {
             Source::Cotangent => tape::Source::Cotangent,
             Source::Result => tape::Source::Result,
             Source::Arg(which) => tape::Source::Arg(*which),
-            Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => {
+            Source::Args | Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => {
                 return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
             }
         });
@@ -287,12 +310,11 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
     }
 }
 
-/// A cotangent as the caller gets it: zeros where nothing flowed.
-pub fn gradient<'py>(py: Python<'py>, pulled: &Value, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    match (pulled, value) {
-        (Value::Absent, Value::Object(array)) => hook(py, "zeros_like")?.call1((array,)),
-        (Value::Absent, _) => Ok(Value::Number(0.0).object(py)),
-        (pulled, _) => Ok(pulled.object(py)),
+/// The gradient of what nothing flows to.
+pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Object(array) => hook(py, "zeros_like")?.call1((array,)),
+        Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
     }
 }
 

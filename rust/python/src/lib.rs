@@ -9,6 +9,8 @@
 mod arrays;
 mod derivatives;
 mod error;
+mod forward;
+mod guard;
 mod memory;
 mod record;
 mod replay;
@@ -16,6 +18,7 @@ mod step;
 mod symbols;
 mod tape;
 mod threads;
+mod trace;
 mod tree;
 mod value;
 mod variable;

@@ -84,7 +84,9 @@ fn append<'py>(
     result: &Object<'py>,
 ) -> PyResult<Object<'py>> {
     let py = tape.py();
-    let needs = registry(py)?.needs(op, ids);
+    let mut needs = registry(py)?.needs(op, ids);
+    // Tangents take the shape and the dtype of the result, which an elementwise op of one argument does not change.
+    needs.result |= tape.get().forward && (values.len() > 1 || matches!(op, Op::Structured(_)));
     let fits = fits(op, ids, values, result, needs)?;
     let attributes = Attributes { named: named.map(|named| named.clone().unbind()), fits };
     let attributes = (attributes.named.is_some() || !attributes.fits.is_empty()).then_some(attributes);
@@ -92,9 +94,10 @@ fn append<'py>(
     let kept = if needs.result || matches!(value, Value::Number(_)) { value.share(py) } else { Value::Absent };
     let operand = |(which, value): (usize, &Object<'py>)| match host_number(value) {
         Some(number) => Value::Number(number),
-        None if needs.args & (1 << which) != 0 => Value::new(value),
+        None if needs.reads(which) => Value::new(value),
         None => Value::Absent,
     };
+    let checked = tape.get().check && (needs.result || (0..values.len()).any(|which| needs.reads(which)));
     let operands: Few<Value> = values.iter().enumerate().map(operand).collect();
     let id = {
         let core = &mut tape.get().lock().tape;
@@ -110,6 +113,10 @@ fn append<'py>(
         let ids: Few<Id> = operands.into_iter().zip(ids).map(&mut entry).collect();
         core.push(op, &ids, attributes, kept)
     };
+    if checked {
+        let read = values.iter().enumerate().filter(|(which, _)| needs.reads(*which)).map(|(_, value)| value);
+        tape.get().guard(id, read.chain(needs.result.then_some(result)))?;
+    }
     Ok(Bound::new(py, Variable { tape: tape.clone().unbind(), id, value })?.into_any())
 }
 
@@ -122,7 +129,7 @@ fn fits<'py>(
     needs: Needs,
 ) -> PyResult<Vec<Fit>> {
     let alone = values.len() == 1 && !is_variadic(op);
-    if !needs.shape && (alone || result.is_exact_instance_of::<PyFloat>()) {
+    if needs.all_args || !needs.shape && (alone || result.is_exact_instance_of::<PyFloat>()) {
         return Ok(Vec::new());
     }
     let py = result.py();

@@ -13,9 +13,11 @@ use crate::record::by_operator;
 use crate::tape::{Attributes, CoreTape};
 use crate::value::Value;
 
-struct PythonHost<'py> {
-    py: Python<'py>,
-    registry: &'py Registry,
+pub struct PythonHost<'py> {
+    pub py: Python<'py>,
+    pub registry: &'py Registry,
+    /// How many tangents go forwards at once, along a leading axis; none where a tangent is shaped like its value.
+    pub batch: Option<usize>,
     spare: Spare,
 }
 
@@ -27,7 +29,7 @@ pub fn replay(
     inputs: &[Id],
     release: bool,
 ) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost { py, registry: registry(py)?, spare: Spare::default() };
+    let mut host = PythonHost::new(py, None)?;
     tape.replay(seeds, inputs, release, &mut host)
 }
 
@@ -43,14 +45,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         let pulled = match self.registry.row(op, which) {
             Row::Missing => return Err(missing(op, which)),
             Row::Zero => return Ok(Value::Absent),
-            Row::Rule(derivative) if derivative.is_identity => cotangent.object(self.py),
-            Row::Rule(derivative) => match self.run(derivative, entry, cotangent)? {
-                Some(pulled) => pulled,
-                None => match self.operate(derivative, entry, cotangent) {
-                    Some(pulled) => pulled?,
-                    None => self.call(derivative, entry, which, cotangent)?,
-                },
-            },
+            Row::Rule(derivative) => self.apply(derivative, entry, which, cotangent)?,
         };
         let fitted = match entry.attributes.and_then(|attributes| attributes.fits.get(which)) {
             None | Some(Fit::Same) => pulled,
@@ -59,6 +54,29 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             Some(Fit::Array { shape, dtype }) => fit(pulled, shape.bind(self.py), dtype.bind(self.py))?,
         };
         Ok(Value::new(&fitted))
+    }
+
+    fn pull_together(
+        &mut self,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Value,
+    ) -> PyResult<Option<Vec<Value>>> {
+        let Origin::Op(op) = entry.origin else { return Ok(None) };
+        let Row::Rule(derivative) = self.registry.row(op, 0) else { return Ok(None) };
+        if !derivative.is_together() {
+            return Ok(None);
+        }
+        let pulled = self.call(derivative, entry, 0, cotangent)?;
+        let value = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
+            pulled.map(
+                |pulled| if pulled.is_none() || !entry.is_active(which) { Value::Absent } else { Value::new(&pulled) },
+            )
+        };
+        pulled.try_iter()?.enumerate().map(value).collect::<PyResult<_>>().map(Some)
+    }
+
+    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Value]) -> PyResult<Value> {
+        self.push(entry, tangents)
     }
 
     fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
@@ -81,6 +99,31 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 }
 
 impl<'py> PythonHost<'py> {
+    /// A host for one replay; `batch` tells how many tangents go forwards at once.
+    pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
+        Ok(Self { py, registry: registry(py)?, batch, spare: Spare::default() })
+    }
+
+    /// What a rule gives for a cotangent, or for a tangent of the shape of the result.
+    pub fn apply(
+        &mut self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Value,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if derivative.is_identity {
+            return Ok(cotangent.object(self.py));
+        }
+        if let Some(result) = self.run(derivative, entry, cotangent)? {
+            return Ok(result);
+        }
+        match self.operate(derivative, entry, cotangent) {
+            Some(result) => result,
+            None => self.call(derivative, entry, which, cotangent),
+        }
+    }
+
     /// Does a rule that is one operator on two values, without calling Python's function of it.
     fn operate(
         &self,
@@ -138,6 +181,10 @@ impl<'py> PythonHost<'py> {
                     Some(Fit::Array { dtype, .. }) => dtype.bind(py).clone(),
                     _ => py.None().into_bound(py),
                 },
+                Source::Args => {
+                    let values = (0..entry.args.len()).map(|which| entry.arg(which).object(py));
+                    PyTuple::new(py, values)?.into_any()
+                }
                 Source::Which => which.into_pyobject(py)?.into_any(),
                 Source::Attribute(name) => {
                     let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
@@ -174,6 +221,6 @@ fn kept<'v>(source: &Source, entry: &View<'v, Value, Attributes>, cotangent: &'v
         Source::Cotangent => Some(cotangent),
         Source::Result => Some(entry.result()),
         Source::Arg(at) => Some(entry.arg(*at as usize)),
-        Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => None,
+        Source::Args | Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => None,
     }
 }

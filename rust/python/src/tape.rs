@@ -12,9 +12,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::derivatives::{self, Fit};
+use crate::derivatives::{self, Fit, hook};
 use crate::error::to_python;
+use crate::forward;
+use crate::guard::Fingerprint;
 use crate::replay;
+use crate::trace::{self, Names};
 use crate::value::Value;
 use crate::variable::Variable;
 
@@ -36,13 +39,17 @@ pub struct Inner {
     pub names: HashMap<Id, String>,
     /// What the inputs of a symbolic tape are, in order.
     pub symbols: Vec<Node>,
+    pub fingerprints: Vec<Fingerprint>,
     released: bool,
 }
 
-/// Records what is done with the variables it hands out, and replays it in reverse.
+/// Records what is done with the variables it hands out, and replays it in reverse, or forwards.
 ///
 /// ``with Tape() as tape`` records until the block ends; `gradient` may be called inside and after it. A tape belongs
-/// to the thread that opened it.
+/// to the thread that opened it. With `forward` it keeps what `push` needs as well. With `check` it remembers what is in
+/// the arrays that the replay will read, and refuses to replay where one was changed in place: for finding mistakes,
+/// since it reads every array twice; without it, a changed array gives the derivatives of the changed program. Only
+/// arrays in host memory are checked.
 ///
 /// >>> import oxigrad as ox
 /// >>> with ox.Tape() as tape:
@@ -56,6 +63,10 @@ pub struct Tape {
     pub serial: u64,
     thread: usize,
     pub symbolic: bool,
+    /// Whether what rules need forwards is kept as well.
+    pub forward: bool,
+    /// Whether arrays are checked for changes in place.
+    pub check: bool,
     ended: AtomicBool,
     inner: Mutex<Inner>,
 }
@@ -74,6 +85,8 @@ impl Tape {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             thread: current_thread(),
             symbolic,
+            forward: false,
+            check: false,
             ended: AtomicBool::new(false),
             inner: Mutex::default(),
         }
@@ -146,8 +159,9 @@ impl Tape {
 #[pymethods]
 impl Tape {
     #[new]
-    fn open() -> Self {
-        Self::new(false)
+    #[pyo3(signature = (*, forward = false, check = false))]
+    fn open(forward: bool, check: bool) -> Self {
+        Self { forward, check, ..Self::new(false) }
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
@@ -210,6 +224,27 @@ impl Tape {
         Self::replay(slf, values, &sources, release)
     }
 
+    /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where nothing flows.
+    ///
+    /// The tape must have been opened with `forward`. With `batch`, every tangent is so many of them along a leading
+    /// axis, those of the result too.
+    #[pyo3(signature = (seeds, targets, batch = None))]
+    fn push<'py>(
+        slf: &Bound<'py, Self>,
+        seeds: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        targets: Vec<Bound<'py, PyAny>>,
+        batch: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (py, tape) = (slf.py(), slf.get());
+        if !tape.forward {
+            return Err(PyTypeError::new_err("tangents are pushed on a tape that was opened with forward=True"));
+        }
+        let seed = |(variable, tangent)| Ok((Self::own(slf, &variable, "a seed")?.get().id, Value::new(&tangent)));
+        let seeds = seeds.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
+        let zeros = |value: &Value| hook(py, "zero_tangent")?.call1((value.object(py), batch));
+        Self::replayed(slf, &targets, false, zeros, |core, ids| forward::replay_forward(py, core, seeds, ids, batch))
+    }
+
     /// Whether the variable is on this tape.
     fn owns(slf: &Bound<'_, Self>, variable: &Bound<'_, Variable>) -> bool {
         variable.get().tape.is(slf)
@@ -227,7 +262,19 @@ impl Tape {
     }
 
     fn __str__(&self, py: Python<'_>) -> String {
-        print(py, self)
+        trace::print(py, self)
+    }
+
+    /// The trace as a flow chart in Mermaid's language; of a longer one, the first `limit` entries.
+    #[pyo3(signature = (*, limit = 200))]
+    fn to_mermaid(&self, limit: usize) -> String {
+        trace::chart(self, limit).to_mermaid()
+    }
+
+    /// The trace as a drawing in SVG; of a longer one, the first `limit` entries.
+    #[pyo3(signature = (*, limit = 200))]
+    fn to_svg(&self, limit: usize) -> String {
+        trace::chart(self, limit).to_svg()
     }
 }
 
@@ -238,23 +285,43 @@ impl Tape {
         sources: &[Bound<'py, PyAny>],
         release: bool,
     ) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let zeros = |value: &Value| derivatives::zeros(py, value);
+        Self::replayed(slf, sources, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
+    }
+
+    /// What a replay gives for each of `variables`, one of which may be there twice.
+    fn replayed<'py>(
+        slf: &Bound<'py, Self>,
+        variables: &[Bound<'py, PyAny>],
+        release: bool,
+        zeros: impl Fn(&Value) -> PyResult<Bound<'py, PyAny>>,
+        replay: impl FnOnce(&mut CoreTape, &[Id]) -> PyResult<Vec<Value>>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let (py, tape) = (slf.py(), slf.get());
         tape.check_thread(0)?;
-        let own = |source| Self::own(slf, source, "a source");
-        let variables = sources.iter().map(own).collect::<PyResult<Vec<_>>>()?;
-        let inputs: Vec<Id> = variables.iter().map(|variable| variable.get().id).collect();
+        tape.check_unchanged(py)?;
+        let own = |variable| Self::own(slf, variable, "a variable asked for");
+        let variables = variables.iter().map(own).collect::<PyResult<Vec<_>>>()?;
+        let mut ids: Vec<Id> = variables.iter().map(|variable| variable.get().id).collect();
+        ids.sort_unstable();
+        ids.dedup();
         let mut core = tape.take()?;
-        let pulled = replay::replay(py, &mut core, seeds, &inputs, release);
+        let found = replay(&mut core, &ids);
         tape.put_back(core, release);
-        let gradients = PyList::empty(py);
-        for (pulled, variable) in pulled?.iter().zip(&variables) {
-            gradients.append(derivatives::gradient(py, pulled, &variable.get().value)?)?;
+        let (found, list) = (found?, PyList::empty(py));
+        for variable in variables {
+            let Variable { id, value, .. } = variable.get();
+            list.append(match &found[ids.binary_search(id).expect("it was asked for")] {
+                Value::Absent => zeros(value)?,
+                found => found.object(py),
+            })?;
         }
-        Ok(gradients)
+        Ok(list)
     }
 
     /// Takes the core tape out, so that the replay may call Python without a lock.
-    fn take(&self) -> PyResult<CoreTape> {
+    pub fn take(&self) -> PyResult<CoreTape> {
         let mut inner = self.lock();
         if inner.released {
             return Err(to_python(&Error::TapeEnded(
@@ -270,78 +337,6 @@ impl Tape {
         inner.tape = tape;
         inner.released = released;
     }
-}
-
-/// Names of entries: the given ones, and numbers for the rest.
-struct Names<'t> {
-    inner: &'t Inner,
-    automatic: HashMap<Id, String>,
-}
-
-impl<'t> Names<'t> {
-    fn new(inner: &'t Inner) -> Self {
-        let (mut inputs, mut ops) = (0, 0);
-        let mut automatic = HashMap::new();
-        for view in inner.tape.views() {
-            let (letter, count) = match view.origin {
-                Origin::Input => ('x', &mut inputs),
-                Origin::Op(_) => ('v', &mut ops),
-                Origin::Constant => continue,
-            };
-            *count += 1;
-            automatic.insert(view.id, format!("{letter}{count}"));
-        }
-        Self { inner, automatic }
-    }
-
-    fn get(&self, id: Id) -> String {
-        let name = self.inner.names.get(&id).or_else(|| self.automatic.get(&id));
-        name.map_or_else(|| "_".to_owned(), Clone::clone)
-    }
-}
-
-/// One line an op: `v3 = add(v1, v2)`.
-fn print(py: Python<'_>, tape: &Tape) -> String {
-    // What Python prints is collected under the lock and printed after it.
-    enum Piece {
-        Text(String),
-        Object(Py<PyAny>),
-    }
-    let mut pieces = Vec::new();
-    {
-        let inner = tape.lock();
-        let names = Names::new(&inner);
-        for view in inner.tape.views() {
-            let Origin::Op(op) = view.origin else { continue };
-            let separator = if pieces.is_empty() { "" } else { "\n" };
-            pieces.push(Piece::Text(format!("{separator}{} = {}(", names.get(view.id), op.name())));
-            for (which, arg) in view.args.iter().enumerate() {
-                let separator = if which == 0 { "" } else { ", " };
-                let text = match (view.is_active(which), view.arg(which)) {
-                    (true, _) => names.get(*arg),
-                    (false, Value::Number(number)) => format!("{number:?}"),
-                    (false, Value::Object(object)) => {
-                        pieces.push(Piece::Text(separator.into()));
-                        pieces.push(Piece::Object(object.clone_ref(py)));
-                        continue;
-                    }
-                    (false, Value::Absent) => "_".into(),
-                };
-                pieces.push(Piece::Text(format!("{separator}{text}")));
-            }
-            if let Some(named) = view.attributes.and_then(|attributes| attributes.named.as_ref()) {
-                pieces.push(Piece::Object(named.clone_ref(py).into_any()));
-            }
-            pieces.push(Piece::Text(")".into()));
-        }
-    }
-    pieces
-        .iter()
-        .map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Object(object) => derivatives::describe(object.bind(py)),
-        })
-        .collect()
 }
 
 /// What a symbolic tape recorded, as nodes; `outputs` are variables of it or numbers.

@@ -1,0 +1,141 @@
+//! Tangents through the entries of a tape: the rules of the reverse mode, read forwards.
+
+use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::tape::{Host as _, Id, Origin, View};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::derivatives::{Fit, Row, hook, missing};
+use crate::replay::{PythonHost, replay};
+use crate::tape::{Attributes, CoreTape, Tape};
+use crate::value::Value;
+use crate::variable::Variable;
+
+type Entry<'t> = View<'t, Value, Attributes>;
+
+/// Replays a tape forwards from the seeds; gives the tangents of `targets`. With `batch`, each tangent is so many of
+/// them, along a leading axis.
+pub fn replay_forward(
+    py: Python<'_>,
+    tape: &CoreTape,
+    seeds: Vec<(Id, Value)>,
+    targets: &[Id],
+    batch: Option<usize>,
+) -> PyResult<Vec<Value>> {
+    tape.replay_forward(seeds, targets, &mut PythonHost::new(py, batch)?)
+}
+
+impl<'py> PythonHost<'py> {
+    /// The tangent of an entry's result.
+    pub fn push(&mut self, entry: &Entry<'_>, tangents: &[&Value]) -> PyResult<Value> {
+        match entry.origin {
+            Origin::Op(Op::Elementwise(_)) => self.sum_of(entry, tangents, Self::push_through),
+            Origin::Op(Op::Structured(_)) => self.push_structured(entry, tangents),
+            Origin::Input | Origin::Constant => Ok(Value::Absent),
+        }
+    }
+
+    fn sum_of(
+        &mut self,
+        entry: &Entry<'_>,
+        tangents: &[&Value],
+        push: fn(&mut Self, &Entry<'_>, usize, &Value) -> PyResult<Value>,
+    ) -> PyResult<Value> {
+        let mut sum = Value::Absent;
+        for (which, tangent) in tangents.iter().enumerate().filter(|(_, tangent)| !matches!(tangent, Value::Absent)) {
+            sum = match (sum, push(self, entry, which, tangent)?) {
+                (sum, Value::Absent) => sum,
+                (Value::Absent, pushed) => pushed,
+                (sum, pushed) => self.add(sum, pushed)?,
+            };
+        }
+        Ok(sum)
+    }
+
+    /// An elementwise op's rule for one argument, with the tangent in place of the cotangent.
+    fn push_through(&mut self, entry: &Entry<'_>, which: usize, tangent: &Value) -> PyResult<Value> {
+        let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
+        let derivative = match self.registry.row(op, which) {
+            Row::Missing => return Err(missing(op, which)),
+            Row::Zero => return Ok(Value::Absent),
+            Row::Rule(derivative) => derivative,
+        };
+        let fit = entry.attributes.and_then(|attributes| attributes.fits.get(which));
+        let pushed = if matches!(fit, None | Some(Fit::Same)) {
+            self.apply(derivative, entry, which, tangent)?
+        } else {
+            let args = (tangent.object(self.py), entry.result().object(self.py), self.batch);
+            let spread = Value::new(&hook(self.py, "spread")?.call1(args)?);
+            self.apply(derivative, entry, which, &spread)?
+        };
+        // Of a real function of a complex number, the rule read forwards gives what has the tangent as its real part.
+        let pushed = match op {
+            Op::Elementwise(Elementwise::Abs | Elementwise::Real | Elementwise::Imag) => {
+                hook(self.py, "real_part")?.call1((pushed,))?
+            }
+            _ => pushed,
+        };
+        Ok(Value::new(&pushed))
+    }
+
+    /// By the forward rule that Python states, one tangent at a time where it takes no more; else by the reverse rule.
+    fn push_structured(&mut self, entry: &Entry<'_>, tangents: &[&Value]) -> PyResult<Value> {
+        let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
+        let py = self.py;
+        let given = PyTuple::new(py, tangents.iter().map(|tangent| tangent.object(py)))?;
+        let args = PyTuple::new(py, (0..entry.args.len()).map(|which| entry.arg(which).object(py)))?;
+        let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
+        let result = entry.result().object(py);
+        let pushed = self.registry.push.bind(py).call1((op.name(), &given, args, result, named, self.batch))?;
+        if !pushed.is(py.NotImplemented()) {
+            return Ok(if pushed.is_none() { Value::Absent } else { Value::new(&pushed) });
+        }
+        match self.batch.take() {
+            None => self.sum_of(entry, tangents, Self::push_transposed),
+            Some(batch) => {
+                let pushed = self.push_one_by_one(entry, &given, batch);
+                self.batch = Some(batch);
+                pushed
+            }
+        }
+    }
+
+    fn push_one_by_one(&mut self, entry: &Entry<'_>, tangents: &Bound<'py, PyTuple>, batch: usize) -> PyResult<Value> {
+        let results = PyList::empty(self.py);
+        for at in 0..batch {
+            let of = |tangent: Bound<'py, PyAny>| Ok(Value::new(&hook(self.py, "part")?.call1((tangent, at))?));
+            let parts = tangents.iter().map(of).collect::<PyResult<Vec<_>>>()?;
+            let parts: Vec<&Value> =
+                parts.iter().map(|part| if is_none(part, self.py) { &Value::Absent } else { part }).collect();
+            results.append(self.push_structured(entry, &parts)?.object(self.py))?;
+        }
+        let stacked = hook(self.py, "stack_parts")?.call1((results,))?;
+        Ok(if stacked.is_none() { Value::Absent } else { Value::new(&stacked) })
+    }
+
+    /// The reverse rule is linear in the cotangent, so that its own derivative, replayed in reverse, leads forwards.
+    fn push_transposed(&mut self, entry: &Entry<'_>, which: usize, tangent: &Value) -> PyResult<Value> {
+        let tape = Bound::new(self.py, Tape::new(false))?;
+        let zeros = match entry.result() {
+            Value::Object(result) => Value::new(&hook(self.py, "zeros_like")?.call1((result,))?),
+            Value::Number(_) | Value::Absent => Value::Number(0.0),
+        };
+        let cotangent = Tape::input(&tape, zeros, None)?;
+        let id = cotangent.get().id;
+        let Value::Object(pulled) = self.pullback(entry, which, &Value::Object(cotangent.into_any().unbind()))? else {
+            return Ok(Value::Absent);
+        };
+        match pulled.bind(self.py).cast::<Variable>() {
+            Ok(pulled) if pulled.get().tape.is(&tape) => {
+                let mut core = tape.get().take()?;
+                let seeds = vec![(pulled.get().id, tangent.share(self.py))];
+                Ok(replay(self.py, &mut core, seeds, &[id], true)?.pop().unwrap_or(Value::Absent))
+            }
+            _ => Ok(Value::Absent),
+        }
+    }
+}
+
+fn is_none(value: &Value, py: Python<'_>) -> bool {
+    matches!(value, Value::Object(object) if object.is_none(py))
+}
