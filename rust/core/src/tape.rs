@@ -497,7 +497,7 @@ mod tests {
     fn tangents(tape: &Numeric, seeds: &[(Id, f64)], targets: &[Id]) -> Vec<Option<f64>> {
         let seeds = seeds.iter().map(|(id, seed)| (*id, Number::from_number(*seed))).collect();
         let pushed = tape.replay_forward(seeds, targets, &mut host());
-        pushed.expect("every op has a rule").into_iter().map(|number| number.0).collect()
+        pushed.expect("every op has a rule")
     }
 
     #[test]
