@@ -79,6 +79,11 @@ def _chosen(y: Any, x: Any, axis: Any) -> Any:
     return chosen / library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
 
 
+def _vector_norm(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    size = _kept(y, x_shape, axis)
+    return _spread(g, x_shape, axis) * where(size == 0.0, 0.0, xp.conjugate(x) / where(size == 0.0, 1.0, size))
+
+
 def _extremum(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     return _spread(g, x_shape, axis) * _chosen(y, x, axis)
 
@@ -181,6 +186,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
     "sum": (lambda g, x_shape, axis: _spread(g, x_shape, axis),),
     "mean": (_mean,),
+    "vector_norm": (_vector_norm,),
     "max": (_extremum,),
     "min": (_extremum,),
     "cumulative_sum": (lambda g, axis: xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis),),

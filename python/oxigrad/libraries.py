@@ -261,7 +261,11 @@ def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
 
 
 def _cofactor(library: Any, x: Any) -> Any:
-    """The derivative of the determinant, from singular values, of which some may be zero."""
+    """The derivative of the determinant; from singular values, of which some may be zero, where one may be."""
+    if _core.exports_memory(x):  # its numbers can be looked at
+        y = library.linalg.det(x)
+        if bool(library.all(y != 0)):
+            return y[..., None, None] * library.matrix_transpose(library.linalg.inv(x))
     u, s, vh = library.linalg.svd(x, full_matrices=False)
     n = s.shape[-1]
     others = library.where(library.eye(n, device=device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :])
@@ -301,6 +305,7 @@ _irregular: dict[str, Callable[..., Any]] = {
     "cofactor": _cofactor,
     "slogdet": lambda library, x: library.linalg.slogdet(x),
     "pinv": _pinv,
+    "vector_norm": lambda library, x, *, axis, keepdims: library.linalg.vector_norm(x, axis=axis, keepdims=keepdims),
     "fftn": lambda library, x, *, axes, norm: library.fft.fftn(x, axes=axes, norm=norm),
     "ifftn": lambda library, x, *, axes, norm: library.fft.ifftn(x, axes=axes, norm=norm),
     "rfft": lambda library, x, *, n, axis, norm: library.fft.rfft(x, n=n, axis=axis, norm=norm),

@@ -268,21 +268,16 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     if ord == 1:
         return ops.sum(ops.abs(x), axis=axis, keepdims=keepdims)
     if ord == 2:
-        return _root(ops.sum(_square(x), axis=axis, keepdims=keepdims), 2)
+        return record("vector_norm", [x], {"axis": axis, "keepdims": keepdims})
     size = ops.abs(x)
     powers = ops.where(plain(x) == 0, 0.0 if ord > 0 else math.inf, ops.where(plain(x) == 0, 1.0, size) ** ord)
     return _root(ops.sum(powers, axis=axis, keepdims=keepdims), ord)
 
 
-def _square(x: Any) -> Any:
-    return ops.square(ops.real(x)) + ops.square(ops.imag(x)) if is_complex(x) else ops.square(x)
-
-
 def _root(x: Any, n: float) -> Any:
     """The ``n``-th root, with derivative zero at zero."""
     zero = plain(x) == 0
-    safe = ops.where(zero, 1.0, x)
-    return ops.where(zero, 0.0, ops.sqrt(safe) if n == 2 else safe ** (1 / n))
+    return ops.where(zero, 0.0, ops.where(zero, 1.0, x) ** (1 / n))
 
 
 @composed

@@ -3,6 +3,7 @@
 On plain values the array library's own function is called, where it has one.
 """
 
+import functools
 import itertools
 import string
 from collections.abc import Sequence
@@ -184,7 +185,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
     >>> float(einsum("ij,ij->", np.ones((2, 3)), np.ones((2, 3))))
     6.0
     """
-    labels, output = _parse(subscripts, [len(x.shape) for x in operands])
+    labels, output = _parse(subscripts, tuple(len(x.shape) for x in operands))
     sizes = {}
     for letters, x in zip(labels, operands, strict=True):
         for letter, size in zip(letters, x.shape, strict=True):
@@ -201,7 +202,8 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
     return ops.broadcast_to(x, tuple(sizes[letter] for letter in output)) if len(letters) < len(output) else x
 
 
-def _parse(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
+@functools.lru_cache(maxsize=1024)
+def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     """The letters of each operand and of the result, ``...`` replaced by letters of its own."""
     if not isinstance(subscripts, str):
         raise TypeError("einsum takes the subscripts as text first, then the operands")

@@ -1,5 +1,6 @@
 """NumPy's protocols: which function of ``xp`` one of NumPy's stands for, and how its arguments are called there."""
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -82,6 +83,7 @@ def _call(ours: Callable[..., Any], called: str, args: Sequence[Any], named: dic
     return ours(*args, **named)
 
 
+@functools.cache
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     try:
         return dict(inspect.signature(function).parameters)

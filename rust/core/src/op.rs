@@ -270,6 +270,7 @@ structured_ops! {
     Cofactor        "cofactor"         Some(1);
     Slogdet         "slogdet"          Some(1);
     Pinv            "pinv"             Some(1);
+    VectorNorm      "vector_norm"      Some(1);
     Fftn            "fftn"             Some(1);
     Ifftn           "ifftn"            Some(1);
     Rfft            "rfft"             Some(1);

@@ -495,7 +495,7 @@ mod tests {
     }
 
     fn tangents(tape: &Numeric, seeds: &[(Id, f64)], targets: &[Id]) -> Vec<Option<f64>> {
-        let seeds = seeds.iter().map(|(id, seed)| (*id, Number::from_number(*seed))).collect();
+        let seeds = seeds.iter().map(|(id, seed)| (*id, Some(*seed))).collect();
         let pushed = tape.replay_forward(seeds, targets, &mut host());
         pushed.expect("every op has a rule")
     }
