@@ -70,7 +70,7 @@ def gradients(case: Case, asarray: Callable[..., Any], order: int) -> list[np.nd
 
 
 # What a library does not do on plain arrays either.
-LACKING = {("torch", "unique_all"): "PyTorch has no unique_all"}
+LACKING = {("torch", "unique_all")}
 # JAX takes its time; the operators of array-api-strict refuse a variable on their right, and with it rules that have one.
 FIRST_ORDER_ONLY = {"jax", "array-api-strict"}
 PORTABLE = [case for case in CASES if "-" not in case.name and all(isinstance(arg, np.ndarray) for arg in case.args)]
@@ -80,7 +80,9 @@ PORTABLE = [case for case in CASES if "-" not in case.name and all(isinstance(ar
 def test_gradients_over_array_libraries(case: Case, asarray, request) -> None:
     library = request.node.callspec.params["asarray"]
     if (library, case.name) in LACKING:
-        pytest.skip(LACKING[library, case.name])
+        with pytest.raises(AttributeError, match=case.name):
+            gradients(case, asarray, 1)
+        return
     for order in (1,) if library in FIRST_ORDER_ONLY else (1, 2):
         for own, expected in zip(gradients(case, asarray, order), gradients(case, np.asarray, order), strict=True):
             np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
