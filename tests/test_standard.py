@@ -80,7 +80,7 @@ PORTABLE = [case for case in CASES if "-" not in case.name and all(isinstance(ar
 def test_gradients_over_array_libraries(case: Case, asarray, request) -> None:
     library = request.node.callspec.params["asarray"]
     if (library, case.name) in LACKING:
-        with pytest.raises(AttributeError, match=case.name):
+        with pytest.raises(NotImplementedError):
             gradients(case, asarray, 1)
         return
     for order in (1,) if library in FIRST_ORDER_ONLY else (1, 2):
