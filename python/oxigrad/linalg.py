@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from oxigrad import primitives as ops
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad.functions import moveaxis
-from oxigrad.libraries import composed, device_of, has_variable, is_complex, namespace
+from oxigrad.libraries import composed, device_of, has_variable, namespace
 from oxigrad.primitives import matmul, matrix_transpose
 from oxigrad.products import cross, outer, tensordot, vecdot
 from oxigrad.products import diagonal as _diagonal

@@ -6,7 +6,6 @@ On plain values the array library's own function is called, where it has one.
 import functools
 import itertools
 import string
-from collections.abc import Sequence
 from typing import Any
 
 from oxigrad import primitives as ops
