@@ -52,23 +52,27 @@ def test_signatures_are_the_standard_s(library) -> None:
 # --- over array libraries ----------------------------------------------------------------------------------------------
 
 
-def loss(case: Case, asarray: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """A number that depends on every element of what the function gives."""
+def weighted(value: Any, asarray: Callable[..., Any]) -> Any:
+    """A number that depends on every element of a tree of arrays."""
     total: Any = 0.0
-    for at, leaf in enumerate(tree.leaves(case.function(*args))):
-        weights = asarray(normal(*leaf.shape, seed=at))
-        total = total + xp.sum(leaf * weights)
+    for at, leaf in enumerate(tree.leaves(value)):
+        total = total + xp.sum(leaf * asarray(normal(*leaf.shape, seed=at)))
     return total
 
 
-def gradient(case: Case, asarray: Callable[..., Any]) -> tuple[Any, ...]:
+def gradients(case: Case, asarray: Callable[..., Any], order: int) -> list[np.ndarray]:
+    """The gradients of the first order, or of a weighted sum of those for the second."""
     args = tuple(asarray(arg) for arg in case.args)
-    positions = tuple(range(len(args)))
-    return ox.grad(lambda *args: loss(case, asarray, args), argnums=positions)(*args)
+    f, every = case.function, tuple(range(len(args)))
+    for _ in range(order):
+        f = ox.grad(lambda *args, f=f: weighted(f(*args), asarray), argnums=every)
+    return [np.asarray(gradient) for gradient in f(*args)]
 
 
 # What a library does not do on plain arrays either.
 LACKING = {("torch", "unique_all"): "PyTorch has no unique_all"}
+# JAX takes its time; the operators of array-api-strict refuse a variable on their right, and with it rules that have one.
+FIRST_ORDER_ONLY = {"jax", "array-api-strict"}
 PORTABLE = [case for case in CASES if "-" not in case.name and all(isinstance(arg, np.ndarray) for arg in case.args)]
 
 
@@ -77,8 +81,9 @@ def test_gradients_over_array_libraries(case: Case, asarray, request) -> None:
     library = request.node.callspec.params["asarray"]
     if (library, case.name) in LACKING:
         pytest.skip(LACKING[library, case.name])
-    for own, expected in zip(gradient(case, asarray), gradient(case, np.asarray), strict=True):
-        np.testing.assert_allclose(np.asarray(own), expected, rtol=1e-9, atol=1e-12)
+    for order in (1,) if library in FIRST_ORDER_ONLY else (1, 2):
+        for own, expected in zip(gradients(case, asarray, order), gradients(case, np.asarray, order), strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
 
 
 # --- NumPy's functions -------------------------------------------------------------------------------------------------

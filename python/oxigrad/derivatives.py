@@ -258,6 +258,8 @@ LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
     "squeeze": lambda t, axis: {"axis": _behind(axis, t)},
     "concat": lambda t, axis, ends: {"axis": axis + 1, "ends": ends},
     "stack": lambda t, axis: {"axis": axis + 1},
+    "cumulative_sum": lambda t, axis: {"axis": axis + 1},
+    "flip": lambda t, axis: {"axis": _behind(axis, t)},
     "astype": lambda t, **named: named,
     "fftn": lambda t, axes, norm: {"axes": tuple(axis + 1 for axis in axes), "norm": norm},
     "ifftn": lambda t, axes, norm: {"axes": tuple(axis + 1 for axis in axes), "norm": norm},

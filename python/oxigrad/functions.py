@@ -304,6 +304,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 @_composed
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements in order along ``axis``; each keeps its own gradient, equal ones in the order that they had."""
+    axis = position(axis, x.ndim)
     order = standard_namespace(x).argsort(plain(x), axis=axis, descending=descending, stable=stable)
     return take_along_axis(x, order, axis=axis)
 

@@ -8,6 +8,7 @@ the array is read in host memory.
 1.128379
 """
 
+import builtins
 import math
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "entr",
     "erf",
     "erfc",
+    "erfcinv",
     "erfinv",
     "expit",
     "gamma",
@@ -37,9 +39,11 @@ __all__ = [
     "log_softmax",
     "logit",
     "logsumexp",
+    "multigammaln",
     "polygamma",
     "psi",
     "rel_entr",
+    "rgamma",
     "softmax",
     "softplus",
     "xlog1py",
@@ -78,6 +82,21 @@ def beta(a: Any, b: Any, /) -> Any:
 def betaln(a: Any, b: Any, /) -> Any:
     """Logarithm of the absolute value of the beta function."""
     return gammaln(a) + gammaln(b) - gammaln(a + b)
+
+
+def multigammaln(a: Any, d: int, /) -> Any:
+    """Logarithm of the gamma function of ``d`` dimensions."""
+    return builtins.sum(gammaln(a - 0.5 * j) for j in range(d)) + 0.25 * d * (d - 1) * math.log(math.pi)
+
+
+def rgamma(x: Any, /) -> Any:
+    """One over the gamma function."""
+    return 1.0 / gamma(x)
+
+
+def erfcinv(y: Any, /) -> Any:
+    """The inverse of ``erfc``, to the precision of ``1 - y``."""
+    return erfinv(1.0 - y)
 
 
 def xlogy(x: Any, y: Any, /) -> Any:
