@@ -207,8 +207,8 @@ def test_a_target_of_another_tape() -> None:
 def test_an_op_without_a_derivative_says_so() -> None:
     with ox.Tape() as tape:
         x = tape.watch(np.ones(3))
-        with pytest.raises(ox.DerivativeError, match="cumulative_sum has no derivative"):
-            xp.cumulative_sum(x)
+        with pytest.raises(ox.DerivativeError, match="median has no derivative"):
+            xp.median(x)
         assert int(xp.argmax(x)) == 0
         assert xp.isnan(x).dtype == bool
 
@@ -376,10 +376,10 @@ class TestVariable:
         np.testing.assert_allclose(ox.grad(f)(x), 2 * np.cos(x) + [1, 2] + x, rtol=1e-15)
 
     def test_numpy_functions_without_a_derivative_say_so(self) -> None:
-        with pytest.raises(ox.DerivativeError, match=r"np\.cumsum"):
-            np.cumsum(self.variable(np.ones(2)))
-        with pytest.raises(ox.DerivativeError, match=r"np\.sinc|np\.cbrt"):
-            np.cbrt(self.variable(np.ones(2)))
+        with pytest.raises(ox.DerivativeError, match=r"np\.median"):
+            np.median(self.variable(np.ones(2)))
+        with pytest.raises(ox.DerivativeError, match=r"np\.spacing|np\.i0|np\.modf"):
+            np.modf(self.variable(np.ones(2)))
 
     def test_it_does_not_turn_into_an_array_by_itself(self) -> None:
         with pytest.raises(TypeError, match="stop_gradient"):

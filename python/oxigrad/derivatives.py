@@ -5,24 +5,54 @@ A rule gives the cotangent of one argument. Its parameters say what it reads, so
 ``x_shape`` and ``x_dtype`` their shapes and dtypes, ``which`` the position of the argument for an op with any number of
 them, and any attribute of the op by its name. None says that the derivative is zero. What broadcasting or dtype
 promotion did is undone in one place, after the rule.
+
+Of complex numbers, the cotangent ``g`` of ``y`` is what gives the change of a real loss as ``Re(sum(g * dy))``, as in JAX
+and HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops need no conjugation, and the gradient
+of a real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent.
+The gradient of a real argument is real.
+
+An op with several results gives a tuple, of which ``item`` takes one; the cotangent of such a tuple is `Parts`.
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad import _core, xp
+from oxigrad import _core, derivatives_fft, derivatives_linalg, xp
+from oxigrad.primitives import along
 
 Rule = Callable[..., Any] | None
 
-cos, log, maximum, pow, sign, sin, sqrt, square, where = (
-    getattr(xp, name) for name in "cos log maximum pow sign sin sqrt square where".split()
+cos, cosh, exp, expit, log, maximum, pow, sign, sin, sinh, sqrt, square, where = (
+    getattr(xp, name) for name in "cos cosh exp expit log maximum pow sign sin sinh sqrt square where".split()
 )
+digamma, gammaln, iv, jn, polygamma, yn = (getattr(xp, name) for name in "digamma gammaln iv jn polygamma yn".split())
+
+
+def _real(x: Any) -> Any:
+    return xp.real(x) if xp.is_complex(x) else x
+
+
+def _abs(g: Any, x: Any, y: Any) -> Any:
+    if not xp.is_complex(x):
+        return g * sign(x)
+    return g * where(y == 0.0, 0.0, xp.conj(x) / where(y == 0.0, 1.0, y))
 
 
 def _share(g: Any, larger: Any, equal: Any) -> Any:
     """The cotangent of the argument that was chosen; half of it where the two are equal."""
     return where(larger, g, where(equal, 0.5 * g, 0.0))
+
+
+def _difference(x1: Any, x2: Any) -> Any:
+    """``x1 - x2``; zero where they are the same infinity."""
+    return where(xp.logical_and(xp.isinf(x1), x1 == x2), 0.0, x1 - x2)
+
+
+def _cosine(x: Any, y: Any) -> Any:
+    """``x / y``; zero at the origin."""
+    return where(y == 0.0, 0.0, x / where(y == 0.0, 1.0, y))
 
 
 def _kept(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
@@ -84,7 +114,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _part(g: Any, axis: int, ends: tuple[int, ...], which: int) -> Any:
-    return xp.index(g, (slice(None),) * axis + (slice(ends[which], ends[which + 1]),))
+    return xp.index(g, along(axis, slice(ends[which], ends[which + 1])))
 
 
 TABLE: dict[str, tuple[Rule, ...]] = {
@@ -94,7 +124,9 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "divide": (lambda g, x2: g / x2, lambda g, y, x2: -g * y / x2),
     "pow": (
         lambda g, x1, x2: g * where(x2 == 0.0, 0.0, x2 * pow(x1, where(x2 == 0.0, 1.0, x2 - 1.0))),
-        lambda g, y, x1, x2: where(x1 == 0.0, where(x2 > 0.0, 0.0, g * y), g * y * log(where(x1 == 0.0, 1.0, x1))),
+        lambda g, y, x1, x2: where(
+            x1 == 0.0, where(_real(x2) > 0.0, 0.0, g * y), g * y * log(where(x1 == 0.0, 1.0, x1))
+        ),
     ),
     "remainder": (lambda g: g, lambda g, x1, x2: -g * xp.floor(x1 / x2)),
     "maximum": (lambda g, x1, x2: _share(g, x1 > x2, x1 == x2), lambda g, x1, x2: _share(g, x2 > x1, x1 == x2)),
@@ -105,7 +137,10 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     ),
     "negative": (lambda g: -g,),
     "positive": (lambda g: g,),
-    "abs": (lambda g, x: g * sign(x),),
+    "abs": (_abs,),
+    "real": (lambda g, x: xp.astype(g, x.dtype) if xp.is_complex(x) else xp.real(g),),
+    "imag": (lambda g, x: xp.astype(g, x.dtype) * -1j if xp.is_complex(x) else 0.0 * g,),
+    "conj": (lambda g: xp.conj(g),),
     "square": (lambda g, x: g * 2.0 * x,),
     "sqrt": (lambda g, y: g * 0.5 / y,),
     "reciprocal": (lambda g, y: -g * y * y,),
@@ -117,11 +152,39 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "cos": (lambda g, x: -g * sin(x),),
     "tan": (lambda g, y: g * (1.0 + y * y),),
     "tanh": (lambda g, y: g * (1.0 - y * y),),
+    "sinh": (lambda g, x: g * cosh(x),),
+    "cosh": (lambda g, x: g * sinh(x),),
+    "asin": (lambda g, x: g / sqrt((1.0 - x) * (1.0 + x)),),
+    "acos": (lambda g, x: -g / sqrt((1.0 - x) * (1.0 + x)),),
+    "atan": (lambda g, x: g / (1.0 + x * x),),
+    "asinh": (lambda g, x: g / sqrt(x * x + 1.0),),
+    "acosh": (lambda g, x: g / sqrt((x - 1.0) * (x + 1.0)),),
+    "atanh": (lambda g, x: g / ((1.0 - x) * (1.0 + x)),),
+    "log2": (lambda g, x: g / (x * math.log(2.0)),),
+    "log10": (lambda g, x: g / (x * math.log(10.0)),),
+    "hypot": (lambda g, y, x1: g * _cosine(x1, y), lambda g, y, x2: g * _cosine(x2, y)),
+    "logaddexp": (
+        lambda g, x1, x2: g * expit(_difference(x1, x2)),
+        lambda g, x1, x2: g * expit(_difference(x2, x1)),
+    ),
+    "expit": (lambda g, y: g * y * (1.0 - y),),
+    "erf": (lambda g, x: g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
+    "erfc": (lambda g, x: -g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
+    "erfinv": (lambda g, y: g * (0.5 * math.sqrt(math.pi)) * exp(y * y),),
+    "gamma": (lambda g, y, x: g * y * digamma(x),),
+    "gammaln": (lambda g, x: g * digamma(x),),
+    "digamma": (lambda g, x: g * polygamma(1.0, x),),
+    "polygamma": (None, lambda g, x1, x2: g * polygamma(x1 + 1.0, x2)),
+    "jn": (None, lambda g, x1, x2: g * 0.5 * (jn(x1 - 1.0, x2) - jn(x1 + 1.0, x2))),
+    "yn": (None, lambda g, x1, x2: g * 0.5 * (yn(x1 - 1.0, x2) - yn(x1 + 1.0, x2))),
+    "iv": (None, lambda g, x1, x2: g * 0.5 * (iv(x1 - 1.0, x2) + iv(x1 + 1.0, x2))),
     "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
     "sum": (lambda g, x_shape, axis: _spread(g, x_shape, axis),),
     "mean": (_mean,),
     "max": (_extremum,),
     "min": (_extremum,),
+    "cumulative_sum": (lambda g, axis: xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis),),
+    "flip": (lambda g, axis: xp.flip(g, axis=axis),),
     "matmul": (_matmul_x1, _matmul_x2),
     "reshape": (lambda g, x_shape: xp.reshape(g, x_shape),),
     "permute_dims": (lambda g, axes: xp.permute_dims(g, _inverse(axes)),),
@@ -129,15 +192,16 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "squeeze": (lambda g, x_shape: xp.reshape(g, x_shape),),
     "broadcast_to": (lambda g, x_shape, x_dtype: xp.fit(g, x_shape, x_dtype),),
     "concat": (_part,),
-    "stack": (lambda g, axis, which: xp.index(g, (slice(None),) * axis + (which,)),),
-    "astype": (lambda g, x_dtype: xp.astype(g, x_dtype),),
+    "stack": (lambda g, axis, which: xp.index(g, along(axis, which)),),
+    "astype": (lambda g, x_dtype: xp.cast(g, x_dtype),),
     "take_along_axis": (
         lambda g, indices, axis, x_shape: xp.scatter_add(g, _along_axis(indices, axis, x_shape), x_shape),
     ),
     "index": (lambda g, key, x_shape: xp.scatter_add(g, key, x_shape),),
     "scatter_add": (lambda g, key: xp.index(g, key),),
     "call": (lambda g, y, args, pull: pull(g, xp.items(y), args),),
-    "item": (lambda g, position: xp.Parts({position: g}),),
+    **derivatives_linalg.TABLE,
+    **derivatives_fft.TABLE,
 }
 
 
@@ -182,6 +246,12 @@ def _taken(t: Any, indices: Any, axis: int) -> dict[str, Any]:
 LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
     "sum": _folded,
     "mean": _folded,
+    "cumulative_sum": lambda t, axis: {"axis": _behind(axis, t)},
+    "flip": lambda t, axis: {"axis": _behind(axis, t)},
+    "fftn": lambda t, axes, norm: {"axes": _behind(axes, t), "norm": norm},
+    "ifftn": lambda t, axes, norm: {"axes": _behind(axes, t), "norm": norm},
+    "rfft": lambda t, n, axis, norm: {"n": n, "axis": _behind(axis, t), "norm": norm},
+    "irfft": lambda t, n, axis, norm: {"n": n, "axis": _behind(axis, t), "norm": norm},
     "reshape": lambda t, shape, copy=None: {"shape": (t.shape[0], *shape)},
     "permute_dims": lambda t, axes: {"axes": (0, *(a + 1 for a in axes))},
     "expand_dims": lambda t, axis: {"axis": _behind(axis, t)},
@@ -234,12 +304,11 @@ def _push_call(tangents: Any, args: Any, y: Any, batch: int | None, pull: Any, p
     if push is not None:
         return xp.Parts(push(args, tangents))
     with _core.Tape() as tape:
-        leaves = enumerate(_core.plain(y))
-        g = xp.Parts({at: tape.watch(xp.zero_tangent(leaf, None)) for at, leaf in leaves if xp.is_smooth(leaf)})
+        g, variables = xp.zero_cotangent(tape, y)
         pulled = pull(g, xp.items(y), args)
     given = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
     seeds = [(p, t) for p, t in given if tape.owns(p)]
-    return xp.Parts(zip(g, tape.pull(seeds, list(g.values())), strict=True))
+    return xp.like_cotangent(g, tape.pull(seeds, variables))
 
 
 FORWARD: dict[str, Callable[..., Any]] = {
@@ -248,7 +317,7 @@ FORWARD: dict[str, Callable[..., Any]] = {
     "min": _push_extremum,
     "broadcast_to": lambda tangents, args, y, batch, shape: xp.spread(tangents[0], y, batch),
     "call": _push_call,
-    "item": lambda tangents, args, y, batch, position: tangents[0].get(position),
+    "item": lambda tangents, args, y, batch, index: tangents[0][index],
 }
 
 
@@ -284,8 +353,7 @@ def push(name: str, tangents: Any, args: Any, y: Any, named: dict[str, Any] | No
         pushed = _core.record(name, _complete(tangents, named), named)
     else:
         return NotImplemented
-    known = hasattr(y, "dtype") and hasattr(pushed, "dtype")
-    return xp.astype(pushed, y.dtype) if known and pushed.dtype != y.dtype else pushed
+    return xp.in_dtype(pushed, y)
 
 
 def install() -> None:

@@ -18,8 +18,10 @@ def _random_like(values: Any, generator: np.random.Generator) -> Any:
     def draw(leaf: Any) -> Any:
         if xp.is_inexact(leaf):
             library = xp.namespace(leaf)
-            noise = library.asarray(generator.standard_normal(tuple(leaf.shape)), device=xp.device_of(leaf))
-            return library.astype(noise, leaf.dtype)
+            noise = generator.standard_normal(tuple(leaf.shape))
+            if xp.is_complex(leaf):
+                noise = noise + 1j * generator.standard_normal(tuple(leaf.shape))
+            return library.astype(library.asarray(noise, device=xp.device_of(leaf)), leaf.dtype)
         return float(generator.standard_normal()) if isinstance(leaf, float) else leaf
 
     return tree.map(draw, values)
@@ -33,10 +35,13 @@ def _shifted(values: Any, direction: Any, by: float) -> Any:
 
 
 def _inner(a: Any, b: Any) -> float:
+    """The sum of products; its real part, where they are complex."""
+
     def product(x: Any, y: Any) -> float:
         if not (xp.is_inexact(x) or isinstance(x, float)):
             return 0.0
-        return float(xp.sum(x * y)) if xp.is_array(x) else float(x * y)
+        total = xp.sum(x * y) if xp.is_array(x) else x * y
+        return float(xp.real(total) if xp.is_complex(total) else total)
 
     return sum(product(x, y) for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True))
 
@@ -61,7 +66,8 @@ def check_grads(
     """Compares the derivatives of ``f`` at ``args`` with central differences, along random directions, up to ``order``.
 
     Both modes are compared, and each order goes on from both: forward over reverse, reverse over forward, and so on.
-    ``args`` are floats, float64 arrays or trees of them. Raises `AssertionError` with both numbers where they differ by
+    ``args`` are floats, float64 or complex128 arrays, or trees of them; complex ones move in complex directions. Raises
+    `AssertionError` with both numbers where they differ by
     more than ``tolerance`` relative to the larger of them and 1. The point must not lie within ``step`` of a kink.
 
     >>> check_grads(lambda x: x**3, (2.0,))

@@ -155,9 +155,39 @@ elementwise_ops! {
     Cos          "cos"           (a)      "cos({0})"                          Smooth = math::cos(a);
     Tan          "tan"           (a)      "tan({0})"                          Smooth = math::tan(a);
     Tanh         "tanh"          (a)      "tanh({0})"                         Smooth = math::tanh(a);
+    Sinh         "sinh"          (a)      "sinh({0})"                         Smooth = math::sinh(a);
+    Cosh         "cosh"          (a)      "cosh({0})"                         Smooth = math::cosh(a);
+    Asin         "asin"          (a)      "asin({0})"                         Smooth = math::asin(a);
+    Acos         "acos"          (a)      "acos({0})"                         Smooth = math::acos(a);
+    Atan         "atan"          (a)      "atan({0})"                         Smooth = math::atan(a);
+    Asinh        "asinh"         (a)      "asinh({0})"                        Smooth = math::asinh(a);
+    Acosh        "acosh"         (a)      "acosh({0})"                        Smooth = math::acosh(a);
+    Atanh        "atanh"         (a)      "atanh({0})"                        Smooth = math::atanh(a);
+    Log2         "log2"          (a)      "log2({0})"                         Smooth = math::log2(a);
+    Log10        "log10"         (a)      "log10({0})"                        Smooth = math::log10(a);
+    Hypot        "hypot"         (a b)    "hypot({0}, {1})"                   Smooth = math::hypot(a, b);
+    LogAddExp    "logaddexp"     (a b)    "logaddexp({0}, {1})"               Smooth = math::logaddexp(a, b);
+    Expit        "expit"         (a)      "1 / (1 + exp(-{0}))"               Smooth = L::one().div(L::one().add(math::exp(a.neg())));
+    Erf          "erf"           (a)      "erf({0})"                          Smooth = math::erf(a);
+    Erfc         "erfc"          (a)      "erfc({0})"                         Smooth = math::erfc(a);
+    ErfInv       "erfinv"        (a)      "erfinv({0})"                       Smooth = math::erfinv(a);
+    Gamma        "gamma"         (a)      "tgamma({0})"                       Smooth = math::gamma(a);
+    GammaLn      "gammaln"       (a)      "lgamma({0})"                       Smooth = math::gammaln(a);
+    Digamma      "digamma"       (a)      "digamma({0})"                      Smooth = math::digamma(a);
+    Polygamma    "polygamma"     (a b)    "polygamma({0}, {1})"               Smooth = math::polygamma(a, b);
+    Jn           "jn"            (a b)    "jn({0}, {1})"                      Smooth = math::jn(a, b);
+    Yn           "yn"            (a b)    "yn({0}, {1})"                      Smooth = math::yn(a, b);
+    Iv           "iv"            (a b)    "iv({0}, {1})"                      Smooth = math::iv(a, b);
     Where        "where"         (c a b)  "({0} != 0 ? {1} : {2})"            Smooth = L::select(c.ne(L::zero()), a, b);
+    Real         "real"          (a)      "{0}"                               Smooth = a;
+    Imag         "imag"          (a)      "(0 * {0})"                         Smooth = { let _ = a; L::zero() };
+    Conj         "conj"          (a)      "{0}"                               Smooth = a;
     Sign         "sign"          (a)      "(({0} > 0) - ({0} < 0))"           Step   = math::sign(a);
     Floor        "floor"         (a)      "floor({0})"                        Step   = a.floor();
+    Ceil         "ceil"          (a)      "ceil({0})"                         Step   = a.neg().floor().neg();
+    Trunc        "trunc"         (a)      "trunc({0})"                        Step   = math::trunc(a);
+    Round        "round"         (a)      "rint({0})"                         Step   = math::round(a);
+    FloorDivide  "floor_divide"  (a b)    "floor({0} / {1})"                  Step   = math::floor_divide(a, b);
     Less         "less"          (a b)    "({0} < {1})"                       Truth  = L::truth(a.lt(b));
     LessEqual    "less_equal"    (a b)    "({0} <= {1})"                      Truth  = L::truth(a.le(b));
     Greater      "greater"       (a b)    "({0} > {1})"                       Truth  = L::truth(b.lt(a));
@@ -166,7 +196,11 @@ elementwise_ops! {
     NotEqual     "not_equal"     (a b)    "({0} != {1})"                      Truth  = L::truth(a.ne(b));
     LogicalAnd   "logical_and"   (a b)    "({0} != 0 && {1} != 0)"            Truth  = L::select(a.ne(L::zero()), L::truth(b.ne(L::zero())), L::zero());
     LogicalOr    "logical_or"    (a b)    "({0} != 0 || {1} != 0)"            Truth  = L::select(a.ne(L::zero()), L::one(), L::truth(b.ne(L::zero())));
+    LogicalXor   "logical_xor"   (a b)    "(({0} != 0) != ({1} != 0))"        Truth  = L::truth(L::truth(a.ne(L::zero())).ne(L::truth(b.ne(L::zero()))));
     LogicalNot   "logical_not"   (a)      "({0} == 0)"                        Truth  = L::truth(a.eq(L::zero()));
+    IsNan        "isnan"         (a)      "({0} != {0})"                      Truth  = L::truth(a.ne(a));
+    IsFinite     "isfinite"      (a)      "({0} - {0} == 0)"                  Truth  = L::truth(a.sub(a).eq(L::zero()));
+    IsInf        "isinf"         (a)      "(fabs({0}) == INFINITY)"           Truth  = L::truth(a.abs().eq(L::splat(f64::INFINITY)));
 }
 
 macro_rules! structured_ops {
@@ -209,6 +243,8 @@ structured_ops! {
     Mean            "mean"             Some(1);
     Max             "max"              Some(1);
     Min             "min"              Some(1);
+    CumulativeSum   "cumulative_sum"   Some(1);
+    Flip            "flip"             Some(1);
     Matmul          "matmul"           Some(2);
     Reshape         "reshape"          Some(1);
     PermuteDims     "permute_dims"     Some(1);
@@ -223,6 +259,21 @@ structured_ops! {
     ScatterAdd      "scatter_add"      Some(1);
     Call            "call"             None;
     Item            "item"             Some(1);
+    Inv             "inv"              Some(1);
+    Solve           "solve"            Some(2);
+    Cholesky        "cholesky"         Some(1);
+    Qr              "qr"               Some(1);
+    Svd             "svd"              Some(1);
+    Eigh            "eigh"             Some(1);
+    Eig             "eig"              Some(1);
+    Det             "det"              Some(1);
+    Cofactor        "cofactor"         Some(1);
+    Slogdet         "slogdet"          Some(1);
+    Pinv            "pinv"             Some(1);
+    Fftn            "fftn"             Some(1);
+    Ifftn           "ifftn"            Some(1);
+    Rfft            "rfft"             Some(1);
+    Irfft           "irfft"            Some(1);
 }
 
 /// An operation: what an entry of a tape did.

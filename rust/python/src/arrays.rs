@@ -6,14 +6,15 @@ use std::sync::OnceLock;
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
-use oxigrad_core::op::Elementwise;
-use pyo3::exceptions::PyValueError;
+use oxigrad_core::op::{Elementwise, Op};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
+use crate::derivatives::op_named;
 use crate::error::IntoPython;
 use crate::memory::{Memory, contiguous, empty, is_unshared};
 use crate::threads::{isa, pool};
@@ -160,17 +161,26 @@ unsafe fn run(kernel: &Kernel, leaf: &Leaf) -> PyResult<()> {
 /// The function of a NumPy array of floating-point dtype, for the functions that the core has vector code of; none of
 /// anything else.
 pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if !has_vector_code(op) {
-        return Ok(None);
-    }
-    let Some(like) = Memory::of_numpy(array) else { return Ok(None) };
-    compute(
-        array.py(),
-        kernel(op),
-        [Some(&Value::Object(array.clone().unbind()))].into_iter(),
-        &like,
-        &mut Spare::default(),
-    )
+    if has_vector_code(op) { on_arrays(op, std::slice::from_ref(array)) } else { Ok(None) }
+}
+
+/// What an elementwise op gives on arrays, which are broadcast to the shape of the first and computed in its dtype.
+fn on_arrays<'py>(op: Elementwise, args: &[Bound<'py, PyAny>]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(like) = args.first().and_then(Memory::of_numpy) else { return Ok(None) };
+    let values: SmallVec<[Value; 3]> = args.iter().map(Value::new).collect();
+    compute(args[0].py(), kernel(op), values.iter().map(Some), &like, &mut Spare::default())
+}
+
+/// Computes an elementwise op on NumPy arrays, for what NumPy has no function. The first array has the shape and the
+/// dtype, float32 or float64, of the result.
+#[pyfunction]
+#[pyo3(name = "compute")]
+pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let computed = match op_named(name)? {
+        Op::Elementwise(op) if args.len() == op.arity() => on_arrays(op, &args)?,
+        Op::Elementwise(_) | Op::Structured(_) => None,
+    };
+    computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
 }
 
 const fn has_vector_code(op: Elementwise) -> bool {

@@ -30,6 +30,8 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
+    use crate::arrays::compute_named;
+    #[pymodule_export]
     use crate::derivatives::install;
     #[pymodule_export]
     use crate::memory::{computes, exports_memory, is_writable};

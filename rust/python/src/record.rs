@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::function;
@@ -64,9 +64,12 @@ pub fn record<'py>(
         ids.push(own.map(|own| own.id));
         values.push(own.map_or_else(|| arg.clone(), |own| own.value.object(py)));
     }
-    let result = record(py, op, &values, named)?;
+    let mut result = record(py, op, &values, named)?;
     if !is_smooth(op) {
         return Ok(result);
+    }
+    if result.is_exact_instance_of::<PyComplex>() {
+        result = hook(py, "complex_number")?.call1((result,))?;
     }
     append(tape, op, &ids, &values, named, &result)
 }
@@ -82,8 +85,9 @@ fn append<'py>(
 ) -> PyResult<Object<'py>> {
     let py = tape.py();
     let mut needs = registry(py)?.needs(op, ids);
-    // Tangents take the shape and the dtype of the result, which an elementwise op of one argument does not change.
-    needs.result |= tape.get().forward && (values.len() > 1 || matches!(op, Op::Structured(_)));
+    // Tangents take the shape and the dtype of the result: what differs in neither from the only argument says both.
+    let says_both = || matches!(op, Op::Elementwise(_)) && are_alike(&values[0], result) == Some(true);
+    needs.result |= tape.get().forward && !(values.len() == 1 && says_both());
     let fits = fits(op, ids, values, result, needs)?;
     let attributes = Attributes { named: named.map(|named| named.clone().unbind()), fits };
     let attributes = (attributes.named.is_some() || !attributes.fits.is_empty()).then_some(attributes);
@@ -258,6 +262,7 @@ pub fn by_operator<'py>(op: Op, args: &[Object<'py>]) -> Option<PyResult<Object<
         Op::Elementwise(E::Divide) => Some(a.div(b?)),
         Op::Elementwise(E::Pow) => Some(a.pow(b?, a.py().None())),
         Op::Elementwise(E::Remainder) => Some(a.rem(b?)),
+        Op::Elementwise(E::FloorDivide) => Some(a.floor_div(b?)),
         Op::Elementwise(E::Negative) => Some(a.neg()),
         Op::Elementwise(E::Positive) => Some(a.pos()),
         Op::Elementwise(E::Abs) => Some(a.abs()),

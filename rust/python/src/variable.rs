@@ -55,6 +55,17 @@ fn binary<'py>(
     record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
 }
 
+/// A binary operator whose result is a plain value.
+fn plain_binary<'py>(
+    slf: &Bound<'py, Variable>,
+    other: &Bound<'py, PyAny>,
+    op: Elementwise,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (mine, other) = (slf.as_any().clone(), other.clone());
+    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
 #[inline]
 fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
     let this = slf.get();
@@ -136,6 +147,14 @@ impl Variable {
 
     fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         binary(slf, other, Elementwise::Remainder, true)
+    }
+
+    fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        plain_binary(slf, other, Elementwise::FloorDivide, false)
+    }
+
+    fn __rfloordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        plain_binary(slf, other, Elementwise::FloorDivide, true)
     }
 
     fn __pow__<'py>(

@@ -8,7 +8,7 @@
 #![allow(clippy::excessive_precision, reason = "coefficients stand as they were published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use super::{Lane, Wide};
+use super::{Lane, Wide, special};
 use crate::op::Unary;
 
 /// The larger; NaN where either is NaN.
@@ -30,35 +30,78 @@ pub fn sign<L: Lane>(a: L) -> L {
     L::select(L::zero().lt(a), L::one(), signed)
 }
 
-/// Remainder of the floored quotient: it has the sign of `b`.
-#[inline(always)]
-pub fn remainder<L: Lane>(a: L, b: L) -> L {
-    a.zip(b, |a, b| {
-        let r = a % b;
-        if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
-    })
+macro_rules! by_element {
+    ($($(#[$doc:meta])* $name:ident ($a:ident $($b:ident)?) = $scalar:expr;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name<L: Lane>($a: L $(, $b: L)?) -> L {
+            by_element!(@call $a $($b)?, $scalar)
+        }
+    )*};
+    (@call $a:ident, $scalar:expr) => { $a.map($scalar) };
+    (@call $a:ident $b:ident, $scalar:expr) => { $a.zip($b, $scalar) };
 }
 
-/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, so that kernels may write them so.
-#[inline(always)]
-pub fn pow<L: Lane>(a: L, b: L) -> L {
-    a.zip(b, |a, b| match b {
-        1.0 => a,
-        2.0 => a * a,
-        _ => a.powf(b),
-    })
-}
-
-/// Angle of the point (b, a).
-#[inline(always)]
-pub fn atan2<L: Lane>(a: L, b: L) -> L {
-    a.zip(b, f64::atan2)
-}
-
-/// Tangent.
-#[inline(always)]
-pub fn tan<L: Lane>(a: L) -> L {
-    a.map(f64::tan)
+// What has no vector form here: the scalar function, element by element.
+by_element! {
+    /// Remainder of the floored quotient: it has the sign of `b`.
+    remainder(a b) = special::remainder;
+    /// The floored quotient.
+    floor_divide(a b) = special::floor_divide;
+    /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, so that kernels may write them so.
+    pow(a b) = special::pow;
+    /// Angle of the point (b, a).
+    atan2(a b) = f64::atan2;
+    /// Distance of the point (a, b) from the origin.
+    hypot(a b) = f64::hypot;
+    /// log(exp(a) + exp(b)), which does not overflow.
+    logaddexp(a b) = special::logaddexp;
+    /// Tangent.
+    tan(a) = f64::tan;
+    /// Hyperbolic sine.
+    sinh(a) = f64::sinh;
+    /// Hyperbolic cosine.
+    cosh(a) = f64::cosh;
+    /// Inverse sine.
+    asin(a) = f64::asin;
+    /// Inverse cosine.
+    acos(a) = f64::acos;
+    /// Inverse tangent.
+    atan(a) = f64::atan;
+    /// Inverse hyperbolic sine.
+    asinh(a) = libm::asinh;
+    /// Inverse hyperbolic cosine.
+    acosh(a) = libm::acosh;
+    /// Inverse hyperbolic tangent.
+    atanh(a) = libm::atanh;
+    /// Logarithm to base 2.
+    log2(a) = f64::log2;
+    /// Logarithm to base 10.
+    log10(a) = f64::log10;
+    /// The whole number next to it towards zero.
+    trunc(a) = f64::trunc;
+    /// The nearest whole number; of two, the even one.
+    round(a) = f64::round_ties_even;
+    /// Error function.
+    erf(a) = libm::erf;
+    /// One minus the error function, exact where that is small.
+    erfc(a) = libm::erfc;
+    /// The inverse of the error function.
+    erfinv(a) = special::erfinv;
+    /// Gamma function.
+    gamma(a) = libm::tgamma;
+    /// Logarithm of the absolute value of the gamma function.
+    gammaln(a) = libm::lgamma;
+    /// Derivative of `gammaln`.
+    digamma(a) = special::digamma;
+    /// The `a`-th derivative of `digamma` at `b`.
+    polygamma(a b) = special::polygamma;
+    /// Bessel function of the first kind, of whole order `a`, at `b`.
+    jn(a b) = special::jn;
+    /// Bessel function of the second kind, of whole order `a`, at `b`.
+    yn(a b) = special::yn;
+    /// Modified Bessel function of the first kind, of order `a`, at `b`.
+    iv(a b) = special::iv;
 }
 
 macro_rules! computed_wide {

@@ -7,6 +7,7 @@
 pub mod dispatch;
 pub mod math;
 mod scalar;
+mod special;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -1,0 +1,288 @@
+"""Functions of NumPy that the standard does not have, composed of those that it has: for code that was written to NumPy."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import functions
+from oxigrad import primitives as ops
+from oxigrad._core import plain
+from oxigrad.functions import cumulative_prod, cumulative_sum, position, take
+from oxigrad.libraries import device_of, dtype_of, is_array, namespace
+from oxigrad.primitives import Axis, along, concat, expand_dims, flip, permute_dims, reshape, stack
+
+__all__ = [
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "cbrt",
+    "column_stack",
+    "cumprod",
+    "cumsum",
+    "deg2rad",
+    "dsplit",
+    "dstack",
+    "exp2",
+    "fabs",
+    "fliplr",
+    "flipud",
+    "fmax",
+    "fmin",
+    "gradient",
+    "hsplit",
+    "hstack",
+    "logaddexp2",
+    "nan_to_num",
+    "pad",
+    "partition",
+    "rad2deg",
+    "real_if_close",
+    "rollaxis",
+    "rot90",
+    "sinc",
+    "split",
+    "swapaxes",
+    "vsplit",
+    "vstack",
+]
+
+
+# --- elementwise -------------------------------------------------------------------------------------------------------
+
+
+def exp2(x: Any, /) -> Any:
+    """2 to the power ``x``."""
+    return ops.pow(2.0, x)
+
+
+def logaddexp2(x1: Any, x2: Any, /) -> Any:
+    """``log2(2**x1 + 2**x2)``, which does not overflow."""
+    ln2 = float(np.log(2.0))
+    return ops.logaddexp(x1 * ln2, x2 * ln2) / ln2
+
+
+def cbrt(x: Any, /) -> Any:
+    """Cubic root, of negative numbers too; its gradient at zero is infinite."""
+    size = ops.where(x < 0.0, -x, x)
+    return ops.pow(size, 1.0 / 3.0) * ops.where(x < 0.0, -1.0, 1.0)
+
+
+def fabs(x: Any, /) -> Any:
+    """Absolute value."""
+    return ops.abs(x)
+
+
+def deg2rad(x: Any, /) -> Any:
+    """Degrees as radians."""
+    return x * (np.pi / 180.0)
+
+
+def rad2deg(x: Any, /) -> Any:
+    """Radians as degrees."""
+    return x * (180.0 / np.pi)
+
+
+def sinc(x: Any, /) -> Any:
+    """``sin(pi x) / (pi x)``, and one at zero, where its series gives the derivatives."""
+    x = x * np.pi
+    near = ops.abs(x) < 0.05
+    away = ops.where(near, 1.0, x)
+    z = ops.where(near, ops.square(x), 0.0)
+    series = 1.0 - z / 6.0 * (1.0 - z / 20.0 * (1.0 - z / 42.0 * (1.0 - z / 72.0)))
+    return ops.where(near, series, ops.sin(away) / away)
+
+
+def fmax(x1: Any, x2: Any, /) -> Any:
+    """The larger, or the one that is not NaN; equal ones share the gradient."""
+    return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
+
+
+def fmin(x1: Any, x2: Any, /) -> Any:
+    """The smaller, or the one that is not NaN; equal ones share the gradient."""
+    return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
+
+
+def nan_to_num(x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero."""
+    limits = namespace(x).finfo(dtype_of(x)) if is_array(x) else np.finfo(np.float64)
+    x = ops.where(ops.isnan(x), nan, x)
+    x = ops.where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
+    return ops.where(x == -np.inf, float(limits.min) if neginf is None else neginf, x)
+
+
+def real_if_close(x: Any, /) -> Any:
+    """A real ``x`` as it is."""
+    return x
+
+
+# --- running -----------------------------------------------------------------------------------------------------------
+
+
+def cumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
+    """As ``cumulative_sum``, flattened where ``axis`` is None."""
+    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    return cumulative_sum(x, axis=axis, dtype=dtype)
+
+
+def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
+    """As ``cumulative_prod``, flattened where ``axis`` is None."""
+    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    return cumulative_prod(x, axis=axis, dtype=dtype)
+
+
+def gradient(f: Any, /, *spacing: float, axis: Axis = None) -> Any:
+    """Differences of second order inside, of first order at the ends; spacing is a number, or one an axis.
+
+    A list with one array for each axis where there are several.
+    """
+    axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    steps = spacing * len(axes) if len(spacing) == 1 else spacing or (1.0,) * len(axes)
+    slopes = [_slope(f, position(a, f.ndim), h) for a, h in zip(axes, steps, strict=True)]
+    return slopes[0] if len(slopes) == 1 else slopes
+
+
+def _slope(f: Any, axis: int, h: float) -> Any:
+    d = functions.diff(f, axis=axis)
+    first, last = d[along(axis, slice(None, 1))], d[along(axis, slice(-1, None))]
+    inside = 0.5 * (d[along(axis, slice(1, None))] + d[along(axis, slice(None, -1))])
+    return concat([first, inside, last], axis=axis) / h
+
+
+# --- shapes ------------------------------------------------------------------------------------------------------------
+
+
+def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
+    """Two dimensions in each other's place."""
+    order = list(range(x.ndim))
+    a, b = position(axis1, x.ndim), position(axis2, x.ndim)
+    order[a], order[b] = b, a
+    return permute_dims(x, tuple(order))
+
+
+def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
+    """The dimension ``axis`` moved to stand before ``start``."""
+    axis = position(axis, x.ndim)
+    start = start + x.ndim if start < 0 else start
+    return functions.moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+def flipud(x: Any, /) -> Any:
+    """Rows in reverse order."""
+    return flip(x, axis=0)
+
+
+def fliplr(x: Any, /) -> Any:
+    """Columns in reverse order."""
+    return flip(x, axis=1)
+
+
+def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """Turned by a right angle ``k`` times, from the first of the axes towards the second."""
+    first, second = (position(a, x.ndim) for a in axes)
+    for _ in range(k % 4):
+        x = flip(swapaxes(x, first, second), axis=first)
+    return x
+
+
+def atleast_1d(x: Any, /) -> Any:
+    """An array of one dimension or more."""
+    return expand_dims(x, axis=0) if x.ndim == 0 else x
+
+
+def atleast_2d(x: Any, /) -> Any:
+    """An array of two dimensions or more, new ones in front."""
+    x = atleast_1d(x)
+    return expand_dims(x, axis=0) if x.ndim == 1 else x
+
+
+def atleast_3d(x: Any, /) -> Any:
+    """An array of three dimensions or more; a row stands in the middle."""
+    x = atleast_2d(x)
+    return expand_dims(x, axis=2) if x.ndim == 2 else x
+
+
+def vstack(arrays: Sequence[Any], /) -> Any:
+    """Arrays on top of each other."""
+    return concat([atleast_2d(x) for x in arrays], axis=0)
+
+
+def hstack(arrays: Sequence[Any], /) -> Any:
+    """Arrays side by side."""
+    arrays = [atleast_1d(x) for x in arrays]
+    return concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
+
+
+def dstack(arrays: Sequence[Any], /) -> Any:
+    """Arrays behind each other."""
+    return concat([atleast_3d(x) for x in arrays], axis=2)
+
+
+def column_stack(arrays: Sequence[Any], /) -> Any:
+    """Arrays as columns of a matrix."""
+    return concat([stack([x], axis=1) if x.ndim == 1 else x for x in arrays], axis=1)
+
+
+def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
+    """Parts along ``axis``: so many, as equal as can be, or cut at the given positions."""
+    axis = position(axis, x.ndim)
+    size = x.shape[axis]
+    if isinstance(sections, int):
+        small, larger = divmod(size, sections)
+        cuts = np.cumsum([0] + [small + 1] * larger + [small] * (sections - larger)).tolist()
+    else:
+        cuts = [0, *(int(cut) for cut in sections), size]
+    return [x[along(axis, slice(start, end))] for start, end in itertools.pairwise(cuts)]
+
+
+def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
+    """As `array_split`, of parts that must be equal where their number is given."""
+    if isinstance(sections, int) and x.shape[axis] % sections:
+        raise ValueError(f"{x.shape[axis]} elements do not make {sections} equal parts")
+    return array_split(x, sections, axis=axis)
+
+
+def vsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+    """Parts along the first axis."""
+    return split(x, sections, axis=0)
+
+
+def hsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+    """Parts along the second axis, or the only one."""
+    return split(x, sections, axis=0 if x.ndim == 1 else 1)
+
+
+def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+    """Parts along the third axis."""
+    return split(x, sections, axis=2)
+
+
+# --- elements ----------------------------------------------------------------------------------------------------------
+
+
+def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: float = 0.0) -> Any:
+    """``x`` with elements around it: a number, or its own as ``edge``, ``reflect``, ``symmetric`` or ``wrap`` say."""
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
+        raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
+    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    for axis, width in enumerate(widths):
+        if any(width):
+            x = _padded(x, axis, width, mode, constant_values)
+    return x
+
+
+def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) -> Any:
+    library, device = namespace(x), device_of(plain(x))
+    if mode != "constant":
+        places = np.pad(np.arange(x.shape[axis]), width, mode=mode)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        return take(x, library.asarray(places, device=device), axis=axis)
+    shapes = [tuple(count if a == axis else size for a, size in enumerate(x.shape)) for count in width]
+    before, after = (library.full(shape, value, dtype=dtype_of(x), device=device) for shape in shapes)
+    return concat([before, x, after], axis=axis)
+
+
+def partition(x: Any, kth: int, /, *, axis: int = -1) -> Any:
+    """The elements in an order where the ``kth`` stands where sorting puts it: here they are sorted."""
+    return functions.sort(x, axis=axis)

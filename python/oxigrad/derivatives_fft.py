@@ -1,0 +1,35 @@
+"""Derivatives of the Fourier transforms: each is linear, and its matrix symmetric, so that it is its own transpose.
+
+That of a real array keeps one half of the spectrum; the other half is its conjugate, so that the elements that stand for
+two count twice in the inverse.
+"""
+
+from typing import Any
+
+from oxigrad import xp
+
+
+def _shares(n: int, axis: int, like: Any, twice: float) -> Any:
+    """``twice`` for the elements of a half spectrum that stand for two, 1 for the others."""
+    library, size = xp.namespace(like), n // 2 + 1
+    alone = [0, size - 1] if n % 2 == 0 else [0]
+    weights = [1.0 if k in alone else twice for k in range(size)]
+    shape = (1,) * axis + (-1,) + (1,) * (len(like.shape) - axis - 1)
+    return library.reshape(library.asarray(weights, dtype=like.dtype, device=xp.device_of(like)), shape)
+
+
+def _rfft(g: Any, n: int, axis: int, norm: str) -> Any:
+    return xp.fft.irfft(xp.conj(g * _shares(n, axis, g, 0.5)), n=n, axis=axis, norm=xp.fft.opposite(norm))
+
+
+def _irfft(g: Any, n: int, axis: int, norm: str, x_dtype: Any) -> Any:
+    pulled = xp.conj(xp.fft.rfft(g, n=n, axis=axis, norm=xp.fft.opposite(norm)))
+    return xp.cast(pulled * _shares(n, axis, pulled, 2.0), x_dtype)
+
+
+TABLE: dict[str, tuple[Any, ...]] = {
+    "fftn": (lambda g, axes, norm, x_dtype: xp.cast(xp.fft.fftn(g, axes=axes, norm=norm), x_dtype),),
+    "ifftn": (lambda g, axes, norm, x_dtype: xp.cast(xp.fft.ifftn(g, axes=axes, norm=norm), x_dtype),),
+    "rfft": (_rfft,),
+    "irfft": (_irfft,),
+}

@@ -1,0 +1,270 @@
+"""Array libraries: whose an array is, and how each library does what the standard has no single function for."""
+
+import functools
+import importlib
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import plain
+
+_NUMBERS = (bool, int, float, complex)
+_namespaces: dict[type, Any] = dict.fromkeys(_NUMBERS)
+
+
+def namespace(*values: Any) -> Any:
+    """The namespace, of the standard, of the first value that is an array; NumPy's where none is.
+
+    >>> import numpy as np
+    >>> namespace(2.0, np.ones(3)).__name__
+    'numpy'
+    """
+    for value in map(plain, values):
+        kind = type(value)
+        if kind not in _namespaces:
+            _namespaces[kind] = _namespace_of(value)
+        if _namespaces[kind] is not None:
+            return _namespaces[kind]
+    return np
+
+
+def _namespace_of(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return np
+    if isinstance(value, _NUMBERS):
+        return None
+    if hasattr(value, "__array_namespace__"):
+        return value.__array_namespace__()
+    from array_api_compat import array_namespace  # for libraries whose arrays do not bring their namespace themselves
+
+    return array_namespace(value)
+
+
+def is_array(value: Any) -> bool:
+    """Whether the value is an array of some library: it has a shape and a dtype."""
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def is_smooth(value: Any) -> bool:
+    """Whether the value can have a derivative: a float, an array of floating-point dtype, or a variable."""
+    return isinstance(value, (float, _core.Variable)) or _core.is_inexact(value)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether the value is a complex number or array; a symbol is not."""
+    value = plain(value)
+    if isinstance(value, _core.Variable):
+        return False
+    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
+
+
+def standard_namespace(*values: Any) -> Any:
+    """As `namespace`, but whole: where a library lacks a part of the standard, `array_api_compat` fills it in."""
+    from array_api_compat import array_namespace
+
+    array = next((x for x in map(plain, _flattened(values)) if is_array(x)), None)
+    try:
+        return namespace() if array is None else array_namespace(array)
+    except TypeError:  # it knows only arrays whose library is imported, and NumPy's scalars are not among them
+        return namespace(array)
+
+
+def has_variable(values: Iterable[Any]) -> bool:
+    """Whether a variable is among the values, or in a list or tuple among them."""
+    return any(isinstance(value, _core.Variable) for value in _flattened(values))
+
+
+def _flattened(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flattened(value)
+        else:
+            yield value
+
+
+def strip(value: Any) -> Any:
+    """The value without its variables: lists and tuples are gone through."""
+    return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
+
+
+def dtype_of(value: Any) -> Any:
+    """The dtype of an array; that of a Python number as an array."""
+    return value.dtype if is_array(value) else np.float64
+
+
+def device_of(value: Any) -> Any:
+    """Where an array lives."""
+    return value.device if hasattr(value, "device") else "cpu"
+
+
+def size_of(shape: tuple[int, ...]) -> int:
+    """How many elements an array of this shape has."""
+    return math.prod(shape)
+
+
+def fingerprint(value: Any) -> int | None:
+    """A number that tells what is in an array of NumPy's; None for anything else."""
+    value = plain(value)
+    return zlib.crc32(np.ascontiguousarray(value).data) if isinstance(value, np.ndarray) else None
+
+
+def implementation(name: str, array: Any) -> Callable[..., Any]:
+    """What computes an op on plain arrays of this library."""
+    if name in _OF_NO_LIBRARY:
+        return _OF_NO_LIBRARY[name]
+    library = namespace(array)
+    if name in IRREGULAR:
+        return functools.partial(IRREGULAR[name], library)
+    own = getattr(library, name, None) or _special(name, library, array)
+    if own is None:
+        return functools.partial(_through_host, name, library)
+    return (lambda order, x: own(_whole(order), x)) if name in _ORDERED else own
+
+
+# --- functions that the standard does not have -------------------------------------------------------------------------
+
+
+def _special(name: str, library: Any, array: Any) -> Callable[..., Any] | None:
+    """The library's own special function, where it keeps them as SciPy does."""
+    roots = {kind.partition(".")[0] for kind in (library.__name__, type(array).__module__)}
+    for root in sorted(roots - {"numpy"}):
+        for path in (f"{root}.special", f"{root}.scipy.special", f"{root}x.scipy.special"):
+            try:
+                found = getattr(importlib.import_module(path), name, None)
+            except ImportError:
+                continue
+            if found is not None:
+                return found
+    return None
+
+
+# Functions whose first argument is an order.
+_ORDERED = {"polygamma", "jn", "yn", "iv"}
+
+
+def _whole(value: Any) -> Any:
+    """The order of a function as a whole number, which some libraries insist on."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _through_host(name: str, library: Any, *args: Any) -> Any:
+    """What the core's kernel of the op gives, for arrays that lie in host memory."""
+    arrays = [value for value in args if is_array(value)]
+    try:
+        shared = [np.from_dlpack(value) if is_array(value) and library is not np else value for value in args]
+    except (AttributeError, TypeError, RuntimeError, BufferError) as error:
+        raise NotImplementedError(
+            f"{library.__name__} has no function {name}, and its array cannot be read in host memory"
+        ) from error
+    result = _by_kernel(name, *shared)
+    return result if library is np or not arrays else library.asarray(result, device=arrays[0].device)
+
+
+def _by_kernel(name: str, *args: Any) -> Any:
+    dtype = np.result_type(*args)
+    dtype = dtype if np.isdtype(dtype, "real floating") else np.dtype(np.float64)
+    computing = dtype if dtype.itemsize in (4, 8) else np.dtype(np.float32)
+    arrays = np.broadcast_arrays(*(np.asarray(value, computing) for value in args))
+    return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
+
+
+# --- functions that the standard has in another form -------------------------------------------------------------------
+
+
+def _index(library: Any, x: Any, *, key: Any) -> Any:
+    """``x[key]``; by ``take`` where one axis is indexed by a vector, which the standard has no other word for."""
+    if isinstance(key, tuple) and len(key) > 1 and key[-1] is ...:
+        *before, last = key[:-1]
+        whole = all(isinstance(part, slice) and part == slice(None) for part in before)
+        if whole and is_array(last) and len(last.shape) == 1 and not library.isdtype(last.dtype, "bool"):
+            return library.take(x, last, axis=len(before))
+    return x[key]
+
+
+def _is_basic(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
+
+
+def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
+    import array_api_extra as xpx
+
+    if isinstance(g, (np.ndarray, np.generic)):
+        sums = np.zeros(shape, g.dtype)
+        if _is_basic(key):
+            sums[key] = g
+        else:
+            np.add.at(sums, key, g)
+        return sums
+    zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
+    if hasattr(zeros, "at"):  # arrays that are never changed in place have this
+        return zeros.at[key].add(g)
+    if _is_basic(key):
+        return xpx.at(zeros, key).set(g)
+    places = library.reshape(library.arange(size_of(shape), device=g.device), shape)
+    places = library.reshape(_index(library, places, key=key), (-1,))
+    return library.reshape(_sum_at(library, library.reshape(g, (-1,)), places, size_of(shape)), shape)
+
+
+def _sum_at(library: Any, values: Any, places: Any, size: int) -> Any:
+    """Zeros with the values added at places, which may come again: those of one place are added up by halves."""
+    zeros = library.zeros(size, dtype=values.dtype, device=values.device)
+    count = places.shape[0]
+    if not count:
+        return zeros
+    order = library.argsort(places)
+    places, values = library.take(places, order), library.take(values, order)
+    width = 1
+    while width < count:
+        same = places[width:] == places[:-width]
+        if not library.any(same):
+            break
+        added = library.where(same, values[width:], library.zeros_like(values[width:]))
+        values = library.concat([values[:-width] + added, values[-width:]])
+        width *= 2
+    wanted = library.arange(size, dtype=places.dtype, device=values.device)
+    first = library.searchsorted(places, wanted)
+    there = first < library.searchsorted(places, wanted, side="right")
+    return library.where(there, library.take(values, library.clip(first, max=count - 1)), zeros)
+
+
+def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
+    if not is_array(condition):
+        condition = library.asarray(condition, device=device_of(x1 if is_array(x1) else x2))
+    if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
+        x1 = library.asarray(x1, device=condition.device)
+    return library.where(condition, x1, x2)
+
+
+def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    if library is np and type(x) is not np.ndarray and isinstance(x, np.generic):
+        x = np.asarray(x)
+    if library is np and type(x) is np.ndarray and x.ndim == 0:
+        repeated = np.ndarray(
+            shape, x.dtype, x, 0, (0,) * len(shape)
+        )  # what np.broadcast_to makes, in a tenth of the time
+        repeated.flags.writeable = False
+        return repeated
+    return library.broadcast_to(x, shape)
+
+
+_OF_NO_LIBRARY: dict[str, Callable[..., Any]] = {
+    "call": lambda *args, function, pull, push: function(*args),
+    "item": lambda results, *, index: results[index],
+}
+
+# What computes an op where the standard has no function of that name and signature.
+IRREGULAR: dict[str, Callable[..., Any]] = {
+    "broadcast_to": _broadcast_to,
+    "where": _where,
+    "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
+    "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
+    "index": _index,
+    "scatter_add": _scatter_add,
+    "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
+    "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
+}

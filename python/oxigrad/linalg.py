@@ -1,0 +1,361 @@
+"""The standard's linear algebra, recorded on the tape of its arguments: `oxigrad.xp.linalg`. Stacks of matrices everywhere.
+
+Matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) get a Hermitian gradient, as if both triangles were read.
+Of equal eigenvalues or singular values the vectors have no derivative: it is NaN wherever the vectors matter, while the
+values keep theirs. Vectors are determined up to a sign, or a phase if complex: differentiate what does not depend on it.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from oxigrad import xp
+from oxigrad._core import DerivativeError, ShapeError, plain, record
+from oxigrad.products import composed, cross, is_recorded, move, outer, tensordot, vecdot
+from oxigrad.products import diagonal as _diagonal
+from oxigrad.products import trace as _trace
+from oxigrad.xp import matmul, matrix_transpose
+
+__all__ = [
+    "EigResult",
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """A matrix with orthonormal columns, and an upper triangular one."""
+
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors as columns, singular values in descending order, right singular vectors as rows."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+class SlogdetResult(NamedTuple):
+    """The sign (or phase) of a determinant, and the logarithm of its absolute value."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def _results(name: str, x: Any, count: int, **named: Any) -> list[Any]:
+    result = record(name, [x], named)
+    return [xp.item(result, which) for which in range(count)]
+
+
+# --- matrices ----------------------------------------------------------------------------------------------------------
+
+
+def inv(x: Any, /) -> Any:
+    """The inverse of each matrix."""
+    return record("inv", [x])
+
+
+def solve(x1: Any, x2: Any, /) -> Any:
+    """The solution ``y`` of ``x1 @ y = x2``; ``x2`` is a vector where it has one dimension, else a stack of matrices.
+
+    >>> import numpy as np
+    >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]))
+    array([1. , 0.5])
+    """
+    return record("solve", [x1, x2])
+
+
+def det(x: Any, /) -> Any:
+    """The determinant. Its gradient is right for singular matrices too; second derivatives need regular ones."""
+    return record("det", [x])
+
+
+def slogdet(x: Any, /) -> SlogdetResult:
+    """Sign and logarithm of the absolute value of the determinant: what to use where `det` would overflow."""
+    return SlogdetResult(*_results("slogdet", x, 2))
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Any:
+    """The triangular factor of a Hermitian positive definite matrix: ``x = y @ y^H``, or ``y^H @ y`` where ``upper``."""
+    lower = record("cholesky", [x])
+    return _adjoint(lower) if upper else lower
+
+
+def _adjoint(x: Any) -> Any:
+    return matrix_transpose(xp.conjugate(x))
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+    """Orthonormal columns and an upper triangle, with the product ``x``; the first columns must be independent.
+
+    ``mode="complete"`` has a derivative for no more columns than it determines: square matrices and wide ones.
+    """
+    *_, rows, columns = x.shape
+    if not is_recorded(x):
+        return QRResult(*xp.namespace(x).linalg.qr(x, mode=mode))
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode is {mode!r}: expected 'reduced' or 'complete'")
+    if mode == "complete" and rows > columns:
+        raise DerivativeError(
+            f"qr of shape {tuple(x.shape)}, mode 'complete': columns {columns} to {rows - 1} of Q are arbitrary, "
+            "and have no derivative: use mode 'reduced'"
+        )
+    if rows >= columns:
+        return QRResult(*_results("qr", x, 2))
+    q, r = _results("qr", xp.index(x, (..., slice(rows))), 2)
+    return QRResult(q, xp.concat([r, _adjoint(q) @ xp.index(x, (..., slice(rows, None)))], axis=-1))
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Any:
+    """The pseudo-inverse; its derivative is along changes that keep the rank (Golub and Pereyra 1973, theorem 4.3)."""
+    return record("pinv", [x], {"rtol": rtol})
+
+
+@composed
+def matrix_power(x: Any, n: int, /) -> Any:
+    """Each matrix multiplied by itself ``n`` times; inverted before where ``n`` is negative."""
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    if n == 0:
+        return xp.zeros_like(x) + xp.eye_like(x)
+    half = matrix_power(x, n // 2) if n > 1 else None
+    return x if half is None else half @ half @ x if n % 2 else half @ half
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
+    """How many singular values are not negligible: a plain array of integers."""
+    return xp.namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
+
+
+def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Any:
+    """As `solve`, of one triangle of ``x1``, whatever is in the other; it costs as much as `solve`."""
+    eye = xp.eye_like(x1)
+    library = xp.namespace(x1)
+    ones = library.ones(tuple(x1.shape[-2:]), dtype=eye.dtype, device=xp.device_of(x1))
+    triangle = library.tril(ones) if lower else library.triu(ones)
+    x1 = x1 * (triangle - eye) + eye if unit_diagonal else x1 * triangle
+    return solve(x1, x2)
+
+
+def expm(x: Any, /) -> Any:
+    """The exponential of each matrix: scaling, a rational approximation of degree 13, squaring (Higham 2005)."""
+    library = xp.namespace(x)
+    largest = library.max(matrix_norm(plain(x), ord=1)) if x.shape[0] else 0.0
+    squarings = max(0, math.ceil(math.log2(float(largest) / 5.37))) if float(largest) > 5.37 else 0
+    x = x * 2.0**-squarings
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x4 @ x2
+    b, eye = _PADE13, xp.eye_like(x)
+    odd = x @ (x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * eye)
+    even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * eye
+    y = solve(even - odd, even + odd)
+    for _ in range(squarings):
+        y = y @ y
+    return y
+
+
+# The coefficients of the numerator, of which the last is 1.
+_PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k))) for k in range(14)]
+
+
+# --- decompositions ----------------------------------------------------------------------------------------------------
+
+
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+    """Singular vectors and values: ``x = (U * S) @ Vh``.
+
+    Pass ``full_matrices=False`` for matrices that are not square, of which the other vectors have no derivative.
+    """
+    if not is_recorded(x):
+        return SVDResult(*xp.namespace(x).linalg.svd(x, full_matrices=full_matrices))
+    if full_matrices and x.shape[-1] != x.shape[-2]:
+        raise DerivativeError(
+            f"svd of shape {tuple(x.shape)}: the vectors beyond the shorter side are arbitrary, and have no derivative: "
+            "pass full_matrices=False"
+        )
+    return SVDResult(*_results("svd", x, 3))
+
+
+@composed
+def svdvals(x: Any, /) -> Any:
+    """Singular values, in descending order."""
+    return svd(x, full_matrices=False).S
+
+
+def eigh(x: Any, /) -> EighResult:
+    """Eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix: ``x @ v = v * w``."""
+    return EighResult(*_results("eigh", x, 2))
+
+
+@composed
+def eigvalsh(x: Any, /) -> Any:
+    """Eigenvalues of a Hermitian matrix, in ascending order."""
+    return eigh(x).eigenvalues
+
+
+def eig(x: Any, /) -> EigResult:
+    """Eigenvalues and eigenvectors of a matrix that can be diagonalized; the vectors have length 1."""
+    return EigResult(*_results("eig", x, 2))
+
+
+@composed
+def eigvals(x: Any, /) -> Any:
+    """Eigenvalues of a matrix that can be diagonalized."""
+    return eig(x).eigenvalues
+
+
+# --- norms -------------------------------------------------------------------------------------------------------------
+
+
+@composed
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
+    """The ``ord``-norm over ``axis``, or over everything; at zero its gradient is zero. ``ord=0`` has no derivative."""
+    if ord == 0:
+        raise DerivativeError("vector_norm with ord=0 counts, and has no derivative: use ox.stop_gradient")
+    if ord == math.inf:
+        return xp.max(xp.abs(x), axis=axis, keepdims=keepdims)
+    if ord == -math.inf:
+        return xp.min(xp.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return xp.sum(xp.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 2:
+        return _root(xp.sum(_square(x), axis=axis, keepdims=keepdims), 2)
+    size = xp.abs(x)
+    powers = xp.where(plain(x) == 0, 0.0 if ord > 0 else math.inf, xp.where(plain(x) == 0, 1.0, size) ** ord)
+    return _root(xp.sum(powers, axis=axis, keepdims=keepdims), ord)
+
+
+def _square(x: Any) -> Any:
+    return xp.square(xp.real(x)) + xp.square(xp.imag(x)) if xp.is_complex(x) else xp.square(x)
+
+
+def _root(x: Any, n: float) -> Any:
+    """The ``n``-th root, with derivative zero at zero."""
+    zero = plain(x) == 0
+    safe = xp.where(zero, 1.0, x)
+    return xp.where(zero, 0.0, xp.sqrt(safe) if n == 2 else safe ** (1 / n))
+
+
+@composed
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """A norm of each matrix: ``"fro"``, ``"nuc"``, or 1, 2, inf and their negatives."""
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in ("nuc", 2, -2):
+        values = svdvals(x)
+        fold = xp.sum if ord == "nuc" else xp.max if ord == 2 else xp.min
+        y = fold(values, axis=-1)
+    elif abs(ord) in (1, math.inf):
+        sums = xp.sum(xp.abs(x), axis=-2 if abs(ord) == 1 else -1)
+        y = (xp.max if ord > 0 else xp.min)(sums, axis=-1)
+    else:
+        raise ValueError(f"ord is {ord!r}: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
+    return xp.expand_dims(xp.expand_dims(y, axis=-1), axis=-1) if keepdims else y
+
+
+@composed
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """NumPy's: `vector_norm` along one axis, `matrix_norm` along two; the 2-norm of all elements where nothing is said."""
+    ndim = len(x.shape)
+    if axis is None and ord is not None and ndim not in (1, 2):
+        raise ShapeError(f"norm with ord={ord!r} is of vectors and matrices, and x has {ndim} dimensions: pass axis")
+    if axis is None and ord is not None:
+        axis = tuple(range(ndim))
+    if not isinstance(axis, tuple) or len(axis) == 1 or ord is None:
+        return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    y = matrix_norm(move(x, axis, (-2, -1)), keepdims=keepdims, ord=ord)
+    return move(y, (-2, -1), axis) if keepdims else y
+
+
+# --- diagonals ---------------------------------------------------------------------------------------------------------
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonal of each matrix, as the last axis; ``offset`` says how far above the main one."""
+    return _diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sum of the diagonal of each matrix."""
+    return _trace(x, offset, -2, -1, dtype=dtype)
+
+
+# --- how array libraries do it -----------------------------------------------------------------------------------------
+
+
+def _cofactor(library: Any, x: Any) -> Any:
+    """The derivative of the determinant, from singular values, of which some may be zero."""
+    u, s, vh = library.linalg.svd(x, full_matrices=False)
+    n = s.shape[-1]
+    others = library.where(
+        library.eye(n, device=xp.device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :]
+    )
+    sign = library.linalg.det(u @ vh)[..., None, None]
+    y = (u * library.prod(others, axis=-1)[..., None, :]) @ vh
+    return sign * (library.conj(y) if xp.is_complex(y) else y)
+
+
+def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
+    return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
+
+
+IMPLEMENTATIONS: dict[str, Any] = {
+    "inv": lambda library, x: library.linalg.inv(x),
+    "solve": lambda library, x1, x2: library.linalg.solve(x1, x2),
+    "cholesky": lambda library, x: library.linalg.cholesky(x),
+    "qr": lambda library, x: library.linalg.qr(x, mode="reduced"),
+    "svd": lambda library, x: library.linalg.svd(x, full_matrices=False),
+    "eigh": lambda library, x: library.linalg.eigh(x),
+    "eig": lambda library, x: library.linalg.eig(x),
+    "det": lambda library, x: library.linalg.det(x),
+    "cofactor": _cofactor,
+    "slogdet": lambda library, x: library.linalg.slogdet(x),
+    "pinv": _pinv,
+}

@@ -1,0 +1,121 @@
+"""NumPy's protocols: which function of ``xp`` one of NumPy's stands for, and how its arguments are called there."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, is_inexact
+from oxigrad.libraries import has_variable, strip
+
+# NumPy's names of what has another one in ``xp``.
+_UFUNCS = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "degrees": "rad2deg",
+    "float_power": "pow",
+    "power": "pow",
+    "radians": "deg2rad",
+    "rint": "round",
+    "true_divide": "divide",
+}
+_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+_ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+_FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
+_PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
+# What makes no difference to us.
+_IGNORED = {"kind", "order"}
+# Functions with a derivative of zero, or that do not look at the numbers: their results are plain values.
+_CONSTANT = {"zeros_like", "ones_like", "empty_like", "nextafter", "fix", "round", "around", "spacing"}
+
+
+def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+    """What a ufunc, or its reduction or accumulation, gives on variables."""
+    called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
+    found = _of_ufunc(ufunc.__name__, method)
+    given = {key: value for key, value in named.items() if not _is_absent(value)}
+    if method in ("reduce", "accumulate") and found is not None:
+        axis = inputs[1] if len(inputs) > 1 else named.get("axis", 0)
+        given = {**given, "axis": axis}
+        return _call(vars(xp)[found], called, inputs[:1], given)
+    if method != "__call__":
+        raise DerivativeError(f"{called} of a variable has no derivative: use np.{ufunc.__name__} itself")
+    if found in vars(xp):
+        return _call(vars(xp)[found], called, inputs, given)
+    return undifferentiated(ufunc, called, inputs, given)
+
+
+def _of_ufunc(name: str, method: str) -> str | None:
+    tables = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}
+    return tables[method].get(name) if method in tables else _UFUNCS.get(name, name)
+
+
+def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """What one of NumPy's other functions gives on variables."""
+    called, name = f"np.{function.__name__}", _FUNCTIONS.get(function.__name__, function.__name__)
+    xp = {"numpy.linalg": xp.linalg, "numpy.fft": xp.fft}.get(function.__module__, xp)
+    if name not in vars(xp) or name in _CONSTANT:
+        return undifferentiated(function, called, args, named)
+    ours = vars(xp)[name]
+    args, named = _bound(function, ours, args, named)
+    return _call(ours, called, args, named)
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or value is np._NoValue
+
+
+def _call(ours: Callable[..., Any], called: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    unknown = named.keys() - _parameters(ours).keys()
+    if unknown:
+        raise DerivativeError(f"{called} of a variable does not take {', '.join(sorted(unknown))}")
+    return ours(*args, **named)
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _bound(
+    function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of NumPy's function in the terms of ours: the first by position, the others by name."""
+    theirs, own = _parameters(function), _parameters(ours)
+    variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in theirs.values())
+    if not theirs or not own or variadic:
+        return args, {key: value for key, value in named.items() if key in own or not _is_absent(value)}
+    given = {**dict(zip(theirs, args, strict=False)), **named}
+    count = sum(
+        p.kind is p.POSITIONAL_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in theirs)
+        for p in own.values()
+    )
+    names = [name for name in theirs if name in given]
+    positional = [given[name] for name in names[:count]]
+    rest = {_PARAMETERS.get(name, name): given[name] for name in given if name not in names[:count]}
+    return positional, {
+        name: value for name, value in rest.items() if name in own or not (_is_absent(value) or name in _IGNORED)
+    }
+
+
+def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """A function without a derivative: plain values are fine, unless a derivative would be lost."""
+    result = function(*map(strip, args), **{key: strip(value) for key, value in named.items()})
+    lost = has_variable((*args, *named.values()))
+    if lost and name.rpartition(".")[2] not in _CONSTANT and _has_inexact(result):
+        raise DerivativeError(f"{name} has no derivative: use another function, or ox.stop_gradient on its arguments")
+    return result
+
+
+def _has_inexact(result: Any) -> bool:
+    return any(map(_has_inexact, result)) if isinstance(result, (list, tuple)) else is_inexact(result)

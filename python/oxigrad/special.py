@@ -1,0 +1,161 @@
+"""Special functions, named as in SciPy; those of one element are also ops of ``xp``, and run in kernels.
+
+On NumPy arrays they need no SciPy. On arrays of another library its own function is called where it has one; elsewhere
+the array is read in host memory.
+
+>>> import oxigrad as ox
+>>> round(ox.grad(erf)(0.0), 6)
+1.128379
+"""
+
+import math
+from typing import Any
+
+from oxigrad import primitives as ops
+from oxigrad._core import plain
+from oxigrad.libraries import namespace
+from oxigrad.primitives import Axis, sum
+
+__all__ = [
+    "beta",
+    "betaln",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfinv",
+    "expit",
+    "gamma",
+    "gammaln",
+    "i0",
+    "i1",
+    "iv",
+    "j0",
+    "j1",
+    "jn",
+    "log_expit",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "polygamma",
+    "psi",
+    "rel_entr",
+    "softmax",
+    "softplus",
+    "xlog1py",
+    "xlogy",
+    "y0",
+    "y1",
+    "yn",
+]
+
+digamma, erf, erfc, erfinv, expit, gamma, gammaln, iv, jn, polygamma, yn = (
+    getattr(ops, name) for name in "digamma erf erfc erfinv expit gamma gammaln iv jn polygamma yn".split()
+)
+psi = digamma
+
+
+def logit(x: Any, /) -> Any:
+    """The inverse of ``expit``: ``log(x / (1 - x))``."""
+    return ops.log(x) - ops.log1p(-x)
+
+
+def log_expit(x: Any, /) -> Any:
+    """``log(expit(x))``, which does not underflow."""
+    return -ops.logaddexp(0.0, -x)
+
+
+def softplus(x: Any, /) -> Any:
+    """``log(1 + exp(x))``, which does not overflow."""
+    return ops.logaddexp(0.0, x)
+
+
+def beta(a: Any, b: Any, /) -> Any:
+    """Euler's beta function, of positive arguments."""
+    return ops.exp(betaln(a, b))
+
+
+def betaln(a: Any, b: Any, /) -> Any:
+    """Logarithm of the absolute value of the beta function."""
+    return gammaln(a) + gammaln(b) - gammaln(a + b)
+
+
+def xlogy(x: Any, y: Any, /) -> Any:
+    """``x * log(y)``, and zero where both are zero."""
+    nothing = ops.logical_and(x == 0.0, y == 0.0)
+    return x * ops.log(ops.where(nothing, 1.0, y))
+
+
+def xlog1py(x: Any, y: Any, /) -> Any:
+    """``x * log1p(y)``, and zero where ``x`` is zero and ``y`` -1."""
+    nothing = ops.logical_and(x == 0.0, y == -1.0)
+    return x * ops.log1p(ops.where(nothing, 0.0, y))
+
+
+def entr(x: Any, /) -> Any:
+    """``-x * log(x)``: zero at zero, minus infinity below."""
+    positive = ops.where(x < 0.0, 1.0, x)
+    return ops.where(x < 0.0, -math.inf, -xlogy(positive, positive))
+
+
+def rel_entr(x: Any, y: Any, /) -> Any:
+    """``x * log(x / y)`` for positive numbers; zero where ``x`` is."""
+    return xlogy(x, x) - xlogy(x, y)
+
+
+def j0(x: Any, /) -> Any:
+    """Bessel function of the first kind and order 0."""
+    return jn(0.0, x)
+
+
+def j1(x: Any, /) -> Any:
+    """Bessel function of the first kind and order 1."""
+    return jn(1.0, x)
+
+
+def y0(x: Any, /) -> Any:
+    """Bessel function of the second kind and order 0."""
+    return yn(0.0, x)
+
+
+def y1(x: Any, /) -> Any:
+    """Bessel function of the second kind and order 1."""
+    return yn(1.0, x)
+
+
+def i0(x: Any, /) -> Any:
+    """Modified Bessel function of the first kind and order 0."""
+    return iv(0.0, x)
+
+
+def i1(x: Any, /) -> Any:
+    """Modified Bessel function of the first kind and order 1."""
+    return iv(1.0, x)
+
+
+def _largest(x: Any, axis: Axis) -> Any:
+    """The largest element as a plain value, zero where it is infinite: what is taken off before an exponential."""
+    bare = plain(x)
+    library = namespace(bare)
+    if not hasattr(bare, "shape"):
+        return bare if math.isfinite(bare) else 0.0
+    largest = library.max(bare, axis=axis, keepdims=True)
+    return library.where(library.isfinite(largest), largest, library.zeros_like(largest))
+
+
+def logsumexp(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """``log(sum(exp(x)))``, which does not overflow."""
+    largest = _largest(x, axis)
+    logarithm = ops.log(sum(ops.exp(x - largest), axis=axis, keepdims=True)) + largest
+    return logarithm if keepdims else ops.reshape(logarithm, sum(plain(x), axis=axis).shape)
+
+
+def softmax(x: Any, /, *, axis: Axis = None) -> Any:
+    """``exp(x)`` divided by its sum over ``axis``, or over everything."""
+    powers = ops.exp(x - _largest(x, axis))
+    return powers / sum(powers, axis=axis, keepdims=True)
+
+
+def log_softmax(x: Any, /, *, axis: Axis = None) -> Any:
+    """Logarithm of ``softmax``, which does not underflow."""
+    return x - logsumexp(x, axis=axis, keepdims=True)

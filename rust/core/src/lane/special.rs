@@ -1,0 +1,142 @@
+//! Functions of numbers that neither an instruction nor the standard library computes.
+
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, PI};
+
+/// Remainder of the floored quotient: it has the sign of `b`.
+pub fn remainder(a: f64, b: f64) -> f64 {
+    let r = a % b;
+    if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
+}
+
+/// The floored quotient: the whole number `q` with `a = q b + remainder(a, b)`, nearly.
+pub fn floor_divide(a: f64, b: f64) -> f64 {
+    if b == 0.0 {
+        return a / b;
+    }
+    // Whole but for rounding; the sign of a zero is that of the quotient.
+    ((a - remainder(a, b)) / b).round().abs().copysign(a / b)
+}
+
+/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`.
+pub fn pow(a: f64, b: f64) -> f64 {
+    match b {
+        1.0 => a,
+        2.0 => a * a,
+        _ => a.powf(b),
+    }
+}
+
+/// log(exp(a) + exp(b)).
+#[allow(clippy::float_cmp, reason = "equal infinities have no difference")]
+pub fn logaddexp(a: f64, b: f64) -> f64 {
+    if a == b { a + LN_2 } else { a.max(b) + (-(a - b).abs()).exp().ln_1p() }
+}
+
+/// The inverse of the error function: Winitzki's approximation (2008), improved by Halley's steps.
+pub fn erfinv(y: f64) -> f64 {
+    let target = y.abs();
+    if target >= 1.0 || target == 0.0 {
+        return if target > 1.0 { f64::NAN } else { y / (1.0 - target) };
+    }
+    let (log, a) = ((-y * y).ln_1p(), 0.147);
+    let half = 2.0 / (PI * a) + log / 2.0;
+    let mut x = ((half * half - log / a).sqrt() - half).sqrt();
+    for _ in 0..3 {
+        let error = if target < 0.5 { libm::erf(x) - target } else { (1.0 - target) - libm::erfc(x) };
+        let newton = error / (FRAC_2_SQRT_PI * (-x * x).exp());
+        x -= newton / (1.0 + x * newton);
+    }
+    x.copysign(y)
+}
+
+/// Bernoulli's numbers of even index from 2 on, over the factorial of the index.
+const BERNOULLI: [f64; 10] = [
+    1.0 / 12.0,
+    -1.0 / 720.0,
+    1.0 / 30_240.0,
+    -1.0 / 1_209_600.0,
+    1.0 / 47_900_160.0,
+    -691.0 / 1_307_674_368_000.0,
+    1.0 / 74_724_249_600.0,
+    -3_617.0 / 10_670_622_842_880_000.0,
+    43_867.0 / 5_109_094_217_170_944_000.0,
+    -174_611.0 / 802_857_662_698_291_200_000.0,
+];
+
+/// Derivative of the logarithm of the gamma function: reflected, shifted up, and then its asymptotic series.
+pub fn digamma(mut x: f64) -> f64 {
+    if x <= 0.0 {
+        let fraction = x - x.floor();
+        let pole = if x == 0.0 { f64::INFINITY.copysign(-x) } else { f64::NAN };
+        return if fraction > 0.0 { digamma(1.0 - x) - PI / (PI * fraction).tan() } else { pole };
+    }
+    let mut shift = 0.0;
+    while x < 12.0 {
+        shift += 1.0 / x;
+        x += 1.0;
+    }
+    let (mut series, mut power, mut factorial) = (0.0, 1.0, 1.0);
+    for (k, bernoulli) in (1u32..).zip(BERNOULLI) {
+        power /= x * x;
+        series += bernoulli * factorial * power;
+        factorial *= f64::from(2 * k) * f64::from(2 * k + 1);
+    }
+    x.ln() - 0.5 / x - series - shift
+}
+
+/// Below this, the poles of `polygamma` are too many to be passed one by one.
+const LOWEST: f64 = -1e4;
+
+/// The `n`-th derivative of `digamma`, for whole `n`: Hurwitz's zeta function by Euler's and Maclaurin's formula.
+pub fn polygamma(n: f64, mut x: f64) -> f64 {
+    if n == 0.0 {
+        return digamma(x);
+    }
+    if n < 0.0 || n.fract() != 0.0 || n > 170.0 || x.is_nan() || x < LOWEST {
+        return f64::NAN;
+    }
+    let order = n + 1.0;
+    let mut zeta = 0.0;
+    while x < order + 12.0 {
+        zeta += x.powf(-order);
+        x += 1.0;
+    }
+    zeta += x.powf(-n) / n + 0.5 * x.powf(-order);
+    let (mut rising, mut power) = (order, x.powf(-order - 1.0));
+    for (k, bernoulli) in (1u32..).zip(BERNOULLI) {
+        zeta += bernoulli * rising * power;
+        rising *= (n + f64::from(2 * k)) * (order + f64::from(2 * k));
+        power /= x * x;
+    }
+    let size = libm::tgamma(order) * zeta;
+    if n % 2.0 == 0.0 { -size } else { size }
+}
+
+/// Bessel function of the first kind; NaN where the order is not whole.
+pub fn jn(order: f64, x: f64) -> f64 {
+    whole(order).map_or(f64::NAN, |order| libm::jn(order, x))
+}
+
+/// Bessel function of the second kind; NaN where the order is not whole.
+pub fn yn(order: f64, x: f64) -> f64 {
+    whole(order).map_or(f64::NAN, |order| libm::yn(order, x))
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the range says that nothing is lost")]
+fn whole(order: f64) -> Option<i32> {
+    (order.fract() == 0.0 && order.abs() < f64::from(i32::MAX)).then_some(order as i32)
+}
+
+/// Modified Bessel function of the first kind: its power series, whose terms all have one sign.
+pub fn iv(order: f64, x: f64) -> f64 {
+    let order = if order.fract() == 0.0 { order.abs() } else { order };
+    let half = x / 2.0;
+    let mut term = half.powf(order) / libm::tgamma(order + 1.0);
+    let (mut sum, mut k) = (term, 1.0);
+    while sum.is_finite() && term.abs() > sum.abs() * 1e-17 {
+        term *= half * half / (k * (k + order));
+        sum += term;
+        k += 1.0;
+    }
+    sum
+}

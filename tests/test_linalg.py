@@ -1,0 +1,224 @@
+"""Linear algebra, products and Fourier transforms beside other libraries, over array libraries, and where they end."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from cases_linalg import A, complex_normal, definite, regular, symmetric
+from oxigrad import xp
+
+la = xp.linalg
+
+
+# --- other libraries ---------------------------------------------------------------------------------------------------
+
+# Real functions of one complex matrix, as code for any namespace.
+REAL_FUNCTIONS = {
+    "abs": lambda xp, z: xp.sum(xp.abs(z) ** 3),
+    "parts": lambda xp, z: xp.sum(xp.real(z) * xp.imag(z) ** 2),
+    "conj": lambda xp, z: xp.real(xp.sum(xp.conj(z) * z * z)),
+    "holomorphic": lambda xp, z: xp.imag(xp.sum(xp.exp(z) * xp.sin(z) / z)),
+    "matmul": lambda xp, z: xp.sum(xp.abs(z @ z)),
+    "inv": lambda xp, z: xp.sum(xp.abs(xp.linalg.inv(z))),
+    "solve": lambda xp, z: xp.sum(xp.abs(xp.linalg.solve(z, z @ z + 1.0))),
+    "det": lambda xp, z: xp.real(xp.linalg.det(z)),
+    "slogdet": lambda xp, z: xp.real(xp.linalg.slogdet(z)[0] * (1.0 + 2.0j)) + xp.linalg.slogdet(z)[1],
+    "fft": lambda xp, z: xp.sum(xp.abs(xp.fft.fft(z)) * xp.real(xp.fft.ifft(z * z))),
+    "irfft": lambda xp, z: xp.sum(xp.fft.irfft(z) ** 3),
+}
+
+
+@pytest.mark.parametrize("name", REAL_FUNCTIONS)
+def test_complex_gradients_are_those_of_jax(name: str, library) -> None:
+    jax = library("jax")
+    jax.config.update("jax_enable_x64", True)
+    z = regular(4, 4) + 0.5j * regular(4, 4, seed=3)
+    expected = jax.grad(lambda z: REAL_FUNCTIONS[name](jax.numpy, z))(z)
+    np.testing.assert_allclose(ox.grad(lambda z: REAL_FUNCTIONS[name](xp, z))(z), expected, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", sorted(REAL_FUNCTIONS.keys() - {"slogdet", "irfft"}))
+def test_complex_gradients_are_those_of_autograd(name: str, library) -> None:
+    autograd, anp = library("autograd"), library("autograd.numpy")
+    z = regular(4, 4) + 0.5j * regular(4, 4, seed=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = autograd.grad(lambda z: REAL_FUNCTIONS[name](anp, z))(z)
+    np.testing.assert_allclose(ox.grad(lambda z: REAL_FUNCTIONS[name](xp, z))(z), expected, rtol=1e-9, atol=1e-10)
+
+
+def _hermitian(xp, z):
+    return z + xp.conj(z).mT
+
+
+# Functions that do not depend on signs and phases, of a stack of matrices, as code for any namespace.
+DECOMPOSITIONS = {
+    "cholesky": lambda xp, z: xp.linalg.cholesky(z @ xp.conj(z).mT + xp.eye(4)),
+    "qr": lambda xp, z: xp.linalg.qr(z[..., :3])[0],
+    "svd": lambda xp, z: (lambda u, s, vh: (u * s[..., None, :] ** 2) @ vh)(
+        *xp.linalg.svd(z[..., :3], full_matrices=False)
+    ),
+    "eigh": lambda xp, z: (lambda w, v: (v * xp.exp(w)[..., None, :]) @ xp.conj(v).mT)(
+        *xp.linalg.eigh(_hermitian(xp, z))
+    ),
+    "eig": lambda xp, z: (lambda w, v: (v * w[..., None, :]) @ xp.conj(v).mT)(*xp.linalg.eig(z)),
+    "pinv": lambda xp, z: xp.linalg.pinv(z[..., :3]),
+    "nuclear": lambda xp, z: xp.linalg.matrix_norm(z, ord="nuc"),
+}
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+def test_gradients_of_decompositions_are_those_of_torch(name: str, kind: type, library) -> None:
+    torch = library("torch")
+    import array_api_compat.torch as namespace
+
+    z = regular(2, 4, 4) + (0.5j * regular(2, 4, 4, seed=3) if kind is complex else 0.0)
+
+    def loss(xp, z):
+        y = DECOMPOSITIONS[name](xp, z)
+        return xp.sum(xp.abs(y + 0.5) ** 2)
+
+    leaf = torch.tensor(z, requires_grad=True)
+    namespace.eye, eye = (lambda n: torch.eye(n, dtype=leaf.dtype)), namespace.eye
+    try:
+        loss(namespace, leaf).backward()
+    finally:
+        namespace.eye = eye
+    np.testing.assert_allclose(np.conj(ox.grad(lambda z: loss(xp, z))(z)), leaf.grad.numpy(), rtol=1e-8, atol=1e-9)
+
+
+def _real(xp, y):
+    return xp.sum(xp.real(y)) + xp.sum(xp.imag(y) ** 2)
+
+
+# Code for any namespace of the standard.
+STANDARD = {
+    "inv": lambda xp, x: xp.linalg.inv(x),
+    "solve": lambda xp, x: xp.linalg.solve(x, x[..., :1]),
+    "det": lambda xp, x: xp.linalg.det(x),
+    "slogdet": lambda xp, x: xp.linalg.slogdet(x).logabsdet,
+    "cholesky": lambda xp, x: xp.linalg.cholesky(x @ x.mT, upper=True),
+    "qr": lambda xp, x: xp.linalg.qr(x[..., :2]).R,
+    "svd": lambda xp, x: xp.linalg.svd(x[:2, ...], full_matrices=False).Vh ** 2,
+    "svdvals": lambda xp, x: xp.linalg.svdvals(x),
+    "eigh": lambda xp, x: xp.linalg.eigh(x + x.mT).eigenvectors ** 2,
+    "eigvalsh": lambda xp, x: xp.linalg.eigvalsh(x + x.mT) ** 2,
+    "pinv": lambda xp, x: xp.linalg.pinv(x[:, :2]),
+    "matrix_power": lambda xp, x: xp.linalg.matrix_power(x, 3),
+    "matrix_norm": lambda xp, x: xp.linalg.matrix_norm(x, ord=2),
+    "vector_norm": lambda xp, x: xp.linalg.vector_norm(x, axis=0, ord=3),
+    "outer": lambda xp, x: xp.linalg.outer(x[0, :], x[1, :]) ** 2,
+    "cross": lambda xp, x: xp.linalg.cross(x, x[:1, :] ** 2),
+    "diagonal": lambda xp, x: xp.linalg.diagonal(x, offset=1) ** 2,
+    "trace": lambda xp, x: xp.linalg.trace(x @ x),
+    "tensordot": lambda xp, x: xp.tensordot(x, x, axes=((0,), (1,))),
+    "vecdot": lambda xp, x: xp.vecdot(x, x[:1, :]),
+}
+SPECTRA = {
+    "rfft": lambda xp, x: xp.fft.rfft(x, n=5, axis=0),
+    "irfftn": lambda xp, x: xp.fft.irfftn(xp.fft.rfftn(x) ** 2, s=(3, 3)),
+    "fftshift": lambda xp, x: xp.fft.fftshift(xp.fft.ihfft(x)),
+    "hfft": lambda xp, x: xp.fft.hfft(xp.fft.rfft(x, norm="ortho"), n=4),
+}
+
+
+@pytest.mark.parametrize("name", [*STANDARD, *SPECTRA])
+def test_gradients_over_array_libraries(name: str, asarray) -> None:
+    def loss(x):
+        space = x.__array_namespace__()
+        y = {**STANDARD, **SPECTRA}[name](space, x)
+        return xp.sum(y) if name in STANDARD else xp.sum(xp.abs(y) ** 3)
+
+    expected = ox.grad(loss)(A)
+    gradient = ox.grad(loss)(asarray(A))
+    assert type(gradient) is type(asarray(A))
+    np.testing.assert_allclose(np.asarray(gradient), expected, rtol=1e-9, atol=1e-11)
+
+
+# --- where derivatives end ---------------------------------------------------------------------------------------------
+
+
+def test_equal_eigenvalues_keep_their_derivative_and_vectors_have_none() -> None:
+    x = np.diag([1.0, 1.0, 2.0])
+    np.testing.assert_allclose(ox.grad(lambda x: xp.sum(la.eigvalsh(x) ** 2))(x), 2 * x, atol=1e-14)
+    np.testing.assert_allclose(ox.grad(lambda x: xp.sum(la.svdvals(x) ** 2))(x), 2 * x, atol=1e-14)
+    assert np.isnan(ox.grad(lambda x: xp.sum(la.eigh(x).eigenvectors ** 3))(x)).any()
+    assert np.isnan(ox.grad(lambda x: xp.sum(la.svd(x).U ** 3))(x)).any()
+
+
+def test_the_gradient_of_a_hermitian_matrix_is_hermitian() -> None:
+    for f in (lambda x: xp.sum(la.cholesky(x)), lambda x: xp.sum(la.eigvalsh(x) ** 3)):
+        gradient = ox.grad(f)(definite(A))
+        np.testing.assert_allclose(gradient, gradient.T, rtol=1e-12)
+
+
+def test_the_determinant_of_a_singular_matrix_has_a_gradient() -> None:
+    x = np.array([[1.0, 2.0], [2.0, 4.0]])
+    np.testing.assert_allclose(ox.grad(la.det)(x), [[4.0, -2.0], [-2.0, 1.0]], atol=1e-14)
+    np.testing.assert_array_equal(ox.grad(la.det)(np.zeros((3, 3))), 0.0)
+
+
+@pytest.mark.parametrize("ord", [1, 2, 3, 1.5, math.inf])
+def test_norms_at_zero_have_gradient_zero(ord) -> None:
+    assert not ox.grad(lambda x: la.vector_norm(x, ord=ord))(np.zeros(3)).any()
+    hessian = ox.grad(lambda x: xp.sum(ox.grad(lambda x: la.vector_norm(x, ord=ord))(x)))(np.zeros(3))
+    assert not hessian.any()
+
+
+def test_a_zero_among_others_does_not_spoil_a_norm() -> None:
+    gradient = ox.grad(lambda x: la.vector_norm(x, ord=0.5))(np.array([0.0, 4.0]))
+    np.testing.assert_allclose(gradient, [0.0, 1.0])
+
+
+def test_what_has_no_derivative_says_what_to_use_instead() -> None:
+    with pytest.raises(ox.DerivativeError, match="full_matrices=False"):
+        ox.grad(lambda x: xp.sum(la.svd(x).U))(np.ones((3, 2)))
+    with pytest.raises(ox.DerivativeError, match="reduced"):
+        ox.grad(lambda x: xp.sum(la.qr(x, mode="complete").Q))(np.ones((3, 2)))
+    with pytest.raises(ox.DerivativeError, match="ord=0"):
+        ox.grad(lambda x: la.vector_norm(x, ord=0))(np.ones(3))
+
+
+def test_plain_arrays_give_the_library_s_own_results() -> None:
+    x = np.ones((3, 2))
+    assert la.svd(x).U.shape == (3, 3)
+    assert la.qr(x, mode="complete").Q.shape == (3, 3)
+    assert la.vector_norm(x, ord=0) == 6.0
+    assert la.matrix_rank(x) == 1
+    assert ox.grad(lambda x: xp.sum(x) * la.matrix_rank(x))(x).tolist() == x.tolist()
+    np.testing.assert_array_equal(xp.fft.rfftfreq(4), np.fft.rfftfreq(4))
+
+
+def test_both_results_of_a_decomposition_are_pulled_at_once() -> None:
+    with ox.Tape() as tape:
+        x = tape.watch(symmetric(A))
+        w, v = la.eigh(x)
+        y = xp.sum(w * v[0, :] ** 2)
+    assert str(tape).count("eigh") == 1
+    np.testing.assert_allclose(tape.gradient(y, [x])[0], np.outer([1, 0, 0], [1, 0, 0]), atol=1e-13)
+
+
+def test_the_gradient_of_a_real_argument_is_real() -> None:
+    gradient = ox.grad(lambda x: xp.real(xp.sum((x * 1j) * complex_normal(3))))(np.ones(3))
+    assert gradient.dtype == np.float64
+    gradient = ox.grad(lambda x: xp.sum(xp.abs(xp.fft.fft(x))))(np.arange(3.0, dtype=np.float32))
+    assert gradient.dtype == np.float32
+
+
+def test_the_derivative_of_a_holomorphic_function() -> None:
+    z = 0.3 + 0.2j
+    _, pullback = ox.vjp(xp.sin, np.asarray(z))
+    np.testing.assert_allclose(pullback(np.asarray(1.0 + 0j))[0], np.cos(z))
+
+
+def test_einsum_says_what_is_wrong() -> None:
+    with pytest.raises(ValueError, match="2 terms"):
+        ox.grad(lambda x: xp.einsum("i,j", x))(np.ones(2))
+    with pytest.raises(ox.ShapeError, match="dimensions"):
+        ox.grad(lambda x: xp.einsum("ij->", x))(np.ones(2))
+    with pytest.raises(ox.ShapeError, match="sizes 2 and 3"):
+        ox.grad(lambda x: xp.einsum("i,i", x, np.ones(3)))(np.ones(2))

@@ -1,0 +1,275 @@
+"""The Array API standard: all of it is accounted for, over every array library; and NumPy's functions of variables."""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+import standard
+from cases import CASES, Case, apart, normal
+from oxigrad import tree, xp
+from oxigrad._core import Variable
+from oxigrad.testing import check_grads
+
+X = apart(3, 4)
+
+
+# --- the closed table --------------------------------------------------------------------------------------------------
+
+
+def test_every_function_of_the_standard_is_differentiable_or_plain_for_a_reason(library) -> None:
+    found = standard.names(library("array_api_strict"))
+    assert len(found) > 150
+    left = {name for name in found if name not in standard.PLAIN}
+    assert {name for name in left if not standard.is_ours(name)} == set()
+    assert {name for name in left if not standard.is_tested(name)} == set()
+    assert set(standard.PLAIN) <= set(found)
+
+
+@pytest.mark.parametrize("name", standard.PLAIN)
+def test_plain_functions_give_plain_values(name: str) -> None:
+    with ox.Tape() as tape:
+        result = standard.PLAIN[name].call(tape.watch(X))
+    parts = result if isinstance(result, (list, tuple)) else [result]
+    assert not any(isinstance(part, Variable) for part in parts)
+
+
+def test_signatures_are_the_standard_s(library) -> None:
+    strict = library("array_api_strict")
+    for name in set(standard.names(strict)) & set(vars(xp)):
+        if not inspect.isfunction(getattr(xp, name)):
+            continue
+        theirs = inspect.signature(getattr(strict, name)).parameters
+        own = inspect.signature(getattr(xp, name)).parameters
+        missing = {parameter for parameter in theirs if parameter not in own and theirs[parameter].kind.value > 0}
+        assert missing <= {"device", "copy"}, name
+
+
+# --- over array libraries ----------------------------------------------------------------------------------------------
+
+
+def loss(case: Case, asarray: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """A number that depends on every element of what the function gives."""
+    total: Any = 0.0
+    for at, leaf in enumerate(tree.leaves(case.function(*args))):
+        weights = asarray(normal(*leaf.shape, seed=at))
+        total = total + xp.sum(leaf * weights)
+    return total
+
+
+def gradient(case: Case, asarray: Callable[..., Any]) -> tuple[Any, ...]:
+    args = tuple(asarray(arg) for arg in case.args)
+    positions = tuple(range(len(args)))
+    return ox.grad(lambda *args: loss(case, asarray, args), argnums=positions)(*args)
+
+
+# What a library does not do on plain arrays either.
+LACKING = {("torch", "unique_all"): "PyTorch has no unique_all"}
+PORTABLE = [case for case in CASES if "-" not in case.name and all(isinstance(arg, np.ndarray) for arg in case.args)]
+
+
+@pytest.mark.parametrize("case", PORTABLE, ids=str)
+def test_gradients_over_array_libraries(case: Case, asarray, request) -> None:
+    library = request.node.callspec.params["asarray"]
+    if (library, case.name) in LACKING:
+        pytest.skip(LACKING[library, case.name])
+    for own, expected in zip(gradient(case, asarray), gradient(case, np.asarray), strict=True):
+        np.testing.assert_allclose(np.asarray(own), expected, rtol=1e-9, atol=1e-12)
+
+
+# --- NumPy's functions -------------------------------------------------------------------------------------------------
+
+NUMPY: dict[str, Callable[[Any], Any]] = {
+    "add.accumulate": lambda x: np.add.accumulate(x, 1),
+    "add.reduce": lambda x: np.add.reduce(x),
+    "amin": lambda x: np.amin(x, axis=1),
+    "arcsin": lambda x: np.arcsin(x / 10.0),
+    "arctan2": lambda x: np.arctan2(x, 2.0),
+    "array_split": lambda x: np.array_split(x, 3, axis=1),
+    "broadcast_to": lambda x: np.broadcast_to(x, (2, 3, 4)),
+    "cbrt": lambda x: np.cbrt(x),
+    "clip": lambda x: np.clip(x, -0.5, 0.5),
+    "column_stack": lambda x: np.column_stack([x, x]),
+    "concatenate": lambda x: np.concatenate([x, x], axis=1),
+    "cosh": lambda x: np.cosh(x),
+    "cumprod": lambda x: np.cumprod(x, 0),
+    "cumsum": lambda x: np.cumsum(x),
+    "cumulative_sum": lambda x: np.cumulative_sum(x, axis=1, include_initial=True),
+    "deg2rad": lambda x: np.deg2rad(x),
+    "diff": lambda x: np.diff(x, n=2, axis=0),
+    "exp2": lambda x: np.exp2(x),
+    "expand_dims": lambda x: np.expand_dims(x, 1),
+    "fabs": lambda x: np.fabs(x),
+    "flip": lambda x: np.flip(x, 0),
+    "floor_divide": lambda x: x // 0.37 + 2.0 // (x + 0.013),
+    "fmax": lambda x: np.fmax(x, 0.2),
+    "full_like": lambda x: np.full_like(x, 2.0),
+    "gradient": lambda x: np.gradient(x, axis=0),
+    "hstack": lambda x: np.hstack([x, x]),
+    "hypot": lambda x: np.hypot(x, 2.0),
+    "linspace": lambda x: np.linspace(x[0, 0], x[1, 1], 5),
+    "log10": lambda x: np.log10(np.abs(x)),
+    "logaddexp": lambda x: np.logaddexp(x, 1.0),
+    "max": lambda x: np.max(x, 1),
+    "maximum.reduce": lambda x: np.maximum.reduce(x, axis=None),
+    "mean": lambda x: np.mean(x, axis=1, keepdims=True),
+    "meshgrid": lambda x: np.meshgrid(x[0], x[1]),
+    "moveaxis": lambda x: np.moveaxis(x, 0, 1),
+    "multiply.reduce": lambda x: np.multiply.reduce(x, axis=1),
+    "nan_to_num": lambda x: np.nan_to_num(x),
+    "pad": lambda x: np.pad(x, 1, mode="edge"),
+    "pad-constant": lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=3.0),
+    "prod": lambda x: np.prod(x, axis=1),
+    "ravel": lambda x: np.ravel(x),
+    "repeat": lambda x: np.repeat(x, 2, axis=1),
+    "reshape": lambda x: np.reshape(x, (4, 3)),
+    "rint": lambda x: np.rint(x),
+    "roll": lambda x: np.roll(x, 2, axis=1),
+    "rot90": lambda x: np.rot90(x, 3),
+    "round": lambda x: np.round(x + 0.02, 1),
+    "sinc": lambda x: np.sinc(x),
+    "sort": lambda x: np.sort(x, axis=0),
+    "split": lambda x: np.split(x, [1, 3], axis=1),
+    "square": lambda x: np.square(x),
+    "squeeze": lambda x: np.squeeze(x[None]),
+    "stack": lambda x: np.stack([x, x], axis=1),
+    "std": lambda x: np.std(x, 1),
+    "sum": lambda x: np.sum(x, 0),
+    "swapaxes": lambda x: np.swapaxes(x, 0, 1),
+    "take": lambda x: np.take(x, np.array([0, 2]), axis=1),
+    "tile": lambda x: np.tile(x, (2, 1)),
+    "transpose": lambda x: np.transpose(x),
+    "tril": lambda x: np.tril(x, -1),
+    "var": lambda x: np.var(x, axis=0, ddof=1),
+    "vstack": lambda x: np.vstack([x, x]),
+    "where": lambda x: np.where(x > 0.0, x, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", NUMPY)
+def test_numpy_s_functions_take_variables(name: str) -> None:
+    f = NUMPY[name]
+    value, _ = ox.vjp(f, X)
+    for own, expected in zip(tree.leaves(value), tree.leaves(f(X)), strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-12, atol=1e-14)
+    check_grads(f, (X,), order=1)
+
+
+def test_numpy_s_functions_say_what_they_cannot_do() -> None:
+    with ox.Tape() as tape:
+        x = tape.watch(X)
+        with pytest.raises(ox.DerivativeError, match=r"np\.sum of a variable does not take .*where"):
+            np.sum(x, where=X > 0.0)
+        with pytest.raises(ox.DerivativeError, match=r"np\.multiply\.outer"):
+            np.multiply.outer(x, x)
+        with pytest.raises(ox.DerivativeError, match=r"np\.median has no derivative"):
+            np.median(x)
+        with pytest.raises(ox.DerivativeError, match=r"xp\.sort|np\.partition|np\.quantile"):
+            np.quantile(x, 0.5)
+
+
+# --- edges -------------------------------------------------------------------------------------------------------------
+
+
+def test_clip_shares_the_gradient_with_its_bounds() -> None:
+    gradient = ox.grad(lambda x: xp.sum(xp.clip(x, 0.0, 1.0)))(np.array([-1.0, 0.0, 0.5, 1.0, 2.0]))
+    np.testing.assert_array_equal(gradient, [0.0, 0.5, 1.0, 0.5, 0.0])
+
+
+def test_standard_deviation_of_equal_numbers_has_gradient_zero() -> None:
+    np.testing.assert_array_equal(ox.grad(xp.std)(np.ones(3)), 0.0)
+
+
+def test_sort_gives_each_of_equal_elements_its_own_gradient() -> None:
+    weights = np.array([1.0, 2.0, 3.0])
+    gradient = ox.grad(lambda x: xp.sum(xp.sort(x) * weights))(np.array([2.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(gradient, [2.0, 1.0, 3.0])
+
+
+def test_unique_values_give_the_gradient_to_the_first() -> None:
+    gradient = ox.grad(lambda x: xp.sum(xp.unique_values(x)))(np.array([2.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(gradient, [1.0, 1.0, 0.0])
+
+
+def test_product_with_zeros() -> None:
+    np.testing.assert_array_equal(ox.grad(xp.prod)(np.array([2.0, 0.0, 3.0])), [0.0, 6.0, 0.0])
+    np.testing.assert_array_equal(ox.grad(xp.prod)(np.array([0.0, 0.0, 3.0])), 0.0)
+    hessian_row = ox.grad(lambda x: ox.grad(xp.prod)(x)[0])(np.array([0.0, 0.0, 3.0]))
+    np.testing.assert_array_equal(hessian_row, [0.0, 3.0, 0.0])
+
+
+def test_distance_at_the_origin_has_gradient_zero() -> None:
+    assert ox.grad(xp.hypot, argnums=(0, 1))(0.0, 0.0) == (0.0, 0.0)
+
+
+def test_logaddexp_of_infinities() -> None:
+    inf = math.inf
+    assert ox.grad(xp.logaddexp, argnums=(0, 1))(-inf, -inf) == (0.5, 0.5)
+    assert ox.grad(xp.logaddexp, argnums=(0, 1))(-inf, 1.0) == (0.0, 1.0)
+    assert ox.grad(ox.grad(xp.logaddexp))(1.0, 1.0) == 0.25
+
+
+def test_logsumexp_and_softmax_do_not_overflow() -> None:
+    x = np.array([1000.0, 1000.0, -np.inf])
+    np.testing.assert_allclose(xp.special.logsumexp(x), 1000.0 + math.log(2.0))
+    np.testing.assert_array_equal(ox.grad(xp.special.logsumexp)(x), [0.5, 0.5, 0.0])
+    np.testing.assert_array_equal(xp.special.softmax(x), [0.5, 0.5, 0.0])
+
+
+def test_xlogy_and_entr_at_zero() -> None:
+    assert xp.special.xlogy(0.0, 0.0) == 0.0
+    assert ox.grad(xp.special.xlogy)(0.0, 2.0) == math.log(2.0)
+    assert xp.special.entr(0.0) == 0.0
+
+
+def test_sinc_at_zero_has_all_derivatives() -> None:
+    f = xp.sinc
+    for expected in (1.0, 0.0, -(math.pi**2) / 3.0, 0.0, math.pi**4 / 5.0):
+        assert f(0.0) == pytest.approx(expected, abs=1e-12)
+        f = ox.grad(f)
+
+
+def test_fmax_goes_past_nan() -> None:
+    x = np.array([np.nan, 1.0])
+    np.testing.assert_array_equal(ox.grad(lambda x: xp.sum(xp.fmax(x, 0.5)))(x), [0.0, 1.0])
+
+
+def test_nan_to_num_has_gradient_zero_where_it_replaces() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 2.0])
+    np.testing.assert_array_equal(ox.grad(lambda x: xp.sum(xp.nan_to_num(x)))(x), [0.0, 0.0, 0.0, 1.0])
+
+
+def test_special_functions_agree_with_scipy(library) -> None:
+    scipy = library("scipy.special")
+    x = np.concatenate([np.linspace(-4.9, 5.3, 203), np.geomspace(1e-8, 60.0, 50)])
+    fraction = np.linspace(-0.999999, 0.999999, 101)
+    for name in "erf erfc expit gammaln digamma gamma entr j0 j1 y0 i0 i1".split():
+        with np.errstate(all="ignore"):
+            expected = getattr(scipy, name)(x)
+        np.testing.assert_allclose(getattr(xp.special, name)(x), expected, rtol=3e-13, atol=3e-15, err_msg=name)
+    np.testing.assert_allclose(xp.special.erfinv(fraction), scipy.erfinv(fraction), rtol=3e-15)
+    for n in (0, 1, 2, 5):
+        np.testing.assert_allclose(
+            xp.special.polygamma(n, x[x > 0]), scipy.polygamma(n, x[x > 0]), rtol=3e-13, atol=3e-15
+        )
+        np.testing.assert_allclose(xp.special.jn(n, x), scipy.jn(n, x), rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(xp.special.iv(n, x), scipy.iv(n, x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_special_functions_keep_the_dtype(dtype) -> None:
+    result = xp.special.erf(np.ones((2, 3), dtype))
+    assert (result.dtype, result.shape) == (np.dtype(dtype), (2, 3))
+    np.testing.assert_allclose(result, math.erf(1.0), rtol=1e-3)
+    assert ox.grad(lambda x: xp.sum(xp.special.erf(x)))(np.ones(3, dtype)).dtype == dtype
+
+
+def test_repeated_indices_add_up_with_any_library(asarray) -> None:
+    where = asarray(np.array([3, 0, 3, 3, 1, 0, 3]))
+    weights = asarray(np.arange(1.0, 8.0))
+    gradient = ox.grad(lambda x: xp.sum(xp.take(x, where) * weights))(asarray(np.zeros(5)))
+    np.testing.assert_array_equal(np.asarray(gradient), [8.0, 5.0, 0.0, 15.0, 0.0])
