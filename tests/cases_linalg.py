@@ -41,6 +41,11 @@ def both(name: str, f: Callable[..., Any], *args: np.ndarray, seed: int = 70) ->
     return [Case(name, f, args), Case(f"{name}-complex", f, turned)]
 
 
+def named(module: Any, name: str, *args: Any, **options: Any) -> Callable[..., Any]:
+    """A function of a module, with all but its first argument."""
+    return lambda x: getattr(module, name)(x, *args, **options)
+
+
 def signless_svd(x: Any) -> tuple[Any, ...]:
     """What a singular value decomposition says whatever the signs: the values, and products of pairs of vectors."""
     u, s, vh = la.svd(x, full_matrices=False)
@@ -195,22 +200,22 @@ LINALG = [
 
 FFT = [
     *[
-        Case(f"{name}-{norm}", lambda z, f=getattr(fft, name), norm=norm: f(z, norm=norm), (Z3,))
+        Case(f"{name}-{norm}", named(fft, name, norm=norm), (Z3,))
         for name in ("fft", "ifft", "fftn", "ifftn", "irfft", "irfftn", "hfft")
         for norm in ("backward", "ortho", "forward")
     ],
     *[
-        Case(f"{name}-{norm}-real", lambda x, f=getattr(fft, name), norm=norm: f(x, norm=norm), (Z3.real,))
+        Case(f"{name}-{norm}-real", named(fft, name, norm=norm), (Z3.real,))
         for name in ("fft", "ifftn", "rfft", "rfftn", "ihfft")
         for norm in ("backward", "ortho", "forward")
     ],
     *[
-        Case(f"{name}-n{n}", lambda z, f=getattr(np.fft, name), n=n: f(z, n, axis=1), (Z3,))
+        Case(f"{name}-n{n}", named(np.fft, name, n, axis=1), (Z3,))
         for name in ("fft", "ifft", "irfft", "hfft")
         for n in (2, 5, 6)
     ],
     *[
-        Case(f"{name}-n{n}", lambda x, f=getattr(np.fft, name), n=n: f(x, n, axis=1), (Z3.real,))
+        Case(f"{name}-n{n}", named(np.fft, name, n, axis=1), (Z3.real,))
         for name in ("rfft", "ihfft")
         for n in (2, 5, 6)
     ],

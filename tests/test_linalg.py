@@ -7,10 +7,28 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from cases_linalg import A, complex_normal, definite, regular, symmetric
-from oxigrad import xp
+from cases import Case
+from cases_linalg import CASES, A, complex_normal, definite, regular, symmetric
+from oxigrad import tree, xp
 
 la = xp.linalg
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_variable_gives_what_the_plain_array_gives(case: Case) -> None:
+    recorded, _ = ox.vjp(case.function, *case.args)
+    for ours, theirs in zip(tree.leaves(recorded), tree.leaves(case.function(*case.args)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
+        assert getattr(ours, "dtype", None) == getattr(theirs, "dtype", None)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_single_precision_stays_single(case: Case) -> None:
+    singles = [np.asarray(x, np.complex64 if np.iscomplexobj(x) else np.float32) for x in case.args]
+    value, pullback = ox.vjp(case.function, *singles)
+    assert [x.dtype for x in tree.leaves(value)] == [x.dtype for x in tree.leaves(case.function(*singles))]
+    for single, gradient in zip(singles, pullback(tree.map(np.ones_like, value)), strict=True):
+        assert (gradient.dtype, gradient.shape) == (single.dtype, single.shape)
 
 
 # --- other libraries ---------------------------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ from oxigrad import functions
 from oxigrad import primitives as ops
 from oxigrad._core import plain
 from oxigrad.functions import cumulative_prod, cumulative_sum, position, take
-from oxigrad.libraries import device_of, dtype_of, is_array, namespace
+from oxigrad.libraries import device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.primitives import Axis, along, concat, expand_dims, flip, permute_dims, reshape, stack
 
 __all__ = [
+    "angle",
     "array_split",
     "atleast_1d",
     "atleast_2d",
@@ -51,6 +52,11 @@ __all__ = [
 
 
 # --- elementwise -------------------------------------------------------------------------------------------------------
+
+
+def angle(z: Any, /) -> Any:
+    """The angle of complex numbers, in radians."""
+    return ops.atan2(ops.imag(z), ops.real(z)) if is_complex(z) else ops.where(z < 0.0, np.pi, 0.0 * z)
 
 
 def exp2(x: Any, /) -> Any:

@@ -1,4 +1,4 @@
-"""The standard's discrete Fourier transforms, recorded on the tape of their arguments: `oxigrad.xp.fft`.
+"""The standard's discrete Fourier transforms, recorded on the tape of their arguments: `oxigrad.ops.fft`.
 
 ``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. Derivatives of complex
 numbers are as `oxigrad.derivatives` says.
@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import xp
+from oxigrad import primitives as ops
 from oxigrad._core import record
-from oxigrad.products import along, composed
+from oxigrad.functions import along, position, roll
+from oxigrad.libraries import composed, device_of, namespace
 
 __all__ = [
     "fft",
@@ -49,32 +50,38 @@ def resize(x: Any, n: int | None, axis: int) -> Any:
     if n is None or n in (-1, size):
         return x
     if n < size:
-        return xp.index(x, along(axis, slice(n)))
+        return ops.index(x, along(axis, slice(n)))
     shape = (*x.shape[:axis], n - size, *x.shape[axis + 1 :])
-    return xp.concat([x, xp.namespace(x).zeros(shape, dtype=x.dtype, device=xp.device_of(x))], axis=axis)
+    return ops.concat([x, namespace(x).zeros(shape, dtype=x.dtype, device=device_of(x))], axis=axis)
 
 
-def _complex(name: str, x: Any, s: Sequence[int | None] | None, axes: Sequence[int] | None, norm: Norm) -> Any:
-    opposite(norm)
+def _sizes(x: Any, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[Sequence[int], list[int]]:
+    """A size for each axis, -1 where it stays as it is; and the axes."""
     ndim = len(x.shape)
     if axes is None:
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
-    axes = tuple(axis % ndim for axis in axes)
-    for axis, n in zip(axes, s or (), strict=False):
+    return ([-1] * len(axes) if s is None else s), list(axes)
+
+
+def _complex(name: str, x: Any, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Any:
+    opposite(norm)
+    sizes, axes = _sizes(x, s, axes)
+    for axis, n in zip(axes, sizes, strict=True):
         x = resize(x, n, axis)
+    axes = tuple(position(axis, len(x.shape)) for axis in axes)
     return record(name, [x], {"axes": axes, "norm": norm or "backward"}) if axes else x
 
 
 @composed
 def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The transform along ``axis``, cut or filled with zeros to ``n`` elements before."""
-    return _complex("fftn", x, (n,), (axis,), norm)
+    return _complex("fftn", x, None if n is None else (n,), (axis,), norm)
 
 
 @composed
 def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The inverse of `fft`."""
-    return _complex("ifftn", x, (n,), (axis,), norm)
+    return _complex("ifftn", x, None if n is None else (n,), (axis,), norm)
 
 
 @composed
@@ -114,16 +121,9 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward
 def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The inverse of `rfft`, of ``n`` elements; an even number where ``n`` is not given."""
     opposite(norm)
-    n = 2 * (x.shape[axis] - 1) if n is None else n
-    x = resize(x, n // 2 + 1, axis)
-    return record("irfft", [x], {"n": n, "axis": axis % len(x.shape), "norm": norm or "backward"})
-
-
-def _sizes(x: Any, s: Any, axes: Any) -> tuple[list[int | None], list[int]]:
-    ndim = len(x.shape)
-    axes = list(axes) if axes is not None else list(range(ndim)) if s is None else list(range(ndim - len(s), ndim))
-    sizes = [None if n == -1 else n for n in s] if s is not None else [None] * len(axes)
-    return sizes, axes
+    size = 2 * (x.shape[axis] - 1) if n in (None, -1) else n
+    x = resize(x, size // 2 + 1, axis)
+    return record("irfft", [x], {"n": size, "axis": axis % len(x.shape), "norm": norm or "backward"})
 
 
 @composed
@@ -155,37 +155,32 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backwar
 @composed
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The real transform, of ``n`` elements, of an array that is the first half of a Hermitian one."""
-    return irfft(xp.conjugate(x), n=n, axis=axis, norm=opposite(norm))
+    return irfft(ops.conjugate(x), n=n, axis=axis, norm=opposite(norm))
 
 
 @composed
 def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The inverse of `hfft`."""
-    return xp.conj(rfft(x, n=n, axis=axis, norm=opposite(norm)))
+    return ops.conj(rfft(x, n=n, axis=axis, norm=opposite(norm)))
 
 
-def _rolled(x: Any, axes: Any, sign: int) -> Any:
+def _shifted(x: Any, axes: Any, sign: int) -> Any:
     ndim = len(x.shape)
-    for axis in range(ndim) if axes is None else (axes,) if isinstance(axes, int) else axes:
-        axis %= ndim
-        size = x.shape[axis]
-        cut = sign * (size // 2) % size if size else 0
-        if cut:
-            parts = (slice(size - cut, None), slice(size - cut))
-            x = xp.concat([xp.index(x, along(axis, part)) for part in parts], axis=axis)
-    return x
+    chosen = range(ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
+    axes = tuple(position(axis, ndim) for axis in chosen)
+    return roll(x, tuple(sign * (x.shape[axis] // 2) for axis in axes), axis=axes)
 
 
 @composed
 def fftshift(x: Any, /, axes: Any = None) -> Any:
     """The spectrum with frequency zero in the middle of each axis."""
-    return _rolled(x, axes, 1)
+    return _shifted(x, axes, 1)
 
 
 @composed
 def ifftshift(x: Any, /, axes: Any = None) -> Any:
     """The inverse of `fftshift`."""
-    return _rolled(x, axes, -1)
+    return _shifted(x, axes, -1)
 
 
 def fftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
@@ -196,11 +191,3 @@ def fftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
 def rfftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
     """The frequencies of `rfft`, for a sample spacing ``d``: a plain array of NumPy's."""
     return np.fft.rfftfreq(n, d, **named)
-
-
-IMPLEMENTATIONS: dict[str, Any] = {
-    "fftn": lambda library, x, *, axes, norm: library.fft.fftn(x, axes=axes, norm=norm),
-    "ifftn": lambda library, x, *, axes, norm: library.fft.ifftn(x, axes=axes, norm=norm),
-    "rfft": lambda library, x, *, n, axis, norm: library.fft.rfft(x, n=n, axis=axis, norm=norm),
-    "irfft": lambda library, x, *, n, axis, norm: library.fft.irfft(x, n=n, axis=axis, norm=norm),
-}

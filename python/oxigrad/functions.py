@@ -4,17 +4,16 @@ On plain values they are the array library's own.
 """
 
 import builtins
-import functools
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from oxigrad import primitives as ops
 from oxigrad._core import ShapeError, Variable, plain
-from oxigrad.libraries import device_of, dtype_of, has_variable, is_array, is_complex, namespace, standard_namespace
+from oxigrad.libraries import composed as _composed
+from oxigrad.libraries import device_of, dtype_of, is_array, namespace, standard_namespace
 from oxigrad.primitives import (
     Axis,
     along,
@@ -31,7 +30,6 @@ from oxigrad.primitives import (
 )
 
 __all__ = [
-    "angle",
     "asarray",
     "broadcast_arrays",
     "clip",
@@ -62,18 +60,6 @@ __all__ = [
 ]
 
 
-def _composed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """On plain values, the array library's own function of this name."""
-
-    @functools.wraps(function)
-    def called(*args: Any, **named: Any) -> Any:
-        if has_variable(args) or has_variable(named.values()):
-            return function(*args, **named)
-        return getattr(standard_namespace(*args), function.__name__)(*args, **named)
-
-    return called
-
-
 def position(axis: int, ndim: int) -> int:
     """The axis counted from the front."""
     axis = operator.index(axis)
@@ -98,11 +84,6 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     sign = plain(x2)
     one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
     return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
-
-
-def angle(x: Any, /) -> Any:
-    """The angle of complex numbers, in radians; of real ones zero or pi."""
-    return ops.atan2(ops.imag(x), ops.real(x)) if is_complex(x) else ops.atan2(ops.zeros_like(x), x)
 
 
 # --- reductions --------------------------------------------------------------------------------------------------------

@@ -54,14 +54,6 @@ def is_smooth(value: Any) -> bool:
     return isinstance(value, (float, _core.Variable)) or _core.is_inexact(value)
 
 
-def is_complex(value: Any) -> bool:
-    """Whether the value is a complex number or array; a symbol is not."""
-    value = plain(value)
-    if isinstance(value, _core.Variable):
-        return False
-    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
-
-
 def standard_namespace(*values: Any) -> Any:
     """As `namespace`, but whole: where a library lacks a part of the standard, `array_api_compat` fills it in."""
     from array_api_compat import array_namespace
@@ -91,6 +83,29 @@ def strip(value: Any) -> Any:
     return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
 
 
+def is_complex(value: Any) -> bool:
+    """Whether the value is a complex number or array; a symbol is not."""
+    value = plain(value)
+    if isinstance(value, _core.Variable):
+        return False
+    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
+
+
+def composed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls the function where variables are among its arguments; else the array library's own, where it has one."""
+    *_, part = function.__module__.split(".")
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        if has_variable(args) or has_variable(named.values()):
+            return function(*args, **named)
+        library = standard_namespace(*args)
+        library = getattr(library, part) if part in ("linalg", "fft") else library
+        return getattr(library, function.__name__, function)(*args, **named)
+
+    return called
+
+
 def dtype_of(value: Any) -> Any:
     """The dtype of an array; that of a Python number as an array."""
     return value.dtype if is_array(value) else np.float64
@@ -117,8 +132,8 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
     if name in _OF_NO_LIBRARY:
         return _OF_NO_LIBRARY[name]
     library = namespace(array)
-    if name in IRREGULAR:
-        return functools.partial(IRREGULAR[name], library)
+    if name in _irregular:
+        return functools.partial(_irregular[name], library)
     own = getattr(library, name, None) or _special(name, library, array)
     if own is None:
         return functools.partial(_through_host, name, library)
@@ -257,8 +272,23 @@ _OF_NO_LIBRARY: dict[str, Callable[..., Any]] = {
     "item": lambda results, *, index: results[index],
 }
 
+
+def _cofactor(library: Any, x: Any) -> Any:
+    """The derivative of the determinant, from singular values, of which some may be zero."""
+    u, s, vh = library.linalg.svd(x, full_matrices=False)
+    n = s.shape[-1]
+    others = library.where(library.eye(n, device=device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :])
+    sign = library.linalg.det(u @ vh)[..., None, None]
+    y = (u * library.prod(others, axis=-1)[..., None, :]) @ vh
+    return sign * (library.conj(y) if is_complex(y) else y)
+
+
+def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
+    return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
+
+
 # What computes an op where the standard has no function of that name and signature.
-IRREGULAR: dict[str, Callable[..., Any]] = {
+_irregular: dict[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to,
     "where": _where,
     "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
@@ -267,4 +297,19 @@ IRREGULAR: dict[str, Callable[..., Any]] = {
     "scatter_add": _scatter_add,
     "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
+    "inv": lambda library, x: library.linalg.inv(x),
+    "solve": lambda library, x1, x2: library.linalg.solve(x1, x2),
+    "cholesky": lambda library, x: library.linalg.cholesky(x),
+    "qr": lambda library, x: library.linalg.qr(x, mode="reduced"),
+    "svd": lambda library, x: library.linalg.svd(x, full_matrices=False),
+    "eigh": lambda library, x: library.linalg.eigh(x),
+    "eig": lambda library, x: library.linalg.eig(x),
+    "det": lambda library, x: library.linalg.det(x),
+    "cofactor": _cofactor,
+    "slogdet": lambda library, x: library.linalg.slogdet(x),
+    "pinv": _pinv,
+    "fftn": lambda library, x, *, axes, norm: library.fft.fftn(x, axes=axes, norm=norm),
+    "ifftn": lambda library, x, *, axes, norm: library.fft.ifftn(x, axes=axes, norm=norm),
+    "rfft": lambda library, x, *, n, axis, norm: library.fft.rfft(x, n=n, axis=axis, norm=norm),
+    "irfft": lambda library, x, *, n, axis, norm: library.fft.irfft(x, n=n, axis=axis, norm=norm),
 }

@@ -1,4 +1,4 @@
-"""The standard's linear algebra, recorded on the tape of its arguments: `oxigrad.xp.linalg`. Stacks of matrices everywhere.
+"""The standard's linear algebra, recorded on the tape of its arguments: `oxigrad.ops.linalg`. Stacks of matrices everywhere.
 
 Matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) get a Hermitian gradient, as if both triangles were read.
 Of equal eigenvalues or singular values the vectors have no derivative: it is NaN wherever the vectors matter, while the
@@ -8,12 +8,14 @@ values keep theirs. Vectors are determined up to a sign, or a phase if complex: 
 import math
 from typing import Any, NamedTuple
 
-from oxigrad import xp
+from oxigrad import primitives as ops
 from oxigrad._core import DerivativeError, ShapeError, plain, record
-from oxigrad.products import composed, cross, is_recorded, move, outer, tensordot, vecdot
+from oxigrad.functions import moveaxis
+from oxigrad.libraries import composed, device_of, has_variable, is_complex, namespace
+from oxigrad.primitives import matmul, matrix_transpose
+from oxigrad.products import cross, outer, tensordot, vecdot
 from oxigrad.products import diagonal as _diagonal
 from oxigrad.products import trace as _trace
-from oxigrad.xp import matmul, matrix_transpose
 
 __all__ = [
     "EigResult",
@@ -90,7 +92,7 @@ class SlogdetResult(NamedTuple):
 
 def _results(name: str, x: Any, count: int, **named: Any) -> list[Any]:
     result = record(name, [x], named)
-    return [xp.item(result, which) for which in range(count)]
+    return [ops.item(result, which) for which in range(count)]
 
 
 # --- matrices ----------------------------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Any:
 
 
 def _adjoint(x: Any) -> Any:
-    return matrix_transpose(xp.conjugate(x))
+    return matrix_transpose(ops.conjugate(x))
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
@@ -137,8 +139,8 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     ``mode="complete"`` has a derivative for no more columns than it determines: square matrices and wide ones.
     """
     *_, rows, columns = x.shape
-    if not is_recorded(x):
-        return QRResult(*xp.namespace(x).linalg.qr(x, mode=mode))
+    if not has_variable([x]):
+        return QRResult(*namespace(x).linalg.qr(x, mode=mode))
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode is {mode!r}: expected 'reduced' or 'complete'")
     if mode == "complete" and rows > columns:
@@ -148,8 +150,8 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
         )
     if rows >= columns:
         return QRResult(*_results("qr", x, 2))
-    q, r = _results("qr", xp.index(x, (..., slice(rows))), 2)
-    return QRResult(q, xp.concat([r, _adjoint(q) @ xp.index(x, (..., slice(rows, None)))], axis=-1))
+    q, r = _results("qr", ops.index(x, (..., slice(rows))), 2)
+    return QRResult(q, ops.concat([r, _adjoint(q) @ ops.index(x, (..., slice(rows, None)))], axis=-1))
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
@@ -163,21 +165,21 @@ def matrix_power(x: Any, n: int, /) -> Any:
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
-        return xp.zeros_like(x) + xp.eye_like(x)
+        return ops.zeros_like(x) + ops.eye_like(x)
     half = matrix_power(x, n // 2) if n > 1 else None
     return x if half is None else half @ half @ x if n % 2 else half @ half
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     """How many singular values are not negligible: a plain array of integers."""
-    return xp.namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
+    return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
 
 
 def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Any:
     """As `solve`, of one triangle of ``x1``, whatever is in the other; it costs as much as `solve`."""
-    eye = xp.eye_like(x1)
-    library = xp.namespace(x1)
-    ones = library.ones(tuple(x1.shape[-2:]), dtype=eye.dtype, device=xp.device_of(x1))
+    eye = ops.eye_like(x1)
+    library = namespace(x1)
+    ones = library.ones(tuple(x1.shape[-2:]), dtype=eye.dtype, device=device_of(x1))
     triangle = library.tril(ones) if lower else library.triu(ones)
     x1 = x1 * (triangle - eye) + eye if unit_diagonal else x1 * triangle
     return solve(x1, x2)
@@ -185,14 +187,14 @@ def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal:
 
 def expm(x: Any, /) -> Any:
     """The exponential of each matrix: scaling, a rational approximation of degree 13, squaring (Higham 2005)."""
-    library = xp.namespace(x)
+    library = namespace(x)
     largest = library.max(matrix_norm(plain(x), ord=1)) if x.shape[0] else 0.0
     squarings = max(0, math.ceil(math.log2(float(largest) / 5.37))) if float(largest) > 5.37 else 0
     x = x * 2.0**-squarings
     x2 = x @ x
     x4 = x2 @ x2
     x6 = x4 @ x2
-    b, eye = _PADE13, xp.eye_like(x)
+    b, eye = _PADE13, ops.eye_like(x)
     odd = x @ (x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * eye)
     even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * eye
     y = solve(even - odd, even + odd)
@@ -213,8 +215,8 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
     Pass ``full_matrices=False`` for matrices that are not square, of which the other vectors have no derivative.
     """
-    if not is_recorded(x):
-        return SVDResult(*xp.namespace(x).linalg.svd(x, full_matrices=full_matrices))
+    if not has_variable([x]):
+        return SVDResult(*namespace(x).linalg.svd(x, full_matrices=full_matrices))
     if full_matrices and x.shape[-1] != x.shape[-2]:
         raise DerivativeError(
             f"svd of shape {tuple(x.shape)}: the vectors beyond the shorter side are arbitrary, and have no derivative: "
@@ -260,27 +262,27 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     if ord == 0:
         raise DerivativeError("vector_norm with ord=0 counts, and has no derivative: use ox.stop_gradient")
     if ord == math.inf:
-        return xp.max(xp.abs(x), axis=axis, keepdims=keepdims)
+        return ops.max(ops.abs(x), axis=axis, keepdims=keepdims)
     if ord == -math.inf:
-        return xp.min(xp.abs(x), axis=axis, keepdims=keepdims)
+        return ops.min(ops.abs(x), axis=axis, keepdims=keepdims)
     if ord == 1:
-        return xp.sum(xp.abs(x), axis=axis, keepdims=keepdims)
+        return ops.sum(ops.abs(x), axis=axis, keepdims=keepdims)
     if ord == 2:
-        return _root(xp.sum(_square(x), axis=axis, keepdims=keepdims), 2)
-    size = xp.abs(x)
-    powers = xp.where(plain(x) == 0, 0.0 if ord > 0 else math.inf, xp.where(plain(x) == 0, 1.0, size) ** ord)
-    return _root(xp.sum(powers, axis=axis, keepdims=keepdims), ord)
+        return _root(ops.sum(_square(x), axis=axis, keepdims=keepdims), 2)
+    size = ops.abs(x)
+    powers = ops.where(plain(x) == 0, 0.0 if ord > 0 else math.inf, ops.where(plain(x) == 0, 1.0, size) ** ord)
+    return _root(ops.sum(powers, axis=axis, keepdims=keepdims), ord)
 
 
 def _square(x: Any) -> Any:
-    return xp.square(xp.real(x)) + xp.square(xp.imag(x)) if xp.is_complex(x) else xp.square(x)
+    return ops.square(ops.real(x)) + ops.square(ops.imag(x)) if is_complex(x) else ops.square(x)
 
 
 def _root(x: Any, n: float) -> Any:
     """The ``n``-th root, with derivative zero at zero."""
     zero = plain(x) == 0
-    safe = xp.where(zero, 1.0, x)
-    return xp.where(zero, 0.0, xp.sqrt(safe) if n == 2 else safe ** (1 / n))
+    safe = ops.where(zero, 1.0, x)
+    return ops.where(zero, 0.0, ops.sqrt(safe) if n == 2 else safe ** (1 / n))
 
 
 @composed
@@ -290,14 +292,14 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         values = svdvals(x)
-        fold = xp.sum if ord == "nuc" else xp.max if ord == 2 else xp.min
+        fold = ops.sum if ord == "nuc" else ops.max if ord == 2 else ops.min
         y = fold(values, axis=-1)
     elif abs(ord) in (1, math.inf):
-        sums = xp.sum(xp.abs(x), axis=-2 if abs(ord) == 1 else -1)
-        y = (xp.max if ord > 0 else xp.min)(sums, axis=-1)
+        sums = ops.sum(ops.abs(x), axis=-2 if abs(ord) == 1 else -1)
+        y = (ops.max if ord > 0 else ops.min)(sums, axis=-1)
     else:
         raise ValueError(f"ord is {ord!r}: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
-    return xp.expand_dims(xp.expand_dims(y, axis=-1), axis=-1) if keepdims else y
+    return ops.expand_dims(ops.expand_dims(y, axis=-1), axis=-1) if keepdims else y
 
 
 @composed
@@ -310,8 +312,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         axis = tuple(range(ndim))
     if not isinstance(axis, tuple) or len(axis) == 1 or ord is None:
         return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
-    y = matrix_norm(move(x, axis, (-2, -1)), keepdims=keepdims, ord=ord)
-    return move(y, (-2, -1), axis) if keepdims else y
+    y = matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=ord)
+    return moveaxis(y, (-2, -1), axis) if keepdims else y
 
 
 # --- diagonals ---------------------------------------------------------------------------------------------------------
@@ -325,37 +327,3 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sum of the diagonal of each matrix."""
     return _trace(x, offset, -2, -1, dtype=dtype)
-
-
-# --- how array libraries do it -----------------------------------------------------------------------------------------
-
-
-def _cofactor(library: Any, x: Any) -> Any:
-    """The derivative of the determinant, from singular values, of which some may be zero."""
-    u, s, vh = library.linalg.svd(x, full_matrices=False)
-    n = s.shape[-1]
-    others = library.where(
-        library.eye(n, device=xp.device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :]
-    )
-    sign = library.linalg.det(u @ vh)[..., None, None]
-    y = (u * library.prod(others, axis=-1)[..., None, :]) @ vh
-    return sign * (library.conj(y) if xp.is_complex(y) else y)
-
-
-def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
-    return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
-
-
-IMPLEMENTATIONS: dict[str, Any] = {
-    "inv": lambda library, x: library.linalg.inv(x),
-    "solve": lambda library, x1, x2: library.linalg.solve(x1, x2),
-    "cholesky": lambda library, x: library.linalg.cholesky(x),
-    "qr": lambda library, x: library.linalg.qr(x, mode="reduced"),
-    "svd": lambda library, x: library.linalg.svd(x, full_matrices=False),
-    "eigh": lambda library, x: library.linalg.eigh(x),
-    "eig": lambda library, x: library.linalg.eig(x),
-    "det": lambda library, x: library.linalg.det(x),
-    "cofactor": _cofactor,
-    "slogdet": lambda library, x: library.linalg.slogdet(x),
-    "pinv": _pinv,
-}

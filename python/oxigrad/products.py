@@ -3,14 +3,15 @@
 On plain values the array library's own function is called, where it has one.
 """
 
-import functools
 import itertools
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from oxigrad import xp
-from oxigrad._core import ShapeError, Variable
+from oxigrad import primitives as ops
+from oxigrad._core import ShapeError
+from oxigrad.functions import along, moveaxis
+from oxigrad.libraries import composed, device_of, namespace, size_of
 
 __all__ = [
     "convolve",
@@ -27,41 +28,6 @@ __all__ = [
     "vdot",
     "vecdot",
 ]
-
-
-def is_recorded(*values: Any) -> bool:
-    """Whether a variable is among the values, or in a list or tuple of them."""
-    return any(isinstance(x, Variable) or (isinstance(x, (list, tuple)) and is_recorded(*x)) for x in values)
-
-
-def composed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Calls the function where variables are among its arguments; else that of the arrays' library, where it has one."""
-    *_, part = function.__module__.split(".")
-
-    @functools.wraps(function)
-    def wrapped(*args: Any, **named: Any) -> Any:
-        if is_recorded(*args, *named.values()):
-            return function(*args, **named)
-        library: Any = xp.namespace(*filter(xp.is_array, args))
-        own = getattr(getattr(library, part, None) if part in ("linalg", "fft") else library, function.__name__, None)
-        return (own or function)(*args, **named)
-
-    return wrapped
-
-
-def along(axis: int, part: int | slice) -> tuple[Any, ...]:
-    """The key of ``part`` along ``axis``, counted from the front."""
-    return (*[slice(None)] * axis, part, ...)
-
-
-def move(x: Any, source: Sequence[int], destination: Sequence[int]) -> Any:
-    """The dimensions ``source`` moved to ``destination``, the others in their order."""
-    ndim = len(x.shape)
-    source, destination = [a % ndim for a in source], [a % ndim for a in destination]
-    order = [a for a in range(ndim) if a not in source]
-    for to, axis in sorted(zip(destination, source, strict=True)):
-        order.insert(to, axis)
-    return x if order == list(range(ndim)) else xp.permute_dims(x, tuple(order))
 
 
 # --- products of two arrays --------------------------------------------------------------------------------------------
@@ -84,29 +50,29 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
     )
     free1, free2 = ([axis for axis in range(n) if axis not in used] for n, used in ((n1, a), (n2, b)))
     shape = (*(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2))
-    summed = xp.size_of(tuple(x1.shape[axis] for axis in a))
-    rows, columns = (xp.size_of(tuple(x.shape[i] for i in free)) for x, free in ((x1, free1), (x2, free2)))
-    left = xp.reshape(xp.permute_dims(x1, (*free1, *a)), (rows, summed))
-    right = xp.reshape(xp.permute_dims(x2, (*b, *free2)), (summed, columns))
-    return xp.reshape(left @ right, shape)
+    summed = size_of(tuple(x1.shape[axis] for axis in a))
+    rows, columns = (size_of(tuple(x.shape[i] for i in free)) for x, free in ((x1, free1), (x2, free2)))
+    left = ops.reshape(ops.permute_dims(x1, (*free1, *a)), (rows, summed))
+    right = ops.reshape(ops.permute_dims(x2, (*b, *free2)), (summed, columns))
+    return ops.reshape(left @ right, shape)
 
 
 @composed
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum over ``axis`` of the products with the conjugate of ``x1``."""
-    return xp.sum(xp.conjugate(x1) * x2, axis=axis)
+    return ops.sum(ops.conjugate(x1) * x2, axis=axis)
 
 
 @composed
 def vdot(x1: Any, x2: Any, /) -> Any:
     """Sum of the products of all elements with the conjugate of ``x1``."""
-    return xp.sum(xp.conjugate(xp.ravel(x1)) * xp.ravel(x2))
+    return ops.sum(ops.conjugate(ops.ravel(x1)) * ops.ravel(x2))
 
 
 @composed
 def outer(x1: Any, x2: Any, /) -> Any:
     """The matrix of all products of two vectors; arrays of more dimensions are flattened, as NumPy does."""
-    return xp.expand_dims(xp.ravel(x1), axis=-1) * xp.ravel(x2)
+    return ops.expand_dims(ops.ravel(x1), axis=-1) * ops.ravel(x2)
 
 
 @composed
@@ -134,9 +100,9 @@ def kron(x1: Any, x2: Any, /) -> Any:
     """Kronecker product: blocks of ``x2``, scaled by the elements of ``x1``."""
     ndim = max(_ndim(x1), _ndim(x2))
     sizes1, sizes2 = ((*[1] * (ndim - _ndim(x)), *x.shape) for x in (x1, x2))
-    left = xp.reshape(x1, tuple(itertools.chain.from_iterable((size, 1) for size in sizes1)))
-    right = xp.reshape(x2, tuple(itertools.chain.from_iterable((1, size) for size in sizes2)))
-    return xp.reshape(left * right, tuple(a * b for a, b in zip(sizes1, sizes2, strict=True)))
+    left = ops.reshape(x1, tuple(itertools.chain.from_iterable((size, 1) for size in sizes1)))
+    right = ops.reshape(x2, tuple(itertools.chain.from_iterable((1, size) for size in sizes2)))
+    return ops.reshape(left * right, tuple(a * b for a, b in zip(sizes1, sizes2, strict=True)))
 
 
 @composed
@@ -144,12 +110,12 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Cross product of vectors of three elements, which lie along ``axis``."""
 
     def item(x: Any, which: int) -> Any:
-        return xp.index(x, along(axis % len(x.shape), which))
+        return ops.index(x, along(axis % len(x.shape), which))
 
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ShapeError(f"cross takes vectors of 3 elements: the shapes are {tuple(x1.shape)} and {tuple(x2.shape)}")
     pairs = ((1, 2), (2, 0), (0, 1))
-    return xp.stack([item(x1, i) * item(x2, j) - item(x1, j) * item(x2, i) for i, j in pairs], axis=axis)
+    return ops.stack([item(x1, i) * item(x2, j) - item(x1, j) * item(x2, i) for i, j in pairs], axis=axis)
 
 
 @composed
@@ -157,16 +123,16 @@ def convolve(x1: Any, x2: Any, mode: str = "full") -> Any:
     """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``."""
     short, long = sorted((x1, x2), key=lambda x: x.shape[0])
     n, m = short.shape[0], long.shape[0]
-    products = xp.expand_dims(short, axis=-1) * long
-    zeros = xp.namespace(products).zeros((n, n), dtype=products.dtype, device=xp.device_of(products))
-    flat = xp.ravel(xp.concat([products, zeros], axis=1))
+    products = ops.expand_dims(short, axis=-1) * long
+    zeros = namespace(products).zeros((n, n), dtype=products.dtype, device=device_of(products))
+    flat = ops.ravel(ops.concat([products, zeros], axis=1))
     # Rows one shorter than they are: each begins one element further to the right than the row above.
-    full = xp.sum(xp.reshape(xp.index(flat, slice(0, n * (n + m - 1))), (n, n + m - 1)), axis=0)
+    full = ops.sum(ops.reshape(ops.index(flat, slice(0, n * (n + m - 1))), (n, n + m - 1)), axis=0)
     spared = {"full": 0, "same": n - 1, "valid": 2 * (n - 1)}
     if mode not in spared:
         raise ValueError(f"mode is {mode!r}: expected 'full', 'same' or 'valid'")
     start = spared[mode] // 2
-    return xp.index(full, slice(start, start + n + m - 1 - spared[mode]))
+    return ops.index(full, slice(start, start + n + m - 1 - spared[mode]))
 
 
 # --- diagonals ---------------------------------------------------------------------------------------------------------
@@ -182,16 +148,16 @@ def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
 @composed
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of the matrices along two axes, as the last axis; ``offset`` says how far above the main one."""
-    x = move(x, (axis1, axis2), (-2, -1))
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
     *stack, rows, columns = x.shape
-    flat = xp.reshape(x, (*stack, rows * columns))
-    return xp.index(flat, (..., _diagonal_slice(rows, columns, offset)[0]))
+    flat = ops.reshape(x, (*stack, rows * columns))
+    return ops.index(flat, (..., _diagonal_slice(rows, columns, offset)[0]))
 
 
 @composed
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """Sum of the diagonal of the matrices along two axes."""
-    return xp.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return ops.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 @composed
@@ -200,7 +166,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if len(v.shape) == 2:
         return diagonal(v, k)
     size = v.shape[0] + abs(k)
-    return xp.reshape(xp.scatter_add(v, (_diagonal_slice(size, size, k)[0],), (size * size,)), (size, size))
+    return ops.reshape(ops.scatter_add(v, (_diagonal_slice(size, size, k)[0],), (size * size,)), (size, size))
 
 
 # --- einsum ------------------------------------------------------------------------------------------------------------
@@ -230,8 +196,8 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
         wanted = set(output).union(*(later for _, later in terms[at + 1 :]))
         x, letters = _contract((x, letters), terms[at], wanted)
     x, letters = _sum_out(x, letters, set(output))
-    x = xp.permute_dims(x, tuple(letters.index(letter) for letter in output if letter in letters))
-    return xp.broadcast_to(x, tuple(sizes[letter] for letter in output)) if len(letters) < len(output) else x
+    x = ops.permute_dims(x, tuple(letters.index(letter) for letter in output if letter in letters))
+    return ops.broadcast_to(x, tuple(sizes[letter] for letter in output)) if len(letters) < len(output) else x
 
 
 def _parse(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
@@ -270,12 +236,12 @@ def _without_repeats(x: Any, letters: str, sizes: dict[str, int]) -> tuple[Any, 
         letters = "".join(other for at, other in enumerate(letters) if at not in (first, second)) + letter
     alone = tuple(at for at, letter in enumerate(letters) if x.shape[at] != sizes[letter])
     kept = "".join(letter for at, letter in enumerate(letters) if at not in alone)
-    return (xp.squeeze(x, axis=alone) if alone else x), kept
+    return (ops.squeeze(x, axis=alone) if alone else x), kept
 
 
 def _sum_out(x: Any, letters: str, wanted: set[str]) -> tuple[Any, str]:
     axes = tuple(at for at, letter in enumerate(letters) if letter not in wanted)
-    return (xp.sum(x, axis=axes) if axes else x), "".join(letter for letter in letters if letter in wanted)
+    return (ops.sum(x, axis=axes) if axes else x), "".join(letter for letter in letters if letter in wanted)
 
 
 def _contract(first: tuple[Any, str], second: tuple[Any, str], wanted: set[str]) -> tuple[Any, str]:
@@ -294,11 +260,11 @@ def _contract(first: tuple[Any, str], second: tuple[Any, str], wanted: set[str])
     sizes = dict(zip(a + b, (*x1.shape, *x2.shape), strict=True))
 
     def arranged(x: Any, letters: str, *groups: str) -> Any:
-        x = xp.permute_dims(x, tuple(letters.index(letter) for letter in "".join(groups)))
-        return xp.reshape(x, (*shape(groups[0]), *(xp.size_of(shape(group)) for group in groups[1:])))
+        x = ops.permute_dims(x, tuple(letters.index(letter) for letter in "".join(groups)))
+        return ops.reshape(x, (*shape(groups[0]), *(size_of(shape(group)) for group in groups[1:])))
 
     def shape(group: str) -> tuple[int, ...]:
         return tuple(sizes[letter] for letter in group)
 
     left, right = arranged(x1, a, stack, free1, summed), arranged(x2, b, stack, summed, free2)
-    return xp.reshape(left @ right, shape(stack + free1 + free2)), stack + free1 + free2
+    return ops.reshape(left @ right, shape(stack + free1 + free2)), stack + free1 + free2

@@ -60,8 +60,10 @@ def _of_ufunc(name: str, method: str) -> str | None:
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """What one of NumPy's other functions gives on variables."""
-    called, name = f"np.{function.__name__}", _FUNCTIONS.get(function.__name__, function.__name__)
-    xp = {"numpy.linalg": xp.linalg, "numpy.fft": xp.fft}.get(function.__module__, xp)
+    called, name = f"np.{function.__name__}", str(function.__name__)
+    part = function.__module__.rpartition(".")[2]
+    xp = vars(xp)[part] if part in ("linalg", "fft") else xp
+    name = _FUNCTIONS.get(name, name)
     if name not in vars(xp) or name in _CONSTANT:
         return undifferentiated(function, called, args, named)
     ours = vars(xp)[name]
@@ -92,7 +94,7 @@ def _bound(
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments of NumPy's function in the terms of ours: the first by position, the others by name."""
     theirs, own = _parameters(function), _parameters(ours)
-    variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in theirs.values())
+    variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *own.values()))
     if not theirs or not own or variadic:
         return args, {key: value for key, value in named.items() if key in own or not _is_absent(value)}
     given = {**dict(zip(theirs, args, strict=False)), **named}
