@@ -35,7 +35,7 @@ def has_columns(case: Case) -> bool:
     return not any(map(np.iscomplexobj, case.args)) or is_complex(case) == {True}
 
 
-@pytest.mark.parametrize("case", filter(has_columns, CASES), ids=str)
+@pytest.mark.parametrize("case", list(filter(has_columns, CASES)), ids=str)
 def test_columns_pushed_together_agree_with_columns_and_rows_one_by_one(case: Case) -> None:
     every = tuple(range(len(case.args)))
     together = ox.jacobian(case.function, every, "forward")(*case.args)
