@@ -211,6 +211,19 @@ class TestJacobian:
         found = ox.jacobian(lambda x: xp.concat([xp.exp(x), xp.reshape(xp.sum(x * 2.0), (1,))]))(x)
         np.testing.assert_allclose(np.asarray(found), np.vstack([np.diag(np.exp(X)), [2.0] * 3]))
 
+    def test_complex_numbers(self) -> None:
+        z = np.array([1.0 + 2.0j, 0.5 - 1.0j])
+        for mode in ("forward", "reverse", None):
+            np.testing.assert_allclose(ox.jacobian(lambda z: z * z, mode=mode)(z), np.diag(2 * z))  # type: ignore[arg-type]
+        np.testing.assert_allclose(ox.jacobian(lambda x: xp.exp(x * 1j))(X), np.diag(1j * np.exp(1j * X)))
+        np.testing.assert_allclose(ox.jacobian(lambda z: xp.real(z * z))(z), np.diag(2 * z))
+        with pytest.raises(ox.DerivativeError, match="arguments are real and results complex"):
+            ox.jacobian(lambda x: xp.exp(x * 1j), mode="reverse")(X)
+        with pytest.raises(ox.DerivativeError, match="arguments are complex and results real"):
+            ox.jacobian(lambda z: xp.real(z * z), mode="forward")(z)
+        _, tangent = ox.jvp(lambda z: (xp.abs(z), xp.real(z), xp.imag(z)), (z,), (1j * z,))
+        np.testing.assert_allclose(tangent, [[0.0, 0.0], -z.imag, z.real], atol=1e-15)
+
     def test_unknown_mode(self) -> None:
         with pytest.raises(ValueError, match="mode is 'backward': expected 'forward', 'reverse' or None"):
             ox.jacobian(xp.sin, mode="backward")  # type: ignore[arg-type]

@@ -36,6 +36,10 @@ def test_argnums() -> None:
     assert ox.grad(f, argnums=-1)(2.0, 3.0, 4.0) == 24.0
     with pytest.raises(TypeError, match="argnums is 3, and there are 2 positional"):
         ox.grad(f, argnums=3)(2.0, 3.0, z=4.0)
+    with pytest.raises(TypeError, match=r"argnums is \(0, -3\), and an argument is named twice"):
+        ox.grad(f, argnums=(0, -3))(2.0, 3.0, 4.0)
+    with pytest.raises(TypeError, match="with has_aux the function returns a pair"):
+        ox.grad(f, has_aux=True)(2.0, 3.0, 4.0)
 
 
 def test_keywords_are_passed_on() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from oxigrad import tree, xp
-from oxigrad._core import Variable, plain
+from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad.transforms import Argnums, Recording, grad, jvp
 
 Mode = Literal["forward", "reverse"] | None
@@ -26,6 +26,9 @@ def jacobian(
     has far fewer elements than the argument; None chooses by these sizes. With ``has_aux``, ``f`` returns ``(value, aux)``
     and the result is ``(jacobian, aux)``.
 
+    Where both are complex the function must be holomorphic. A complex result of real arguments goes forwards, and a real
+    result of complex ones in reverse, which gives their gradients; `DerivativeError` where another mode is asked for.
+
     >>> import numpy as np
     >>> jacobian(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
     array([[3., 0., 1.],
@@ -38,10 +41,7 @@ def jacobian(
     def wrapped(*args: Any, **named: Any) -> Any:
         call = Recording(f, args, argnums, named=named, has_aux=has_aux, forward=mode != "reverse")
         outputs = [output for output in call.outputs if output is not None]
-        inputs = _total(call.watched.variables)
-        # Columns that go together cost less than as many rows.
-        forward = mode == "forward" or (mode is None and inputs <= 4 * _total(outputs))
-        blocks = iter((_columns if forward else _rows)(call, outputs))
+        blocks = iter((_columns if _goes_forward(mode, call.watched.variables, outputs) else _rows)(call, outputs))
         trees = []
         for output, leaf in zip(call.outputs, tree.leaves(call.value), strict=True):
             if output is not None or xp.is_smooth(leaf):
@@ -77,6 +77,26 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     (10.0, 4.0)
     """
     return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]
+
+
+def _goes_forward(mode: Mode, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
+    real_in, complex_in = _kinds(inputs)
+    real_out, complex_out = _kinds(outputs)
+    only_forward, only_reverse = real_in and complex_out, complex_in and real_out
+    if (only_forward and (only_reverse or mode == "reverse")) or (only_reverse and mode == "forward"):
+        raise DerivativeError(
+            f"arguments are {'complex' if complex_in else 'real'} and results {'complex' if complex_out else 'real'}, "
+            f"in part at least: such a Jacobian is not one of mode {mode!r}; take real and imaginary parts"
+        )
+    # Columns that go together cost less than as many rows.
+    by_size = _total(inputs) <= 4 * _total(outputs)
+    return only_forward or mode == "forward" or (mode is None and by_size and not only_reverse)
+
+
+def _kinds(variables: Sequence[Any]) -> tuple[bool, bool]:
+    """Whether some are real, and whether some are complex."""
+    kinds = {xp.is_complex(variable) for variable in variables}
+    return False in kinds, True in kinds
 
 
 def _shape(variable: Any) -> tuple[int, ...]:

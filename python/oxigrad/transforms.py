@@ -106,6 +106,16 @@ def _fit(given: Any, value: Any, what: str, like: str) -> Any:
     return given
 
 
+def _positions(argnums: Argnums, count: int) -> tuple[int, ...]:
+    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for position in positions:
+        if not -count <= position < count:
+            raise TypeError(f"argnums is {argnums}, and there are {count} positional arguments")
+    if len(positions) > 1 and len({position % count for position in positions}) < len(positions):
+        raise TypeError(f"argnums is {argnums}, and an argument is named twice")
+    return positions
+
+
 class Recording:
     """One call of a function on a tape: its value, and what of the value depends on the arguments."""
 
@@ -120,23 +130,22 @@ class Recording:
         forward: bool = False,
     ) -> None:
         self._argnums = argnums
-        positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        if any(not -len(args) <= position < len(args) for position in positions):
-            raise TypeError(f"argnums is {argnums}, and there are {len(args)} positional arguments")
-        if len({position % len(args) for position in positions}) < len(positions):
-            raise TypeError(f"argnums is {argnums}, and an argument is named twice")
+        positions = _positions(argnums, len(args))
         with Tape(forward=forward) as self.tape:
             self.watched = _Watched(self.tape, [args[position] for position in positions])
             filled = list(args)
             for position, inside in zip(positions, self.watched.trees, strict=True):
                 filled[position] = inside
-            result = f(*filled, **(named or {}))
-            if has_aux and not (isinstance(result, tuple) and len(result) == 2):
-                raise TypeError(f"with has_aux the function returns a pair (value, aux), not {type(result).__name__}")
-            result, aux = result if has_aux else (result, None)
+            result, self.aux = f(*filled, **(named or {})), None
+            if has_aux:
+                result, self.aux = self._pair(result)
             # The value without variables of this tape, and those variables: None for other leaves.
             self.value, self.outputs, self.structure = self._split(result)
-            self.aux = self._split(aux)[0] if has_aux else None
+
+    def _pair(self, result: Any) -> tuple[Any, Any]:
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(f"with has_aux the function returns a pair (value, aux), not {type(result).__name__}")
+        return result[0], self._split(result[1])[0]
 
     def _split(self, result: Any) -> tuple[Any, list[Variable | None], tree.Structure]:
         if isinstance(result, Variable) and self.tape.owns(result):
@@ -220,10 +229,10 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     def wrapped(*args: Any, **named: Any) -> Any:
         call = Recording(f, args, argnums, named=named, has_aux=has_aux)
         value, variables = _scalar(call.value), call.watched.variables
-        if call.outputs[0] is None:
+        if (target := call.outputs[0]) is None:
             gradients = [xp.zero_tangent(variable.value, None) for variable in variables]
         else:
-            gradients = call.tape.gradient(call.outputs[0], variables, release=True)
+            gradients = call.tape.gradient(target, variables, release=True)
         return ((value, call.aux) if has_aux else value), call.arguments(gradients)
 
     return wrapped
