@@ -252,19 +252,19 @@ def _taken(t: Any, indices: Any, axis: int) -> dict[str, Any]:
 LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
     "sum": _folded,
     "mean": _folded,
+    "cumulative_sum": lambda t, axis: {"axis": _behind(axis, t)},
+    "flip": lambda t, axis: {"axis": _behind(axis, t)},
+    "fftn": lambda t, axes, norm: {"axes": _behind(axes, t), "norm": norm},
+    "ifftn": lambda t, axes, norm: {"axes": _behind(axes, t), "norm": norm},
+    "rfft": lambda t, n, axis, norm: {"n": n, "axis": _behind(axis, t), "norm": norm},
+    "irfft": lambda t, n, axis, norm: {"n": n, "axis": _behind(axis, t), "norm": norm},
     "reshape": lambda t, shape, copy=None: {"shape": (t.shape[0], *shape)},
     "permute_dims": lambda t, axes: {"axes": (0, *(a + 1 for a in axes))},
     "expand_dims": lambda t, axis: {"axis": _behind(axis, t)},
     "squeeze": lambda t, axis: {"axis": _behind(axis, t)},
     "concat": lambda t, axis, ends: {"axis": axis + 1, "ends": ends},
     "stack": lambda t, axis: {"axis": axis + 1},
-    "cumulative_sum": lambda t, axis: {"axis": axis + 1},
-    "flip": lambda t, axis: {"axis": _behind(axis, t)},
     "astype": lambda t, **named: named,
-    "fftn": lambda t, axes, norm: {"axes": tuple(axis + 1 for axis in axes), "norm": norm},
-    "ifftn": lambda t, axes, norm: {"axes": tuple(axis + 1 for axis in axes), "norm": norm},
-    "rfft": lambda t, n, axis, norm: {"n": n, "axis": axis + 1, "norm": norm},
-    "irfft": lambda t, n, axis, norm: {"n": n, "axis": axis + 1, "norm": norm},
     "take_along_axis": _taken,
     "index": lambda t, key: None if (behind := _key_behind(key)) is None else {"key": behind},
     "scatter_add": lambda t, key, shape: (
@@ -309,30 +309,12 @@ def _push_call(tangents: Any, args: Any, y: Any, batch: int | None, pull: Any, p
         return NotImplemented
     if push is not None:
         return xp.Parts(push(args, tangents))
-    return _transposed(lambda g: pull(g, xp.items(y), args), tangents, y)
-
-
-def _push_results(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The forward rule of an op with one argument and several results, from its reverse rule."""
-    reads_x = "x" in inspect.signature(rule).parameters
-
-    def pushed(tangents: Any, args: Any, y: Any, batch: int | None) -> Any:
-        if batch is not None:
-            return NotImplemented
-        return _transposed(lambda g: [rule(g, y, args[0]) if reads_x else rule(g, y)], tangents, y)
-
-    return pushed
-
-
-def _transposed(pull: Callable[[Any], Any], tangents: Any, y: Any) -> Any:
-    """The tangents of the items of ``y``, by what gives the cotangents of the arguments."""
     with _core.Tape() as tape:
-        leaves = enumerate(_core.plain(y))
-        g = xp.Parts({at: tape.watch(xp.zero_tangent(leaf, None)) for at, leaf in leaves if xp.is_smooth(leaf)})
-        pulled = pull(g)
+        g, variables = xp.zero_cotangent(tape, y)
+        pulled = pull(g, xp.items(y), args)
     given = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
     seeds = [(p, t) for p, t in given if tape.owns(p)]
-    return xp.Parts(zip(g, tape.pull(seeds, list(g.values())), strict=True))
+    return xp.like_cotangent(g, tape.pull(seeds, variables))
 
 
 FORWARD: dict[str, Callable[..., Any]] = {
@@ -341,8 +323,7 @@ FORWARD: dict[str, Callable[..., Any]] = {
     "min": _push_extremum,
     "broadcast_to": lambda tangents, args, y, batch, shape: xp.spread(tangents[0], y, batch),
     "call": _push_call,
-    **{name: _push_results(derivatives_linalg.TABLE[name][0]) for name in ("qr", "svd", "eigh", "eig", "slogdet")},
-    "item": lambda tangents, args, y, batch, position: tangents[0].get(position),
+    "item": lambda tangents, args, y, batch, index: tangents[0][index],
 }
 
 
@@ -378,8 +359,7 @@ def push(name: str, tangents: Any, args: Any, y: Any, named: dict[str, Any] | No
         pushed = _core.record(name, _complete(tangents, named), named)
     else:
         return NotImplemented
-    known = hasattr(y, "dtype") and hasattr(pushed, "dtype")
-    return xp.astype(pushed, y.dtype) if known and pushed.dtype != y.dtype else pushed
+    return xp.in_dtype(pushed, y)
 
 
 def install() -> None:

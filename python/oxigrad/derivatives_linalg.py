@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad.primitives import Parts
-from oxigrad.primitives import matrix_transpose as _t
+from oxigrad.xp import Parts
+from oxigrad.xp import matrix_transpose as _t
 
 _NOTHING = math.nan
 
@@ -91,7 +91,7 @@ def _cofactor(g: Any, y: Any, x: Any) -> Any:
 
 def _slogdet(g: Parts, y: Any, x: Any) -> Any:
     """The logarithm of the determinant is holomorphic: its real part is one result, its imaginary part turns the other."""
-    of_sign, of_log = g.get(0), g.get(1)
+    of_sign, of_log = g[0], g[1]
     if of_sign is not None:
         of_sign = xp.imag(of_sign * xp.item(y, 0)) * 1j if xp.is_complex(x) else 0.0 * of_sign
     weight = _total(of_log, of_sign)
@@ -107,7 +107,7 @@ def _cholesky(g: Any, y: Any) -> Any:
 
 def _qr(g: Parts, y: Any) -> Any:
     q, r = _results(y, 2)
-    of_q, of_r = g.get(0), g.get(1)
+    of_q, of_r = g[0], g[1]
     middle = _total(None if of_r is None else of_r @ _h(r), None if of_q is None else -(_h(q) @ of_q))
     middle = _halved(middle, upper=True)
     left = _total(q @ (middle + _h(middle)), of_q)
@@ -116,7 +116,7 @@ def _qr(g: Parts, y: Any) -> Any:
 
 def _svd(g: Parts, y: Any) -> Any:
     u, s, vh = _results(y, 3)
-    of_u, of_s, of_vh = g.get(0), g.get(1), g.get(2)
+    of_u, of_s, of_vh = g[0], g[1], g[2]
     rows, values, columns = u.shape[-2], s.shape[-1], vh.shape[-1]
     terms = [None if of_s is None else (u * _row(of_s)) @ vh]
     gaps = None if of_u is None and of_vh is None else _gaps(s, sums=True)
@@ -140,16 +140,16 @@ def _svd(g: Parts, y: Any) -> Any:
 
 def _eigh(g: Parts, y: Any) -> Any:
     w, v = _results(y, 2)
-    of_values = None if g.get(0) is None else (v * _row(g.get(0))) @ _h(v)
-    of_vectors = None if g.get(1) is None else v @ (0.5 * _skew(_h(v) @ g.get(1)) / _gaps(w)) @ _h(v)
+    of_values = None if g[0] is None else (v * _row(g[0])) @ _h(v)
+    of_vectors = None if g[1] is None else v @ (0.5 * _skew(_h(v) @ g[1]) / _gaps(w)) @ _h(v)
     return _total(of_values, of_vectors)
 
 
 def _eig(g: Parts, y: Any, x: Any) -> Any:
     w, v = (xp.item(y, which) for which in range(2))
-    inner = None if g.get(0) is None else xp.where(_is_diagonal(v), _row(g.get(0)), 0.0 * v)
-    if g.get(1) is not None:
-        turn = _t(v) @ g.get(1)
+    inner = None if g[0] is None else xp.where(_is_diagonal(v), _row(g[0]), 0.0 * v)
+    if g[1] is not None:
+        turn = _t(v) @ g[1]
         length = xp.where(_is_diagonal(turn), xp.real(turn) if xp.is_complex(turn) else turn, 0.0)
         lengths = _row(xp.sum(length, axis=-2))
         inner = _total(inner, (turn - (_t(v) @ xp.conjugate(v)) * lengths) / _gaps(w))
@@ -165,7 +165,7 @@ def _pinv(g: Any, y: Any, x: Any) -> Any:
 
 
 TABLE: dict[str, tuple[Any, ...]] = {
-    "item": (lambda g, position: Parts({position: g}),),
+    "item": (lambda g, index: Parts({index: g}),),
     "inv": (_inv,),
     "solve": (_solve_x1, _solve_x2),
     "cholesky": (_cholesky,),

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -120,10 +121,16 @@ def size_of(shape: tuple[int, ...]) -> int:
     return math.prod(shape)
 
 
+def fingerprint(value: Any) -> int | None:
+    """A number that tells what is in an array of NumPy's; None for anything else."""
+    value = plain(value)
+    return zlib.crc32(np.ascontiguousarray(value).data) if isinstance(value, np.ndarray) else None
+
+
 def implementation(name: str, array: Any) -> Callable[..., Any]:
     """What computes an op on plain arrays of this library."""
-    if name in _UNSHAPED:
-        return _UNSHAPED[name]
+    if name in _OF_NO_LIBRARY:
+        return _OF_NO_LIBRARY[name]
     library = namespace(array)
     if name in _irregular:
         return functools.partial(_irregular[name], library)
@@ -260,6 +267,13 @@ def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     return library.broadcast_to(x, shape)
 
 
+# What knows no array library.
+_OF_NO_LIBRARY: dict[str, Callable[..., Any]] = {
+    "call": lambda *args, function, pull, push: function(*args),
+    "item": lambda results, *, index: results[index],
+}
+
+
 def _cofactor(library: Any, x: Any) -> Any:
     """The derivative of the determinant; from singular values, of which some may be zero, where one may be."""
     if _core.exports_memory(x):  # its numbers can be looked at
@@ -277,12 +291,6 @@ def _cofactor(library: Any, x: Any) -> Any:
 def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
     return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
 
-
-# What knows no array library.
-_UNSHAPED: dict[str, Callable[..., Any]] = {
-    "call": lambda *args, function, pull, push: function(*args),
-    "item": lambda results, *, position: results[position],
-}
 
 # What computes an op where the standard has no function of that name and signature.
 _irregular: dict[str, Callable[..., Any]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import plain
-from oxigrad.libraries import device_of, is_array, is_complex, namespace
+from oxigrad.libraries import device_of, is_array, is_complex, is_smooth, namespace
 
 __all__ = [
     "Parts",
@@ -21,6 +21,7 @@ __all__ = [
     "flip",
     "index",
     "item",
+    "items",
     "matmul",
     "matrix_transpose",
     "max",
@@ -176,17 +177,26 @@ def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
     return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
 
 
+def item(results: Any, index: int, /) -> Any:
+    """One of the results of an op that has several: what is recorded of it is a tuple."""
+    return _record("item", [results], {"index": index})
+
+
+def items(results: Any, /) -> tuple[Any, ...]:
+    """All results of an op that has several."""
+    each = enumerate(plain(results))
+    return tuple(item(results, at) if is_smooth(leaf) else leaf for at, leaf in each)
+
+
 class Parts(dict[int, Any]):
-    """Cotangents or tangents of some items of a tuple, by position; they add up where two meet."""
+    """The cotangent, or the tangent, of a tuple: that of each result that has one. They add up, item by item."""
+
+    def __missing__(self, which: int) -> None:
+        """What has none."""
 
     def __add__(self, other: "Parts") -> "Parts":
-        """The items of both."""
-        return Parts({**self, **{at: self[at] + item if at in self else item for at, item in other.items()}})
-
-
-def item(results: Any, position: int, /) -> Any:
-    """One of the results of an op that has several: what is recorded of it is a tuple."""
-    return _record("item", [results], {"position": position})
+        """The parts of both."""
+        return Parts({**self, **{at: self[at] + part if at in self else part for at, part in other.items()}})
 
 
 def conjugate(x: Any, /) -> Any:

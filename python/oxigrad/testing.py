@@ -87,7 +87,7 @@ def _check(
 ) -> None:
     step, tolerance, seed = settings
     generator = np.random.default_rng(seed)
-    cotangent, direction = _random_like(f(*args), generator), _random_like(args, generator)
+    cotangent, direction = _random_like(vjp(f, *args)[0], generator), _random_like(args, generator)
     ahead, behind = f(*_shifted(args, direction, step)), f(*_shifted(args, direction, -step))
     numeric = (_inner(cotangent, ahead) - _inner(cotangent, behind)) / (2 * step)
     for mode in modes:

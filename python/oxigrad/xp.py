@@ -26,6 +26,7 @@ from oxigrad.beyond import *
 from oxigrad.functions import *
 from oxigrad.libraries import device_of as device_of
 from oxigrad.libraries import dtype_of as dtype_of
+from oxigrad.libraries import fingerprint as fingerprint
 from oxigrad.libraries import implementation as implementation
 from oxigrad.libraries import is_array, is_complex, standard_namespace
 from oxigrad.libraries import is_smooth as is_smooth
@@ -33,12 +34,12 @@ from oxigrad.libraries import namespace as namespace
 from oxigrad.libraries import size_of as size_of
 from oxigrad.primitives import *
 from oxigrad.products import *
-from oxigrad.tangents import fingerprint as fingerprint
-from oxigrad.tangents import items as items
+from oxigrad.tangents import in_dtype as in_dtype
+from oxigrad.tangents import like_cotangent as like_cotangent
 from oxigrad.tangents import part as part
-from oxigrad.tangents import real_part as real_part
 from oxigrad.tangents import spread as spread
 from oxigrad.tangents import stack_parts as stack_parts
+from oxigrad.tangents import zero_cotangent as zero_cotangent
 from oxigrad.tangents import zero_tangent as zero_tangent
 
 __array_api_version__ = np.__array_api_version__

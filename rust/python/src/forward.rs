@@ -1,12 +1,13 @@
 //! Tangents through the entries of a tape: the rules of the reverse mode, read forwards.
 
-use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::op::Op;
 use oxigrad_core::tape::{Host as _, Id, Origin, View};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::derivatives::{Fit, Row, hook, missing};
-use crate::replay::{PythonHost, replay};
+use crate::replay::PythonHost;
 use crate::tape::{Attributes, CoreTape, Tape};
 use crate::value::Value;
 use crate::variable::Variable;
@@ -68,14 +69,20 @@ impl<'py> PythonHost<'py> {
             let spread = Value::new(&hook(self.py, "spread")?.call1(args)?);
             self.apply(derivative, entry, which, &spread)?
         };
-        // Of a real function of a complex number, the rule read forwards gives what has the tangent as its real part.
-        let pushed = match op {
-            Op::Elementwise(Elementwise::Abs | Elementwise::Real | Elementwise::Imag) => {
-                hook(self.py, "real_part")?.call1((pushed,))?
+        self.in_dtype(entry, pushed)
+    }
+
+    /// The tangent in the dtype of the result, where that is kept: elsewhere it has that of the argument.
+    fn in_dtype(&self, entry: &Entry<'_>, pushed: Bound<'py, PyAny>) -> PyResult<Value> {
+        let Value::Object(result) = entry.result() else { return Ok(Value::new(&pushed)) };
+        let dtype = |object: &Bound<'py, PyAny>| object.getattr_opt(intern!(self.py, "dtype"));
+        let result = result.bind(self.py);
+        Ok(match (dtype(&pushed)?, dtype(result)?) {
+            (Some(own), Some(dtype)) if !own.is(&dtype) => {
+                Value::new(&hook(self.py, "in_dtype")?.call1((pushed, result))?)
             }
-            _ => pushed,
-        };
-        Ok(Value::new(&pushed))
+            _ => Value::new(&pushed),
+        })
     }
 
     /// By the forward rule that Python states, one tangent at a time where it takes no more; else by the reverse rule.
@@ -115,24 +122,18 @@ impl<'py> PythonHost<'py> {
 
     /// The reverse rule is linear in the cotangent, so that its own derivative, replayed in reverse, leads forwards.
     fn push_transposed(&mut self, entry: &Entry<'_>, which: usize, tangent: &Value) -> PyResult<Value> {
-        let tape = Bound::new(self.py, Tape::new(false))?;
-        let zeros = match entry.result() {
-            Value::Object(result) => Value::new(&hook(self.py, "zeros_like")?.call1((result,))?),
-            Value::Number(_) | Value::Absent => Value::Number(0.0),
-        };
-        let cotangent = Tape::input(&tape, zeros, None)?;
-        let id = cotangent.get().id;
-        let Value::Object(pulled) = self.pullback(entry, which, &Value::Object(cotangent.into_any().unbind()))? else {
+        let py = self.py;
+        let tape = Bound::new(py, Tape::new(false))?;
+        let given = hook(py, "zero_cotangent")?.call1((&tape, entry.result().object(py)))?;
+        let (cotangent, variables): (Bound<'py, PyAny>, Bound<'py, PyAny>) = given.extract()?;
+        let Value::Object(pulled) = self.pullback(entry, which, &Value::new(&cotangent))? else {
             return Ok(Value::Absent);
         };
-        match pulled.bind(self.py).cast::<Variable>() {
-            Ok(pulled) if pulled.get().tape.is(&tape) => {
-                let mut core = tape.get().take()?;
-                let seeds = vec![(pulled.get().id, tangent.share(self.py))];
-                Ok(replay(self.py, &mut core, seeds, &[id], true)?.pop().unwrap_or(Value::Absent))
-            }
-            _ => Ok(Value::Absent),
+        if !pulled.bind(py).cast::<Variable>().is_ok_and(|pulled| pulled.get().tape.is(&tape)) {
+            return Ok(Value::Absent);
         }
+        let pushed = tape.call_method1(intern!(py, "pull"), ([(pulled, tangent.object(py))], variables))?;
+        Ok(Value::new(&hook(py, "like_cotangent")?.call1((cotangent, pushed))?))
     }
 }
 

@@ -85,8 +85,9 @@ fn append<'py>(
 ) -> PyResult<Object<'py>> {
     let py = tape.py();
     let mut needs = registry(py)?.needs(op, ids);
-    // Tangents take the shape and the dtype of the result, which an elementwise op of one argument does not change.
-    needs.result |= tape.get().forward && (values.len() > 1 || matches!(op, Op::Structured(_)));
+    // Tangents take the shape and the dtype of the result: what differs in neither from the only argument says both.
+    let says_both = || matches!(op, Op::Elementwise(_)) && are_alike(&values[0], result) == Some(true);
+    needs.result |= tape.get().forward && !(values.len() == 1 && says_both());
     let fits = fits(op, ids, values, result, needs)?;
     let attributes = Attributes { named: named.map(|named| named.clone().unbind()), fits };
     let attributes = (attributes.named.is_some() || !attributes.fits.is_empty()).then_some(attributes);
