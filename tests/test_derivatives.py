@@ -126,3 +126,8 @@ def test_third_and_fourth_derivative() -> None:
 def test_where_takes_two_numbers_with_any_library(asarray) -> None:
     chosen = xp.where(asarray(np.array([1.0, 2.0])) < 1.5, 0.0, 1.0)
     np.testing.assert_array_equal(np.asarray(chosen), [0.0, 1.0])
+
+
+def test_the_sign_of_a_complex_number_has_no_derivative() -> None:
+    with pytest.raises(ox.DerivativeError, match="sign has no derivative"):
+        ox.vjp(xp.sign, np.array([1.0 + 1.0j]))

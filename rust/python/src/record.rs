@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::function;
-use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, op_named, registry};
+use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
 use crate::memory::are_alike;
 use crate::tape::{Attributes, Tape};
@@ -66,6 +66,10 @@ pub fn record<'py>(
     }
     let mut result = record(py, op, &values, named)?;
     if !is_smooth(op) {
+        // The sign of a complex number turns with it: that it is a step is true of real numbers only.
+        if op == Op::Elementwise(Elementwise::Sign) && hook(py, "is_complex")?.call1((&result,))?.is_truthy()? {
+            return Err(missing(op, 0));
+        }
         return Ok(result);
     }
     if result.is_exact_instance_of::<PyComplex>() {
