@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: its functions then take any array
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

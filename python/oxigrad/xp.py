@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, protocols
+from oxigrad import _core, protocols, updates
 from oxigrad import fft as fft
 from oxigrad import linalg as linalg
 from oxigrad import primitives as ops
@@ -43,6 +43,7 @@ from oxigrad.tangents import zero_cotangent as zero_cotangent
 from oxigrad.tangents import zero_tangent as zero_tangent
 
 __array_api_version__ = np.__array_api_version__
+at = updates.At
 
 for _function in _core.elementwise_functions():
     globals()[_function.__name__] = _function

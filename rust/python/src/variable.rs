@@ -237,7 +237,7 @@ impl Variable {
     }
 
     fn __setitem__(&self, _key: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        Err(PyTypeError::new_err("a variable cannot be changed in place: build a new one with xp.where or xp.concat"))
+        Err(PyTypeError::new_err("a variable cannot be changed in place: x.at[key].set(value) gives a new one"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -286,6 +286,13 @@ impl Variable {
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         hook(py, "device_of")?.call1((self.known(py, "the device")?,))
+    }
+
+    /// Places of the array: `x.at[key].set(value)` is a new array that differs from it there.
+    #[getter]
+    fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known(slf.py(), "the elements")?;
+        hook(slf.py(), "at")?.call1((slf,))
     }
 
     /// The transpose of a matrix.
