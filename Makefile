@@ -22,8 +22,8 @@ test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with 
 	cargo test --locked --package oxigrad-core
 	$(BIN)/python -m pytest
 
-test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX and optax as well, none of which may be missing
-	$(BIN)/python -m pytest --require=torch,jax,optax
+test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX, optax and autograd as well, none of which may be missing
+	$(BIN)/python -m pytest --require=torch,jax,optax,autograd
 
 lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
 	cargo fmt --check

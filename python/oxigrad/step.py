@@ -76,12 +76,13 @@ class Stepper:
     def update(self, model: Any, grads: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
         optimizer = self._optimizer
-        leaves, structure = tree.flatten(model)
         plan = self._plan
-        if plan is None or not plan.fits(leaves, structure):
+        leaves = plan and _leaves_like(plan.structure, model)
+        if plan is None or leaves is None or not plan.fits(leaves):
+            leaves, structure = tree.flatten(model)
             plan = _Plan(leaves, structure, optimizer.elementwise)
             plan.check_known(self.slots)
-        gradients = plan.gradients(leaves, structure, grads)
+        gradients = plan.gradients(leaves, grads)
         if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
             raise StructureError(
                 "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
@@ -152,6 +153,14 @@ class Stepper:
         return replacements, assignments
 
 
+def _leaves_like(structure: Any, like: Any) -> list[Any] | None:
+    """The leaves of a tree, in the order of ``structure``; None where it has another. Takes a third of a flatten's time."""
+    try:
+        return _core.tree_leaves(like, structure)
+    except StructureError:
+        return None
+
+
 def _picker(indices: Sequence[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
     """A function that picks the items at ``indices``."""
     if len(indices) > 1:
@@ -185,10 +194,8 @@ class _Plan:
         # The core checks the gradients that go to it as they are.
         self._checked_here = self.parameters if self.foreign or self.ruled else self._tied
 
-    def fits(self, leaves: list[Any], structure: Any) -> bool:
+    def fits(self, leaves: list[Any]) -> bool:
         """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""
-        if structure != self.structure:
-            return False
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
         return all(_executor(leaves[p.index]) == "copy" for p in self.copied)
@@ -210,11 +217,11 @@ class _Plan:
                     shape, begun = found[text].shape, tuple(slot.shape)
                     raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {name} {begun}")
 
-    def gradients(self, leaves: list[Any], structure: Any, grads: Any) -> list[Any]:
+    def gradients(self, leaves: list[Any], grads: Any) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up."""
-        given, given_structure = tree.flatten(grads)
-        if given_structure != structure:
-            given = self._by_path(len(leaves), given, given_structure)
+        given = _leaves_like(self.structure, grads)
+        if given is None:
+            given = self._by_path(len(leaves), *tree.flatten(grads))
         for parameter in self._checked_here:
             for i in (parameter.index, *parameter.tied):
                 if not xp.is_array(given[i]):
@@ -292,7 +299,7 @@ def apply(optimizer: Any, params: Any, grads: Any, state: dict[str, Any]) -> tup
     """See `Optimizer.apply`: the rule on every parameter, nothing written."""
     leaves, structure = tree.flatten(params)
     plan = _Plan(leaves, structure)
-    gradients = plan.gradients(leaves, structure, grads)
+    gradients = plan.gradients(leaves, grads)
     plan.check_known(state["slots"])
     step = state["step"] + 1
     numbers = optimizer.numbers(state["step"])

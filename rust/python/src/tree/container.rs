@@ -64,14 +64,23 @@ impl tree::Container for Container {
 }
 
 impl Container {
-    /// Whether these very objects are the keys. Equal keys that are other objects may be missed.
+    /// Whether these are the keys, in this order. Equal keys that are other objects, and no str, may be missed.
     pub fn has_keys(&self, keys: &[Bound<'_, PyAny>]) -> bool {
-        self.keys.len() == keys.len() && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b))
+        self.keys.len() == keys.len()
+            && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b) || are_one_text(a.bind(b.py()), b))
     }
 
     /// Visits what the garbage collector must know of.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.class)
+    }
+}
+
+/// Whether two keys are the same str.
+fn are_one_text(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
+    match (a.cast_exact::<PyString>(), b.cast_exact::<PyString>()) {
+        (Ok(a), Ok(b)) => a.as_any().eq(b).unwrap_or(false),
+        _ => false,
     }
 }
 
