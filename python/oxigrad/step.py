@@ -15,8 +15,6 @@ import numpy as np
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
 
-Pair = tuple[str, Any]
-
 
 def new_slots(parameters: dict[Any, Any], names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Zeros of the shape and dtype of each parameter, by key path and slot name."""
