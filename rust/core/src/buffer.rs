@@ -4,118 +4,9 @@
 //! what needs a promise, and [`crate::exec::run`] states it. Nothing here or there makes a reference to foreign memory.
 
 use crate::error::{Error, Result};
+use crate::quantized;
 
-macro_rules! dtypes {
-    ($($variant:ident $name:literal $t:ty, $bytes:literal;)*) => {
-        /// The type of the elements of a buffer.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "a row of the table says it")]
-        pub enum Dtype { $($variant),* }
-
-        impl Dtype {
-            /// Every dtype, in the order of the table.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The Array API standard's name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-
-            /// Bytes an element.
-            #[must_use]
-            pub const fn size(self) -> usize {
-                match self { $(Self::$variant => $bytes),* }
-            }
-
-            /// Calls `visitor` with the Rust type of the elements.
-            pub(crate) fn visit<V: DtypeVisitor>(self, visitor: V) -> V::Output {
-                match self { $(Self::$variant => visitor.visit::<$t>()),* }
-            }
-        }
-    };
-}
-
-dtypes! {
-    Bool "bool"    Truth, 1;
-    U8   "uint8"   u8, 1;
-    U16  "uint16"  u16, 2;
-    U32  "uint32"  u32, 4;
-    U64  "uint64"  u64, 8;
-    I8   "int8"    i8, 1;
-    I16  "int16"   i16, 2;
-    I32  "int32"   i32, 4;
-    I64  "int64"   i64, 8;
-    F32  "float32" f32, 4;
-    F64  "float64" f64, 8;
-}
-
-impl Dtype {
-    /// Whether kernels compute in this type.
-    #[must_use]
-    pub const fn computes(self) -> bool {
-        matches!(self, Self::F32 | Self::F64)
-    }
-}
-
-/// A byte that is a truth value: any byte is valid, all but zero are true.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct Truth(u8);
-
-/// What is called with the Rust type of a dtype.
-pub(crate) trait DtypeVisitor {
-    type Output;
-    fn visit<T: Stored>(self) -> Self::Output;
-}
-
-/// A type that lies in foreign memory. Every bit pattern of it is valid.
-pub(crate) trait Stored: Copy {
-    fn to_f32(self) -> f32;
-    fn to_f64(self) -> f64;
-    fn from_f32(value: f32) -> Self;
-    fn from_f64(value: f64) -> Self;
-}
-
-macro_rules! stored {
-    ($($t:ty)*) => {$(
-        #[allow(
-            clippy::cast_lossless, clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss,
-            reason = "rounding to the element is the point"
-        )]
-        impl Stored for $t {
-            #[inline(always)]
-            fn to_f32(self) -> f32 { self as f32 }
-            #[inline(always)]
-            fn to_f64(self) -> f64 { self as f64 }
-            #[inline(always)]
-            fn from_f32(value: f32) -> Self { value as $t }
-            #[inline(always)]
-            fn from_f64(value: f64) -> Self { value as $t }
-        }
-    )*};
-}
-
-stored!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
-
-impl Stored for Truth {
-    #[inline(always)]
-    fn to_f32(self) -> f32 {
-        f32::from(u8::from(self.0 != 0))
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        f64::from(u8::from(self.0 != 0))
-    }
-    #[inline(always)]
-    fn from_f32(value: f32) -> Self {
-        Self(u8::from(value != 0.0))
-    }
-    #[inline(always)]
-    fn from_f64(value: f64) -> Self {
-        Self(u8::from(value != 0.0))
-    }
-}
+pub use crate::dtype::Dtype;
 
 /// The order in which the elements lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +34,19 @@ pub struct Buffer {
     pub(crate) dtype: Dtype,
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
+    /// Where the scales of quantized elements lie, as `f32`; null where elements stand for themselves.
+    pub(crate) scales: *mut u8,
+    pub(crate) rounding: Rounding,
+}
+
+/// How a number is rounded to a buffer whose elements are halves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rounding {
+    /// To the nearest; of two, to the even one.
+    #[default]
+    Nearest,
+    /// Up or down at random, so that the expected result is the number: by the noise of the leaf, its output and element.
+    Stochastic,
 }
 
 // SAFETY: a buffer is an address and never dereferences it; `exec::run` asks its caller for what threads need.
@@ -180,7 +84,8 @@ impl Buffer {
         if pointer.is_null() && length > 0 {
             return Err(Error::Memory(format!("{length} elements of {} at a null pointer", dtype.name())));
         }
-        Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous })
+        let (scales, rounding) = (std::ptr::null_mut(), Rounding::Nearest);
+        Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous, scales, rounding })
     }
 
     /// One element, read as often as the leaf has elements.
@@ -223,11 +128,46 @@ impl Buffer {
             [only] if only.stride.unsigned_abs() == dtype.size() && only.stride > 0 => Layout::Contiguous,
             _ => Layout::Strided(axes.into()),
         };
-        let buffer = Self { pointer, length, dtype, writable, layout };
+        let (scales, rounding) = (std::ptr::null_mut(), Rounding::Nearest);
+        let buffer = Self { pointer, length, dtype, writable, layout, scales, rounding };
         if pointer.is_null() || buffer.checked_span().is_none() {
             return Err(Error::Memory(format!("an array of shape {extents:?} leaves the address space")));
         }
         Ok(buffer)
+    }
+
+    /// `length` numbers as codes of eight bits, signed (`I8`) or not (`U8`), and the `f32` scale of each block of them: see
+    /// [`crate::quantized`].
+    ///
+    /// # Errors
+    /// `Dtype` where the codes are neither; else as [`Buffer::contiguous`].
+    pub fn quantized(codes: *mut u8, scales: *mut u8, length: usize, dtype: Dtype, writable: bool) -> Result<Self> {
+        if !matches!(dtype, Dtype::I8 | Dtype::U8) {
+            return Err(Error::Dtype(format!("codes have dtype {}, expected int8 or uint8", dtype.name())));
+        }
+        let blocks = length.div_ceil(quantized::BLOCK);
+        Self::contiguous(scales, blocks, Dtype::F32, writable)?;
+        Ok(Self { scales, ..Self::contiguous(codes, length, dtype, writable)? })
+    }
+
+    /// The scales of quantized elements; none where elements stand for themselves.
+    #[must_use]
+    pub fn scales(&self) -> Option<Self> {
+        let blocks = self.length.div_ceil(quantized::BLOCK);
+        let scales = || Self::contiguous(self.scales, blocks, Dtype::F32, self.writable).ok();
+        if self.is_quantized() { scales() } else { None }
+    }
+
+    /// Whether the elements are codes.
+    #[must_use]
+    pub fn is_quantized(&self) -> bool {
+        !self.scales.is_null()
+    }
+
+    /// The same buffer, into which kernels round so. It says something only where elements are halves.
+    #[must_use]
+    pub fn with_rounding(self, rounding: Rounding) -> Self {
+        Self { rounding, ..self }
     }
 
     /// How many elements a kernel sees.
@@ -319,6 +259,7 @@ impl Buffer {
             && self.length == other.length
             && self.dtype == other.dtype
             && self.layout == other.layout
+            && self.scales == other.scales
     }
 }
 

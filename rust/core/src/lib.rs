@@ -7,8 +7,10 @@
 
 pub mod buffer;
 pub mod chart;
+mod dtype;
 pub mod error;
 pub mod exec;
+pub mod half;
 pub mod kernel;
 pub mod lane;
 pub mod native;
@@ -16,5 +18,6 @@ pub mod noise;
 pub mod op;
 pub mod overlap;
 pub mod print;
+pub mod quantized;
 pub mod tape;
 pub mod tree;

@@ -12,24 +12,37 @@ pub const fn noise_key(seed: u64, step: u64, leaf: u64) -> u64 {
 /// A uniform number of [0, 1), a multiple of 2^-24, which `f32` and `f64` both hold exactly.
 #[must_use]
 pub const fn uniform(key: u64, draw: u32, index: u64) -> f32 {
-    let (low, high) = halves(stream(key, draw, index));
-    number(low, high, low_half(index))
+    number(bits(key, draw, index))
 }
 
-/// Fills `to` with the draws of consecutive elements, from `index` on.
+/// The 32 random bits of one draw of one element, of which [`uniform`] takes the upper 24.
+#[must_use]
+pub const fn bits(key: u64, draw: u32, index: u64) -> u32 {
+    let (low, high) = halves(stream(key, draw, index));
+    mixed(low, high, low_half(index))
+}
+
+/// The uniform number that random bits stand for.
 #[inline(always)]
-pub(crate) fn fill(to: &mut [f32], key: u64, draw: u32, index: u64) {
+#[allow(clippy::cast_precision_loss, reason = "24 bits are exact")]
+pub(crate) const fn number(bits: u32) -> f32 {
+    (bits >> 8) as f32 * (1.0 / 16_777_216.0)
+}
+
+/// Fills `to` with the bits of consecutive elements, from `index` on.
+#[inline(always)]
+pub(crate) fn fill(to: &mut [u32], key: u64, draw: u32, index: u64) {
     let (low, high) = halves(stream(key, draw, index));
     // The key changes where the upper half of the index does; no block of a leaf below 16 GiB meets that.
     if low_half(index).checked_add(u32::try_from(to.len()).unwrap_or(u32::MAX)).is_some() {
         let mut counter = low_half(index);
-        for number_to in to {
-            *number_to = number(low, high, counter);
+        for drawn in to {
+            *drawn = mixed(low, high, counter);
             counter = counter.wrapping_add(1);
         }
     } else {
-        for (number_to, index) in to.iter_mut().zip(index..) {
-            *number_to = uniform(key, draw, index);
+        for (drawn, index) in to.iter_mut().zip(index..) {
+            *drawn = bits(key, draw, index);
         }
     }
 }
@@ -65,10 +78,8 @@ const fn hash(value: u32) -> u32 {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_precision_loss, reason = "24 bits are exact")]
-const fn number(low: u32, high: u32, counter: u32) -> f32 {
-    let bits = hash(hash(counter ^ low).wrapping_add(high));
-    (bits >> 8) as f32 * (1.0 / 16_777_216.0)
+const fn mixed(low: u32, high: u32, counter: u32) -> u32 {
+    hash(hash(counter ^ low).wrapping_add(high))
 }
 
 #[cfg(test)]
@@ -78,9 +89,9 @@ mod tests {
     const N: usize = 1 << 20;
 
     fn draws(key: u64, draw: u32, index: u64) -> Vec<f64> {
-        let mut numbers = vec![0.0; N];
-        fill(&mut numbers, key, draw, index);
-        numbers.into_iter().map(f64::from).collect()
+        let mut drawn = vec![0; N];
+        fill(&mut drawn, key, draw, index);
+        drawn.into_iter().map(|bits| f64::from(number(bits))).collect()
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -127,10 +138,11 @@ mod tests {
     #[test]
     fn filling_equals_drawing_one_by_one() {
         for start in [0, 5, (1 << 32) - 3, (5 << 32) - 1] {
-            let mut numbers = [0.0; 40];
-            fill(&mut numbers, 9, 2, start);
-            for (number, index) in numbers.iter().zip(start..) {
-                assert_eq!(number.to_bits(), uniform(9, 2, index).to_bits());
+            let mut drawn = [0; 40];
+            fill(&mut drawn, 9, 2, start);
+            for (drawn, index) in drawn.iter().zip(start..) {
+                assert_eq!(*drawn, bits(9, 2, index));
+                assert_eq!(number(*drawn).to_bits(), uniform(9, 2, index).to_bits());
             }
         }
     }

@@ -4,7 +4,7 @@
 //! is the meaning of the op on numbers, the wide lanes run it in kernels, so that every executor gives the same bits.
 
 use crate::lane::dispatch::{Isa, Task};
-use crate::lane::{Lane, Simd, math};
+use crate::lane::{Lane, Simd, math, rounding};
 
 /// The meaning of an op of one argument, or any other function over lanes. A trait rather than `Fn`: `call` must be
 /// inlined into the loop over elements, however long it is, and a closure cannot be told.
@@ -64,7 +64,7 @@ macro_rules! elementwise_ops {
 
         /// The meaning of each elementwise op, as a type of its own: what [`Elementwise::visit`] hands on.
         pub mod meaning {
-            use super::{Binary, Lane, Ternary, Unary, math};
+            use super::{Binary, Lane, Ternary, Unary, math, rounding};
             $(
                 #[doc = concat!("The meaning of `", $name, "`.")]
                 #[derive(Clone, Copy, Debug)]
@@ -182,6 +182,8 @@ elementwise_ops! {
     Real         "real"          (a)      "{0}"                               Smooth = a;
     Imag         "imag"          (a)      "(0 * {0})"                         Smooth = { let _ = a; L::zero() };
     Conj         "conj"          (a)      "{0}"                               Smooth = a;
+    RoundToBfloat16 "round_to_bfloat16" (a)   "__bfloat162float(__float2bfloat16({0}))" Smooth = rounding::to_bfloat16(a);
+    RoundToFloat16 "round_to_float16" (a)     "__half2float(__float2half({0}))"   Smooth = rounding::to_float16(a);
     Sign         "sign"          (a)      "(({0} > 0) - ({0} < 0))"           Step   = math::sign(a);
     Floor        "floor"         (a)      "floor({0})"                        Step   = a.floor();
     Ceil         "ceil"          (a)      "ceil({0})"                         Step   = a.neg().floor().neg();

@@ -1,13 +1,15 @@
 //! The interpreter: a block of elements at a time, each instruction a tight loop over lanes. It names no op and no
 //! instruction set. One of the files that touch foreign memory.
 
-use super::gather::{Compute, Transfer};
-use super::{Leaf, native};
-use crate::buffer::{Buffer, Layout};
+use super::Leaf;
+use super::gather::{Compute, Draws, Transfer};
+use super::native::Stream;
+use crate::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::kernel::{Instruction, Kernel, Phase, Work};
 use crate::lane::{Element, Lane, Simd, dispatch::Task};
 use crate::noise;
 use crate::op::{Binary, Ternary, Unary, Visitor};
+use crate::quantized;
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
 const BLOCK: usize = 4096;
@@ -19,12 +21,24 @@ const LANE: usize = 64;
 pub(super) const CHUNK: usize = 4096;
 /// Partial sums of a chunk: element `i` belongs to number `i % SUMMANDS`, on every instruction set.
 const SUMMANDS: usize = 16;
+/// Elements of a block of native code, where some of its arrays must be staged: few, so that the processor, which looks
+/// some hundred instructions ahead, reads from memory and computes at the same time.
+const NATIVE_BLOCK: usize = 256;
 
-/// Where a value lies: numbers of the leaf's type one after the other, or (where it does not move) one lane of it.
+const _: () = assert!(
+    CHUNK.is_multiple_of(quantized::BLOCK)
+        && (BLOCK / size_of::<f64>()).is_multiple_of(quantized::BLOCK)
+        && NATIVE_BLOCK.is_multiple_of(quantized::BLOCK),
+    "parts and blocks start where blocks of codes do"
+);
+
+/// Where a value lies: numbers of the leaf's type (or halves, for native code) one after the other; where it does not
+/// move, one lane of the leaf's type.
 #[derive(Clone, Copy)]
-struct Slot {
-    pointer: *mut u8,
-    moves: bool,
+pub(super) struct Slot {
+    pub pointer: *mut u8,
+    pub moves: bool,
+    pub dtype: Dtype,
 }
 
 #[derive(Clone, Copy)]
@@ -91,19 +105,30 @@ struct Interpreter<'a, 'b> {
     scratch: &'a mut Scratch,
 }
 
-/// Whether a block can be read and written where the buffer lies.
-pub(super) fn lies_ready<E: Compute>(buffer: &Buffer) -> bool {
-    buffer.dtype == E::DTYPE && buffer.layout == Layout::Contiguous
+/// Whether the numbers can be read and written where they lie, by native code or by the interpreter.
+#[inline(always)]
+fn lies_ready<E: Compute>(buffer: &Buffer, native: bool) -> bool {
+    let is_converted = native && buffer.dtype.is_half() && E::DTYPE == Dtype::F32;
+    buffer.layout == Layout::Contiguous && !buffer.is_quantized() && (buffer.dtype == E::DTYPE || is_converted)
+}
+
+/// Whether numbers are rounded on their way into the buffer otherwise than to nearest.
+fn is_stochastic(buffer: &Buffer) -> bool {
+    buffer.rounding == Rounding::Stochastic && buffer.dtype.is_half()
 }
 
 impl Interpreter<'_, '_> {
     #[inline(always)]
     fn run<L: Lane<Element: Compute>>(mut self, on_sum: &mut impl FnMut(&Part, u16, usize, f64)) {
-        if self.part.start >= self.part.end || native::run::<L>(self.part) {
+        if self.part.start >= self.part.end {
             return;
         }
-        self.lay_out::<L>();
-        let block = BLOCK / size_of::<L::Element>();
+        let staging = self.lay_out::<L>();
+        let block = match self.part.kernel.printed {
+            Some(_) if staging == 0 => self.part.end - self.part.start,
+            Some(_) => NATIVE_BLOCK,
+            None => BLOCK / size_of::<L::Element>(),
+        };
         let mut at = self.part.start;
         while at < self.part.end {
             let length = block.min(self.part.end - at);
@@ -111,11 +136,9 @@ impl Interpreter<'_, '_> {
                 self.scratch.totals.fill([0.0; SUMMANDS]);
             }
             self.gather::<L::Element>(at, length);
-            for code in &self.part.phase.code {
-                self.instruction::<L>(code, at, length);
-            }
+            self.compute::<L>(at, length);
             self.scatter::<L::Element>(at, length);
-            self.advance(length * size_of::<L::Element>());
+            self.advance(length);
             at += length;
             if at.is_multiple_of(CHUNK) || at == self.part.end {
                 for sum in &self.part.phase.sums {
@@ -125,9 +148,23 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Gives every slot its place: see [`Kernel::first_output`].
     #[inline(always)]
-    fn lay_out<L: Lane<Element: Compute>>(&mut self) {
+    fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize) {
+        let Part { kernel, phase, .. } = *self.part;
+        if let Some(printed) = kernel.printed {
+            // SAFETY: `lay_out` gave the slots their places, of which foreign ones are checked memory of `end` elements
+            // and others have room for a block; outputs were checked to be apart from inputs or the same.
+            printed.visit(unsafe { Stream::<L>::new(kernel, &self.scratch.slots, length) });
+        } else {
+            for code in &phase.code {
+                self.instruction::<L>(code, start, length);
+            }
+        }
+    }
+
+    /// Gives every slot its place: see [`Kernel::first_output`]. Says how many are staged.
+    #[inline(always)]
+    fn lay_out<L: Lane<Element: Compute>>(&mut self) -> usize {
         let Part { kernel, phase, leaf, scalars, start, .. } = *self.part;
         let splats = kernel.inputs + kernel.splats.len();
         let staging = self.classify::<L::Element>();
@@ -139,47 +176,52 @@ impl Interpreter<'_, '_> {
         scratch.totals.resize(kernel.sums, [0.0; SUMMANDS]);
         let lanes = scratch.memory.as_mut_ptr().cast::<u8>();
         let blocks = lanes.wrapping_add(splats * LANE);
-        let place = |number: usize| Slot { pointer: blocks.wrapping_add(number * APART), moves: true };
+        let dtype = L::Element::DTYPE;
+        let still = |number: usize| Slot { pointer: lanes.wrapping_add(number * LANE), moves: false, dtype };
+        let place = |number: usize| Slot { pointer: blocks.wrapping_add(number * APART), moves: true, dtype };
 
-        let size = size_of::<L::Element>();
         scratch.slots.clear();
-        let foreign = leaf.inputs.iter().take(kernel.inputs).chain(leaf.outputs);
-        scratch
-            .slots
-            .extend(foreign.map(|buffer| Slot { pointer: buffer.pointer.wrapping_add(start * size), moves: true }));
+        scratch.slots.extend((0..kernel.inputs).map(still));
+        scratch.slots.extend((0..leaf.outputs.len()).map(place));
+        for slot in scratch.direct.iter().map(|slot| usize::from(*slot)) {
+            let outputs = kernel.first_output();
+            let buffer = if slot < outputs { &leaf.inputs[slot] } else { &leaf.outputs[slot - outputs] };
+            let pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
+            scratch.slots[slot] = Slot { pointer, moves: true, dtype: buffer.dtype };
+        }
         for (number, slot) in scratch.staged_inputs.iter().chain(&scratch.staged_outputs).enumerate() {
             scratch.slots[usize::from(*slot)] = place(phase.registers + number);
         }
         for input in phase.reads.iter().map(|input| usize::from(*input)) {
             if leaf.inputs[input].layout == Layout::Repeated {
-                let lane = lanes.wrapping_add(input * LANE);
-                // SAFETY: the caller of `exec::run` promises the element; the block is a scratch array of its own.
-                unsafe { repeat::<L>(&leaf.inputs[input], lane.cast()) };
-                scratch.slots[input] = Slot { pointer: lane, moves: false };
+                // SAFETY: the caller of `exec::run` promises the element; the lane is a scratch array of its own.
+                unsafe { repeat::<L>(&leaf.inputs[input], scratch.slots[input].pointer.cast()) };
             }
         }
         for (number, step) in kernel.splats.iter().enumerate() {
-            let lane = lanes.wrapping_add((kernel.inputs + number) * LANE);
+            let slot = still(kernel.inputs + number);
             if let Some(value) = scalars.get(usize::from(*step)) {
                 // SAFETY: the scratch has `splats` lanes of `LANE` bytes, and no lane is wider.
-                unsafe { L::splat(*value).store(lane.cast()) };
+                unsafe { L::splat(*value).store(slot.pointer.cast()) };
             }
-            scratch.slots.push(Slot { pointer: lane, moves: false });
+            scratch.slots.push(slot);
         }
         scratch.slots.extend((0..phase.registers).map(place));
+        staging
     }
 
     /// Sorts the foreign slots into those used where they lie and those staged; says how many are staged.
     #[inline(always)]
     fn classify<E: Compute>(&mut self) -> usize {
         let Part { kernel, phase, leaf, .. } = *self.part;
+        let native = kernel.printed.is_some();
         let scratch = &mut *self.scratch;
         scratch.staged_inputs.clear();
         scratch.staged_outputs.clear();
         scratch.direct.clear();
         for input in &phase.reads {
             let buffer = &leaf.inputs[usize::from(*input)];
-            if lies_ready::<E>(buffer) {
+            if lies_ready::<E>(buffer, native) {
                 scratch.direct.push(*input);
             } else if buffer.layout != Layout::Repeated {
                 scratch.staged_inputs.push(*input);
@@ -188,7 +230,9 @@ impl Interpreter<'_, '_> {
         for write in &phase.writes {
             let buffer = &leaf.outputs[usize::from(write.output)];
             let is_read_later = |input: &u16| leaf.inputs[usize::from(*input)].pointer == buffer.pointer;
-            let keep_back = !lies_ready::<E>(buffer) || write.read_later.iter().any(is_read_later);
+            // Native code reads all inputs of a lane before it writes an output.
+            let keep_back = !native && write.read_later.iter().any(is_read_later);
+            let keep_back = keep_back || is_stochastic(buffer) || !lies_ready::<E>(buffer, native);
             let slots = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
             // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
             slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
@@ -211,19 +255,19 @@ impl Interpreter<'_, '_> {
     fn scatter<E: Compute>(&self, start: usize, length: usize) {
         for slot in self.scratch.staged_outputs.iter().map(|slot| usize::from(*slot)) {
             let block = self.scratch.slots[slot].pointer.cast::<E>();
-            let buffer = &self.part.leaf.outputs[slot - self.part.kernel.first_output()];
-            let transfer = Transfer { buffer, start, length, block };
+            let output = slot - self.part.kernel.first_output();
+            let transfer = Transfer { buffer: &self.part.leaf.outputs[output], start, length, block };
             // SAFETY: as for `gather`; and the buffer was checked to be writable.
-            unsafe { transfer.scatter() };
+            unsafe { transfer.scatter(Draws { key: self.part.leaf.noise_key, output }) };
         }
     }
 
     #[inline(always)]
-    fn advance(&mut self, bytes: usize) {
+    fn advance(&mut self, length: usize) {
         let scratch = &mut *self.scratch;
         for slot in &scratch.direct {
-            let pointer = &mut scratch.slots[usize::from(*slot)].pointer;
-            *pointer = pointer.wrapping_add(bytes);
+            let slot = &mut scratch.slots[usize::from(*slot)];
+            slot.pointer = slot.pointer.wrapping_add(length * slot.dtype.size());
         }
     }
 
@@ -266,13 +310,13 @@ unsafe fn repeat<L: Lane<Element: Compute>>(buffer: &Buffer, to: *mut L::Element
 /// There is room for `length` numbers at `to`.
 #[inline(always)]
 unsafe fn draws<E: Compute>(to: *mut E, key: u64, draw: u32, start: usize, length: usize) {
-    let mut numbers = [0.0; 64];
-    for from in (0..length).step_by(numbers.len()) {
-        let count = numbers.len().min(length - from);
-        noise::fill(&mut numbers[..count], key, draw, (start + from) as u64);
-        for (k, number) in numbers[..count].iter().enumerate() {
+    let mut drawn = [0; 64];
+    for from in (0..length).step_by(drawn.len()) {
+        let count = drawn.len().min(length - from);
+        noise::fill(&mut drawn[..count], key, draw, (start + from) as u64);
+        for (k, bits) in drawn[..count].iter().enumerate() {
             // SAFETY: `from + k < length`.
-            unsafe { to.add(from + k).write_unaligned(E::from_f64(f64::from(*number))) };
+            unsafe { to.add(from + k).write_unaligned(E::from_f64(f64::from(noise::number(*bits)))) };
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What must hold before a kernel touches memory.
 
 use super::Leaf;
-use crate::buffer::{Buffer, Dtype};
+use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
@@ -54,9 +54,9 @@ pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf, sets: usize) -> Result<()> {
 }
 
 fn writes(inputs: &[Buffer], outputs: &[Buffer], number: usize, output: &Buffer) -> Result<()> {
-    if !matches!(output.dtype(), Dtype::F32 | Dtype::F64) {
+    if !output.dtype().is_floating() && !output.is_quantized() {
         return Err(Error::Dtype(format!(
-            "output {number} is {}, kernels write float32 or float64",
+            "output {number} is {}, kernels write floating-point numbers, or codes with scales",
             output.dtype().name()
         )));
     }
@@ -66,18 +66,30 @@ fn writes(inputs: &[Buffer], outputs: &[Buffer], number: usize, output: &Buffer)
     if output.overlaps_itself() {
         return Err(Error::Memory(format!("output {number} has elements that share memory")));
     }
-    let span = output.span();
     for (other, input) in inputs.iter().enumerate() {
-        if !output.is_same_as(input) && span.meets(input.span()) {
+        if !output.is_same_as(input) && meet(output, input) {
             return Err(Error::Alias(format!(
                 "output {number} shares memory with input {other}, but is not the same array"
             )));
         }
     }
     for (other, earlier) in outputs[..number].iter().enumerate() {
-        if span.meets(earlier.span()) {
+        if meet(output, earlier) {
             return Err(Error::Alias(format!("outputs {other} and {number} share memory")));
         }
     }
-    Ok(())
+    let span = output.span();
+    match output.scales() {
+        Some(scales) if scales.span().meets(span) => {
+            Err(Error::Alias(format!("the codes and the scales of output {number} share memory")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether some memory, scales included, is in both.
+fn meet(a: &Buffer, b: &Buffer) -> bool {
+    let spans = |buffer: &Buffer| [Some(buffer.span()), buffer.scales().map(|scales| scales.span())];
+    let of_b = spans(b);
+    spans(a).iter().flatten().any(|a| of_b.iter().flatten().any(|b| a.meets(*b)))
 }

@@ -1,69 +1,162 @@
-//! Runs printed kernels where all arrays lie as a lane reads them. One of the files that touch foreign memory.
+//! Runs printed kernels over slots, whole lanes at a time. One of the files that touch foreign memory.
 
-use super::block::{Part, lies_ready};
+use super::block::Slot;
 use super::gather::Compute;
-use crate::buffer::Buffer;
+use crate::buffer::Dtype;
+use crate::half::{Bfloat16, Float16, Half};
+use crate::kernel::Kernel;
 use crate::lane::Lane;
 use crate::native::{Native, NativeVisitor};
 
-/// Runs the part if its kernel was printed and its memory is ready; says whether it did.
-#[inline(always)]
-pub(super) fn run<L: Lane<Element: Compute>>(part: &Part) -> bool {
-    let Some(printed) = part.kernel.printed else { return false };
-    let buffers = part.leaf.inputs.iter().take(part.kernel.inputs).chain(part.leaf.outputs);
-    if !buffers.into_iter().all(lies_ready::<L::Element>) {
-        return false;
-    }
-    printed.visit(Stream::<L> { part, lane: std::marker::PhantomData });
-    true
-}
-
-struct Stream<'a, 'b, L> {
-    part: &'a Part<'b>,
+/// The slots of a kernel that was printed, and how many elements there are.
+pub(super) struct Stream<'a, L> {
+    kernel: &'a Kernel,
+    slots: &'a [Slot],
+    length: usize,
     lane: std::marker::PhantomData<L>,
 }
 
-impl<L: Lane<Element: Compute>> NativeVisitor for Stream<'_, '_, L> {
+impl<'a, L> Stream<'a, L> {
+    /// # Safety
+    /// The slots are those of the kernel: inputs, outputs and scalars. Those that move hold `length` elements of their
+    /// dtype, the others a lane; outputs have room for as many, and are halves or of the lane's type. An output is apart
+    /// from an input, or the same memory.
+    #[inline(always)]
+    pub unsafe fn new(kernel: &'a Kernel, slots: &'a [Slot], length: usize) -> Self {
+        Self { kernel, slots, length, lane: std::marker::PhantomData }
+    }
+}
+
+impl<L: Lane<Element: Compute>> NativeVisitor for Stream<'_, L> {
     #[inline(always)]
     fn visit<N: Native<I, S, O>, const I: usize, const S: usize, const O: usize>(self) {
-        let Part { kernel, leaf, start, end, scalars, .. } = *self.part;
-        let mut splats = [L::zero(); S];
-        for (lane, step) in splats.iter_mut().zip(&kernel.splats) {
-            *lane = L::splat(scalars[usize::from(*step)]);
-        }
-        let at = |buffer: &Buffer| buffer.pointer.cast::<L::Element>().wrapping_add(start);
-        let mut from = [std::ptr::null_mut(); I];
-        from.iter_mut().zip(leaf.inputs).for_each(|(from, buffer)| *from = at(buffer));
-        let mut to = [std::ptr::null_mut(); O];
-        to.iter_mut().zip(leaf.outputs).for_each(|(to, buffer)| *to = at(buffer));
-
-        let length = end - start;
-        let left = length % L::WIDTH;
+        let (outputs, scalars) = (self.kernel.first_output(), self.kernel.first_scalar());
+        let inputs: [Slot; I] = std::array::from_fn(|k| self.slots[k]);
+        let outputs: [Slot; O] = std::array::from_fn(|k| self.slots[outputs + k]);
+        let (left, mut i) = (self.length % L::WIDTH, 0);
         let mut values = [L::zero(); I];
-        let mut i = 0;
-        // SAFETY: the buffers were checked to be contiguous, of this type, with `end` elements, and their memory is what
-        // the caller of `exec::run` promised; `i + WIDTH` and `i + left` are at most `length`. All inputs of a lane are
-        // read before an output is written, so that either may be the other.
+        let mut splats = [L::zero(); S];
+        // SAFETY: the promise of `new`: `i + WIDTH` and `i + left` are at most `length`. All inputs of a lane are read
+        // before an output is written, so that either may be the other.
         unsafe {
-            while i < length - left {
+            for (splat, slot) in splats.iter_mut().zip(&self.slots[scalars..]) {
+                *splat = L::load(slot.pointer.cast());
+            }
+            while i < self.length - left {
                 for k in 0..I {
-                    values[k] = L::load(from[k].add(i));
+                    values[k] = inputs[k].load::<L>(i);
                 }
                 let results = N::call(values, splats);
                 for k in 0..O {
-                    results[k].store(to[k].add(i));
+                    outputs[k].store(i, results[k]);
                 }
                 i += L::WIDTH;
             }
             if left > 0 {
                 for k in 0..I {
-                    values[k] = L::load_part(from[k].add(i), left);
+                    values[k] = inputs[k].load_part::<L>(i, left);
                 }
                 let results = N::call(values, splats);
                 for k in 0..O {
-                    results[k].store_part(to[k].add(i), left);
+                    outputs[k].store_part(i, left, results[k]);
                 }
             }
         }
     }
+}
+
+impl Slot {
+    /// The lane of numbers from `i` on. What is asked here is the same each time: the processor foresees it.
+    ///
+    /// # Safety
+    /// The slot holds elements up to `i + WIDTH`, or one lane.
+    #[inline(always)]
+    unsafe fn load<L: Lane<Element: Compute>>(self, i: usize) -> L {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self.dtype {
+                Dtype::BF16 if is_f32::<L>() => L::load_bf16(self.pointer.cast::<Bfloat16>().add(i)),
+                Dtype::F16 if is_f32::<L>() => L::load_f16(self.pointer.cast::<Float16>().add(i)),
+                _ => L::load(self.pointer.cast::<L::Element>().add(if self.moves { i } else { 0 })),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The slot moves and has room for elements up to `i + WIDTH`.
+    #[inline(always)]
+    unsafe fn store<L: Lane<Element: Compute>>(self, i: usize, values: L) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self.dtype {
+                Dtype::BF16 if is_f32::<L>() => values.store_bf16(self.pointer.cast::<Bfloat16>().add(i)),
+                Dtype::F16 if is_f32::<L>() => values.store_f16(self.pointer.cast::<Float16>().add(i)),
+                _ => values.store(self.pointer.cast::<L::Element>().add(i)),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The slot holds elements up to `i + count`, less than a lane of them, or one lane.
+    #[inline(always)]
+    unsafe fn load_part<L: Lane<Element: Compute>>(self, i: usize, count: usize) -> L {
+        // SAFETY: promised by the caller; an array of sixteen holds the widest lane of `f32`.
+        unsafe {
+            if self.dtype.is_half() && is_f32::<L>() {
+                L::load(self.widened(i, count).as_ptr().cast())
+            } else {
+                L::load_part(self.pointer.cast::<L::Element>().add(if self.moves { i } else { 0 }), count)
+            }
+        }
+    }
+
+    /// # Safety
+    /// The slot moves and has room for elements up to `i + count`, less than a lane of them.
+    #[inline(always)]
+    unsafe fn store_part<L: Lane<Element: Compute>>(self, i: usize, count: usize, values: L) {
+        // SAFETY: promised by the caller; an array of sixteen has room for the widest lane of `f32`.
+        unsafe {
+            if self.dtype.is_half() && is_f32::<L>() {
+                let mut numbers = [0.0f32; 16];
+                values.store(numbers.as_mut_ptr().cast());
+                self.narrow(i, &numbers[..count]);
+            } else {
+                values.store_part(self.pointer.cast::<L::Element>().add(i), count);
+            }
+        }
+    }
+
+    /// Halves as numbers of `f32`. Apart, since it is the same for all kernels and not for whole lanes.
+    ///
+    /// # Safety
+    /// The slot holds halves up to `i + count`, at most sixteen of them.
+    #[inline(never)]
+    unsafe fn widened(self, i: usize, count: usize) -> [f32; 16] {
+        let mut numbers = [0.0; 16];
+        for (k, number) in numbers[..count].iter_mut().enumerate() {
+            // SAFETY: promised by the caller.
+            let bits = unsafe { self.pointer.cast::<u16>().add(i + k).read_unaligned() };
+            let (float16, bfloat16) = (Float16::from_bits(bits), Bfloat16::from_bits(bits));
+            *number = if self.dtype == Dtype::F16 { float16.to_f32() } else { bfloat16.to_f32() };
+        }
+        numbers
+    }
+
+    /// # Safety
+    /// The slot has room for halves from `i` on, as many as there are numbers.
+    #[inline(never)]
+    unsafe fn narrow(self, i: usize, numbers: &[f32]) {
+        for (k, number) in numbers.iter().enumerate() {
+            let (float16, bfloat16) = (Float16::nearest(*number), Bfloat16::nearest(*number));
+            let bits = if self.dtype == Dtype::F16 { float16.to_bits() } else { bfloat16.to_bits() };
+            // SAFETY: promised by the caller.
+            unsafe { self.pointer.cast::<u16>().add(i + k).write_unaligned(bits) };
+        }
+    }
+}
+
+/// Whether a lane is of `f32`: those read and write halves where they lie.
+#[inline(always)]
+fn is_f32<L: Lane<Element: Compute>>() -> bool {
+    L::Element::DTYPE == Dtype::F32
 }

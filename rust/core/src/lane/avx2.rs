@@ -5,6 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::{Lane, Simd, Wide};
+use crate::half::{Bfloat16, Float16};
 use crate::op::Unary;
 
 /// The features that this file relies on; `dispatch` detects and enables them.
@@ -78,6 +79,12 @@ impl Lane for F32x8 {
             high.store(to.add(4));
         };
         fn load_wide(from: *const f64) -> Self = narrow(F64x4::load(from), F64x4::load(from.add(4)));
+        fn load_bf16(from: *const Bfloat16) -> Self =
+            Self(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())))));
+        fn load_f16(from: *const Float16) -> Self = Self(_mm256_cvtph_ps(_mm_loadu_si128(from.cast())));
+        fn store_bf16(self: Self, to: *mut Bfloat16) -> () = _mm_storeu_si128(to.cast(), bfloat16(self));
+        fn store_f16(self: Self, to: *mut Float16) -> () =
+            _mm_storeu_si128(to.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0));
     }
 
     detected! {
@@ -124,6 +131,23 @@ fn narrow(low: F64x4, high: F64x4) -> F32x8 {
     unsafe {
         let low = _mm256_castps128_ps256(_mm256_cvtpd_ps(low.0));
         F32x8(_mm256_insertf128_ps::<1>(low, _mm256_cvtpd_ps(high.0)))
+    }
+}
+
+/// As [`crate::half::Half::nearest`].
+#[inline(always)]
+fn bfloat16(lane: F32x8) -> __m128i {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let bits = _mm256_castps_si256(lane.0);
+        let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
+        let rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+        let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x0040_0000));
+        let bits = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(lane.ne(lane)));
+        let upper = _mm256_srli_epi32::<16>(bits);
+        // Packs within each half of the register: the wanted parts are the first and the third quarter.
+        let packed = _mm256_packus_epi32(upper, upper);
+        _mm256_castsi256_si128(_mm256_permute4x64_epi64::<0b1000>(packed))
     }
 }
 

@@ -5,6 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::{Lane, Simd, Wide};
+use crate::half::{Bfloat16, Float16};
 use crate::op::Unary;
 
 /// The features that this file relies on; `dispatch` detects and enables them.
@@ -81,6 +82,12 @@ impl Lane for F32x16 {
             high.store(to.add(8));
         };
         fn load_wide(from: *const f64) -> Self = narrow(F64x8::load(from), F64x8::load(from.add(8)));
+        fn load_bf16(from: *const Bfloat16) -> Self =
+            Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast())))));
+        fn load_f16(from: *const Float16) -> Self = Self(_mm512_cvtph_ps(_mm256_loadu_si256(from.cast())));
+        fn store_bf16(self: Self, to: *mut Bfloat16) -> () = _mm256_storeu_si256(to.cast(), bfloat16(self));
+        fn store_f16(self: Self, to: *mut Float16) -> () =
+            _mm256_storeu_si256(to.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0));
     }
 
     detected! {
@@ -126,6 +133,20 @@ fn narrow(low: F64x8, high: F64x8) -> F32x16 {
     unsafe {
         let low = _mm512_castps256_ps512(_mm512_cvtpd_ps(low.0));
         F32x16(_mm512_insertf32x8::<1>(low, _mm512_cvtpd_ps(high.0)))
+    }
+}
+
+/// As [`crate::half::Half::nearest`]; the instruction for it takes subnormal numbers for zero.
+#[inline(always)]
+fn bfloat16(lane: F32x16) -> __m256i {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let bits = _mm512_castps_si512(lane.0);
+        let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+        let rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+        let quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x0040_0000));
+        let bits = _mm512_mask_mov_epi32(rounded, lane.ne(lane), quiet);
+        _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(bits))
     }
 }
 

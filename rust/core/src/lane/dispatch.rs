@@ -1,7 +1,7 @@
 //! The only place that asks what the processor can do.
 
-use super::Simd;
 use super::scalar::Scalar;
+use super::{Simd, environment};
 
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
@@ -53,7 +53,7 @@ impl Isa {
             if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") && has!("fma") {
                 sets.push(Self(Set::Avx512));
             }
-            if has!("avx2") && has!("fma") {
+            if has!("avx2") && has!("fma") && has!("f16c") {
                 sets.push(Self(Set::Avx2));
             }
         }
@@ -79,9 +79,10 @@ impl Isa {
         }
     }
 
-    /// Runs the task, compiled for this instruction set.
+    /// Runs the task, compiled for this instruction set, under the standard settings for floating point.
     #[inline]
     pub fn run<T: Task>(self, task: T) -> T::Output {
+        let _found = environment::standard();
         match self.0 {
             // With fused multiply-add in hardware where there is one: the bits are the same, a call to it is not.
             #[cfg(target_arch = "x86_64")]
@@ -108,7 +109,7 @@ fn on_scalar_with_fma<T: Task>(task: T) -> T::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn on_avx2<T: Task>(task: T) -> T::Output {
     task.run::<Avx2>()
 }

@@ -5,7 +5,9 @@
 //! with the features enabled.
 
 pub mod dispatch;
+mod environment;
 pub mod math;
+pub mod rounding;
 mod scalar;
 mod special;
 
@@ -16,6 +18,7 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+use crate::half::{Bfloat16, Float16, Half, narrowed};
 use crate::op::Unary;
 
 /// A number in memory that a lane holds: `f32` or `f64`.
@@ -72,6 +75,43 @@ pub trait Lane: Copy {
     /// # Safety
     /// `count < WIDTH`, and there must be room for that many at `to`, at any alignment.
     unsafe fn store_part(self, to: *mut Self::Element, count: usize);
+
+    /// Reads `WIDTH` numbers of bfloat16.
+    ///
+    /// # Safety
+    /// They must lie at `from`, at any alignment.
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const Bfloat16) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { load_halves(from) }
+    }
+    /// Reads `WIDTH` numbers of float16.
+    ///
+    /// # Safety
+    /// They must lie at `from`, at any alignment.
+    #[inline(always)]
+    unsafe fn load_f16(from: *const Float16) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { load_halves(from) }
+    }
+    /// Writes `WIDTH` numbers as the nearest of bfloat16.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    #[inline(always)]
+    unsafe fn store_bf16(self, to: *mut Bfloat16) {
+        // SAFETY: the caller's promise.
+        unsafe { store_halves(self, to) };
+    }
+    /// Writes `WIDTH` numbers as the nearest of float16.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut Float16) {
+        // SAFETY: the caller's promise.
+        unsafe { store_halves(self, to) };
+    }
 
     /// Sum.
     fn add(self, other: Self) -> Self;
@@ -147,6 +187,34 @@ pub trait Lane: Copy {
 
 /// Numbers in the widest lane there is.
 const WIDEST: usize = 16;
+
+/// A lane of halves, where no instruction reads one.
+///
+/// # Safety
+/// `WIDTH` of them must lie at `from`.
+#[inline(always)]
+unsafe fn load_halves<L: Lane, H: Half>(from: *const H) -> L {
+    let mut numbers = [0.0; WIDEST];
+    for (k, number) in numbers[..L::WIDTH].iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        *number = f64::from(unsafe { from.add(k).read_unaligned() }.to_f32());
+    }
+    // SAFETY: the array holds a lane.
+    unsafe { L::load_wide(numbers.as_ptr()) }
+}
+
+/// # Safety
+/// There must be room for `WIDTH` halves at `to`.
+#[inline(always)]
+unsafe fn store_halves<L: Lane, H: Half>(lane: L, to: *mut H) {
+    let mut numbers = [0.0; WIDEST];
+    // SAFETY: the array has room for the widest lane.
+    unsafe { lane.store_wide(numbers.as_mut_ptr()) };
+    for (k, number) in numbers[..L::WIDTH].iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { to.add(k).write_unaligned(H::nearest(narrowed(*number))) };
+    }
+}
 
 /// A lane of `f64`, whose bits can be worked on: what functions are computed in.
 pub trait Wide: Lane<Element = f64> {

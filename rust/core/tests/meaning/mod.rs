@@ -1,0 +1,404 @@
+//! What a program means, evaluated element by element, and a comparison with what an executor makes of it.
+
+use oxigrad_core::buffer::{Buffer, Dtype, Rounding};
+use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::half::{Bfloat16, Float16, Half, narrowed};
+use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::lane::{Lane, dispatch::Isa};
+use oxigrad_core::noise::{bits, uniform};
+use oxigrad_core::op::{Binary, Elementwise, Ternary, Unary, Visitor};
+use oxigrad_core::quantized;
+use proptest::prelude::*;
+
+/// The value of a node: of one element, or of all.
+#[derive(Clone)]
+enum Value {
+    Scalar(f64),
+    Array(Vec<f64>),
+}
+
+impl Value {
+    fn at(&self, i: usize) -> f64 {
+        match self {
+            Self::Scalar(value) => *value,
+            Self::Array(values) => values[i],
+        }
+    }
+}
+
+struct OnElement([f64; 3]);
+
+impl Visitor<f32> for OnElement {
+    type Output = f64;
+    fn unary(self, f: impl Unary<f32>) -> f64 {
+        f64::from(f.call(f32::splat(self.0[0])))
+    }
+    fn binary(self, f: impl Binary<f32>) -> f64 {
+        f64::from(f.call(f32::splat(self.0[0]), f32::splat(self.0[1])))
+    }
+    fn ternary(self, f: impl Ternary<f32>) -> f64 {
+        f64::from(f.call(f32::splat(self.0[0]), f32::splat(self.0[1]), f32::splat(self.0[2])))
+    }
+}
+
+fn meaning(op: Elementwise, dtype: Dtype, args: [f64; 3]) -> f64 {
+    if dtype == Dtype::F32 { op.visit::<f32, _>(OnElement(args)) } else { op.on_numbers(args) }
+}
+
+fn rounded(dtype: Dtype, value: f64) -> f64 {
+    match dtype {
+        Dtype::F16 => half::f16::from_f64(value).to_f64(),
+        Dtype::BF16 => half::bf16::from_f64(value).to_f64(),
+        Dtype::F32 => f64::from(f32::splat(value)),
+        _ => value,
+    }
+}
+
+/// What a buffer holds after these numbers were written to it, rounded, coded or neither.
+fn written(values: &[f64], dtype: Dtype, draws: Option<(u64, usize)>) -> Vec<f64> {
+    let random = |i: usize| {
+        let (key, output) = draws.unwrap();
+        let pair = bits(key, u32::MAX - u32::try_from(output / 2).unwrap(), i as u64).to_ne_bytes();
+        u16::from_le_bytes([pair[output % 2 * 2], pair[output % 2 * 2 + 1]])
+    };
+    let numbers = values.iter().enumerate();
+    match dtype {
+        Dtype::I8 | Dtype::U8 => decoded(&coded(values, dtype), dtype, values.len()),
+        Dtype::F16 if draws.is_some() => {
+            numbers.map(|(i, x)| Float16::stochastic(narrowed(*x), random(i)).to_f32().into()).collect()
+        }
+        Dtype::BF16 if draws.is_some() => {
+            numbers.map(|(i, x)| Bfloat16::stochastic(narrowed(*x), random(i)).to_f32().into()).collect()
+        }
+        _ => values.iter().map(|x| rounded(dtype, *x)).collect(),
+    }
+}
+
+type Block = ([u8; quantized::BLOCK], f32);
+
+fn coded(values: &[f64], dtype: Dtype) -> Vec<Block> {
+    let block = |values: &[f64]| {
+        let (mut numbers, mut codes) = ([0.0; quantized::BLOCK], [0; quantized::BLOCK]);
+        numbers.iter_mut().zip(values).for_each(|(number, value)| *number = f32::splat(*value));
+        let scale = quantized::encode(&numbers, dtype == Dtype::I8, &mut codes);
+        (codes, scale)
+    };
+    values.chunks(quantized::BLOCK).map(block).collect()
+}
+
+fn decoded(blocks: &[Block], dtype: Dtype, length: usize) -> Vec<f64> {
+    let mut all = Vec::new();
+    for (codes, scale) in blocks {
+        let mut numbers = [0.0; quantized::BLOCK];
+        quantized::decode(codes, *scale, dtype == Dtype::I8, &mut numbers);
+        all.extend(numbers.map(f64::from));
+    }
+    all.truncate(length);
+    all
+}
+
+/// Chunks of 4096 elements in order; in a chunk sixteen totals, added up as a tree.
+fn sum(dtype: Dtype, length: usize, value: &Value) -> f64 {
+    let numbers: Vec<f64> = (0..length).map(|i| rounded(dtype, value.at(i))).collect();
+    let chunk_sum = |chunk: &[f64]| {
+        let mut totals = [0.0; 16];
+        chunk.iter().enumerate().for_each(|(i, x)| totals[i % 16] += x);
+        for half in [8, 4, 2, 1] {
+            (0..half).for_each(|k| totals[k] += totals[k + half]);
+        }
+        totals[0]
+    };
+    numbers.chunks(4096).fold(0.0, |total, chunk| total + chunk_sum(chunk))
+}
+
+struct Case {
+    inputs: Vec<Vec<f64>>,
+    length: usize,
+    dtype: Dtype,
+    key: u64,
+}
+
+/// The program as it is written, one element after the other.
+fn evaluate(nodes: &[Node], scalars: &[f64], case: &Case) -> Vec<Value> {
+    let mut values: Vec<Value> = Vec::new();
+    for node in nodes {
+        let value = match *node {
+            Node::Leaf(k) => Value::Array(case.inputs[k as usize].iter().map(|x| rounded(case.dtype, *x)).collect()),
+            Node::Scalar(k) => Value::Scalar(scalars[k as usize]),
+            Node::Constant(value) => Value::Scalar(value),
+            Node::Noise(draw) => {
+                Value::Array((0..case.length as u64).map(|i| f64::from(uniform(case.key, draw, i))).collect())
+            }
+            Node::Sum(arg) => Value::Scalar(sum(case.dtype, case.length, &values[arg as usize])),
+            Node::Apply(op, args) => {
+                let args: Vec<&Value> = args[..op.arity()].iter().map(|arg| &values[*arg as usize]).collect();
+                if args.iter().all(|arg| matches!(arg, Value::Scalar(_))) {
+                    Value::Scalar(op.on_numbers(std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| arg.at(0)))))
+                } else {
+                    let element =
+                        |i| std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| rounded(case.dtype, arg.at(i))));
+                    Value::Array((0..case.length).map(|i| meaning(op, case.dtype, element(i))).collect())
+                }
+            }
+        };
+        values.push(value);
+    }
+    values
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+}
+
+/// How an array lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    Plain,
+    Unaligned,
+    Every(isize),
+    Rows,
+}
+
+/// An array in memory of its own, with room for the layout. One of eight bits is made of codes.
+struct Held {
+    bytes: Vec<u8>,
+    scales: Vec<f32>,
+    buffer: Buffer,
+    dtype: Dtype,
+    places: Vec<usize>,
+}
+
+impl Held {
+    fn new(values: &[f64], dtype: Dtype, shape: Shape) -> Self {
+        let (n, size) = (values.len(), dtype.size());
+        let mut bytes = vec![0u8; 3 * n * size + 64];
+        let start = bytes.as_mut_ptr();
+        let signed = |x: usize| isize::try_from(x).unwrap();
+        let mut scales = vec![0.0f32; n.div_ceil(quantized::BLOCK).max(1)];
+        let (places, buffer): (Vec<usize>, _) = match shape {
+            _ if matches!(dtype, Dtype::I8 | Dtype::U8) => {
+                let buffer = Buffer::quantized(start, scales.as_mut_ptr().cast(), n, dtype, true);
+                ((0..n).collect(), buffer)
+            }
+            Shape::Plain | Shape::Unaligned => {
+                let first = usize::from(shape == Shape::Unaligned);
+                let places = (0..n).map(|i| first + i * size).collect();
+                (places, Buffer::contiguous(start.wrapping_add(first), n, dtype, true))
+            }
+            Shape::Every(step) => {
+                let far = step.unsigned_abs() * size;
+                let first = if step < 0 { 3 + far * n.saturating_sub(1) } else { 3 };
+                let stride = signed(size) * step;
+                let places = (0..n).map(|i| first.wrapping_add_signed(stride * signed(i))).collect();
+                (places, Buffer::strided(start.wrapping_add(first), &[n], &[stride], dtype, true))
+            }
+            Shape::Rows => {
+                // Rows of three in columns' order, if the length allows it.
+                let rows = if n % 3 == 0 { 3 } else { 1 };
+                let columns = n / rows;
+                let places = (0..n).map(|i| (i / columns.max(1) + i % columns.max(1) * rows) * size).collect();
+                let strides = [signed(size), signed(size * rows)];
+                (places, Buffer::strided(start, &[rows, columns], &strides, dtype, true))
+            }
+        };
+        let mut held = Self { bytes, scales, buffer: buffer.unwrap(), dtype, places };
+        if held.buffer.is_quantized() {
+            for (number, (codes, scale)) in coded(values, dtype).into_iter().enumerate() {
+                let count = quantized::BLOCK.min(n - number * quantized::BLOCK);
+                held.bytes[number * quantized::BLOCK..][..count].copy_from_slice(&codes[..count]);
+                held.scales[number] = scale;
+            }
+        } else {
+            (0..n).for_each(|i| held.set(i, values[i]));
+        }
+        held
+    }
+
+    fn set(&mut self, i: usize, value: f64) {
+        let at = self.places[i];
+        match self.dtype {
+            Dtype::F16 => self.bytes[at..at + 2].copy_from_slice(&half::f16::from_f64(value).to_ne_bytes()),
+            Dtype::BF16 => self.bytes[at..at + 2].copy_from_slice(&half::bf16::from_f64(value).to_ne_bytes()),
+            Dtype::F32 => self.bytes[at..at + 4].copy_from_slice(&f32::splat(value).to_ne_bytes()),
+            Dtype::F64 => self.bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes()),
+            Dtype::Bool => self.bytes[at] = u8::from(value != 0.0),
+            #[allow(clippy::cast_possible_truncation)]
+            _ => self.bytes[at..at + 4].copy_from_slice(&(value as i32).to_ne_bytes()),
+        }
+    }
+
+    fn get(&self, i: usize) -> f64 {
+        let at = self.places[i];
+        match self.dtype {
+            Dtype::F16 => half::f16::from_ne_bytes(self.bytes[at..at + 2].try_into().unwrap()).to_f64(),
+            Dtype::BF16 => half::bf16::from_ne_bytes(self.bytes[at..at + 2].try_into().unwrap()).to_f64(),
+            Dtype::F32 => f64::from(f32::from_ne_bytes(self.bytes[at..at + 4].try_into().unwrap())),
+            Dtype::F64 => f64::from_ne_bytes(self.bytes[at..at + 8].try_into().unwrap()),
+            Dtype::Bool => f64::from(self.bytes[at]),
+            _ => f64::from(i32::from_ne_bytes(self.bytes[at..at + 4].try_into().unwrap())),
+        }
+    }
+
+    fn all(&self) -> Vec<f64> {
+        if self.buffer.is_quantized() {
+            let blocks: Vec<Block> = (self.bytes[..self.places.len()].chunks(quantized::BLOCK).zip(&self.scales))
+                .map(|(codes, scale)| {
+                    let mut block = [0; quantized::BLOCK];
+                    block[..codes.len()].copy_from_slice(codes);
+                    (block, *scale)
+                })
+                .collect();
+            return decoded(&blocks, self.dtype, self.places.len());
+        }
+        (0..self.places.len()).map(|i| self.get(i)).collect()
+    }
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    prop_oneof![
+        3 => Just(Shape::Plain),
+        1 => Just(Shape::Unaligned),
+        1 => Just(Shape::Every(2)),
+        1 => Just(Shape::Every(-1)),
+        1 => Just(Shape::Rows),
+    ]
+}
+
+fn length() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(0), 1..40usize, 250..260usize, 500..530usize, 1015..1030usize, Just(2048), 4090..4100usize, Just(9000)]
+}
+
+#[derive(Clone, Debug)]
+pub struct LeafCase {
+    pub length: usize,
+    pub dtype: Dtype,
+    pub inputs: Vec<(Dtype, Shape)>,
+    /// Whether it is in place of the input of its number and how many further; else its own dtype and shape.
+    pub outputs: Vec<(Option<usize>, Dtype, Shape)>,
+    pub rounding: Rounding,
+    pub seed: u64,
+    pub set: usize,
+}
+
+fn floating(same: Dtype) -> impl Strategy<Value = Dtype> {
+    let others = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::I8, Dtype::U8];
+    prop_oneof![2 => Just(same), 3 => prop::sample::select(others.to_vec())]
+}
+
+/// A leaf of so many arrays, alike or not.
+pub fn leaf_case(inputs: usize, outputs: usize) -> impl Strategy<Value = LeafCase> {
+    let compute = prop_oneof![2 => Just(Dtype::F32), 1 => Just(Dtype::F64)];
+    compute.prop_flat_map(move |dtype| {
+        let read = prop_oneof![6 => floating(dtype), 1 => Just(Dtype::Bool), 1 => Just(Dtype::I32)];
+        let inputs = prop::collection::vec((read, shape()), inputs);
+        let outputs = prop::collection::vec((any::<bool>(), floating(dtype), shape()), outputs);
+        let rounding = prop_oneof![Just(Rounding::Nearest), Just(Rounding::Stochastic)];
+        (length(), inputs, outputs, rounding, any::<u64>(), 0..2usize, 0..2usize).prop_map(
+            move |(length, inputs, outputs, rounding, seed, set, further)| {
+                let outputs = outputs.into_iter().map(|(in_place, d, s)| (in_place.then_some(further), d, s)).collect();
+                LeafCase { length, dtype, inputs, outputs, rounding, seed, set }
+            },
+        )
+    })
+}
+
+/// Numbers of all sizes; special ones among them for the upper half of the seeds (one NaN is enough to hide a sum).
+fn number(seed: u64, k: u32, i: usize) -> f64 {
+    let u = |draw| f64::from(uniform(seed, 2 * k + draw, i as u64));
+    match (u(1) * 40.0).floor() {
+        0.0 if seed >> 63 == 1 => {
+            [0.0, -0.0, f64::INFINITY, f64::NAN, 1e-40, -1.0, 1e6, -1e300][(i * 7 + k as usize) % 8]
+        }
+        1.0..=4.0 => (u(0) - 0.5) * 200.0,
+        _ => (u(0) - 0.5) * 4.0,
+    }
+}
+
+/// A leaf in memory, its arguments as they will be read.
+struct Prepared {
+    rounding: Rounding,
+    inputs: Vec<Held>,
+    apart: Vec<Option<Held>>,
+    in_place: Vec<Option<usize>>,
+    case: Case,
+}
+
+fn prepare(leaf: &LeafCase) -> Prepared {
+    let column = |k: u32| (0..leaf.length).map(|i| number(leaf.seed, k, i)).collect::<Vec<_>>();
+    let inputs: Vec<Held> =
+        leaf.inputs.iter().zip(0..).map(|((dtype, shape), k)| Held::new(&column(k), *dtype, *shape)).collect();
+    let takes = |place: &usize| inputs.get(*place).is_some_and(|input| !matches!(input.dtype, Dtype::Bool | Dtype::I32));
+    let in_place: Vec<Option<usize>> =
+        leaf.outputs.iter().enumerate().map(|(k, (further, ..))| further.map(|far| k + far).filter(takes)).collect();
+    let zeros = vec![0.0; leaf.length];
+    let apart = leaf.outputs.iter().zip(&in_place);
+    let apart =
+        apart.map(|((_, dtype, shape), place)| place.is_none().then(|| Held::new(&zeros, *dtype, *shape))).collect();
+    let read = inputs.iter().map(Held::all).collect();
+    let case = Case { inputs: read, length: leaf.length, dtype: leaf.dtype, key: leaf.seed };
+    Prepared { rounding: leaf.rounding, inputs, apart, in_place, case }
+}
+
+impl Prepared {
+    fn output(&self, k: usize) -> &Held {
+        self.apart[k].as_ref().unwrap_or_else(|| &self.inputs[self.in_place[k].unwrap()])
+    }
+}
+
+/// Runs the program on the leaves and compares every output with what it means; with no threads, leaf by leaf.
+/// `scalars` are two sets.
+pub fn check(nodes: &[Node], outputs: &[u32], leaves: &[LeafCase], scalars: &[f64], isa: Isa, threads: usize) {
+    let kernel = Kernel::compile(nodes, outputs).unwrap();
+    let prepared: Vec<Prepared> = leaves.iter().map(prepare).collect();
+    let buffers: Vec<(Vec<Buffer>, Vec<Buffer>)> = prepared
+        .iter()
+        .map(|leaf| {
+            let inputs = leaf.inputs.iter().map(|held| held.buffer.clone()).collect();
+            let output = |k: usize| leaf.output(k).buffer.clone().with_rounding(leaf.rounding);
+            (inputs, (0..outputs.len()).map(output).collect())
+        })
+        .collect();
+    let run: Vec<Leaf> = leaves
+        .iter()
+        .zip(&buffers)
+        .map(|(leaf, (inputs, outputs))| Leaf {
+            inputs,
+            outputs,
+            length: leaf.length,
+            dtype: leaf.dtype,
+            scalar_set: leaf.set,
+            noise_key: leaf.seed,
+        })
+        .collect();
+    if threads == 0 {
+        let mut scratch = Scratch::default();
+        for leaf in &run {
+            // SAFETY: the arrays are alive and apart.
+            unsafe { exec::run_one(&kernel, &scalars[..kernel.scalar_inputs() * 2], leaf, isa, &mut scratch) }.unwrap();
+        }
+    } else {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        // SAFETY: the arrays are alive and apart.
+        unsafe { exec::run(&kernel, &scalars[..kernel.scalar_inputs() * 2], &run, isa, Some(&pool)) }.unwrap();
+    }
+    for (number, (leaf, prepared)) in leaves.iter().zip(&prepared).enumerate() {
+        let set = &scalars[leaf.set * kernel.scalar_inputs()..];
+        let padded: Vec<f64> = (0..scalars.len() / 2).map(|k| set.get(k).copied().unwrap_or(0.0)).collect();
+        let values = evaluate(nodes, &padded, &prepared.case);
+        for (k, output) in outputs.iter().enumerate() {
+            let held = prepared.output(k);
+            let computed: Vec<f64> =
+                (0..leaf.length).map(|i| rounded(leaf.dtype, values[*output as usize].at(i))).collect();
+            let draws = (leaf.rounding == Rounding::Stochastic).then_some((leaf.seed, k));
+            let (found, expected) = (held.all(), written(&computed, held.dtype, draws));
+            for i in 0..leaf.length {
+                assert!(
+                    same(found[i], expected[i]),
+                    "{isa:?}, {threads} threads, leaf {number}, output {k}, element {i}: {} is not {}\n{leaf:?}\n{kernel}",
+                    found[i],
+                    expected[i]
+                );
+            }
+        }
+    }
+}
