@@ -149,6 +149,26 @@ impl Stepper {
                 return Ok(None);
             }
         }
+        let model = self.write(py, model, replacements, assignments, copies)?;
+        if holds {
+            self.micro.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.micro.store(0, Ordering::Relaxed);
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Some(model))
+    }
+
+    /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
+    #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        model: Bound<'py, PyAny>,
+        replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
+        assignments: Vec<(Bound<'py, PyDict>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         if !copies.is_empty() {
             let copyto = py.import("numpy")?.getattr("copyto")?;
             for (from, to) in copies {
@@ -162,13 +182,7 @@ impl Stepper {
         for (dict, key, value) in assignments {
             dict.set_item(key, value)?;
         }
-        if holds {
-            self.micro.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.micro.store(0, Ordering::Relaxed);
-            self.count.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(Some(model))
+        Ok(model)
     }
 }
 
