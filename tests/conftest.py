@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -44,6 +45,21 @@ def threads() -> Iterator[Callable[[int], None]]:
     before = ox.get_num_threads()
     yield ox.set_num_threads
     ox.set_num_threads(before)
+
+
+@pytest.fixture
+def precision(library: Callable[[str], ModuleType]) -> Callable[[bool], AbstractContextManager[None]]:
+    """Within ``precision(x64)``, JAX computes in float64, or in float32."""
+    jax = library("jax")
+
+    @contextmanager
+    def changed(x64: bool) -> Iterator[None]:
+        before = jax.config.jax_enable_x64
+        jax.config.update("jax_enable_x64", x64)
+        yield
+        jax.config.update("jax_enable_x64", before)
+
+    return changed
 
 
 def _read_only(values: Any) -> np.ndarray:

@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from oxigrad import xp
 from oxigrad._core import Variable
 
@@ -263,14 +265,18 @@ def number(value: Any) -> int | float:
         return value
     if isinstance(value, Variable):
         raise TypeError(f"found {value!r}, which is recorded: expected a function that gives it, or a number")
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
+    if isinstance(value, (bool, np.complexfloating)) or not hasattr(value, "__float__"):
         raise TypeError(f"found {value!r}: expected a number")
-    if xp.is_array(value):
-        is_integer = xp.namespace(value).isdtype(value.dtype, "integral")
-        if tuple(value.shape) != () or xp.is_complex(value) or not (is_integer or xp.is_inexact(value)):
-            raise TypeError(f"found an array of shape {tuple(value.shape)} and dtype {value.dtype}: expected a number")
-        return int(value) if is_integer else float(value)
-    return float(value)
+    if not xp.is_array(value):
+        return float(value)
+    inexact = xp.is_inexact(value)
+    integral = not inexact and xp.namespace(value).isdtype(value.dtype, "integral")
+    if tuple(value.shape) != () or not (inexact or integral):
+        raise TypeError(f"found an array of shape {tuple(value.shape)} and dtype {value.dtype}: expected a number")
+    try:
+        return int(value) if integral else float(value)
+    except (TypeError, RuntimeError):  # it is complex, or traced
+        raise TypeError(f"found {value!r}: expected a number") from None
 
 
 def term(value: Any) -> Term:

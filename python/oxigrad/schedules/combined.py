@@ -40,13 +40,14 @@ class join(Schedule):
         for schedule, start, end in zip(self.schedules, starts, (*self.boundaries, None), strict=True):
             since = step - start if value is None else xp.maximum(step - start, 0.0)
             own = value_at(schedule, since if end is None else xp.minimum(since, end - start))
+            own = own + 0.0 * since if isinstance(own, (int, float)) else own  # of the dtype of the steps
             value = own if value is None else xp.where(step < start, value, own)
         return value
 
 
 @dataclasses.dataclass(frozen=True)
 class staircase(Schedule):
-    """``schedule(floor(step / every))``: a step of it takes ``every`` steps.
+    """``term(floor(step / every))``: a step of that schedule takes ``every`` steps.
 
     With the number of batches in an epoch, a schedule of epochs.
 
@@ -55,7 +56,7 @@ class staircase(Schedule):
     (1.0, 0.75, 0.25, 0.0)
     """
 
-    schedule: Term
+    term: Term
     every: float
 
     def __post_init__(self) -> None:
@@ -64,7 +65,7 @@ class staircase(Schedule):
 
     def at(self, step: Any) -> Any:
         count = step // self.every if isinstance(step, (int, float)) else xp.floor(step / self.every)
-        return value_at(self.schedule, count)
+        return value_at(self.term, count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,12 +77,12 @@ class clip(Schedule):
     (0.5, 0.25)
     """
 
-    schedule: Term
+    term: Term
     minimum: float | None = None
     maximum: float | None = None
 
     def at(self, step: Any) -> Any:
-        value = value_at(self.schedule, step)
+        value = value_at(self.term, step)
         value = value if self.minimum is None else xp.maximum(value, self.minimum)
         return value if self.maximum is None else xp.minimum(value, self.maximum)
 
