@@ -56,8 +56,10 @@ def precision(library: Callable[[str], ModuleType]) -> Callable[[bool], Abstract
     def changed(x64: bool) -> Iterator[None]:
         before = jax.config.jax_enable_x64
         jax.config.update("jax_enable_x64", x64)
-        yield
-        jax.config.update("jax_enable_x64", before)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_enable_x64", before)
 
     return changed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -185,6 +186,13 @@ def test_torch_as_an_array_of_steps(name: str, torch: ModuleType) -> None:
 def test_every_scheduler_of_torch_has_a_row(torch: ModuleType) -> None:
     rows = {name.partition(",")[0].partition(" ")[0] for name in TORCH} | {"ReduceLROnPlateau", "LRScheduler"}
     assert rows >= set(torch.optim.lr_scheduler.__all__)
+
+
+def test_the_page_names_them_all(torch: ModuleType, optax: ModuleType) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "schedules.md").read_text()
+    missing = set(torch.optim.lr_scheduler.__all__) - {"LRScheduler"} | optax_names(optax)
+    missing |= set(schedules.__all__) - {"Schedule", "from_config"}
+    assert [name for name in sorted(missing) if f"`{name}`" not in page] == []
 
 
 def test_torch_cycles_the_momentum_the_other_way(torch: ModuleType) -> None:
@@ -383,11 +391,14 @@ def test_optax_traced(name: str, optax: ModuleType, library) -> None:
         np.testing.assert_allclose(float(traced(step)), float(theirs(step)), **TIGHT)
 
 
-def test_every_schedule_of_optax_has_a_row(optax: ModuleType) -> None:
-    names = {
+def optax_names(optax: ModuleType) -> set[str]:
+    return {
         name for name in dir(optax.schedules) if name.endswith(("_schedule", "_schedules", "_decay")) and name[0] != "_"
     }
-    assert {name.partition(",")[0] for name in OPTAX} >= names
+
+
+def test_every_schedule_of_optax_has_a_row(optax: ModuleType) -> None:
+    assert {name.partition(",")[0] for name in OPTAX} == optax_names(optax)
 
 
 @pytest.mark.parametrize(
