@@ -376,9 +376,11 @@ class sawtooth(schedules.Schedule):
     heights: tuple[float, ...]
     inner: schedules.Schedule
     period: int = 2
+    falling: bool = False
 
     def at(self, step: Any) -> Any:
-        return self.heights[int(step) % len(self.heights)] * self.inner(step // self.period)
+        height = self.heights[int(step) % len(self.heights)] * self.inner(step // self.period)
+        return -height if self.falling else height
 
 
 def test_a_schedule_of_the_users() -> None:
@@ -386,7 +388,19 @@ def test_a_schedule_of_the_users() -> None:
     assert [schedule(step) for step in range(5)] == [1.0, 2.0, 0.75, 1.5, 0.5]
     assert schedules.from_config(json.loads(json.dumps(schedule.get_config()))) == schedule
     assert (2 * schedule)(1) == 4.0
+    assert sawtooth((1.0,), schedule, falling=True)(2) == -2.0
+    with pytest.raises(TypeError, match="sawtooth: falling: found 1: expected True or False"):
+        sawtooth((1.0,), schedule, falling=1)
     assert optim.from_config(optim.SGD(schedule).get_config()).learning_rate == schedule
+
+
+def test_a_field_that_is_named_as_the_config_names_its_class() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class wrapped(schedules.Schedule):
+        schedule: schedules.Schedule
+
+    with pytest.raises(TypeError, match="wrapped: a field named schedule cannot be written down: rename it"):
+        wrapped(schedules.constant(1.0)).get_config()
 
 
 def test_a_function_cannot_be_written_down() -> None:

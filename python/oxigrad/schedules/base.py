@@ -23,13 +23,13 @@ class Schedule:
 
     Schedules add up and multiply, with each other, with numbers and with any function of the step:
 
-    >>> from oxigrad.schedules import exponential, linear
+    >>> from oxigrad.schedules import linear
     >>> schedule = 0.5 * linear(0.0, 1.0, 4) + 1.0
     >>> schedule(0), schedule(2), schedule(9)
     (1.0, 1.25, 1.5)
 
     A new one is a frozen dataclass with a method ``at``, which is given a number, or an array or variable of floating
-    point. `get_config` writes down its fields:
+    point. `get_config` writes down its fields, none of which may be named ``schedule``:
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class harmonic(Schedule):
@@ -74,11 +74,11 @@ class Schedule:
 
         Raises `TypeError` where it is made of a function that is no `Schedule`.
         """
-        config: dict[str, Any] = {"schedule": type(self).__name__}
-        for field in dataclasses.fields(self):
-            if field.init:
-                config[field.name] = self._written(field.name, getattr(self, field.name))
-        return config
+        names = [field.name for field in dataclasses.fields(self) if field.init]
+        if "schedule" in names:
+            raise TypeError(f"{type(self).__name__}: a field named schedule cannot be written down: rename it")
+        fields = {name: self._written(name, getattr(self, name)) for name in names}
+        return {"schedule": type(self).__name__, **fields}
 
     def _written(self, name: str, value: Any) -> Any:
         if isinstance(value, Schedule):
@@ -296,10 +296,11 @@ def _read_field(field: dataclasses.Field[Any], value: Any) -> Any:
         return None
     if field.type in _NUMBERS:
         return number(value)
-    if field.type in (str, "str"):
-        if not isinstance(value, str):
-            raise TypeError(f"found {value!r}: expected text")
-        return value
+    for kind, expected in ((str, "text"), (bool, "True or False")):
+        if field.type in (kind, kind.__name__):
+            if not isinstance(value, kind):
+                raise TypeError(f"found {value!r}: expected {expected}")
+            return value
     return tuple(map(term, value)) if isinstance(value, (list, tuple)) else term(value)
 
 

@@ -138,8 +138,8 @@ def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: st
 def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, interpolation: str = "linear") -> Schedule:
     """A schedule up to the step ``start``; from its value there to ``final`` in ``steps`` steps, and ``final`` for good.
 
-    By ``interpolation`` "linear", "cosine", or "sqrt" (`one_minus_sqrt`). With "cosine" it is what torch's ``SWALR`` does from the
-    step on at which it takes over (Izmailov et al. 2018).
+    By ``interpolation`` "linear", "cosine", or "sqrt" (`one_minus_sqrt`). With "cosine" it is what torch's ``SWALR`` does
+    from the step on at which it takes over (Izmailov et al. 2018).
 
     >>> schedule = cooldown(0.5, start=100, steps=10)
     >>> schedule(0), schedule(100), schedule(105), schedule(110)
@@ -240,13 +240,13 @@ def one_cycle(
 ) -> Schedule:
     """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps`` (Smith and Topin 2018).
 
-    Where ``back`` is given, in three phases: at that step it is at ``initial`` again. Defaults are those of torch and optax:
-    ``warmup`` is 0.3 of the steps, ``initial`` a 25th of the peak, ``final`` a 10,000th of ``initial``.
+    Where ``back`` is given, in three phases: at that step it is at ``initial`` again. Defaults are those of torch and
+    optax: ``warmup`` is 0.3 of the steps, ``initial`` a 25th of the peak, ``final`` a 10,000th of ``initial``.
 
-    torch's ``OneCycleLR(total_steps=n)`` ends with its n-th step, the phases each a step short: ``steps=n - 1, warmup=pct_start * n - 1``,
-    and ``back=2 * warmup`` for ``three_phase``. optax has ``steps=n, warmup=int(pct_start * n)``, and, where linear,
-    ``back=int(pct_final * n)``. The momentum that torch cycles the other way is
-    ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
+    torch's ``OneCycleLR(total_steps=n)`` ends with its n-th step, the phases each a step short: ``steps=n - 1``,
+    ``warmup=pct_start * n - 1``, and ``back=2 * warmup`` for ``three_phase``. optax has ``steps=n``,
+    ``warmup=int(pct_start * n)``, and, where linear, ``back=int(pct_final * n)``. The momentum that torch cycles the other
+    way is ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
 
     >>> schedule = one_cycle(1.0, 100, interpolation="linear")
     >>> schedule(0), schedule(30), round(schedule(65), 6), schedule(100)
@@ -267,9 +267,9 @@ def one_cycle(
 def wsd(
     peak: float, warmup: float, stable: float, decay: float, final: float = 0.0, interpolation: str = "linear"
 ) -> Schedule:
-    """Warm-up, stable, decay: ``warmup`` steps up from 0, ``stable`` steps at ``peak``, ``decay`` steps to ``final`` (Hu et al. 2024).
+    """Warm-up, stable, decay: ``warmup`` steps up from 0, ``stable`` steps at ``peak``, ``decay`` steps to ``final``.
 
-    The decay is "linear", "cosine" or "sqrt" (`one_minus_sqrt`).
+    See Hu et al. 2024. The decay is "linear", "cosine" or "sqrt" (`one_minus_sqrt`).
 
     >>> schedule = wsd(1.0, warmup=10, stable=80, decay=10)
     >>> schedule(5), schedule(10), schedule(90), schedule(95), schedule(100)

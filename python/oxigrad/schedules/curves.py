@@ -129,9 +129,10 @@ class one_minus_sqrt(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class rex(Schedule):
-    """``final + (initial - final) * (1 - x) / (1 - beta * x)`` with ``x = step / steps``, then ``final`` (Chen et al. 2021).
+    """``final + (initial - final) * (1 - x) / (1 - beta * x)`` with ``x = step / steps``, then ``final``.
 
-    The paper has beta = 1/2, which is ``(1 - x) / (1/2 + (1 - x) / 2)``; 0 is linear, and larger ones stay high for longer.
+    Chen et al. 2021 have beta = 1/2, which is ``(1 - x) / (1/2 + (1 - x) / 2)``; 0 is linear, and larger ones stay high
+    for longer.
 
     >>> schedule = rex(1.0, 10)
     >>> schedule(0), round(schedule(5), 6), schedule(10)
@@ -161,8 +162,8 @@ class rex(Schedule):
 class exponential(Schedule):
     """``initial * rate ** (step / steps)``.
 
-    `clip` bounds it (optax's ``end_value``), and `staircase` makes it change every ``steps`` steps only (as ``staircase=True``
-    of optax and Keras): ``staircase(exponential(initial, rate), steps)``.
+    `clip` bounds it (optax's ``end_value``), and `staircase` makes it change every ``steps`` steps only (as
+    ``staircase=True`` of optax and Keras): ``staircase(exponential(initial, rate), steps)``.
 
     >>> schedule = exponential(0.1, 0.5, steps=10)
     >>> schedule(0), schedule(10), schedule(20)
@@ -211,10 +212,10 @@ class inverse_power(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class cosine_restarts(Schedule):
-    """`cosine` from ``initial`` to ``final``, begun again after ``steps`` steps and so on (SGDR: Loshchilov and Hutter 2017).
+    """`cosine` from ``initial`` to ``final``, begun again after ``steps`` steps and so on.
 
-    Each wave is ``growth`` times as long as the one before (torch's ``T_mult``, Keras' ``t_mul``) and, from the final value up,
-    ``decay`` times as high (Keras' ``m_mul``, whose waves end at ``alpha * initial``).
+    SGDR: Loshchilov and Hutter 2017. Each wave is ``growth`` times as long as the one before (torch's ``T_mult``, Keras'
+    ``t_mul``) and, from the final value up, ``decay`` times as high (Keras' ``m_mul``; its waves end at ``alpha * initial``).
 
     >>> schedule = cosine_restarts(1.0, 10, growth=2)
     >>> [round(schedule(step), 6) for step in (0, 5, 10, 20, 30)]
@@ -261,9 +262,9 @@ _CYCLES = ("triangular", "triangular2", "exp_range")
 class cyclic(Schedule):
     """From ``low`` to ``high`` in ``up`` steps, back in ``down`` steps (``up`` where it is None), and so on (Smith 2017).
 
-    By ``mode``, the height above ``low`` stays ("triangular"), halves with every cycle ("triangular2"), or is multiplied by
-    ``gamma ** step`` ("exp_range"), as in torch's ``CyclicLR``; in place of its ``scale_fn``, multiply schedules. The momentum that it
-    cycles the other way is ``cyclic(max_momentum, base_momentum, up, down)``.
+    By ``mode``, the height above ``low`` stays ("triangular"), halves with every cycle ("triangular2"), or is multiplied
+    by ``gamma ** step`` ("exp_range"), as in torch's ``CyclicLR``; in place of its ``scale_fn``, multiply schedules. The
+    momentum that it cycles the other way is ``cyclic(max_momentum, base_momentum, up, down)``.
 
     >>> schedule = cyclic(0.0, 1.0, up=4, mode="triangular2")
     >>> [schedule(step) for step in (0, 2, 4, 8, 12, 16)]

@@ -62,7 +62,7 @@ class plateau(Schedule):
     def observe(self, metric: Any) -> float:
         """Takes note of the metric, a number or an array without dimensions; returns the value from now on.
 
-        Raises `TypeError`, with nothing changed, where it is something else. A metric that is not a number is no improvement.
+        Raises `TypeError`, with nothing changed, where it is something else. NaN is no improvement.
         """
         metric, state = number(metric), self._state
         if self._improves(metric):
