@@ -64,6 +64,25 @@ def precision(library: Callable[[str], ModuleType]) -> Callable[[bool], Abstract
     return changed
 
 
+@pytest.fixture
+def learning_rate() -> Callable[[Any, int], Any]:
+    """What a rule is given as its learning rate in a step, where that is a schedule."""
+
+    def given(schedule: Any, step: int) -> Any:
+        seen = []
+
+        def watched(xp: Any, p: Any, g: Any, *, learning_rate: float = 0.1) -> Any:
+            seen.append(learning_rate)
+            return p
+
+        array = {"x": np.zeros(1)}
+        opt = ox.optim.define(watched, elementwise=False)(learning_rate=schedule)
+        opt.apply(array, array, {**opt.init(array), "step": step})
+        return seen[0]
+
+    return given
+
+
 def _read_only(values: Any) -> np.ndarray:
     array = np.array(values)
     array.setflags(write=False)

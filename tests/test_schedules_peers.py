@@ -433,22 +433,24 @@ def trained(opt: Any, steps: int = 8, between: Callable[[], Any] = lambda: None)
     return params["x"]
 
 
-def test_an_optax_schedule_is_a_hyperparameter(optax: ModuleType) -> None:
+def test_an_optax_schedule_is_a_hyperparameter(optax: ModuleType, learning_rate: Any) -> None:
     make, schedule, _ = OPTAX["warmup_cosine_decay_schedule"]
     opt = optim.Adam(learning_rate=make(optax))
-    numbers = [opt.numbers(step)["learning_rate"] for step in range(8)]
+    numbers = [learning_rate(opt.learning_rate, step) for step in range(8)]
     assert all(type(value) is float for value in numbers)
     np.testing.assert_allclose(numbers, ours(schedule, 8), **TIGHT)
     np.testing.assert_allclose(trained(opt), trained(optim.Adam(learning_rate=schedule)), rtol=1e-12)
 
 
-def test_an_optax_schedule_in_float32_becomes_the_float_that_it_is(optax: ModuleType, precision) -> None:
+def test_an_optax_schedule_in_float32_becomes_the_float_that_it_is(
+    optax: ModuleType, precision, learning_rate: Any
+) -> None:
     theirs = optax.cosine_decay_schedule(0.1, 10)
     with precision(False):
         value = theirs(3)
         assert value.dtype == np.float32
         opt, params = optim.SGD(learning_rate=theirs), model()
-        read = opt.numbers(3)["learning_rate"]
+        read = learning_rate(theirs, 3)
         assert type(read) is float and read == float(np.float32(value))
         new, state = opt.apply(params, params, {**opt.init(params), "step": 3})
         opt.update(params, {"x": np.ones(5)})
@@ -482,24 +484,27 @@ def test_a_torch_scheduler_is_followed(name: str, torch: ModuleType) -> None:
     np.testing.assert_allclose(found, trained(optim.Adam(learning_rate=schedule)), rtol=1e-12)
 
 
-def test_a_torch_scheduler_is_read_not_advanced(torch: ModuleType) -> None:
+def test_a_torch_scheduler_is_read_not_advanced(torch: ModuleType, learning_rate: Any) -> None:
     run = TorchRun(torch, TORCH["ExponentialLR"][0])
     opt = optim.SGD(learning_rate=run.scheduler)
     run.optimizer.step()
     np.testing.assert_array_equal(trained(opt), trained(optim.SGD(learning_rate=LR)))
     run.scheduler.step()
-    assert opt.numbers(0)["learning_rate"] == opt.numbers(7)["learning_rate"] == pytest.approx(0.9 * LR)
+    found = learning_rate(run.scheduler, 0)
+    assert found == learning_rate(run.scheduler, 7) == pytest.approx(0.9 * LR)
     assert 2.0 * opt.learning_rate(0) == (2.0 * opt.learning_rate)(0)
 
 
-def test_a_torch_plateau_and_a_learning_rate_that_is_a_tensor_are_followed(torch: ModuleType) -> None:
+def test_a_torch_plateau_and_a_learning_rate_that_is_a_tensor_are_followed(
+    torch: ModuleType, learning_rate: Any
+) -> None:
     run = TorchRun(torch, lambda lr, opt: lr.ReduceLROnPlateau(opt, patience=0))
     schedule = schedules.follow(run.scheduler)
     run.scheduler.step(1.0)
     run.scheduler.step(2.0)
     assert schedule(0) == pytest.approx(0.1 * LR)
     run = TorchRun(torch, TORCH["ExponentialLR"][0], lr=torch.tensor(LR, dtype=torch.float64))
-    assert optim.SGD(learning_rate=run.scheduler).numbers(0)["learning_rate"] == LR
+    assert learning_rate(run.scheduler, 0) == LR
 
 
 def test_the_group_of_a_torch_scheduler(torch: ModuleType) -> None:
@@ -530,5 +535,7 @@ def test_a_gradient_through_a_hyperparameter() -> None:
         return ox.xp.sum(new["x"])
 
     assert ox.grad(loss)(0.1) == pytest.approx(-7.0)
-    with pytest.raises(TypeError, match=r"learning_rate: found .*: expected a function that gives it"):
+    with pytest.raises(
+        TypeError, match=r"learning_rate is .*: expected a number or a schedule, a function of the step"
+    ):
         ox.grad(lambda rate: optim.SGD(learning_rate=rate) and rate)(0.1)

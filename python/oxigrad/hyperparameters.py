@@ -31,8 +31,9 @@ class Hyperparameter:
             return value
         try:
             return term(value)
-        except TypeError as error:
-            raise TypeError(f"{self.name}: {error} or a schedule, a function of the step") from None
+        except TypeError:
+            message = f"{self.name} is {value!r}: expected a number or a schedule, a function of the step"
+            raise TypeError(message) from None
 
 
 def plain(name: str, value: Any) -> Any:
