@@ -9,18 +9,22 @@
 array([0., 0.])
 """
 
-import inspect
+import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import rules, schedules, step, tree
+from oxigrad import around, groups, presets, rule, rules, step, tree, xp
+from oxigrad._core import StateError, StructureError
+from oxigrad.executors import trace
+from oxigrad.hyperparameters import Part, declare, from_plain, plain
+from oxigrad.loss_scale import LossScale
+from oxigrad.rule import Rule
+from oxigrad.schedules.base import number_at
 from oxigrad.transforms import value_and_grad
 
-Rule = Callable[..., Any]
-
-_SUPPLIED = ("step", "noise")
-_REGISTRY: dict[str, type["Optimizer"]] = {}
+_REGISTRY: dict[str, type[Part]] = {}
+_NONFINITE = ("propagate", "skip", "raise")
 
 
 class Slots(Mapping[Any, Mapping[str, Any]]):
@@ -45,99 +49,61 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
         return f"Slots({self._by_path!r})"
 
 
-class _Hyperparameter:
-    """An attribute that is checked when it is set, and takes effect on the next step."""
-
-    def __init__(self, default: Any) -> None:
-        self.default = default
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, optimizer: Any, owner: type | None = None) -> Any:
-        return self if optimizer is None else optimizer._hyperparameters[self.name]
-
-    def __set__(self, optimizer: Any, value: Any) -> None:
-        optimizer._hyperparameters[self.name] = self.check(value)
-
-    @property
-    def is_flag(self) -> bool:
-        """Whether the rule may branch on it: its value becomes a part of the kernel."""
-        return self.default is None or isinstance(self.default, (bool, str))
-
-    def check(self, value: Any) -> Any:
-        """The value, or `TypeError` where it is not of the kind of the default."""
-        if self.is_flag:
-            if not (value is None or isinstance(value, (bool, str))):
-                raise TypeError(f"{self.name} is {value!r}: expected a flag like {self.default!r}")
-            return value
-        if callable(value):
-            return value
-        if isinstance(value, (bool, str)) or value is None:
-            raise TypeError(f"{self.name} is {value!r}: expected a number or a schedule, a function of the step")
-        return value if isinstance(value, int) else float(value)
-
-
 class Optimizer:
-    """What `define` makes of a rule. Hyperparameters are attributes: constants, or schedules (functions of the step)."""
+    """What takes steps. Every optimizer has the options here, given by keyword.
 
-    rule: Rule
-    slot_names: tuple[str, ...] = ()
-    elementwise: bool = True
-    _supplied: frozenset[str] = frozenset()
-    _declared: Mapping[str, _Hyperparameter] = {}
+    ``seed`` of the rule's noise; ``accumulate``: a step is taken with the mean of so many gradients; ``nonfinite``: what
+    becomes of a step whose gradients have infinities or NaN: "propagate" (as arithmetic has it), "skip" (nothing changes, and
+    `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
+    `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
+    lie in host memory and be writable.
+    """
 
-    def __init__(self, *args: Any, seed: int = 0, **hyperparameters: Any) -> None:
-        names = list(self._declared)
-        if len(args) > len(names):
-            raise TypeError(
-                f"{type(self).__name__} takes at most {len(names)} positional arguments: {', '.join(names)}"
-            )
-        given = dict(zip(names, args, strict=False))
-        twice = sorted(given.keys() & hyperparameters.keys())
-        unknown = sorted(hyperparameters.keys() - set(names))
-        if twice or unknown:
-            what = f"given twice: {', '.join(twice)}" if twice else f"unknown: {', '.join(unknown)}"
-            raise TypeError(f"{type(self).__name__}: hyperparameters {what}; it has {', '.join(names)}")
-        given |= hyperparameters
-        self._hyperparameters: dict[str, Any] = {}
-        for name, declared in self._declared.items():
-            setattr(self, name, given.get(name, declared.default))
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        accumulate: int = 1,
+        nonfinite: str = "propagate",
+        loss_scale: LossScale | None = None,
+        zero_gradients: bool = False,
+    ) -> None:
+        if nonfinite not in _NONFINITE:
+            raise ValueError(f"nonfinite is {nonfinite!r}: expected one of {', '.join(_NONFINITE)}")
+        if isinstance(accumulate, bool) or int(accumulate) != accumulate or accumulate < 1:
+            raise ValueError(f"accumulate is {accumulate!r}: expected how many gradients make a step, at least 1")
         self.seed = int(seed)
+        self.accumulate = int(accumulate)
+        self.loss_scale = loss_scale
+        self.zero_gradients = bool(zero_gradients)
+        self.nonfinite = "skip" if loss_scale and nonfinite == "propagate" else nonfinite
         self._stepper = step.Stepper(self)
         self._lock = threading.Lock()
 
-    # --- hyperparameters -----------------------------------------------------------------------------------------------
+    # --- what a step asks of it ----------------------------------------------------------------------------------------
 
     @property
-    def flags(self) -> dict[str, Any]:
-        """The hyperparameters that the rule branches on."""
-        return {name: self._hyperparameters[name] for name, declared in self._declared.items() if declared.is_flag}
+    def scale(self) -> float:
+        """What the loss is multiplied by before it is differentiated, and gradients are divided by."""
+        return self.loss_scale.value if self.loss_scale else 1.0
 
-    @property
-    def number_names(self) -> list[str]:
-        """The hyperparameters that are numbers, in the order in which a kernel takes them."""
-        return [name for name, declared in self._declared.items() if not declared.is_flag]
+    def observe(self, *, finite: bool) -> None:
+        """Is told after each step whether its gradients were finite."""
+        if self.loss_scale:
+            self.loss_scale.observe(finite=finite)
 
-    def numbers(self, at: Any) -> dict[str, Any]:
-        """The numeric hyperparameters at step ``at``, counted from 0: schedules called."""
-        numeric = {name: self._hyperparameters[name] for name in self.number_names}
-        return {name: value(at) if callable(value) else value for name, value in numeric.items()}
+    def prefix(self) -> tuple[Rule, ...]:
+        """What is done to each gradient before the rule sees it."""
+        wanted = (
+            (self.loss_scale is not None, _UNSCALE),
+            (self.nonfinite != "propagate", _FINITE),
+            (self.accumulate > 1, _ACCUMULATE),
+        )
+        return tuple(part for is_wanted, part in wanted if is_wanted)
 
-    def get_config(self) -> dict[str, Any]:
-        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
-
-        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
-        0.1
-        """
-
-        def plain(name: str, value: Any) -> Any:
-            if callable(value) and not isinstance(value, schedules.Schedule):
-                raise TypeError(f"{name} is {value!r}: only the schedules of oxigrad.schedules can be written down")
-            return value.get_config() if isinstance(value, schedules.Schedule) else value
-
-        values = {name: plain(name, value) for name, value in self._hyperparameters.items()}
-        return {"optimizer": type(self).__name__, **values, "seed": self.seed}
+    def assign(self, path: str, array: Any) -> "Choice | None":
+        """Whose rule updates a parameter, with which group of hyperparameters; None where it is frozen."""
+        raise NotImplementedError
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -147,14 +113,19 @@ class Optimizer:
         return self._stepper.count
 
     @property
-    def program(self) -> Any:
-        """The kernel that the rule becomes with the present flags, which prints as a listing; None where it is called."""
-        return self._stepper.program()
+    def skipped(self) -> int:
+        """How many steps were skipped since their gradients were not finite."""
+        return self._stepper.skipped
 
     @property
     def slots(self) -> Slots:
         """The auxiliary variables, by key path and name: ``opt.slots["l1.weight"]["m"]``."""
         return Slots(self._stepper.slots)
+
+    def build(self, model: Any) -> None:
+        """Makes the slots for the parameters of ``model`` now, rather than in the first step."""
+        with self._lock:
+            self._stepper.build(model)
 
     def update(self, model: Any, grads: Any) -> Any:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
@@ -162,14 +133,21 @@ class Optimizer:
         ``grads`` has the structure of ``model``; only parameters are looked at. Returns the model: the same object,
         unless a parameter had to be replaced (an array of JAX, a read-only one) where no container can be changed.
         Raises an error that names the key path, with nothing changed: `StructureError`, `ShapeError`, `DtypeError`,
-        `AliasError`, `ArrayMemoryError`.
+        `AliasError`, `ArrayMemoryError`, `NonFiniteError`.
         """
         with self._lock:
             return self._stepper.update(model, grads)
 
     def compute_gradients(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
-        """The value of ``loss(model)`` and its gradient, with the structure of ``model``."""
-        return value_and_grad(loss)(model)
+        """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
+
+        With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it.
+        """
+        if self.loss_scale is None:
+            return value_and_grad(loss)(model)
+        scale = self.scale
+        value, grads = value_and_grad(lambda model: scale * loss(model))(model)
+        return value / scale, grads
 
     def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
@@ -182,14 +160,48 @@ class Optimizer:
             self._stepper.update(model, grads, keep_root=True)
         return value
 
+    def averaged_parameters(self) -> dict[str, Any]:
+        """The averages of the parameters, by key path, as ASGD, `Average`, `StochasticAverage` and the like keep them.
+
+        >>> import numpy as np
+        >>> opt = chain(SGD(1.0), Average(decay=0.5))
+        >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
+        >>> opt.averaged_parameters()
+        {'w': array([-0.5])}
+        """
+        found = {path: own["average"] for path, own in self._stepper.slots.items() if "average" in own}
+        if not found:
+            raise StateError("there are no averages: expected an optimizer that keeps them, after its first step")
+        return found
+
+    def swap_in(self, model: Any) -> Any:
+        """Puts the averages in the place of the parameters, in place as `update` does; `swap_out` puts these back.
+
+        Returns the model. Until then there are no steps. Raises `StateError` where there are no averages.
+        """
+        with self._lock:
+            return self._stepper.swap_in(model, self.averaged_parameters())
+
+    def swap_out(self, model: Any) -> Any:
+        """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
+
+        >>> import numpy as np
+        >>> opt = chain(SGD(1.0), Average(decay=0.5))
+        >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
+        >>> opt.swap_in(model), opt.swap_out({"w": model["w"].copy()})
+        ({'w': array([-0.5])}, {'w': array([-1.])})
+        """
+        with self._lock:
+            return self._stepper.swap_out(model)
+
     def init(self, params: Any) -> dict[str, Any]:
-        """The state before the first step, for `apply`: the step, and zeros for each slot by key path.
+        """The state before the first step, for `apply`: the step, and the slots by key path.
 
         >>> import numpy as np
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
-        return {"step": 0, "slots": step.new_slots(tree.parameters(params), self.slot_names)}
+        return step.init(self, params)
 
     def apply(self, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The same step as `update`, as a pure function: returns new parameters and a new state, and changes nothing.
@@ -198,13 +210,268 @@ class Optimizer:
         """
         return step.apply(self, params, grads, state)
 
+    def table(self, model: Any) -> str:
+        """Which parameter of ``model`` is updated by what, as a table to be printed.
+
+        >>> import numpy as np
+        >>> opt = SGD(0.1, groups={"*bias": {"weight_decay": 0.0}, "head.*": None})
+        >>> print(opt.table({"w": np.ones((2, 3)), "bias": np.ones(3), "head": {"w": np.ones(2)}}))
+        parameter  shape   dtype    optimizer  hyperparameters
+        w          (2, 3)  float64  SGD        learning_rate=0.1, weight_decay=0.0
+        bias       (3,)    float64  SGD        learning_rate=0.1, weight_decay=0.0
+        head.w     (2,)    float64  frozen
+        """
+
+        def row(path: Any, array: Any) -> tuple[str, ...]:
+            choice = self.assign(str(path), array)
+            what = (choice.optimizer.name, choice.text) if choice else ("frozen", "")
+            return (str(path), str(tuple(array.shape)), str(array.dtype).removeprefix("torch."), *what)
+
+        rows = (row(path, array) for path, array in tree.parameters(model).items())
+        return groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
+
+    def _options(self) -> dict[str, Any]:
+        """The options that are not as they are by default, as plain data."""
+        return {name: value for name, value in self._given_options().items() if value != _OPTIONS[name]}
+
+    def _given_options(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "accumulate": self.accumulate,
+            "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
+            "loss_scale": self.loss_scale and self.loss_scale.get_config(),
+            "zero_gradients": self.zero_gradients,
+        }
+
+
+class Choice:
+    """A rule with one group of hyperparameters, as some parameters of a model have it."""
+
+    def __init__(self, owner: Optimizer, optimizer: "RuleOptimizer", overrides: Mapping[str, Any]) -> None:
+        self._owner = owner
+        self.optimizer = optimizer
+        self._overrides = overrides
+        self._optional = [pair for part in optimizer.parts for pair in part.optional]
+
+    def rule(self, holds: bool = False) -> Rule:
+        """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
+        prefix = self._owner.prefix()
+        return _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self._absent())
+
+    def _absent(self) -> frozenset[str]:
+        """The optional slots that nothing asks for."""
+        if not self._optional:
+            return frozenset()
+        values = self._values
+        return frozenset(slot for slot, asks in self._optional if not values[asks])
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return {**self.optimizer.hyperparameters, **self._overrides}
+
+    @property
+    def text(self) -> str:
+        """The hyperparameters, to be read."""
+        return ", ".join(f"{name}={value!r}" for name, value in self._values.items())
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The hyperparameters that the rule branches on."""
+        declared = self.optimizer.declared
+        return {name: value for name, value in self._values.items() if declared[name].is_flag}
+
+    def numbers(self, at: Any) -> dict[str, Any]:
+        """The numeric hyperparameters at step ``at``, counted from 0: schedules called, their values read as numbers."""
+        declared = self.optimizer.declared
+        numeric = {name: value for name, value in self._values.items() if not declared[name].is_flag}
+        return {name: number_at(value, at, name) if callable(value) else value for name, value in numeric.items()}
+
+    def value(self, name: str) -> Any:
+        """A hyperparameter as it is in the first step."""
+        value = self._values[name]
+        return number_at(value, 0, name) if callable(value) else value
+
+    def program(self, holds: bool = False) -> Any:
+        """The kernel that the rule becomes with the present flags; None for a rule that is not elementwise."""
+        rule = self.rule(holds)
+        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients) if rule.elementwise else None
+
+
+@functools.cache
+def _composed(parts: tuple[Rule, ...], until: int, absent: frozenset[str]) -> Rule:
+    composed = rule.compose(parts, until=until or None)
+    return composed.without(absent) if composed.optional else composed
+
+
+@functools.cache
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool) -> Any:
+    return trace(composed, dict(flags), zero_gradients=zero_gradients)
+
+
+class RuleOptimizer(Part, Optimizer):
+    """What `define` makes of a rule. Hyperparameters are attributes: constants, or schedules (functions of the step).
+
+    ``groups`` gives some parameters other hyperparameters, by pattern: a dict from globs, compiled regular expressions or
+    predicates ``(path, array)`` to dicts of hyperparameters, or to None for parameters that are frozen (no slots, no decay, no
+    update, and their gradients may be missing). The first match wins. ``dtype`` limits it to parameters of one dtype. ``compat``
+    is "torch", "optax" or "keras": what is not given is as the optimizer of this name has it there (see `oxigrad.presets`).
+    """
+
+    def __init__(
+        self, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
+    ) -> None:
+        if compat is not None:
+            positional = list(self.declared)[: len(args)]
+            preset = presets.preset(type(self).__name__, compat)
+            keywords = {n: v for n, v in preset.items() if n not in positional} | keywords
+        options = {name: keywords.pop(name) for name in (*_OPTIONS,) if name in keywords}
+        Part.__init__(self, *args, **keywords)
+        Optimizer.__init__(self, **options)
+        self.dtype = dtype
+        self.groups = groups or {}
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return type(self).__name__
+
+    @property
+    def parts(self) -> tuple[Rule, ...]:
+        """The rules that it is composed of."""
+        return (self.rule,)
+
+    @property
+    def groups(self) -> Mapping[Any, Mapping[str, Any] | None]:
+        """Hyperparameters by pattern; set it as a whole."""
+        return self._groups
+
+    @groups.setter
+    def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
+        groups.check(given)
+        self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
+        self._choices: dict[tuple[Optimizer, int | None], Choice] = {}
+        self._stepper.reset()
+
+    def _checked(self, pattern: Any, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        if values is None:
+            return None
+        unknown = sorted(values.keys() - self.declared.keys())
+        if unknown:
+            known = ", ".join(self.declared)
+            raise TypeError(
+                f"the group {pattern!r} has hyperparameters unknown: {', '.join(unknown)}; there are {known}"
+            )
+        return {name: self.declared[name].check(value) for name, value in values.items()}
+
+    def assign(self, path: str, array: Any) -> Choice | None:
+        """See `Optimizer.assign`."""
+        return self.choice(self, path, array)
+
+    def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
+        """The group of a parameter, in the steps of ``owner``."""
+        if self.dtype is not None and not xp.namespace(array).isdtype(array.dtype, _dtype_in(array, self.dtype)):
+            return None
+        at = groups.first_match(self._groups, path, array)
+        overrides = {} if at is None else list(self._groups.values())[at]
+        if overrides is None:
+            return None
+        return self._choices.setdefault((owner, at), Choice(owner, self, overrides))
+
+    @property
+    def program(self) -> Any:
+        """The kernel that the rule becomes with the present flags, which prints as a listing; None where it is called."""
+        return Choice(self, self, {}).program()
+
+    def get_config(self) -> dict[str, Any]:
+        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
+
+        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
+        0.1
+        """
+        values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
+        return {"optimizer": self.name, **values, **self._options()}
+
+    def _given_options(self) -> dict[str, Any]:
+        def group(values: Mapping[str, Any] | None) -> Any:
+            return None if values is None else {name: plain(name, value) for name, value in values.items()}
+
+        found = [[groups.plain(pattern), group(values)] for pattern, values in self._groups.items()]
+        dtype = None if self.dtype is None else str(self.dtype)
+        return {**super()._given_options(), "groups": found or None, "dtype": dtype}
+
+
+_OPTIONS = {
+    "seed": 0,
+    "accumulate": 1,
+    "nonfinite": "propagate",
+    "loss_scale": None,
+    "zero_gradients": False,
+    "groups": None,
+    "dtype": None,
+}
+
+
+class Transform(Part):
+    """A part of a chain that is no optimizer: it changes gradients before the update, or parameters after it."""
+
+
+class Chain(RuleOptimizer):
+    """What `chain` makes: parts that are one rule."""
+
+    chained: tuple[Part, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.rule.name
+
+    def get_config(self) -> dict[str, Any]:
+        """See `RuleOptimizer.get_config`."""
+        return {"optimizer": "chain", "parts": [part.get_config() for part in self._present()], **self._options()}
+
+    def _present(self) -> list[Part]:
+        """The parts, with the hyperparameters as they are now."""
+        return [type(part)(**{n: self.hyperparameters[n] for n in part.declared}) for part in self.chained]
+
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in self._hyperparameters.items())
-        return f"{type(self).__name__}({values})"
+        return f"chain({', '.join(map(repr, self._present()))})"
 
 
-def define(rule: Rule, name: str | None = None, *, elementwise: bool = True) -> type[Optimizer]:
-    """A new optimizer from its rule: a subclass of `Optimizer`, its constructor taken from the rule's signature.
+class Partition(Optimizer):
+    """What `partition` makes: several optimizers, each for some of the parameters."""
+
+    def __init__(self, optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> None:
+        super().__init__(**options)
+        groups.check(optimizers)
+        for pattern, optimizer in optimizers.items():
+            if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
+                raise TypeError(f"the pattern {pattern!r} has {optimizer!r}: expected an optimizer, or None to freeze")
+            if optimizer is not None and (given := optimizer._options().keys() - {"groups", "dtype"}):
+                raise ValueError(f"the pattern {pattern!r}: {', '.join(sorted(given))} belong to the partition")
+        self.optimizers = dict(optimizers)
+
+    def assign(self, path: str, array: Any) -> Choice | None:
+        """See `Optimizer.assign`."""
+        at = groups.first_match(self.optimizers, path, array)
+        if at is None:
+            raise StructureError(f"{path}: no pattern of the partition matches; None as an optimizer freezes")
+        optimizer = list(self.optimizers.values())[at]
+        return optimizer and optimizer.choice(self, path, array)
+
+    def get_config(self) -> dict[str, Any]:
+        """See `RuleOptimizer.get_config`."""
+        found = [
+            [groups.plain(pattern), optimizer and optimizer.get_config()]
+            for pattern, optimizer in self.optimizers.items()
+        ]
+        return {"optimizer": "partition", "parts": found, **self._options()}
+
+    def __repr__(self) -> str:
+        return f"partition({self.optimizers!r})"
+
+
+def define(function: Callable[..., Any], name: str | None = None, *, elementwise: bool = True) -> type[RuleOptimizer]:
+    """A new optimizer from its rule: a subclass of `RuleOptimizer`, its constructor taken from the rule's signature.
 
     The rule is traced into a kernel, which runs fused wherever the arrays live; with ``elementwise=False`` it is called
     on arrays instead, leaf by leaf, and may do anything that they can. See `oxigrad.rules` for what a rule looks like.
@@ -216,57 +483,140 @@ def define(rule: Rule, name: str | None = None, *, elementwise: bool = True) -> 
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
     """
-    parameters = list(inspect.signature(rule).parameters.values())
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-    label = getattr(rule, "__name__", "rule")
-    if positional[:3] != ["xp", "p", "g"] or len(positional) + len(keywords) != len(parameters):
-        raise TypeError(f"{label}: a rule has the signature (xp, p, g, *slots, then after *: hyperparameters)")
-    without = [p.name for p in keywords if p.default is p.empty and p.name not in _SUPPLIED]
-    if without:
-        raise TypeError(f"{label}: hyperparameters need a default: {', '.join(without)}")
-    declared = {p.name: _Hyperparameter(p.default) for p in keywords if p.name not in _SUPPLIED}
-    title = name or "".join(part.capitalize() for part in label.split("_"))
-    body = {
-        **declared,
-        "__doc__": rule.__doc__,
-        "__module__": rule.__module__,
-        "__signature__": _constructor(keywords),
-        "rule": staticmethod(rule),
-        "slot_names": tuple(positional[3:]),
-        "elementwise": elementwise,
-        "_supplied": frozenset(p.name for p in keywords if p.name in _SUPPLIED),
-        "_declared": declared,
-    }
-    made = type(title, (Optimizer,), body)
+    made = _register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
+    return made
+
+
+def transform(function: Callable[..., Any], name: str | None = None, *, elementwise: bool = True) -> type[Transform]:
+    """A new part for a `chain`, from a rule that changes gradients or new parameters.
+
+    The rule is ``(xp, p, g, *slots, ...)`` and returns another gradient, or ``(xp, p, new, *slots, ...)`` and returns the
+    new parameter changed; each followed by its slots.
+
+    >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve")
+    >>> chain(Halve(share=0.1), SGD(1.0))
+    chain(Halve(share=0.1), SGD(learning_rate=1.0, weight_decay=0.0))
+    """
+    return _register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
+
+
+def _register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+    title = name or "".join(part.capitalize() for part in read.name.split("_"))
+    made = declare(read, title, base, options)
     _REGISTRY[title] = made
     return made
 
 
-def _constructor(keywords: list[inspect.Parameter]) -> inspect.Signature:
-    own = [p.replace(kind=p.POSITIONAL_OR_KEYWORD) for p in keywords if p.name not in _SUPPLIED]
-    return inspect.Signature([*own, inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, default=0)])
+def chain(*parts: Part, **options: Any) -> Chain:
+    """One optimizer of several parts: what changes gradients, an optimizer, what changes parameters after it, in this order.
+
+    It is one rule, in one pass over memory where the formula allows. The hyperparameters of the parts are its attributes;
+    ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
+
+    >>> import numpy as np
+    >>> opt = chain(ClipGlobalNorm(1.0), SGD(learning_rate=1.0))
+    >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
+    {'a': array([-0.6]), 'b': array([-0.8])}
+    """
+    flat = [one for part in parts for one in (part._present() if isinstance(part, Chain) else [part])]
+    for part in flat:
+        if not isinstance(part, Part):
+            raise TypeError(f"{part!r} is no part of a chain: expected optimizers and transforms")
+        if isinstance(part, Optimizer) and part._options():
+            raise ValueError(f"{type(part).__name__}: {', '.join(part._options())} belong to the chain")
+    made = declare(rule.compose([part.rule for part in flat]), "Chain", Chain, _OPTIONS)
+    values = {name: value for part in flat for name, value in part.hyperparameters.items()}
+    chained = made(**values, **options)
+    chained.chained = tuple(flat)
+    return chained
 
 
-def from_config(config: Mapping[str, Any]) -> Optimizer:
-    """The optimizer that `Optimizer.get_config` wrote down; user-defined ones must have been defined before.
+def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> Partition:
+    """One optimizer that gives each parameter to the first of ``optimizers`` whose pattern it matches; None freezes.
 
+    >>> import numpy as np
+    >>> opt = partition({"*bias": SGD(1.0), "*": Adam(0.1)})
+    >>> opt.update({"w": np.zeros(1), "bias": np.zeros(1)}, {"w": np.ones(1), "bias": np.ones(1)})
+    {'w': array([-0.1]), 'bias': array([-1.])}
+    """
+    return Partition(optimizers, **options)
+
+
+def from_config(config: Mapping[str, Any]) -> Any:
+    """The optimizer that `get_config` wrote down; user-defined ones must have been defined before.
+
+    >>> from oxigrad import schedules
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
     SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), weight_decay=0.0)
     """
     values = dict(config)
-    name = values.pop("optimizer", None)
+    name = values.pop("optimizer", None) or values.pop("part", None)
+    parts = values.pop("parts", ())
+    if found := values.get("groups"):
+        values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
+    if found := values.get("loss_scale"):
+        values["loss_scale"] = LossScale(**found)
+    if name == "chain":
+        return chain(*map(from_config, parts), **values)
+    if name == "partition":
+        read = {groups.from_plain(pattern): inner and from_config(inner) for pattern, inner in parts}
+        return partition(read, **values)
     if name not in _REGISTRY:
         raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(_REGISTRY))}")
+    return _REGISTRY[name](**_read(values))
 
-    def read(value: Any) -> Any:
-        return schedules.from_config(value) if isinstance(value, dict) else value
 
-    return _REGISTRY[name](**{key: read(value) for key, value in values.items()})
+def _read(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value if name in _OPTIONS else from_plain(value) for name, value in values.items()}
 
+
+def _dtype_in(array: Any, dtype: Any) -> Any:
+    """A dtype, or the name of one, as the array's library has it."""
+    return getattr(xp.namespace(array), dtype) if isinstance(dtype, str) else dtype
+
+
+_UNSCALE = rule.read(around.unscale, changes_gradient=True)
+_FINITE = rule.read(around.finite, changes_gradient=True)
+_ACCUMULATE = rule.read(around.accumulate, changes_gradient=True)
+
+Clip = transform(around.clip)
+ClipNorm = transform(around.clip_norm)
+ClipGlobalNorm = transform(around.clip_global_norm)
+Maximize = transform(around.maximize)
+Regularize = transform(around.regularize)
+GradientNoise = transform(around.gradient_noise)
+Decay = transform(around.decay)
+Average = transform(around.average)
+StochasticAverage = transform(around.stochastic_average)
+Lookahead = transform(around.lookahead)
 
 SGD = define(rules.sgd, "SGD")
 Momentum = define(rules.momentum)
+ASGD = define(rules.asgd, "ASGD")
+Rprop = define(rules.rprop)
+Signum = define(rules.signum)
+Lion = define(rules.lion)
+LARS = define(rules.lars, "LARS")
+Adagrad = define(rules.adagrad)
+Adadelta = define(rules.adadelta)
+RMSprop = define(rules.rmsprop, "RMSprop")
+FTRL = define(rules.ftrl, "FTRL")
+MADGRAD = define(rules.madgrad, "MADGRAD")
 Adam = define(rules.adam)
 AdamW = define(rules.adamw, "AdamW")
+AdamLRD = define(rules.adam_lrd, "AdamLRD")
+Adamax = define(rules.adamax)
+NAdam = define(rules.nadam, "NAdam")
+RAdam = define(rules.radam, "RAdam")
+AdaBelief = define(rules.adabelief, "AdaBelief")
+AdEMAMix = define(rules.ademamix, "AdEMAMix")
+ADOPT = define(rules.adopt, "ADOPT")
+Adan = define(rules.adan)
+Yogi = define(rules.yogi)
+LAMB = define(rules.lamb, "LAMB")
+NovoGrad = define(rules.novograd, "NovoGrad")
+Sophia = define(rules.sophia)
+Prodigy = define(rules.prodigy)
+ScheduleFreeSGD = define(rules.schedule_free_sgd, "ScheduleFreeSGD")
+ScheduleFreeAdamW = define(rules.schedule_free_adamw, "ScheduleFreeAdamW")

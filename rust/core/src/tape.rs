@@ -360,7 +360,7 @@ impl Rule {
                 },
                 Node::Constant(number) => number,
                 Node::Apply(op, args) => op.on_numbers(args.map(|arg| values[arg as usize])),
-                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) => return None,
+                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => return None,
             };
         }
         self.nodes.len().checked_sub(1).map(|last| values[last])

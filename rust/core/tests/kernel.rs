@@ -2,8 +2,8 @@
 
 use meaning::{LeafCase, Shape, check, leaf_case};
 use oxigrad_core::buffer::{Buffer, Dtype, Rounding};
-use oxigrad_core::exec::{self, Leaf};
-use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::exec::{self, Batch, Leaf};
+use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::op::Elementwise;
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ proptest! {
         let outputs = [late(picks[0]), late(picks[1])];
         for isa in Isa::available() {
             for threads in [0, 1, 2, 7] {
-                check(&nodes, &outputs, &leaves, &scalars, isa, threads);
+                check(&nodes, &Wanted { outputs: &outputs, ..Wanted::default() }, &leaves, &scalars, isa, threads);
             }
         }
     }
@@ -72,7 +72,7 @@ fn sums_and_large_leaves_are_the_same_for_any_number_of_threads() {
         .collect();
     for isa in Isa::available() {
         for threads in [0, 1, 2, 7] {
-            check(&nodes, &[9, 5], &leaves, &[0.1; 4], isa, threads);
+            check(&nodes, &Wanted { outputs: &[9, 5], ..Wanted::default() }, &leaves, &[0.1; 4], isa, threads);
         }
     }
 }
@@ -93,8 +93,9 @@ fn what_no_kernel_can_do_is_an_error() {
     let run = |input: Buffer, output: Buffer, length, dtype| {
         let (inputs, outputs) = ([input], [output]);
         let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
+        let batch = Batch { kernel: &kernel, scalars: &[], leaves: &[leaf] };
         // SAFETY: the array is alive and used by nobody else.
-        unsafe { exec::run(&kernel, &[], &[leaf], Isa::detect(), None) }
+        unsafe { exec::run(&[batch], Isa::detect(), None) }.map(|results| assert_eq!(results, Some(vec![vec![]])))
     };
     let f64_at = |first| at(first, Dtype::F64, true);
     assert!(matches!(run(f64_at(0), f64_at(4), 4, Dtype::I64), Err(Error::Dtype(_))));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use oxigrad_core::buffer::{Buffer, Dtype};
-use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -152,7 +152,7 @@ unsafe fn run(kernel: &Kernel, leaf: &Leaf) -> PyResult<()> {
         if leaf.length < PARALLEL {
             exec::run_one(kernel, &[], leaf, isa(), scratch)
         } else {
-            exec::run(kernel, &[], &[*leaf], isa(), pool().as_deref())
+            exec::run(&[Batch { kernel, scalars: &[], leaves: &[*leaf] }], isa(), pool().as_deref()).map(drop)
         }
     });
     done.python()

@@ -3,7 +3,7 @@
 
 use super::Leaf;
 use super::gather::{Compute, Draws, Transfer};
-use super::native::Stream;
+use super::native::{Stream, reads_halves};
 use crate::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::kernel::{Instruction, Kernel, Phase, Work};
 use crate::lane::{Element, Lane, Simd, dispatch::Task};
@@ -107,9 +107,9 @@ struct Interpreter<'a, 'b> {
 
 /// Whether the numbers can be read and written where they lie, by native code or by the interpreter.
 #[inline(always)]
-fn lies_ready<E: Compute>(buffer: &Buffer, native: bool) -> bool {
-    let is_converted = native && buffer.dtype.is_half() && E::DTYPE == Dtype::F32;
-    buffer.layout == Layout::Contiguous && !buffer.is_quantized() && (buffer.dtype == E::DTYPE || is_converted)
+fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool {
+    let is_read = buffer.dtype == L::Element::DTYPE || (native && buffer.dtype.is_half() && reads_halves::<L>());
+    is_read && buffer.layout == Layout::Contiguous
 }
 
 /// Whether numbers are rounded on their way into the buffer otherwise than to nearest.
@@ -167,7 +167,7 @@ impl Interpreter<'_, '_> {
     fn lay_out<L: Lane<Element: Compute>>(&mut self) -> usize {
         let Part { kernel, phase, leaf, scalars, start, .. } = *self.part;
         let splats = kernel.inputs + kernel.splats.len();
-        let staging = self.classify::<L::Element>();
+        let staging = self.classify::<L>();
         let scratch = &mut *self.scratch;
         let bytes = splats * LANE + (phase.registers + staging) * APART;
         if scratch.memory.len() * LANE < bytes {
@@ -212,7 +212,7 @@ impl Interpreter<'_, '_> {
 
     /// Sorts the foreign slots into those used where they lie and those staged; says how many are staged.
     #[inline(always)]
-    fn classify<E: Compute>(&mut self) -> usize {
+    fn classify<L: Lane<Element: Compute>>(&mut self) -> usize {
         let Part { kernel, phase, leaf, .. } = *self.part;
         let native = kernel.printed.is_some();
         let scratch = &mut *self.scratch;
@@ -221,7 +221,7 @@ impl Interpreter<'_, '_> {
         scratch.direct.clear();
         for input in &phase.reads {
             let buffer = &leaf.inputs[usize::from(*input)];
-            if lies_ready::<E>(buffer, native) {
+            if lies_ready::<L>(buffer, native) {
                 scratch.direct.push(*input);
             } else if buffer.layout != Layout::Repeated {
                 scratch.staged_inputs.push(*input);
@@ -232,7 +232,7 @@ impl Interpreter<'_, '_> {
             let is_read_later = |input: &u16| leaf.inputs[usize::from(*input)].pointer == buffer.pointer;
             // Native code reads all inputs of a lane before it writes an output.
             let keep_back = !native && write.read_later.iter().any(is_read_later);
-            let keep_back = keep_back || is_stochastic(buffer) || !lies_ready::<E>(buffer, native);
+            let keep_back = keep_back || is_stochastic(buffer) || !lies_ready::<L>(buffer, native);
             let slots = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
             // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
             slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));

@@ -1,6 +1,6 @@
 //! What must hold before a kernel touches memory.
 
-use super::Leaf;
+use super::{Batch, Leaf};
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -26,6 +26,25 @@ pub(super) fn of_leaf(number: usize, error: &Error) -> Error {
         Error::Alias(_) => Error::Alias(message),
         _ => Error::Memory(message),
     }
+}
+
+/// Kernels that run together must wait for the same totals, and be stopped at the same time.
+pub(super) fn together(batches: &[Batch]) -> Result<()> {
+    let mut kernels = batches.iter().map(|batch| batch.kernel);
+    let Some(first) = kernels.next() else { return Ok(()) };
+    let phase = |kernel: &Kernel| kernel.guard.map(|(phase, _)| phase);
+    if kernels.all(|kernel| kernel.totals == first.totals && phase(kernel) == phase(first)) {
+        return Ok(());
+    }
+    Err(Error::Rule("rules that take a step together must have the same totals over all parameters".into()))
+}
+
+/// A kernel that does nothing but write its outputs.
+pub(super) fn writes_only(kernel: &Kernel) -> Result<()> {
+    if kernel.results.is_empty() && kernel.guard.is_none() {
+        return Ok(());
+    }
+    Err(Error::Rule("a kernel that hands back results or may be stopped runs by `run` only".into()))
 }
 
 pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf, sets: usize) -> Result<()> {

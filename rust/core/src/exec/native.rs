@@ -75,8 +75,8 @@ impl Slot {
         // SAFETY: promised by the caller.
         unsafe {
             match self.dtype {
-                Dtype::BF16 if is_f32::<L>() => L::load_bf16(self.pointer.cast::<Bfloat16>().add(i)),
-                Dtype::F16 if is_f32::<L>() => L::load_f16(self.pointer.cast::<Float16>().add(i)),
+                Dtype::BF16 if reads_halves::<L>() => L::load_bf16(self.pointer.cast::<Bfloat16>().add(i)),
+                Dtype::F16 if reads_halves::<L>() => L::load_f16(self.pointer.cast::<Float16>().add(i)),
                 _ => L::load(self.pointer.cast::<L::Element>().add(if self.moves { i } else { 0 })),
             }
         }
@@ -89,8 +89,8 @@ impl Slot {
         // SAFETY: promised by the caller.
         unsafe {
             match self.dtype {
-                Dtype::BF16 if is_f32::<L>() => values.store_bf16(self.pointer.cast::<Bfloat16>().add(i)),
-                Dtype::F16 if is_f32::<L>() => values.store_f16(self.pointer.cast::<Float16>().add(i)),
+                Dtype::BF16 if reads_halves::<L>() => values.store_bf16(self.pointer.cast::<Bfloat16>().add(i)),
+                Dtype::F16 if reads_halves::<L>() => values.store_f16(self.pointer.cast::<Float16>().add(i)),
                 _ => values.store(self.pointer.cast::<L::Element>().add(i)),
             }
         }
@@ -102,7 +102,7 @@ impl Slot {
     unsafe fn load_part<L: Lane<Element: Compute>>(self, i: usize, count: usize) -> L {
         // SAFETY: promised by the caller; an array of sixteen holds the widest lane of `f32`.
         unsafe {
-            if self.dtype.is_half() && is_f32::<L>() {
+            if self.dtype.is_half() && reads_halves::<L>() {
                 L::load(self.widened(i, count).as_ptr().cast())
             } else {
                 L::load_part(self.pointer.cast::<L::Element>().add(if self.moves { i } else { 0 }), count)
@@ -116,7 +116,7 @@ impl Slot {
     unsafe fn store_part<L: Lane<Element: Compute>>(self, i: usize, count: usize, values: L) {
         // SAFETY: promised by the caller; an array of sixteen has room for the widest lane of `f32`.
         unsafe {
-            if self.dtype.is_half() && is_f32::<L>() {
+            if self.dtype.is_half() && reads_halves::<L>() {
                 let mut numbers = [0.0f32; 16];
                 values.store(numbers.as_mut_ptr().cast());
                 self.narrow(i, &numbers[..count]);
@@ -155,8 +155,8 @@ impl Slot {
     }
 }
 
-/// Whether a lane is of `f32`: those read and write halves where they lie.
+/// Whether lanes read and write halves where they lie: those of `f32`, if they are more than one number.
 #[inline(always)]
-fn is_f32<L: Lane<Element: Compute>>() -> bool {
-    L::Element::DTYPE == Dtype::F32
+pub(super) fn reads_halves<L: Lane<Element: Compute>>() -> bool {
+    L::Element::DTYPE == Dtype::F32 && L::WIDTH > 1
 }

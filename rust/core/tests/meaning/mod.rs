@@ -1,9 +1,9 @@
 //! What a program means, evaluated element by element, and a comparison with what an executor makes of it.
 
 use oxigrad_core::buffer::{Buffer, Dtype, Rounding};
-use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::half::{Bfloat16, Float16, Half, narrowed};
-use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::lane::{Lane, dispatch::Isa};
 use oxigrad_core::noise::{bits, uniform};
 use oxigrad_core::op::{Binary, Elementwise, Ternary, Unary, Visitor};
@@ -130,6 +130,7 @@ fn evaluate(nodes: &[Node], scalars: &[f64], case: &Case) -> Vec<Value> {
                 Value::Array((0..case.length as u64).map(|i| f64::from(uniform(case.key, draw, i))).collect())
             }
             Node::Sum(arg) => Value::Scalar(sum(case.dtype, case.length, &values[arg as usize])),
+            Node::Total(..) => unreachable!("totals.rs tests them"),
             Node::Apply(op, args) => {
                 let args: Vec<&Value> = args[..op.arity()].iter().map(|arg| &values[*arg as usize]).collect();
                 if args.iter().all(|arg| matches!(arg, Value::Scalar(_))) {
@@ -345,10 +346,10 @@ impl Prepared {
     }
 }
 
-/// Runs the program on the leaves and compares every output with what it means; with no threads, leaf by leaf.
-/// `scalars` are two sets.
-pub fn check(nodes: &[Node], outputs: &[u32], leaves: &[LeafCase], scalars: &[f64], isa: Isa, threads: usize) {
-    let kernel = Kernel::compile(nodes, outputs).unwrap();
+/// Runs the program on the leaves and compares every output with what it means; with no threads, leaf by leaf where
+/// that can be. `scalars` are two sets.
+pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f64], isa: Isa, threads: usize) {
+    let (kernel, outputs) = (Kernel::compile_wanted(nodes, wanted).unwrap(), wanted.outputs);
     let prepared: Vec<Prepared> = leaves.iter().map(prepare).collect();
     let buffers: Vec<(Vec<Buffer>, Vec<Buffer>)> = prepared
         .iter()
@@ -370,16 +371,17 @@ pub fn check(nodes: &[Node], outputs: &[u32], leaves: &[LeafCase], scalars: &[f6
             noise_key: leaf.seed,
         })
         .collect();
-    if threads == 0 {
+    if threads == 0 && kernel.results() == 0 {
         let mut scratch = Scratch::default();
         for leaf in &run {
             // SAFETY: the arrays are alive and apart.
             unsafe { exec::run_one(&kernel, &scalars[..kernel.scalar_inputs() * 2], leaf, isa, &mut scratch) }.unwrap();
         }
     } else {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().unwrap();
+        let batch = Batch { kernel: &kernel, scalars: &scalars[..kernel.scalar_inputs() * 2], leaves: &run };
         // SAFETY: the arrays are alive and apart.
-        unsafe { exec::run(&kernel, &scalars[..kernel.scalar_inputs() * 2], &run, isa, Some(&pool)) }.unwrap();
+        unsafe { exec::run(&[batch], isa, Some(&pool)) }.unwrap();
     }
     for (number, (leaf, prepared)) in leaves.iter().zip(&prepared).enumerate() {
         let set = &scalars[leaf.set * kernel.scalar_inputs()..];
