@@ -142,6 +142,8 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     ),
     "negative": (lambda g: -g,),
     "positive": (lambda g: g,),
+    "round_to_bfloat16": (lambda g: g,),  # as of a conversion
+    "round_to_float16": (lambda g: g,),
     "abs": (_abs,),
     "real": (lambda g, x: xp.astype(g, x.dtype) if xp.is_complex(x) else xp.real(g),),
     "imag": (lambda g, x: xp.astype(g, x.dtype) * -1j if xp.is_complex(x) else 0.0 * g,),

@@ -8,6 +8,7 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad._core import DtypeError, RuleError, ShapeError
+from oxigrad.precision import half, rounded, widened
 from oxigrad.rule import Rule
 
 
@@ -50,6 +51,7 @@ class Leaf:
     g: Any
     slots: Mapping[str, Any]
     values: Mapping[str, Any]
+    stochastic: bool = False
 
 
 class _TotalNeededError(Exception):
@@ -84,39 +86,56 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
 
 
 def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
-    """The rule on one leaf: results of the same shapes and dtypes."""
-    p, g, path = leaf.p, leaf.g, leaf.path
+    """The rule on one leaf, computed in float32 where it has half precision: results of the same shapes and dtypes."""
+    p, g, path = widened(leaf.p), leaf.g, leaf.path
     if tuple(g.shape) != tuple(p.shape):
         raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
-    if g.dtype != p.dtype:
-        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {p.dtype}")
-    supplied = _supplied(leaf, seed, totals, guards)
-    before = [leaf.slots.get(slot.name) for slot in leaf.rule.slots]
-    outputs = leaf.rule.run(xp, p, g, before, {**leaf.values, **supplied})
-    library = xp.namespace(p)
-    found = []
-    for name, old, new in zip(["", *(slot.name for slot in leaf.rule.slots)], [p, *before], outputs, strict=True):
-        what = f"slot {name}" if name else "parameter"
-        if old is None:
-            if new is not None:
-                raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
-            found.append(None)
-            continue
-        value = new if xp.is_array(new) else library.asarray(new, dtype=old.dtype)
-        if tuple(value.shape) != tuple(old.shape):
-            raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
-        found.append(value if value.dtype == old.dtype else xp.astype(value, old.dtype))
+    if g.dtype not in (leaf.p.dtype, p.dtype):
+        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {leaf.p.dtype}")
+    supplied = _supplied(leaf, p, seed, totals, guards)
+    slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
+    before = [value if value is None or slot.is_number else in_dtype(value, p.dtype) for slot, value in slots]
+    outputs = leaf.rule.run(xp, p, in_dtype(g, p.dtype), before, {**leaf.values, **supplied})
+    found, number = [_stored(leaf, seed, "parameter", 0, leaf.p, outputs[0])], 0
+    for (slot, old), new in zip(slots, outputs[1:], strict=True):
+        number += not slot.is_number
+        found.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
     return found
 
 
-def _supplied(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> dict[str, Callable[..., Any]]:
-    p, step = leaf.p, leaf.values["step"]
+def in_dtype(array: Any, dtype: Any) -> Any:
+    """The array in a dtype; itself where it has it."""
+    return array if array.dtype == dtype else xp.astype(array, dtype)
+
+
+def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:
+    """What the rule returned for an array, in the dtype that it has; the parameter has number 0, slots count from 1."""
+    path = leaf.path
+    if old is None:
+        if new is not None:
+            raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
+        return None
+    value = new if xp.is_array(new) else xp.namespace(leaf.p).asarray(new, dtype=old.dtype)
+    if tuple(value.shape) != tuple(old.shape):
+        raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
+    if not (leaf.stochastic and half(old)) or value.dtype == old.dtype:
+        return in_dtype(value, old.dtype)
+    random = _core.rounding(seed, int(leaf.values["step"]), leaf.position, number, xp.size_of(old.shape))
+    return rounded(value, old.dtype, _asarray(random, value))
+
+
+def _asarray(numbers: bytes, like: Any) -> Any:
+    """An array of float64 from its bytes, of the library, shape, dtype and device of another."""
+    found = np.frombuffer(numbers).reshape(tuple(like.shape))
+    return xp.namespace(like).asarray(found, dtype=like.dtype, device=xp.device_of(like))
+
+
+def _supplied(leaf: Leaf, p: Any, seed: int, totals: Sequence[Any], guards: list[Any]) -> dict[str, Callable[..., Any]]:
+    step = leaf.values["step"]
     draws, known = iter(range(2**32)), iter(totals)
 
     def noise() -> Any:
-        uniform = _core.uniform(seed, int(step), leaf.position, next(draws), xp.size_of(p.shape))
-        library = xp.namespace(p)
-        return library.asarray(np.frombuffer(uniform).reshape(p.shape), dtype=p.dtype, device=xp.device_of(p))
+        return _asarray(_core.uniform(seed, int(step), leaf.position, next(draws), xp.size_of(p.shape)), p)
 
     def total(value: Any) -> Any:
         found = next(known, None)

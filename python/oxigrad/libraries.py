@@ -88,7 +88,15 @@ def is_complex(value: Any) -> bool:
     value = plain(value)
     if isinstance(value, _core.Variable):
         return False
-    return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
+    return is_of_kind(value.dtype, "complex floating", namespace(value)) if is_array(value) else isinstance(value, complex)
+
+
+def is_of_kind(dtype: Any, kind: Any, library: Any) -> bool:
+    """Whether a dtype of a library is of a kind, as the standard has it; one that NumPy was given by others is real."""
+    try:
+        return library.isdtype(dtype, kind)
+    except TypeError:
+        return "real floating" in kind and "float" in str(dtype)
 
 
 def composed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,7 +189,7 @@ def _through_host(name: str, library: Any, *args: Any) -> Any:
 
 def _by_kernel(name: str, *args: Any) -> Any:
     dtype = np.result_type(*args)
-    dtype = dtype if np.isdtype(dtype, "real floating") else np.dtype(np.float64)
+    dtype = dtype if is_of_kind(dtype, "real floating", np) else np.dtype(np.float64)
     computing = dtype if dtype.itemsize in (4, 8) else np.dtype(np.float32)
     arrays = np.broadcast_arrays(*(np.asarray(value, computing) for value in args))
     return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
@@ -292,10 +300,19 @@ def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
     return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
 
 
+def _rounded(name: str, library: Any, x: Any) -> Any:
+    """The numbers of a dtype of half precision that are nearest, in the dtype of ``x``."""
+    if library is np or not hasattr(library, name):
+        return _through_host(f"round_to_{name}", library, x)
+    return library.astype(library.astype(x, getattr(library, name)), x.dtype)
+
+
 # What computes an op where the standard has no function of that name and signature.
 _irregular: dict[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to,
     "where": _where,
+    "round_to_bfloat16": functools.partial(_rounded, "bfloat16"),
+    "round_to_float16": functools.partial(_rounded, "float16"),
     "concat": lambda library, *arrays, axis, ends: library.concat(arrays, axis=axis),
     "stack": lambda library, *arrays, axis: library.stack(arrays, axis=axis),
     "index": _index,

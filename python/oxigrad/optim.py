@@ -9,6 +9,7 @@
 array([0., 0.])
 """
 
+import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,8 @@ from oxigrad._core import StateError, StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
 from oxigrad.loss_scale import LossScale
+from oxigrad.precision import Precision, half
+from oxigrad.quantized import Quantized as Quantized
 from oxigrad.rule import Rule
 from oxigrad.schedules.base import number_at
 from oxigrad.transforms import value_and_grad
@@ -57,6 +60,13 @@ class Optimizer:
     `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
     `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
     lie in host memory and be writable.
+
+    Parameters of float16 and bfloat16 are computed in float32, and by default have slots of float32. ``slot_dtype`` keeps the slots
+    of the update that begin as zeros in another dtype ("float32", "bfloat16", "float16"), or as codes of "8bit" (`Quantized`)
+    where the core updates the parameter in host memory and it has 4096 elements or more. Of half precision: ``master`` adds a
+    slot of float32 weights, which are what is updated; ``rounding`` is to "nearest", "stochastic" (up or down at random, so that
+    small updates are not lost on average), or "kahan", which carries what rounding took over to the next step, in a slot
+    ``compensation``.
     """
 
     def __init__(
@@ -67,6 +77,9 @@ class Optimizer:
         nonfinite: str = "propagate",
         loss_scale: LossScale | None = None,
         zero_gradients: bool = False,
+        slot_dtype: str | None = None,
+        master: bool = False,
+        rounding: str = "nearest",
     ) -> None:
         if nonfinite not in _NONFINITE:
             raise ValueError(f"nonfinite is {nonfinite!r}: expected one of {', '.join(_NONFINITE)}")
@@ -76,6 +89,7 @@ class Optimizer:
         self.accumulate = int(accumulate)
         self.loss_scale = loss_scale
         self.zero_gradients = bool(zero_gradients)
+        self.precision = Precision(slot_dtype, bool(master), rounding)
         self.nonfinite = "skip" if loss_scale and nonfinite == "propagate" else nonfinite
         self._stepper = step.Stepper(self)
         self._lock = threading.Lock()
@@ -241,14 +255,21 @@ class Optimizer:
             "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
             "zero_gradients": self.zero_gradients,
+            **dataclasses.asdict(self.precision),
         }
 
 
 class Choice:
-    """A rule with one group of hyperparameters, as some parameters of a model have it."""
+    """A rule with one group of hyperparameters, as some parameters of a model have it.
 
-    def __init__(self, owner: Optimizer, optimizer: "RuleOptimizer", overrides: Mapping[str, Any]) -> None:
+    ``storage`` is the name of their dtype, where that is half precision.
+    """
+
+    def __init__(
+        self, owner: Optimizer, optimizer: "RuleOptimizer", overrides: Mapping[str, Any], storage: str | None = None
+    ) -> None:
         self._owner = owner
+        self._storage = storage
         self.optimizer = optimizer
         self._overrides = overrides
         self._optional = [pair for part in optimizer.parts for pair in part.optional]
@@ -256,7 +277,13 @@ class Choice:
     def rule(self, holds: bool = False) -> Rule:
         """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
         prefix = self._owner.prefix()
-        return _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self._absent())
+        composed = _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self._absent())
+        return self.precision.around(composed, self._storage)
+
+    @property
+    def precision(self) -> Precision:
+        """How many bits."""
+        return self._owner.precision
 
     def _absent(self) -> frozenset[str]:
         """The optional slots that nothing asks for."""
@@ -349,7 +376,7 @@ class RuleOptimizer(Part, Optimizer):
     def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
         groups.check(given)
         self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
-        self._choices: dict[tuple[Optimizer, int | None], Choice] = {}
+        self._choices: dict[tuple[Optimizer, int | None, str | None], Choice] = {}
         self._stepper.reset()
 
     def _checked(self, pattern: Any, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -369,13 +396,14 @@ class RuleOptimizer(Part, Optimizer):
 
     def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
         """The group of a parameter, in the steps of ``owner``."""
-        if self.dtype is not None and not xp.namespace(array).isdtype(array.dtype, _dtype_in(array, self.dtype)):
+        if self.dtype is not None and not _has(array, self.dtype):
             return None
         at = groups.first_match(self._groups, path, array)
         overrides = {} if at is None else list(self._groups.values())[at]
         if overrides is None:
             return None
-        return self._choices.setdefault((owner, at), Choice(owner, self, overrides))
+        storage = half(array)
+        return self._choices.setdefault((owner, at, storage), Choice(owner, self, overrides, storage))
 
     @property
     def program(self) -> Any:
@@ -406,6 +434,9 @@ _OPTIONS = {
     "nonfinite": "propagate",
     "loss_scale": None,
     "zero_gradients": False,
+    "slot_dtype": None,
+    "master": False,
+    "rounding": "nearest",
     "groups": None,
     "dtype": None,
 }
@@ -571,9 +602,9 @@ def _read(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value if name in _OPTIONS else from_plain(value) for name, value in values.items()}
 
 
-def _dtype_in(array: Any, dtype: Any) -> Any:
-    """A dtype, or the name of one, as the array's library has it."""
-    return getattr(xp.namespace(array), dtype) if isinstance(dtype, str) else dtype
+def _has(array: Any, dtype: Any) -> bool:
+    """Whether an array has a dtype, or the dtype of a name."""
+    return str(array.dtype).rpartition(".")[2] == dtype if isinstance(dtype, str) else bool(array.dtype == dtype)
 
 
 _UNSCALE = rule.read(around.unscale, changes_gradient=True)

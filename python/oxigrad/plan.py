@@ -11,24 +11,11 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 
 
-def host_view(array: Any) -> Any:
-    """The array as one that exports its host memory, sharing it; None where it lies elsewhere, or cannot be shared."""
-    if _core.exports_memory(array):
-        return array
-    device = getattr(array, "__dlpack_device__", None)
-    try:
-        on_host = device is not None and int(device()[0]) == 1
-        return np.from_dlpack(array) if on_host else None
-    except (BufferError, RuntimeError, TypeError, ValueError):
-        return None
-
-
 def executor(array: Any, elementwise: bool = True) -> str:
     """How a parameter is updated: by the core in place ("host") or in a "copy", or by the "rule", maybe "into" its memory."""
-    view = host_view(array)
-    if view is None or not _core.computes(view):
+    if not _core.is_floating(array):
         return "rule"
-    if _core.is_writable(view):
+    if _core.is_writable(array):
         return "host" if elementwise else "into"
     return "copy" if elementwise and isinstance(array, (np.ndarray, np.generic)) else "rule"
 
@@ -75,7 +62,7 @@ class Plan:
 
     def _add(self, array: Any, paths: list[Any], index: int, tied: tuple[int, ...], choice: Any) -> None:
         text = str(paths[0])
-        if xp.namespace(array).isdtype(array.dtype, "complex floating"):
+        if xp.is_complex(array):
             raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
         if choice not in self.choices:
             self.choices.append(choice)
@@ -94,10 +81,9 @@ class Plan:
         self.replaced = [p for p in self.parameters if p.executor in ("copy", "rule")]
         self.copied = [p for p in self.parameters if p.executor == "copy"]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
-        self.foreign = any(not _core.exports_memory(leaves[p.index]) for p in self.host)
         self._tied = [p for p in self.parameters if p.tied]
         # The core checks the gradients that go to it as they are.
-        self._checked_here = self.parameters if self.foreign or self.ruled else self._tied
+        self._checked_here = self.parameters if self.ruled else self._tied
 
     def fits(self, leaves: list[Any]) -> bool:
         """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""
@@ -148,10 +134,9 @@ class Plan:
         zeros = []
         for p in [*self._tied, *(p for _, p in self.ruled)]:
             for path in map(str, p.paths):
-                view = host_view(found[path])
-                if view is None or not _core.is_writable(view):
+                if not _core.is_writable(found[path]):
                     raise ArrayMemoryError(f"{path}: the gradient cannot be written, so not with zero_gradients")
-                zeros.append((np.zeros((), view.dtype), view))
+                zeros.append((np.zeros(()), found[path]))
         return zeros
 
     def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import plain
-from oxigrad.libraries import device_of, is_array, is_complex, is_smooth, namespace
+from oxigrad.libraries import device_of, is_array, is_complex, is_of_kind, is_smooth, namespace
 
 __all__ = [
     "Parts",
@@ -149,7 +149,7 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
     """``x`` in another dtype; a plain array where that dtype is not of floating point."""
     library = namespace(x)
-    if not library.isdtype(dtype, ("real floating", "complex floating")):
+    if not is_of_kind(dtype, ("real floating", "complex floating"), library):
         return library.astype(plain(x), dtype, copy=copy)
     if not is_array(x):
         return library.asarray(x, dtype=dtype)

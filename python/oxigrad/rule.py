@@ -23,26 +23,29 @@ class Slot:
     """An auxiliary variable of a rule, and how it begins: a number, a function ``(xp, p, **hyperparameters)``, or zeros.
 
     One whose default is the name of a hyperparameter begins as zeros, and is there only where that is neither 0, None nor
-    False: elsewhere the rule is given None for it, and returns None (see `Rule.without`).
+    False: elsewhere the rule is given None for it, and returns None (see `Rule.without`). An update's own, where it begins
+    as zeros, ``is_moment``, which may be kept in fewer bits; ``dtype`` names the one dtype that a slot must have.
     """
 
     name: str
     begin: Any = None
+    is_moment: bool = False
+    dtype: str | None = None
 
     @property
     def is_number(self) -> bool:
         """Whether it is one number for the whole leaf, rather than an array."""
         return isinstance(self.begin, (int, float))
 
-    def first(self, xp: Any, p: Any, value: Callable[[str], Any]) -> Any:
+    def first(self, xp: Any, p: Any, dtype: Any, value: Callable[[str], Any]) -> Any:
         """The array that the slot of ``p`` is before the first step; None where the parameter has none.
 
         ``value`` tells the value of a hyperparameter.
         """
         if self.begin is None:
-            return xp.zeros_like(p)
+            return xp.zeros_like(p, dtype=dtype)
         names = list(inspect.signature(self.begin).parameters)[2:]
-        return self.begin(xp, p, **{name: value(name) for name in names})
+        return self.begin(xp, xp.astype(p, dtype), **{name: value(name) for name in names})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,7 +81,7 @@ class Rule:
             first, *after = self.run(xp, p, g, [next(present) if keep else None for keep in kept], named)
             return (first, *itertools.compress(after, kept))
 
-        slots = [Slot(slot.name) if isinstance(slot.begin, str) else slot for slot in self.slots]
+        slots = [dataclasses.replace(s, begin=None) if isinstance(s.begin, str) else s for s in self.slots]
         return dataclasses.replace(self, call=call, slots=tuple(itertools.compress(slots, kept)))
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,11 +119,13 @@ def read(function: Callable[..., Any], *, changes_gradient: bool = False, elemen
     without = [p.name for p in own if p.default is p.empty]
     if without and kind == "update":
         raise TypeError(f"{label}: hyperparameters need a default: {', '.join(without)}")
+    begins = [(p.name, None if p.default is p.empty else p.default) for p in positional[3:]]
+    of_update = kind == "update"
     return Rule(
         label,
         function,
         kind,
-        tuple(Slot(p.name, None if p.default is p.empty else p.default) for p in positional[3:]),
+        tuple(Slot(n, begin, of_update and isinstance(begin, (str, type(None)))) for n, begin in begins),
         {p.name: p.default for p in own if p.default is not p.empty},
         frozenset(supplied),
         frozenset(without),

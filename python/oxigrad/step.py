@@ -13,7 +13,8 @@ import numpy as np
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
-from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
+from oxigrad.plan import Parameter, Plan, executor, leaves_along
+from oxigrad.quantized import Quantized
 
 _ON_HOST = ("host", "copy")
 
@@ -31,9 +32,18 @@ def new_slots(choice: Any, p: Any, *, on_host: bool, known: Container[str] = ())
         floats = library.__array_namespace_info__().dtypes(kind="real floating", device=xp.device_of(p))
         return library.asarray(value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
+    def array(slot: Any) -> Any:
+        dtype = choice.precision.kept_in(slot, p, on_host=on_host)
+        return Quantized.zeros(tuple(p.shape)) if dtype == "8bit" else slot.first(xp, p, dtype, choice.value)
+
     slots = [slot for slot in choice.rule().slots if slot.name not in known]
-    first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
+    first = {slot.name: number(slot.begin) if slot.is_number else array(slot) for slot in slots}
     return {name: value for name, value in first.items() if value is not None}
+
+
+def _memory(slot: Any) -> Any:
+    """A slot as the core takes it."""
+    return (slot.codes, slot.scales) if isinstance(slot, Quantized) else slot
 
 
 class Stepper:
@@ -110,8 +120,6 @@ class Stepper:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
             replacements += [(path, copy) for path in parameter.paths]
         written, given = plan.pick(leaves), plan.pick(gradients)
-        if plan.foreign:
-            written, given = tuple(map(host_view, written)), tuple(map(host_view, given))
         seed = self._owner.seed
         try:
             done = self._core.step(programs, seed, written, given, model, replacements, assignments, copies, holds)
@@ -151,7 +159,7 @@ class Stepper:
                 continue
             value = xp.astype(values[p.text], p.dtype)
             if p.executor in ("host", "into"):
-                copies.append((host_view(value), host_view(leaves[p.index])))
+                copies.append((value, leaves[p.index]))
             else:
                 replacements += [(path, value) for path in p.paths]
         return self._core.write(model, replacements, [], copies)
@@ -191,16 +199,21 @@ class Stepper:
             if p.executor not in _ON_HOST:
                 continue
             rule, own = rules[p.choice], self.slots[p.text]
-            arrays = [host_view(own[slot.name]) for slot in rule.slots if not slot.is_number]
+            arrays = [_memory(own[slot.name]) for slot in rule.slots if not slot.is_number]
             numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
-            prepared.append((p.text, position, host_view(leaves[p.index]), arrays, numbers, *layout[p.choice]))
+            stochastic = plan.choices[p.choice].precision.rounding == "stochastic"
+            prepared.append((p.text, position, leaves[p.index], arrays, numbers, *layout[p.choice], stochastic))
         self._core.prepare(prepared)
         self._plan, self._layout, self._rules = plan, layout, rules
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: those that there were, and new ones."""
-        choice, known = plan.choices[parameter.choice], self.slots.get(parameter.text, {})
-        found = {**known, **new_slots(choice, array, on_host=parameter.executor in _ON_HOST, known=known)}
+        choice, known = plan.choices[parameter.choice], dict(self.slots.get(parameter.text, {}))
+        on_host = parameter.executor in _ON_HOST
+        for name, slot in known.items():
+            if isinstance(slot, Quantized) and not on_host:  # Only the core reads codes.
+                known[name] = xp.namespace(array).asarray(np.asarray(slot), device=xp.device_of(array))
+        found = {**known, **new_slots(choice, array, on_host=on_host, known=known)}
         return {slot.name: found[slot.name] for slot in choice.rule().slots if slot.name in found}
 
     def _call_rules(
@@ -217,13 +230,14 @@ class Stepper:
                 gradients[p.index],
                 self.slots[p.text],
                 values[p.choice],
+                plan.choices[p.choice].precision.rounding == "stochastic",
             )
             for position, p in plan.ruled
         ]
         results, keep = call_rules(called, self._owner.seed)
         for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
             if parameter.executor == "into":
-                copies.append((host_view(new), host_view(leaf.p)))
+                copies.append((new, leaf.p))
             else:
                 replacements += [(path, new) for path in parameter.paths]
             changed = zip(leaf.rule.slots, after, strict=True)
@@ -270,6 +284,7 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
                     gradients[p.index],
                     state["slots"][p.text],
                     values[p.choice],
+                    plan.choices[p.choice].precision.rounding == "stochastic",
                 )
                 for position, p in enumerate(plan.parameters)
             ],

@@ -9,12 +9,13 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::native::PROGRAMS;
 use oxigrad_core::op::Elementwise::{self, Multiply};
+use oxigrad_core::quantized::BLOCK;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// The kernel of a rule that has native code.
@@ -25,59 +26,102 @@ fn shipped(name: &str) -> Kernel {
 
 const SCALARS: [f64; 6] = [3.0, 1e-3, 0.9, 0.999, 1e-8, 0.01];
 
-/// Parameters, gradients and slots of some leaves of `f32`.
+/// Where gradient, parameter and slots are kept (`U8` is codes with scales), and whether halves are rounded stochastically.
+const STORAGE: [(&str, [Dtype; 4], bool); 6] = {
+    use Dtype::{BF16, F16, F32, U8};
+    [
+        ("float32", [F32; 4], false),
+        ("bfloat16", [BF16; 4], false),
+        ("float16", [F16; 4], false),
+        ("bfloat16, slots float32", [BF16, BF16, F32, F32], false),
+        ("float32, slots 8bit", [F32, F32, U8, U8], false),
+        ("bfloat16 stochastic", [BF16; 4], true),
+    ]
+};
+
+/// Parameters, gradients and slots of some leaves.
 struct Tree {
-    _arrays: Vec<Vec<f32>>,
+    _memory: Vec<Vec<f32>>,
     inputs: Vec<Buffer>,
     outputs: Vec<Buffer>,
     length: usize,
 }
 
 impl Tree {
-    fn new(leaves: usize, length: usize) -> Self {
-        let mut arrays: Vec<Vec<f32>> = (0..4 * leaves).map(|k| vec![[0.5, 0.1, 0.2, 0.3][k % 4]; length]).collect();
-        let buffer =
-            |array: &mut Vec<f32>| Buffer::contiguous(array.as_mut_ptr().cast(), length, Dtype::F32, true).unwrap();
-        let inputs: Vec<Buffer> = arrays.iter_mut().map(buffer).collect();
+    fn new(leaves: usize, length: usize, dtypes: [Dtype; 4], stochastic: bool) -> Self {
+        let mut memory = Vec::new();
+        let mut allocate = |bytes: usize| {
+            memory.push(vec![0.0f32; bytes.div_ceil(4)]);
+            memory.last_mut().expect("one was pushed").as_mut_ptr().cast::<u8>()
+        };
+        let mut buffer = |k: usize| {
+            let (start, dtype) = (allocate(length * dtypes[k].size()), dtypes[k]);
+            if dtype == Dtype::U8 {
+                let scales = allocate(length.div_ceil(BLOCK) * 4);
+                return Buffer::quantized(start, scales, length, true).unwrap();
+            }
+            let rounding = if stochastic { Rounding::Stochastic(u32::try_from(k).unwrap()) } else { Rounding::Nearest };
+            Buffer::contiguous(start, length, dtype, true).unwrap().with_rounding(rounding)
+        };
+        let inputs: Vec<Buffer> = (0..4 * leaves).map(|k| buffer(k % 4)).collect();
         let outputs = inputs.chunks(4).flat_map(|leaf| &leaf[1..]).cloned().collect();
-        Self { _arrays: arrays, inputs, outputs, length }
+        let tree = Self { _memory: memory, inputs, outputs, length };
+        tree.fill();
+        tree
     }
 
-    fn leaves(&self) -> Vec<Leaf<'_>> {
-        let leaf = |(inputs, outputs)| Leaf {
-            inputs,
-            outputs,
-            length: self.length,
-            dtype: Dtype::F32,
-            scalar_set: 0,
-            noise_key: 0,
+    /// Numbers of ordinary size everywhere.
+    fn fill(&self) {
+        let kernel = Kernel::compile(&[Node::Leaf(0)], &[0]).unwrap();
+        for (k, output) in self.inputs.iter().enumerate() {
+            let number = [0.1f32, 0.5, 0.2, 0.3][k % 4];
+            let inputs = [Buffer::repeated((&raw const number).cast(), self.length, Dtype::F32).unwrap()];
+            let leaf = Leaf { inputs: &inputs, outputs: std::slice::from_ref(output), ..leaf(self.length) };
+            // SAFETY: the arrays live in `self`.
+            unsafe { exec::run_one(&kernel, &[], &leaf, Isa::detect(), &mut Scratch::default()) }.unwrap();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let of = |buffer: &Buffer| {
+            let scales = buffer.scales().map_or(0, |scales| scales.len() * 4);
+            buffer.len() * buffer.dtype().size() + scales
         };
-        self.inputs.chunks(4).zip(self.outputs.chunks(3)).map(leaf).collect()
+        self.inputs.iter().chain(&self.outputs).map(of).sum()
     }
 
     fn step(&self, kernel: &Kernel, isa: Isa, pool: Option<&ThreadPool>) {
         let scalars = &SCALARS[..kernel.scalar_inputs()];
+        let of = |(inputs, outputs)| Leaf { inputs, outputs, ..leaf(self.length) };
+        let leaves: Vec<Leaf> = self.inputs.chunks(4).zip(self.outputs.chunks(3)).map(of).collect();
         // SAFETY: the arrays live in `self`, each has a memory of its own.
-        unsafe { exec::run(&[Batch { kernel, scalars, leaves: &self.leaves() }], isa, pool) }.unwrap();
+        unsafe { exec::run(&[Batch { kernel, scalars, leaves: &leaves }], isa, pool) }.unwrap();
     }
+}
+
+/// A leaf without arrays yet.
+fn leaf<'a>(length: usize) -> Leaf<'a> {
+    Leaf { inputs: &[], outputs: &[], length, dtype: Dtype::F32, scalar_set: 0, noise_key: 7 }
 }
 
 fn optimizers(criterion: &mut Criterion) {
     let (adamw, ceiling) = (shipped("AdamW"), shipped("Stream"));
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     for (leaves, length) in [(1000, 1000), (1, 50_000_000)] {
-        let tree = Tree::new(leaves, length);
-        let mut group = criterion.benchmark_group(format!("adamw f32 {leaves}x{length}"));
-        group.throughput(Throughput::Bytes((leaves * length * 28) as u64));
-        group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2)).sample_size(20);
-        for isa in Isa::available() {
+        for (name, dtypes, stochastic) in STORAGE {
+            let tree = Tree::new(leaves, length, dtypes, stochastic);
+            let mut group = criterion.benchmark_group(format!("adamw {name} {leaves}x{length}"));
+            group.throughput(Throughput::Bytes(tree.bytes() as u64));
+            group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2)).sample_size(20);
             for (threads, pool) in [(1, None), (2, Some(&pool))] {
-                group.bench_function(format!("{}/{threads}", isa.name()), |b| b.iter(|| tree.step(&adamw, isa, pool)));
+                for isa in Isa::available() {
+                    group.bench_function(format!("{}/{threads}", isa.name()), |b| {
+                        b.iter(|| tree.step(&adamw, isa, pool));
+                    });
+                }
+                let isa = Isa::detect();
+                group.bench_function(format!("ceiling/{threads}"), |b| b.iter(|| tree.step(&ceiling, isa, pool)));
             }
-        }
-        for (threads, pool) in [(1, None), (2, Some(&pool))] {
-            let isa = Isa::detect();
-            group.bench_function(format!("ceiling/{threads}"), |b| b.iter(|| tree.step(&ceiling, isa, pool)));
         }
     }
 }
@@ -91,8 +135,7 @@ fn small(criterion: &mut Criterion) {
     let mut multiply = || {
         let of = |array: &mut [f64; 10]| Buffer::contiguous(array.as_mut_ptr().cast(), 10, Dtype::F64, true).unwrap();
         let (inputs, outputs) = ([of(&mut a), of(&mut b)], [of(&mut c)]);
-        let (length, dtype) = (10, Dtype::F64);
-        let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
+        let leaf = Leaf { inputs: &inputs, outputs: &outputs, dtype: Dtype::F64, ..leaf(10) };
         // SAFETY: the arrays are alive and apart.
         unsafe { exec::run_one(&kernel, &[], black_box(&leaf), isa, &mut scratch) }.unwrap();
         black_box(&c)[9]
@@ -109,8 +152,7 @@ fn functions(criterion: &mut Criterion) {
     let mut y = vec![0.0; 1024];
     let of = |array: &mut Vec<f64>| Buffer::contiguous(array.as_mut_ptr().cast(), 1024, Dtype::F64, true).unwrap();
     let (inputs, outputs) = ([of(&mut x)], [of(&mut y)]);
-    let leaf =
-        Leaf { inputs: &inputs, outputs: &outputs, length: 1024, dtype: Dtype::F64, scalar_set: 0, noise_key: 0 };
+    let leaf = Leaf { inputs: &inputs, outputs: &outputs, dtype: Dtype::F64, ..leaf(1024) };
     let mut scratch = Scratch::default();
     group.throughput(Throughput::Elements(1024));
     for isa in Isa::available() {

@@ -4,7 +4,7 @@
 //! what needs a promise, and [`crate::exec::run`] states it. Nothing here or there makes a reference to foreign memory.
 
 use crate::error::{Error, Result};
-use crate::quantized;
+use crate::{noise, quantized};
 
 pub use crate::dtype::Dtype;
 
@@ -45,8 +45,28 @@ pub enum Rounding {
     /// To the nearest; of two, to the even one.
     #[default]
     Nearest,
-    /// Up or down at random, so that the expected result is the number: by the noise of the leaf, its output and element.
-    Stochastic,
+    /// Up or down at random, so that the expected result is the number: by the noise of the leaf and its elements. The number
+    /// tells the buffers of a leaf apart.
+    Stochastic(u32),
+}
+
+impl Rounding {
+    /// The sixteen random bits by which one element is rounded stochastically: see [`crate::half::Half::stochastic`].
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "takes one half")]
+    pub fn random(key: u64, number: u32, index: u64) -> u16 {
+        (noise::bits::<{ noise::ROUNDING }>(key, Self::draw(number), index) >> Self::shift(number)) as u16
+    }
+
+    /// Which draw of noise two numbers share: those of a rule count from zero, these from the other end.
+    pub(crate) const fn draw(number: u32) -> u32 {
+        u32::MAX - number / 2
+    }
+
+    /// Which half of its bits is this number's.
+    pub(crate) const fn shift(number: u32) -> u32 {
+        number % 2 * 16
+    }
 }
 
 // SAFETY: a buffer is an address and never dereferences it; `exec::run` asks its caller for what threads need.
@@ -136,18 +156,14 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// `length` numbers as codes of eight bits, signed (`I8`) or not (`U8`), and the `f32` scale of each block of them: see
+    /// `length` numbers as codes of eight bits, one after the other, and the `f32` scale of each block of them: see
     /// [`crate::quantized`].
     ///
     /// # Errors
-    /// `Dtype` where the codes are neither; else as [`Buffer::contiguous`].
-    pub fn quantized(codes: *mut u8, scales: *mut u8, length: usize, dtype: Dtype, writable: bool) -> Result<Self> {
-        if !matches!(dtype, Dtype::I8 | Dtype::U8) {
-            return Err(Error::Dtype(format!("codes have dtype {}, expected int8 or uint8", dtype.name())));
-        }
-        let blocks = length.div_ceil(quantized::BLOCK);
-        Self::contiguous(scales, blocks, Dtype::F32, writable)?;
-        Ok(Self { scales, ..Self::contiguous(codes, length, dtype, writable)? })
+    /// As [`Buffer::contiguous`], for the codes and for the scales.
+    pub fn quantized(codes: *mut u8, scales: *mut u8, length: usize, writable: bool) -> Result<Self> {
+        Self::contiguous(scales, length.div_ceil(quantized::BLOCK), Dtype::F32, writable)?;
+        Ok(Self { scales, ..Self::contiguous(codes, length, Dtype::U8, writable)? })
     }
 
     /// The scales of quantized elements; none where elements stand for themselves.
@@ -186,6 +202,12 @@ impl Buffer {
     #[must_use]
     pub fn dtype(&self) -> Dtype {
         self.dtype
+    }
+
+    /// Whether the elements lie one after the other.
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        self.layout == Layout::Contiguous
     }
 
     /// Whether it may be written.

@@ -56,6 +56,12 @@ impl Dtype {
         matches!(self, Self::F32 | Self::F64)
     }
 
+    /// The type in which kernels compute with it: `F64` for itself, `F32` for all others.
+    #[must_use]
+    pub const fn computed_in(self) -> Self {
+        if matches!(self, Self::F64) { Self::F64 } else { Self::F32 }
+    }
+
     /// Whether kernels write it: floating point of any size.
     #[must_use]
     pub const fn is_floating(self) -> bool {

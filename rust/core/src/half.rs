@@ -135,7 +135,7 @@ impl Half for Float16 {
     #[inline(always)]
     fn stochastic(value: f32, random: u16) -> Self {
         let bits = value.to_bits() & !SIGN;
-        let normal = bits.wrapping_sub(REBIAS).wrapping_add(u32::from(random & 0x1fff)) >> CUT;
+        let normal = bits.wrapping_sub(REBIAS).wrapping_add(u32::from(random >> 3)) >> CUT;
         // In units of 2^-40, sixteen bits below the last of a subnormal number.
         let (exponent, significand) = (bits >> 23, (bits & 0x007f_ffff) | 0x0080_0000);
         let down = 112u32.wrapping_sub(exponent);

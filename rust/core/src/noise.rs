@@ -1,6 +1,6 @@
 //! Random numbers that depend on what they are for, not on when or where they are drawn.
 //!
-//! Two rounds of a well mixed 32-bit hash of the element's index, keyed by 64 bits: vectors of 32-bit integers compute it
+//! One or two rounds of a well mixed 32-bit hash of the element's index, keyed by 64 bits: vectors of 32-bit integers compute it
 //! on every instruction set and on GPUs, to the same bits.
 
 /// The key of the draws of one leaf in one step.
@@ -12,14 +12,19 @@ pub const fn noise_key(seed: u64, step: u64, leaf: u64) -> u64 {
 /// A uniform number of [0, 1), a multiple of 2^-24, which `f32` and `f64` both hold exactly.
 #[must_use]
 pub const fn uniform(key: u64, draw: u32, index: u64) -> f32 {
-    number(bits(key, draw, index))
+    number(bits::<NUMBER>(key, draw, index))
 }
 
-/// The 32 random bits of one draw of one element, of which [`uniform`] takes the upper 24.
+/// Rounds of mixing of a number that a rule draws.
+pub const NUMBER: u32 = 2;
+/// Rounds of mixing of the bits by which a result is rounded, which need not be as good, but come with every element.
+pub const ROUNDING: u32 = 1;
+
+/// The 32 random bits of one draw of one element. Of two rounds, [`uniform`] takes the upper 24.
 #[must_use]
-pub const fn bits(key: u64, draw: u32, index: u64) -> u32 {
+pub const fn bits<const ROUNDS: u32>(key: u64, draw: u32, index: u64) -> u32 {
     let (low, high) = halves(stream(key, draw, index));
-    mixed(low, high, low_half(index))
+    mixed::<ROUNDS>(low, high, low_half(index))
 }
 
 /// The uniform number that random bits stand for.
@@ -31,18 +36,18 @@ pub(crate) const fn number(bits: u32) -> f32 {
 
 /// Fills `to` with the bits of consecutive elements, from `index` on.
 #[inline(always)]
-pub(crate) fn fill(to: &mut [u32], key: u64, draw: u32, index: u64) {
+pub(crate) fn fill<const ROUNDS: u32>(to: &mut [u32], key: u64, draw: u32, index: u64) {
     let (low, high) = halves(stream(key, draw, index));
     // The key changes where the upper half of the index does; no block of a leaf below 16 GiB meets that.
     if low_half(index).checked_add(u32::try_from(to.len()).unwrap_or(u32::MAX)).is_some() {
         let mut counter = low_half(index);
         for drawn in to {
-            *drawn = mixed(low, high, counter);
+            *drawn = mixed::<ROUNDS>(low, high, counter);
             counter = counter.wrapping_add(1);
         }
     } else {
         for (drawn, index) in to.iter_mut().zip(index..) {
-            *drawn = bits(key, draw, index);
+            *drawn = bits::<ROUNDS>(key, draw, index);
         }
     }
 }
@@ -78,8 +83,9 @@ const fn hash(value: u32) -> u32 {
 }
 
 #[inline(always)]
-const fn mixed(low: u32, high: u32, counter: u32) -> u32 {
-    hash(hash(counter ^ low).wrapping_add(high))
+const fn mixed<const ROUNDS: u32>(low: u32, high: u32, counter: u32) -> u32 {
+    let once = hash(counter ^ low).wrapping_add(high);
+    if ROUNDS == 1 { once } else { hash(once) }
 }
 
 #[cfg(test)]
@@ -88,9 +94,9 @@ mod tests {
 
     const N: usize = 1 << 20;
 
-    fn draws(key: u64, draw: u32, index: u64) -> Vec<f64> {
+    fn draws<const ROUNDS: u32>(key: u64, draw: u32, index: u64) -> Vec<f64> {
         let mut drawn = vec![0; N];
-        fill(&mut drawn, key, draw, index);
+        fill::<ROUNDS>(&mut drawn, key, draw, index);
         drawn.into_iter().map(|bits| f64::from(number(bits))).collect()
     }
 
@@ -99,49 +105,62 @@ mod tests {
         a.iter().zip(b).map(|(a, b)| (a - 0.5) * (b - 0.5)).sum::<f64>() / a.len() as f64 * 12.0
     }
 
-    #[test]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    fn assert_even(numbers: &[f64], what: u64) {
+        assert!(numbers.iter().all(|x| (0.0..1.0).contains(x)));
+        let mut cells = vec![0f64; 1024];
+        for x in numbers {
+            cells[(x * 1024.0) as usize] += 1.0;
+        }
+        let expected = N as f64 / 1024.0;
+        let chi: f64 = cells.iter().map(|n| (n - expected).powi(2) / expected).sum();
+        // 1023 degrees of freedom: mean 1023, deviation 45.
+        assert!((800.0..1250.0).contains(&chi), "chi square {chi} of key {what}");
+    }
+
+    #[test]
     fn draws_are_spread_evenly() {
         for key in [0, 1, noise_key(7, 1, 0), noise_key(7, 2, 0)] {
-            let numbers = draws(key, 0, 0);
-            assert!(numbers.iter().all(|x| (0.0..1.0).contains(x)));
-            let mut cells = vec![0f64; 1024];
-            for x in &numbers {
-                cells[(x * 1024.0) as usize] += 1.0;
-            }
-            let expected = N as f64 / 1024.0;
-            let chi: f64 = cells.iter().map(|n| (n - expected).powi(2) / expected).sum();
-            // 1023 degrees of freedom: mean 1023, deviation 45.
-            assert!((800.0..1250.0).contains(&chi), "chi square {chi} of key {key}");
+            assert_even(&draws::<NUMBER>(key, 0, 0), key);
+            assert_even(&draws::<ROUNDING>(key, 0, 0), key);
+            // The lower bits of what rounds are used too.
+            let mut drawn = vec![0; N];
+            fill::<ROUNDING>(&mut drawn, key, 0, 0);
+            assert_even(&drawn.into_iter().map(|bits| f64::from(bits & 0xffff) / 65536.0).collect::<Vec<_>>(), key);
+        }
+    }
+
+    fn assert_unrelated<const ROUNDS: u32>() {
+        let base = draws::<ROUNDS>(noise_key(1, 1, 0), 0, 0);
+        let others = [
+            draws::<ROUNDS>(noise_key(1, 1, 0), 0, 1),
+            draws::<ROUNDS>(noise_key(1, 1, 0), 0, 16),
+            draws::<ROUNDS>(noise_key(1, 1, 0), 1, 0),
+            draws::<ROUNDS>(noise_key(1, 1, 1), 0, 0),
+            draws::<ROUNDS>(noise_key(1, 2, 0), 0, 0),
+            draws::<ROUNDS>(noise_key(2, 1, 0), 0, 0),
+            draws::<ROUNDS>(noise_key(1, 1, 0), 0, 1 << 32),
+        ];
+        for (which, other) in others.iter().enumerate() {
+            let r = correlation(&base, other);
+            // The deviation of a correlation of a million pairs is 0.001.
+            assert!(r.abs() < 0.005, "correlation {r} with {which}, {ROUNDS} rounds");
         }
     }
 
     #[test]
     fn neighbours_draws_leaves_and_steps_are_unrelated() {
-        let base = draws(noise_key(1, 1, 0), 0, 0);
-        let others = [
-            draws(noise_key(1, 1, 0), 0, 1),
-            draws(noise_key(1, 1, 0), 0, 16),
-            draws(noise_key(1, 1, 0), 1, 0),
-            draws(noise_key(1, 1, 1), 0, 0),
-            draws(noise_key(1, 2, 0), 0, 0),
-            draws(noise_key(2, 1, 0), 0, 0),
-            draws(noise_key(1, 1, 0), 0, 1 << 32),
-        ];
-        for (which, other) in others.iter().enumerate() {
-            let r = correlation(&base, other);
-            // The deviation of a correlation of a million pairs is 0.001.
-            assert!(r.abs() < 0.005, "correlation {r} with {which}");
-        }
+        assert_unrelated::<NUMBER>();
+        assert_unrelated::<ROUNDING>();
     }
 
     #[test]
     fn filling_equals_drawing_one_by_one() {
         for start in [0, 5, (1 << 32) - 3, (5 << 32) - 1] {
             let mut drawn = [0; 40];
-            fill(&mut drawn, 9, 2, start);
+            fill::<NUMBER>(&mut drawn, 9, 2, start);
             for (drawn, index) in drawn.iter().zip(start..) {
-                assert_eq!(*drawn, bits(9, 2, index));
+                assert_eq!(*drawn, bits::<NUMBER>(9, 2, index));
                 assert_eq!(number(*drawn).to_bits(), uniform(9, 2, index).to_bits());
             }
         }

@@ -16,7 +16,8 @@ use smallvec::SmallVec;
 
 use crate::derivatives::op_named;
 use crate::error::IntoPython;
-use crate::memory::{Memory, contiguous, empty, is_unshared};
+use crate::memory::{Memory, Numbers};
+use crate::numpy::{contiguous, empty, is_unshared};
 use crate::threads::{isa, pool};
 use crate::value::Value;
 
@@ -126,6 +127,24 @@ pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<()> {
     let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
     // SAFETY: the references that we hold keep the memory.
     unsafe { run(kernel(Elementwise::Add), &leaf) }
+}
+
+/// Copies numbers from an array in host memory to another, rounded to its dtype. Either may be a tuple of codes of eight bits
+/// and their scales. One array without axes fills another.
+#[pyfunction]
+pub fn copy(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
+    let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
+    let [from, to] = [source, target].map(|stated| Numbers::of(stated).python()?.ok_or_else(unshared));
+    let (from, to) = (from?, to?);
+    let (output, length) = (to.buffer.clone(), to.buffer.len());
+    let shapes = [&from, &to].map(|numbers| numbers.memory[0].shape());
+    let input = if shapes[0] == shapes[1] { Some(from.buffer.clone()) } else { from.memory[0].broadcast(shapes[1]) };
+    let input = input.ok_or_else(|| PyValueError::new_err(format!("{:?} is copied to {:?}", shapes[0], shapes[1])))?;
+    let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
+    let (inputs, outputs) = ([input], [output]);
+    let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
+    // SAFETY: `from` and `to` keep the memory.
+    unsafe { run(kernel(Elementwise::Positive), &leaf) }
 }
 
 /// The sum over the leading axes that `shape` has not: what a bias gets. None unless that is all that differs, and the

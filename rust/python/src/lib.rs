@@ -8,10 +8,12 @@
 
 mod arrays;
 mod derivatives;
+mod dlpack;
 mod error;
 mod forward;
 mod guard;
 mod memory;
+mod numpy;
 mod record;
 mod replay;
 mod step;
@@ -30,17 +32,17 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use crate::arrays::compute_named;
+    use crate::arrays::{compute_named, copy};
     #[pymodule_export]
     use crate::derivatives::install;
     #[pymodule_export]
-    use crate::memory::{computes, exports_memory, is_writable};
+    use crate::memory::{exports_memory, is_floating, is_writable};
     #[pymodule_export]
     use crate::record::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]
     use crate::step::Stepper;
     #[pymodule_export]
-    use crate::symbols::{Program, Symbols, print_generated, symbols, uniform};
+    use crate::symbols::{Program, Symbols, print_generated, rounding, symbols, uniform};
     #[pymodule_export]
     use crate::tape::Tape;
     #[pymodule_export]

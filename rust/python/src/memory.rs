@@ -1,18 +1,17 @@
 //! Host memory that Python objects share, as the core's buffers.
 //!
-//! NumPy's own arrays are read where they lie: the layout of its array object is a part of its public C interface, and
-//! is compared with what the buffer protocol says before it is trusted. Anything else goes by the buffer protocol.
-
-use std::ffi::c_int;
+//! NumPy's own arrays are read where they lie, arrays of other libraries go by DLPack, anything else by the buffer protocol.
 
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
+use oxigrad_core::quantized::BLOCK;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
-use smallvec::SmallVec;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::{SmallVec, smallvec};
+
+use crate::dlpack::{Array, Owner};
+use crate::numpy::{ArrayFields, Numpy};
 
 /// What keeps the memory of an array where it is.
 enum Keep {
@@ -20,6 +19,8 @@ enum Keep {
     Export(PyUntypedBuffer),
     /// A reference to a NumPy array, which then refuses to be resized.
     Reference(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
+    /// An export by DLPack.
+    Owner(#[expect(dead_code, reason = "held, not read")] Owner),
 }
 
 /// The memory of an array, kept for as long as this is.
@@ -46,33 +47,47 @@ impl Memory {
         let numpy = Numpy::get(object.py())?;
         if numpy.is_scalar(object) {
             // NumPy's scalars export their memory without a shape: a copy as an array has one, and is not to be written.
-            let copy = Self::of_array(&numpy.asarray.bind(object.py()).call1((object,)).ok()?)?;
+            let copy = Self::of_array(&numpy.asarray(object).ok()?)?;
             return Some(Self { writable: false, ..copy });
         }
-        PyUntypedBuffer::get(object).ok().map(Self::of_export)
+        // A subclass of NumPy's array exports both; the buffer protocol says whether it may be written, DLPack refuses.
+        if numpy.is_array(object) {
+            return PyUntypedBuffer::get(object).ok().map(Self::of_export);
+        }
+        Array::of(object).map(Self::of_dlpack).or_else(|| PyUntypedBuffer::get(object).ok().map(Self::of_export))
     }
 
     /// The memory of a NumPy array or scalar: what the replay may compute with itself, without asking a library.
     pub fn of_numpy(object: &Bound<'_, PyAny>) -> Option<Self> {
         let numpy = Numpy::get(object.py())?;
-        if object.get_type().is(&numpy.array) || numpy.is_scalar(object) { Self::of(object) } else { None }
+        if numpy.is_plain_array(object) || numpy.is_scalar(object) { Self::of(object) } else { None }
     }
 
     /// The memory of an array of exactly NumPy's type, of a dtype in native byte order.
     fn of_array(object: &Bound<'_, PyAny>) -> Option<Self> {
         let numpy = Numpy::get(object.py())?;
         let fields = numpy.fields(object)?;
-        let dtype = numpy.dtype(&fields)?;
+        let dtype = numpy.dtype(object.py(), &fields)?;
         let keep = Keep::Reference(object.clone().unbind());
         Some(Self::of_fields(&fields, dtype, keep))
     }
 
     fn of_fields(fields: &ArrayFields, dtype: Dtype, keep: Keep) -> Self {
-        let dimensions = usize::try_from(fields.nd).unwrap_or_default();
-        // SAFETY: NumPy keeps `nd` extents and `nd` strides at these pointers for as long as the array is there and not
-        // reshaped, which takes the interpreter lock that we hold; `copied` is told of none where there are none.
-        let (shape, strides) = unsafe { (copied(fields.dimensions, dimensions), copied(fields.strides, dimensions)) };
-        Self { keep, pointer: fields.data, shape, strides, dtype: Some(dtype), writable: fields.flags & WRITABLE != 0 }
+        let (shape, strides) = (fields.shape(), fields.strides());
+        Self { keep, pointer: fields.data, shape, strides, dtype: Some(dtype), writable: fields.is_writable() }
+    }
+
+    /// Whether what an array's fields say is what the buffer protocol says.
+    pub fn is_as_exported(array: &Bound<'_, PyAny>, fields: &ArrayFields, dtype: Dtype) -> PyResult<bool> {
+        let by_protocol = Self::of_export(PyUntypedBuffer::get(array)?);
+        if fields.data != by_protocol.pointer || fields.dimensions() != by_protocol.shape.len() {
+            return Ok(false);
+        }
+        let by_fields = Self::of_fields(fields, dtype, Keep::Reference(array.clone().unbind()));
+        Ok(by_fields.shape == by_protocol.shape
+            && by_fields.strides == by_protocol.strides
+            && by_fields.dtype == by_protocol.dtype
+            && by_fields.writable == by_protocol.writable)
     }
 
     fn of_export(export: PyUntypedBuffer) -> Self {
@@ -84,6 +99,11 @@ impl Memory {
             writable: !export.readonly(),
             keep: Keep::Export(export),
         }
+    }
+
+    fn of_dlpack(array: Array) -> Self {
+        let Array { owner, pointer, shape, strides, dtype, writable } = array;
+        Self { keep: Keep::Owner(owner), pointer, shape, strides, dtype, writable }
     }
 
     /// The extents of the array.
@@ -123,159 +143,85 @@ impl Memory {
     /// # Errors
     /// `Dtype` with what is there instead.
     pub fn computing(&self) -> Result<Buffer> {
+        self.buffer_of(Dtype::computes, "float32 or float64")
+    }
+
+    /// The buffer, where kernels write its dtype.
+    ///
+    /// # Errors
+    /// `Dtype` with what is there instead.
+    pub fn floating(&self) -> Result<Buffer> {
+        self.buffer_of(Dtype::is_floating, "float16, bfloat16, float32 or float64")
+    }
+
+    fn buffer_of(&self, fits: fn(Dtype) -> bool, expected: &str) -> Result<Buffer> {
         match self.buffer() {
-            Some(buffer) if buffer.dtype().computes() => Ok(buffer),
+            Some(buffer) if fits(buffer.dtype()) => Ok(buffer),
             _ => {
                 let found = match (&self.keep, self.dtype) {
                     (_, Some(dtype)) => format!("dtype {}", dtype.name()),
                     (Keep::Export(export), None) => format!("format {:?}", export.format().to_string_lossy()),
-                    (Keep::Reference(_), None) => "an unknown dtype".into(),
+                    (Keep::Reference(_) | Keep::Owner(_), None) => "an unknown dtype".into(),
                 };
-                Err(Error::Dtype(format!("found {found}, expected float32 or float64 in native byte order")))
+                Err(Error::Dtype(format!("found {found}, expected {expected} in native byte order")))
             }
         }
     }
-}
 
-/// # Safety
-/// `count` elements can be read at `pointer`, if there are any.
-unsafe fn copied<T, const N: usize>(pointer: *const isize, count: usize) -> SmallVec<[T; N]>
-where
-    [T; N]: smallvec::Array<Item = T>,
-    T: Copy + Default + TryFrom<isize>,
-{
-    // SAFETY: the caller's promise, for each of the elements.
-    (0..count).map(|at| T::try_from(unsafe { *pointer.add(at) }).unwrap_or_default()).collect()
-}
-
-/// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct ArrayFields {
-    head: [usize; size_of::<PyObject>() / size_of::<usize>()],
-    data: *mut u8,
-    nd: c_int,
-    dimensions: *const isize,
-    strides: *const isize,
-    base: *mut PyObject,
-    descr: *mut PyObject,
-    flags: c_int,
-}
-
-/// `NPY_ARRAY_C_CONTIGUOUS`.
-const C_CONTIGUOUS: c_int = 0x0001;
-/// `NPY_ARRAY_OWNDATA`.
-const OWNDATA: c_int = 0x0004;
-/// `NPY_ARRAY_WRITEABLE`.
-const WRITABLE: c_int = 0x0400;
-
-/// What we know of the NumPy that is installed.
-struct Numpy {
-    array: Py<PyAny>,
-    scalar: Py<PyAny>,
-    empty: Py<PyAny>,
-    asarray: Py<PyAny>,
-    /// The dtypes in native byte order, which NumPy has one object of each.
-    dtypes: Vec<(Py<PyAny>, Dtype)>,
-    /// Whether its arrays are laid out as `ArrayFields`.
-    is_known: bool,
-}
-
-impl Numpy {
-    fn get(py: Python<'_>) -> Option<&Self> {
-        static NUMPY: PyOnceLock<Option<Numpy>> = PyOnceLock::new();
-        NUMPY.get_or_init(py, || Self::new(py).ok()).as_ref()
+    /// An array of NumPy's that lies where this memory does, for questions about overlap; its elements mean nothing.
+    pub fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", format!("|V{}", self.dtype.map_or(1, Dtype::size)))?;
+        interface.set_item("data", (self.pointer.expose_provenance(), true))?;
+        interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        interface.set_item("strides", PyTuple::new(py, &self.strides)?)?;
+        let named = PyDict::new(py);
+        named.set_item("__array_interface__", interface)?;
+        let holder = py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&named))?;
+        py.import("numpy")?.call_method1("asarray", (holder,))
     }
+}
 
-    fn new(py: Python<'_>) -> PyResult<Self> {
-        let numpy = py.import("numpy")?;
-        let attribute = |name| numpy.getattr(name).map(Bound::unbind);
-        let dtype = |dtype: &Dtype| Ok((numpy.getattr("dtype")?.call1((dtype.name(),))?.unbind(), *dtype));
-        let dtypes = Dtype::ALL.iter().map(dtype).collect::<PyResult<_>>()?;
-        let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
-        let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
-        let mut known = Self { array, scalar, empty, asarray, dtypes, is_known: true };
-        known.is_known = known.verify(py)?;
-        Ok(known)
-    }
+/// Numbers in memory: those of an array, or codes of eight bits, stated as a tuple of the codes and their scales.
+pub struct Numbers {
+    pub buffer: Buffer,
+    pub memory: SmallVec<[Memory; 1]>,
+}
 
-    /// Whether an array's fields are where we look for them: the buffer protocol must say the same.
-    fn verify(&self, py: Python<'_>) -> PyResult<bool> {
-        let array = self.empty.bind(py).call1(((2, 3, 5), "float32"))?.getattr("T")?;
-        array.call_method1("setflags", (false,))?;
-        let (fields, by_protocol) = (self.fields(&array), Memory::of_export(PyUntypedBuffer::get(&array)?));
-        let Some(fields) = fields.filter(|fields| fields.nd == 3 && fields.data == by_protocol.pointer) else {
-            return Ok(false);
+impl Numbers {
+    /// The numbers of an object; none where it shares no memory.
+    ///
+    /// # Errors
+    /// `Shape`, `Dtype` or `Memory` with what is there instead of floating-point numbers, or of codes and scales.
+    pub fn of(stated: &Bound<'_, PyAny>) -> Result<Option<Self>> {
+        let Ok(coded) = stated.cast::<PyTuple>() else {
+            let Some(memory) = Memory::of(stated) else { return Ok(None) };
+            return Ok(Some(Self { buffer: memory.floating()?, memory: smallvec![memory] }));
         };
-        let Some(dtype) = self.dtype(&fields) else { return Ok(false) };
-        let by_fields = Memory::of_fields(&fields, dtype, Keep::Reference(array.unbind()));
-        Ok(by_fields.shape == by_protocol.shape
-            && by_fields.strides == by_protocol.strides
-            && by_fields.dtype == by_protocol.dtype
-            && !by_fields.writable)
-    }
-
-    fn is_scalar(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.is_instance(self.scalar.bind(object.py())).unwrap_or(false)
-    }
-
-    fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {
-        if !self.is_known || !object.get_type().is(&self.array) {
-            return None;
-        }
-        // SAFETY: the object is of exactly NumPy's array type, whose head this is, as `verify` saw for one array.
-        Some(unsafe { *object.as_ptr().cast::<ArrayFields>() })
-    }
-
-    fn dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
-        self.dtypes.iter().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype)
+        let memory: Option<SmallVec<[Memory; 1]>> = coded.iter().map(|array| Memory::of(&array)).collect();
+        let Some(memory) = memory.filter(|memory| memory.len() == 2) else { return Ok(None) };
+        Ok(Some(Self { buffer: quantized(&memory[0], &memory[1])?, memory }))
     }
 }
 
-/// The buffer of a NumPy array that lies contiguous and is of this shape and dtype: the short way for what is checked in
-/// every step. None of anything else, which may still do.
-pub fn contiguous(object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
-    let numpy = Numpy::get(object.py())?;
-    let fields = numpy.fields(object)?;
-    if fields.flags & C_CONTIGUOUS == 0 || usize::try_from(fields.nd) != Ok(shape.len()) {
-        return None;
-    }
-    // SAFETY: as in `of_fields`.
-    let same = |(axis, extent): (usize, &usize)| unsafe { *fields.dimensions.add(axis) }.cast_unsigned() == *extent;
-    if numpy.dtype(&fields) != Some(dtype) || !shape.iter().enumerate().all(same) {
-        return None;
-    }
-    let length = shape.iter().product();
-    Buffer::contiguous(fields.data, length, dtype, fields.flags & WRITABLE != 0).ok()
-}
-
-/// Whether a NumPy array is nobody else's, so that its memory may be used again.
-pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
-    const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
-    let fields = Numpy::get(array.py()).and_then(|numpy| numpy.fields(array));
-    // A view of the array, or an export of its memory, would hold a reference to it.
-    // SAFETY: the pointer is that of a live object.
-    let references = unsafe { Py_REFCNT(array.as_ptr()) };
-    fields.is_some_and(|fields| fields.flags & PLAIN == PLAIN && references == 1)
-}
-
-/// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
-pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
-    let numpy = Numpy::get(a.py())?;
-    let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
-    let shape = |fields: &ArrayFields| {
-        let count = usize::try_from(fields.nd).unwrap_or_default();
-        // SAFETY: as in `of_fields`.
-        unsafe { copied::<usize, 4>(fields.dimensions, count) }
+/// The memory of codes and the scales of their blocks, as one buffer.
+fn quantized(codes: &Memory, scales: &Memory) -> Result<Buffer> {
+    let buffers = codes.buffer().zip(scales.buffer()).map(<[Buffer; 2]>::from);
+    let is_coded = |buffers: &[Buffer; 2]| buffers[0].dtype() == Dtype::U8 && buffers[1].dtype() == Dtype::F32;
+    let Some(buffers) = buffers.filter(is_coded) else {
+        return Err(Error::Dtype("expected codes of uint8 and scales of float32".into()));
     };
-    Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || shape(&a) == shape(&b)))
-}
-
-/// A new NumPy array, not yet filled, of a dtype that kernels compute in.
-pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
-    let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
-    let known = numpy.dtypes.iter().find(|(_, known)| *known == dtype).map(|(descr, _)| descr);
-    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, known))
+    let (length, found) = (buffers[0].len(), buffers[1].len());
+    let blocks = length.div_ceil(BLOCK);
+    if found != blocks {
+        return Err(Error::Shape(format!("found {found} scales for {length} codes, expected {blocks}")));
+    }
+    if !buffers.iter().all(Buffer::is_contiguous) {
+        return Err(Error::Memory("codes and scales must lie one after the other".into()));
+    }
+    let writable = buffers.iter().all(Buffer::is_writable);
+    Buffer::quantized(codes.pointer, scales.pointer, length, writable)
 }
 
 /// The dtype of a format of Python's `struct`; none where kernels cannot read it, another byte order among them.
@@ -287,6 +233,7 @@ fn exported_dtype(export: &PyUntypedBuffer) -> Option<Dtype> {
         _ => return None,
     };
     Some(match (letter, export.item_size()) {
+        (b'e', 2) => Dtype::F16,
         (b'f', 4) => Dtype::F32,
         (b'd', 8) => Dtype::F64,
         (b'?', 1) => Dtype::Bool,
@@ -302,16 +249,16 @@ fn exported_dtype(export: &PyUntypedBuffer) -> Option<Dtype> {
     })
 }
 
-/// Whether the object is an array that lies in host memory and shares it through Python's buffer protocol.
+/// Whether the object is an array that lies in host memory and shares it, by DLPack or Python's buffer protocol.
 #[pyfunction]
 pub fn exports_memory(object: &Bound<'_, PyAny>) -> bool {
     Memory::of(object).is_some()
 }
 
-/// Whether kernels compute in the dtype of an object that shares its memory.
+/// Whether an object shares memory of a floating-point dtype: kernels can update it.
 #[pyfunction]
-pub fn computes(object: &Bound<'_, PyAny>) -> bool {
-    Memory::of(object).is_some_and(|memory| memory.computing().is_ok())
+pub fn is_floating(object: &Bound<'_, PyAny>) -> bool {
+    Memory::of(object).is_some_and(|memory| memory.floating().is_ok())
 }
 
 /// Whether the memory that an object shares may be written.

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::arrays::function;
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
-use crate::memory::are_alike;
+use crate::numpy::are_alike;
 use crate::tape::{Attributes, Tape};
 use crate::value::{Value, host_number};
 use crate::variable::Variable;

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::{Spare, add_to, compute, memory, sum_leading};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
-use crate::memory::{are_alike, is_unshared};
+use crate::numpy::{are_alike, is_unshared};
 use crate::record::by_operator;
 use crate::tape::{Attributes, CoreTape};
 use crate::value::Value;

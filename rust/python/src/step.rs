@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use oxigrad_core::buffer::{Buffer, Dtype, Span};
+use oxigrad_core::buffer::{Buffer, Dtype, Rounding, Span};
 use oxigrad_core::error::{Error, Result};
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::Kernel;
@@ -12,8 +12,10 @@ use oxigrad_core::overlap::Sweep;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::arrays::copy;
 use crate::error::{IntoPython, to_python};
-use crate::memory::{Memory, contiguous};
+use crate::memory::{Memory, Numbers};
+use crate::numpy::contiguous;
 use crate::symbols::Program;
 use crate::threads;
 use crate::tree::{KeyPath, set};
@@ -24,26 +26,40 @@ struct Parameter {
     position: u64,
     dtype: Dtype,
     shape: Vec<usize>,
-    slots: Vec<(Py<PyAny>, Buffer)>,
+    /// Their memory is held.
+    slots: Vec<Numbers>,
     /// The slots that are one number each.
     numbers: Vec<Number>,
     /// Which program updates it, with which set of scalars.
     program: usize,
     set: usize,
-    _held: Vec<Memory>,
+    /// Whether halves are rounded stochastically.
+    stochastic: bool,
 }
 
-/// Where one float64 lies.
-struct Number(*mut f64);
+/// A slot of one float64: where it lies, and its memory, which is held.
+struct Number(*mut f64, #[expect(dead_code, reason = "held, not read")] Memory);
 
-// SAFETY: the memory is held by its parameter, and is only touched in a step, which has the parameter to itself.
+// SAFETY: the memory is held, and is only touched in a step, which has the parameter to itself.
 unsafe impl Send for Number {}
 // SAFETY: as above.
 unsafe impl Sync for Number {}
 
 impl Number {
+    fn new(path: &str, stated: &Bound<'_, PyAny>) -> Result<Self> {
+        let memory = Memory::of(stated).ok_or_else(|| unexported(path, "slot"))?;
+        let buffer = written(path, "slot", &memory)?;
+        match (buffer.len(), buffer.dtype()) {
+            (1, Dtype::F64) => Ok(Self(std::ptr::with_exposed_provenance_mut(buffer.span().start), memory)),
+            (length, dtype) => Err(Error::Shape(format!(
+                "{path}: a slot has {length} elements of {}: expected one number of float64",
+                dtype.name()
+            ))),
+        }
+    }
+
     fn read(&self) -> f64 {
-        // SAFETY: `number` saw one float64 here, and its memory is held.
+        // SAFETY: `new` saw one float64 here, and its memory is held.
         unsafe { self.0.read_unaligned() }
     }
 
@@ -53,9 +69,9 @@ impl Number {
     }
 }
 
-/// What Python states of a parameter: path, position, array, slots, slots of one number, number of its program and of its
-/// set of scalars.
-type Stated<'py> = (String, u64, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, usize, usize);
+/// What Python states of a parameter: path, position, array, slots (those of eight bits as tuples of codes and scales), slots
+/// of one number, numbers of its program and of its set of scalars, and whether halves are rounded stochastically.
+type Stated<'py> = (String, u64, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, usize, usize, bool);
 
 /// Everything that a step needs besides what it is given.
 #[derive(Default)]
@@ -149,7 +165,7 @@ impl Stepper {
                 return Ok(None);
             }
         }
-        let model = self.write(py, model, replacements, assignments, copies)?;
+        let model = self.write(model, replacements, assignments, copies)?;
         if holds {
             self.micro.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -163,17 +179,13 @@ impl Stepper {
     #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
     fn write<'py>(
         &self,
-        py: Python<'py>,
         model: Bound<'py, PyAny>,
         replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
         assignments: Vec<(Bound<'py, PyDict>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if !copies.is_empty() {
-            let copyto = py.import("numpy")?.getattr("copyto")?;
-            for (from, to) in copies {
-                copyto.call1((to, from))?;
-            }
+        for (from, to) in copies {
+            copy(&from, &to)?;
         }
         let mut model = model;
         for (path, value) in replacements {
@@ -192,33 +204,20 @@ impl Stepper {
     }
 }
 
-fn prepare((path, position, array, arrays, numbers, program, set): Stated<'_>) -> Result<Parameter> {
+fn prepare((path, position, array, slots, numbers, program, set, stochastic): Stated<'_>) -> Result<Parameter> {
     let parameter = Memory::of(&array).ok_or_else(|| unexported(&path, "parameter"))?;
-    let dtype = parameter.computing().map_err(|error| at(&path, "parameter", error))?.dtype();
-    let (mut slots, mut held) = (Vec::with_capacity(arrays.len()), Vec::with_capacity(arrays.len()));
-    let mut export = |slot: &Bound<'_, PyAny>| -> Result<Buffer> {
-        let memory = Memory::of(slot).ok_or_else(|| unexported(&path, "slot"))?;
-        let buffer = writable(&path, "slot", &memory)?;
-        held.push(memory);
-        Ok(buffer)
-    };
-    for slot in arrays {
-        let buffer = export(&slot)?;
-        slots.push((slot.unbind(), buffer));
-    }
-    let mut number = |slot: &Bound<'_, PyAny>| {
-        let buffer = export(slot)?;
-        match (buffer.len(), buffer.dtype()) {
-            (1, Dtype::F64) => Ok(Number(std::ptr::with_exposed_provenance_mut(buffer.span().start))),
-            (length, dtype) => Err(Error::Shape(format!(
-                "{path}: a slot has {length} elements of {}: expected one number of float64",
-                dtype.name()
-            ))),
-        }
-    };
-    let numbers = numbers.iter().map(&mut number).collect::<Result<_>>()?;
+    let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error))?.dtype();
+    let slots = slots.iter().map(|stated| slot(&path, stated)).collect::<Result<_>>()?;
+    let numbers = numbers.iter().map(|slot| Number::new(&path, slot)).collect::<Result<_>>()?;
     let shape = parameter.shape().to_vec();
-    Ok(Parameter { path, position, dtype, shape, slots, numbers, program, set, _held: held })
+    Ok(Parameter { path, position, dtype, shape, slots, numbers, program, set, stochastic })
+}
+
+fn slot(path: &str, stated: &Bound<'_, PyAny>) -> Result<Numbers> {
+    let slot = Numbers::of(stated).map_err(|error| at(path, "slot", error))?;
+    let slot = slot.ok_or_else(|| unexported(path, "slot"))?;
+    writable(path, "slot", &slot.buffer)?;
+    Ok(slot)
 }
 
 fn unexported(path: &str, what: &str) -> Error {
@@ -228,19 +227,27 @@ fn unexported(path: &str, what: &str) -> Error {
 fn at(path: &str, what: &str, error: Error) -> Error {
     match error {
         Error::Dtype(text) => Error::Dtype(format!("{path}: {what}: {text}")),
+        Error::Shape(text) => Error::Shape(format!("{path}: {what}: {text}")),
+        Error::Memory(text) => Error::Memory(format!("{path}: {what}: {text}")),
         other => other,
     }
 }
 
-/// The buffer of an array that will be written.
-fn writable(path: &str, what: &str, memory: &Memory) -> Result<Buffer> {
-    let buffer = memory.computing().map_err(|error| at(path, what, error))?;
+/// Refuses memory that cannot be written.
+fn writable(path: &str, what: &str, buffer: &Buffer) -> Result<()> {
     if !buffer.is_writable() {
         return Err(Error::Memory(format!("{path}: the {what} is read-only")));
     }
     if buffer.overlaps_itself() {
         return Err(Error::Alias(format!("{path}: the {what} overlaps itself: expected an array of its own elements")));
     }
+    Ok(())
+}
+
+/// The buffer of an array that will be written.
+fn written(path: &str, what: &str, memory: &Memory) -> Result<Buffer> {
+    let buffer = memory.floating().map_err(|error| at(path, what, error))?;
+    writable(path, what, &buffer)?;
     Ok(buffer)
 }
 
@@ -251,11 +258,17 @@ fn tuple(shape: &[usize]) -> String {
 }
 
 impl Parameter {
+    /// How what is written to the parameter (number 0) and to its slots (from 1 on) is rounded.
+    fn rounding(&self, number: u32) -> Rounding {
+        if self.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest }
+    }
+
     /// The buffers of the gradient and the parameter, where they are plainly what they must be.
     fn plain(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>, writes_gradient: bool) -> Option<[Buffer; 2]> {
         let own = contiguous(p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
         let given = contiguous(g, &self.shape, self.dtype);
-        Some([given.filter(|given| given.is_writable() || !writes_gradient)?, own])
+        let given = given.filter(|given| given.is_writable() || !writes_gradient)?;
+        Some([given, own.with_rounding(self.rounding(0))])
     }
 
     /// The gradient and the parameter of a step, if they are what they must be.
@@ -274,7 +287,7 @@ impl Parameter {
                 "{path}: the parameter has shape {found}, its slots {expected}"
             ))));
         }
-        let own = writable(path, "parameter", &memory).python()?;
+        let own = written(path, "parameter", &memory).python()?;
         let dtype = self.dtype.name();
         if own.dtype() != self.dtype {
             let found = own.dtype().name();
@@ -289,10 +302,13 @@ impl Parameter {
             ))));
         }
         if writes_gradient {
-            writable(path, "gradient", &gradient).python()?;
+            written(path, "gradient", &gradient).python()?;
         }
         match gradient.buffer() {
-            Some(given) if given.dtype() == self.dtype => Ok([(gradient, given), (memory, own)]),
+            // Gradients of halves may have the type that is computed in.
+            Some(given) if given.dtype() == self.dtype || given.dtype() == self.dtype.computed_in() => {
+                Ok([(gradient, given), (memory, own.with_rounding(self.rounding(0)))])
+            }
             _ => {
                 let found = g.getattr("dtype")?.str()?;
                 Err(to_python(&Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}"))))
@@ -355,7 +371,8 @@ impl Prepared {
                     buffers.push(buffer);
                 }
             }
-            buffers.extend(parameter.slots.iter().map(|(_, slot)| slot.clone()));
+            let slots = parameter.slots.iter().zip(1..);
+            buffers.extend(slots.map(|(slot, number)| slot.buffer.clone().with_rounding(parameter.rounding(number))));
         }
         self.refuse_overlap(&buffers, programs, written, gradients)?;
         let chosen = self.chosen(programs, &buffers);
@@ -364,7 +381,7 @@ impl Prepared {
             let Work { scalars, leaves, kernel } = &mut work[parameter.program];
             let inputs = self.row(&buffers, at);
             let (length, dtype, noise_key) =
-                (inputs[0].len(), parameter.dtype, noise_key(seed, step, parameter.position));
+                (inputs[0].len(), parameter.dtype.computed_in(), noise_key(seed, step, parameter.position));
             let outputs = chosen.get(at).map_or(&inputs[1..], |outputs| &outputs[..]);
             let mut scalar_set = parameter.set;
             if !parameter.numbers.is_empty() {
@@ -434,19 +451,25 @@ impl Prepared {
         for (parameter, gradient) in self.parameters.iter().zip(&self.starts) {
             ranges[*gradient].1 = programs[parameter.program].0.writes_gradients();
         }
+        // The scales of codes come after all buffers.
+        let scaled: Vec<usize> = (0..buffers.len()).filter(|at| buffers[*at].is_quantized()).collect();
+        ranges.extend(scaled.iter().filter_map(|at| buffers[*at].scales()).map(|scales| (scales.span(), true)));
         if self.sweep.first_clash(&ranges).is_none() {
             return Ok(());
         }
         // Ranges may meet where elements do not (the columns of a matrix): NumPy decides, exactly.
         let py = written.py();
         let place = |at: usize| {
+            let at = if at < buffers.len() { at } else { scaled[at - buffers.len()] };
             let owner = self.starts.partition_point(|start| *start <= at) - 1;
             (owner, at - self.starts[owner])
         };
-        let array = |at: usize| match place(at) {
-            (owner, 0) => gradients.get_item(owner),
-            (owner, 1) => written.get_item(owner),
-            (owner, slot) => Ok(self.parameters[owner].slots[slot - 2].0.bind(py).clone()),
+        let view = |at: usize| match place(at) {
+            (owner, kind @ (0 | 1)) => {
+                let array = if kind == 0 { gradients } else { written }.get_item(owner)?;
+                self.parameters[owner].memory(&array, "array")?.view(py)
+            }
+            (owner, slot) => self.parameters[owner].slots[slot - 2].memory[usize::from(at >= buffers.len())].view(py),
         };
         let name = |at: usize| {
             let (owner, kind) = place(at);
@@ -463,7 +486,7 @@ impl Prepared {
         for (place, &a) in order.iter().enumerate() {
             let met = order[place + 1..].iter().take_while(|b| ranges[**b].0.start < ranges[a].0.end);
             for &b in met.filter(|b| ranges[a].1 || ranges[**b].1) {
-                if shares_memory.call1((array(a)?, array(b)?))?.is_truthy()? {
+                if shares_memory.call1((view(a)?, view(b)?))?.is_truthy()? {
                     let (a, b) = (name(a.min(b)), name(a.max(b)));
                     return Err(to_python(&Error::Alias(format!(
                         "{a} and {b} share memory: expected arrays apart, or the same array from the first step on"

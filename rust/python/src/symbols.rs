@@ -1,5 +1,6 @@
 //! Tracing a rule: symbols to call it with, and the kernel that comes of it.
 
+use oxigrad_core::buffer::Rounding;
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise;
 use pyo3::prelude::*;
@@ -124,4 +125,13 @@ pub fn uniform(py: Python<'_>, seed: u64, step: u64, leaf: u64, draw: u32, count
     let key = noise::noise_key(seed, step, leaf);
     let drawn = (0..count as u64).flat_map(|index| f64::from(noise::uniform(key, draw, index)).to_ne_bytes());
     PyBytes::new(py, &drawn.collect::<Vec<u8>>())
+}
+
+/// The random numbers, from 0 to 65535, by which a kernel rounds one leaf stochastically, as the bytes of float64. `number` is
+/// 0 for the parameter, and counts its slots from 1 on.
+#[pyfunction]
+pub fn rounding(py: Python<'_>, seed: u64, step: u64, leaf: u64, number: u32, count: usize) -> Bound<'_, PyBytes> {
+    let key = noise::noise_key(seed, step, leaf);
+    let random = |index| f64::from(Rounding::random(key, number, index)).to_ne_bytes();
+    PyBytes::new(py, &(0..count as u64).flat_map(random).collect::<Vec<u8>>())
 }

@@ -1,14 +1,13 @@
-//! The interpreter: a block of elements at a time, each instruction a tight loop over lanes. It names no op and no
-//! instruction set. One of the files that touch foreign memory.
+//! The interpreter: a block of elements at a time, each instruction a tight loop over lanes, or all of them as native code.
+//! It names no op and no instruction set. One of the files that touch foreign memory.
 
 use super::Leaf;
-use super::gather::{Compute, Draws, Transfer};
+use super::gather::{Compute, Transfer};
+use super::loops::{Loop, accumulate, draws, fold};
 use super::native::{Stream, reads_halves};
 use crate::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::kernel::{Instruction, Kernel, Phase, Work};
 use crate::lane::{Element, Lane, Simd, dispatch::Task};
-use crate::noise;
-use crate::op::{Binary, Ternary, Unary, Visitor};
 use crate::quantized;
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
@@ -20,15 +19,13 @@ const LANE: usize = 64;
 /// Elements whose sum is kept apart: sums fold chunk by chunk, so that no thread count changes them.
 pub(super) const CHUNK: usize = 4096;
 /// Partial sums of a chunk: element `i` belongs to number `i % SUMMANDS`, on every instruction set.
-const SUMMANDS: usize = 16;
+pub(super) const SUMMANDS: usize = 16;
 /// Elements of a block of native code, where some of its arrays must be staged: few, so that the processor, which looks
-/// some hundred instructions ahead, reads from memory and computes at the same time.
-const NATIVE_BLOCK: usize = 256;
+/// some hundred instructions ahead, does so for one block while it computes another. Codes come in blocks of their own.
+const NATIVE_BLOCK: usize = 64;
 
 const _: () = assert!(
-    CHUNK.is_multiple_of(quantized::BLOCK)
-        && (BLOCK / size_of::<f64>()).is_multiple_of(quantized::BLOCK)
-        && NATIVE_BLOCK.is_multiple_of(quantized::BLOCK),
+    CHUNK.is_multiple_of(quantized::BLOCK) && (BLOCK / size_of::<f64>()).is_multiple_of(quantized::BLOCK),
     "parts and blocks start where blocks of codes do"
 );
 
@@ -114,7 +111,7 @@ fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool 
 
 /// Whether numbers are rounded on their way into the buffer otherwise than to nearest.
 fn is_stochastic(buffer: &Buffer) -> bool {
-    buffer.rounding == Rounding::Stochastic && buffer.dtype.is_half()
+    buffer.rounding != Rounding::Nearest && buffer.dtype.is_half()
 }
 
 impl Interpreter<'_, '_> {
@@ -124,8 +121,10 @@ impl Interpreter<'_, '_> {
             return;
         }
         let staging = self.lay_out::<L>();
+        let leaf = self.part.leaf;
         let block = match self.part.kernel.printed {
             Some(_) if staging == 0 => self.part.end - self.part.start,
+            Some(_) if leaf.inputs.iter().chain(leaf.outputs).any(Buffer::is_quantized) => quantized::BLOCK,
             Some(_) => NATIVE_BLOCK,
             None => BLOCK / size_of::<L::Element>(),
         };
@@ -241,24 +240,25 @@ impl Interpreter<'_, '_> {
     }
 
     #[inline(always)]
-    fn gather<E: Compute>(&self, start: usize, length: usize) {
+    fn gather<E: Compute>(&mut self, start: usize, length: usize) {
         for input in self.scratch.staged_inputs.iter().map(|input| usize::from(*input)) {
-            let block = self.scratch.slots[input].pointer.cast::<E>();
-            let transfer = Transfer { buffer: &self.part.leaf.inputs[input], start, length, block };
-            // SAFETY: the leaf was checked to have these elements, and its memory is what the caller of `exec::run`
-            // promised; a staging block holds `BLOCK` bytes, `length` numbers or more.
-            unsafe { transfer.gather() };
+            // SAFETY: the leaf was checked to have these elements, and its memory is what the caller of `exec::run` promised.
+            unsafe {
+                let block = staged(self.scratch.slots[input], length);
+                Transfer::<E> { buffer: &self.part.leaf.inputs[input], start, block }.gather();
+            }
         }
     }
 
     #[inline(always)]
-    fn scatter<E: Compute>(&self, start: usize, length: usize) {
+    fn scatter<E: Compute>(&mut self, start: usize, length: usize) {
         for slot in self.scratch.staged_outputs.iter().map(|slot| usize::from(*slot)) {
-            let block = self.scratch.slots[slot].pointer.cast::<E>();
-            let output = slot - self.part.kernel.first_output();
-            let transfer = Transfer { buffer: &self.part.leaf.outputs[output], start, length, block };
+            let buffer = &self.part.leaf.outputs[slot - self.part.kernel.first_output()];
             // SAFETY: as for `gather`; and the buffer was checked to be writable.
-            unsafe { transfer.scatter(Draws { key: self.part.leaf.noise_key, output }) };
+            unsafe {
+                let block = staged(self.scratch.slots[slot], length);
+                Transfer::<E> { buffer, start, block }.scatter(self.part.leaf.noise_key);
+            }
         }
     }
 
@@ -294,204 +294,25 @@ impl Interpreter<'_, '_> {
     }
 }
 
+/// The block of a staged slot, which is scratch memory of nobody else's.
+///
+/// # Safety
+/// The slot is staged: it has room for a block, of which `length` numbers are no more, at the alignment of a line. No
+/// other reference to it is in use.
+#[inline(always)]
+unsafe fn staged<'a, E>(slot: Slot, length: usize) -> &'a mut [E] {
+    // SAFETY: promised by the caller; what was not written yet is zero, and any bits are a number.
+    unsafe { std::slice::from_raw_parts_mut(slot.pointer.cast::<E>(), length) }
+}
+
 /// # Safety
 /// The buffer has an element and its memory is valid; there is room for a lane at `to`.
 #[inline(always)]
 unsafe fn repeat<L: Lane<Element: Compute>>(buffer: &Buffer, to: *mut L::Element) {
-    let mut one = L::Element::from_f64(0.0);
+    let mut one = [L::Element::from_f64(0.0)];
     // SAFETY: promised by the caller.
     unsafe {
-        Transfer { buffer, start: 0, length: 1, block: &raw mut one }.gather();
-        L::splat(one.to_f64()).store(to);
-    }
-}
-
-/// # Safety
-/// There is room for `length` numbers at `to`.
-#[inline(always)]
-unsafe fn draws<E: Compute>(to: *mut E, key: u64, draw: u32, start: usize, length: usize) {
-    let mut drawn = [0; 64];
-    for from in (0..length).step_by(drawn.len()) {
-        let count = drawn.len().min(length - from);
-        noise::fill(&mut drawn[..count], key, draw, (start + from) as u64);
-        for (k, bits) in drawn[..count].iter().enumerate() {
-            // SAFETY: `from + k < length`.
-            unsafe { to.add(from + k).write_unaligned(E::from_f64(f64::from(noise::number(*bits)))) };
-        }
-    }
-}
-
-/// Adds each number to one of the totals, in `f64`.
-///
-/// # Safety
-/// The slot holds `length` numbers.
-#[inline(always)]
-unsafe fn accumulate<L: Lane>(from: Slot, length: usize, totals: &mut [f64; SUMMANDS]) {
-    let numbers = from.pointer.cast::<L::Element>().cast_const();
-    let whole = length - length % SUMMANDS;
-    let mut sums = *totals;
-    let mut wide = [0.0f64; SUMMANDS];
-    for i in (0..whole).step_by(SUMMANDS) {
-        for k in (0..SUMMANDS).step_by(L::WIDTH) {
-            let index = if from.moves { i + k } else { 0 };
-            // SAFETY: `i + k + WIDTH <= length`; a slot that does not move holds one lane.
-            unsafe { L::load(numbers.add(index)).store_wide(wide.as_mut_ptr().add(k)) };
-        }
-        add::<L::Wide>(&mut sums, &wide);
-    }
-    if whole < length {
-        wide = [0.0; SUMMANDS];
-        for i in whole..length {
-            let index = if from.moves { i } else { 0 };
-            // SAFETY: `i < length`.
-            wide[i - whole] = unsafe { numbers.add(index).read_unaligned() }.to_f64();
-        }
-        add::<L::Wide>(&mut sums, &wide);
-    }
-    *totals = sums;
-}
-
-#[inline(always)]
-fn add<W: Lane<Element = f64>>(sums: &mut [f64; SUMMANDS], numbers: &[f64; SUMMANDS]) {
-    for k in (0..SUMMANDS).step_by(W::WIDTH) {
-        // SAFETY: both arrays have `SUMMANDS` numbers, a multiple of every lane's width.
-        unsafe { W::load(sums.as_ptr().add(k)).add(W::load(numbers.as_ptr().add(k))).store(sums.as_mut_ptr().add(k)) };
-    }
-}
-
-/// The sum of the totals, as a balanced tree.
-fn fold(totals: &[f64; SUMMANDS]) -> f64 {
-    let mut sums = *totals;
-    let mut half = SUMMANDS / 2;
-    while half > 0 {
-        for k in 0..half {
-            sums[k] += sums[k + half];
-        }
-        half /= 2;
-    }
-    sums[0]
-}
-
-/// One instruction over one block.
-struct Loop {
-    to: *mut u8,
-    args: [Slot; 3],
-    length: usize,
-}
-
-/// An argument in a loop: read lane by lane, or read once.
-struct Argument<L: Lane, const MOVES: bool> {
-    from: *const L::Element,
-    still: L,
-}
-
-impl<L: Lane, const MOVES: bool> Argument<L, MOVES> {
-    /// # Safety
-    /// A slot that does not move holds a lane.
-    #[inline(always)]
-    unsafe fn new(slot: Slot) -> Self {
-        let from = slot.pointer.cast::<L::Element>().cast_const();
-        // SAFETY: promised by the caller.
-        Self { from, still: if MOVES { L::zero() } else { unsafe { L::load(from) } } }
-    }
-
-    /// # Safety
-    /// The slot holds numbers up to `i + WIDTH`.
-    #[inline(always)]
-    unsafe fn at(&self, i: usize) -> L {
-        // SAFETY: promised by the caller.
-        if MOVES { unsafe { L::load(self.from.add(i)) } } else { self.still }
-    }
-
-    /// # Safety
-    /// The slot holds numbers up to `i + count`, and `count` is less than a lane.
-    #[inline(always)]
-    unsafe fn part(&self, i: usize, count: usize) -> L {
-        // SAFETY: promised by the caller.
-        if MOVES { unsafe { L::load_part(self.from.add(i), count) } } else { self.still }
-    }
-}
-
-/// Evaluates `whole` for each whole lane, at `i`, and `part` for the `n` numbers that are left, and stores the results.
-/// A macro, since a closure cannot be told to be inlined, and must not be compiled without the instruction set.
-macro_rules! sweep {
-    ($lane:ident, $this:ident, |$i:ident| $whole:expr, |$n:ident| $part:expr) => {
-        let to = $this.to.cast::<$lane::Element>();
-        let $n = $this.length % $lane::WIDTH;
-        let mut $i = 0;
-        while $i < $this.length - $n {
-            $whole.store(to.add($i));
-            $i += $lane::WIDTH;
-        }
-        if $n > 0 {
-            $part.store_part(to.add($i), $n);
-        }
-    };
-}
-
-impl Loop {
-    #[inline(always)]
-    fn one<L: Lane, const A: bool>(&self, f: impl Unary<L>) {
-        // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
-        unsafe {
-            let a = Argument::<L, A>::new(self.args[0]);
-            sweep!(L, self, |i| f.call(a.at(i)), |n| f.call(a.part(i, n)));
-        }
-    }
-
-    #[inline(always)]
-    fn two<L: Lane, const A: bool, const B: bool>(&self, f: impl Binary<L>) {
-        // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
-        unsafe {
-            let (a, b) = (Argument::<L, A>::new(self.args[0]), Argument::<L, B>::new(self.args[1]));
-            sweep!(L, self, |i| f.call(a.at(i), b.at(i)), |n| f.call(a.part(i, n), b.part(i, n)));
-        }
-    }
-
-    #[inline(always)]
-    fn three<L: Lane, const A: bool, const B: bool, const C: bool>(&self, f: impl Ternary<L>) {
-        // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
-        unsafe {
-            let (a, b) = (Argument::<L, A>::new(self.args[0]), Argument::<L, B>::new(self.args[1]));
-            let c = Argument::<L, C>::new(self.args[2]);
-            sweep!(L, self, |i| f.call(a.at(i), b.at(i), c.at(i)), |n| f.call(
-                a.part(i, n),
-                b.part(i, n),
-                c.part(i, n)
-            ));
-        }
-    }
-}
-
-impl<L: Lane> Visitor<L> for Loop {
-    type Output = ();
-
-    #[inline(always)]
-    fn unary(self, f: impl Unary<L>) {
-        if self.args[0].moves { self.one::<L, true>(f) } else { self.one::<L, false>(f) }
-    }
-
-    #[inline(always)]
-    fn binary(self, f: impl Binary<L>) {
-        match (self.args[0].moves, self.args[1].moves) {
-            (true, true) => self.two::<L, true, true>(f),
-            (true, false) => self.two::<L, true, false>(f),
-            (false, true) => self.two::<L, false, true>(f),
-            (false, false) => self.two::<L, false, false>(f),
-        }
-    }
-
-    #[inline(always)]
-    fn ternary(self, f: impl Ternary<L>) {
-        match self.args.map(|arg| arg.moves) {
-            [true, true, true] => self.three::<L, true, true, true>(f),
-            [true, true, false] => self.three::<L, true, true, false>(f),
-            [true, false, true] => self.three::<L, true, false, true>(f),
-            [true, false, false] => self.three::<L, true, false, false>(f),
-            [false, true, true] => self.three::<L, false, true, true>(f),
-            [false, true, false] => self.three::<L, false, true, false>(f),
-            [false, false, true] => self.three::<L, false, false, true>(f),
-            [false, false, false] => self.three::<L, false, false, false>(f),
-        }
+        Transfer { buffer, start: 0, block: &mut one }.gather_any();
+        L::splat(one[0].to_f64()).store(to);
     }
 }

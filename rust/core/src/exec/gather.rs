@@ -54,22 +54,14 @@ impl Compute for f64 {
 pub(super) struct Transfer<'a, E> {
     pub buffer: &'a Buffer,
     pub start: usize,
-    pub length: usize,
-    pub block: *mut E,
-}
-
-/// What stochastic rounding draws by: the key of the leaf's noise, and which output is rounded.
-#[derive(Clone, Copy)]
-pub(super) struct Draws {
-    pub key: u64,
-    pub output: usize,
+    pub block: &'a mut [E],
 }
 
 impl<E: Compute> Transfer<'_, E> {
     /// Reads the elements into the block, converted.
     ///
     /// # Safety
-    /// The buffer has these elements, its memory is valid, and the block has room.
+    /// The buffer has these elements, and its memory is valid.
     #[inline(always)]
     pub unsafe fn gather(self) {
         // SAFETY: the caller's promise; each arm reads the buffer's own dtype.
@@ -78,34 +70,35 @@ impl<E: Compute> Transfer<'_, E> {
                 _ if !self.is_vectorised() => self.gather_any(),
                 Dtype::F16 => self.read::<Float16>(),
                 Dtype::BF16 => self.read::<Bfloat16>(),
-                Dtype::I8 | Dtype::U8 if self.buffer.is_quantized() => self.decode(),
+                Dtype::U8 if self.buffer.is_quantized() => self.decode(),
                 _ => self.gather_any(),
             }
         }
     }
 
-    /// Writes the block to the elements, converted. What is in the block after that is unspecified.
+    /// Writes the block to the elements, converted; stochastic rounding draws by the `key` of the leaf's noise. What is in
+    /// the block after that is unspecified.
     ///
     /// # Safety
-    /// The buffer has these elements, its memory is valid and may be written, and the block holds as many.
+    /// The buffer has these elements, and its memory is valid and may be written.
     #[inline(always)]
-    pub unsafe fn scatter(self, draws: Draws) {
+    pub unsafe fn scatter(mut self, key: u64) {
         // SAFETY: the caller's promise; each arm writes the buffer's own dtype.
         unsafe {
             match (self.buffer.dtype, self.buffer.rounding) {
-                _ if !self.is_vectorised() => self.scatter_any(draws),
-                (Dtype::F16, Rounding::Stochastic) => {
-                    self.round::<Float16>(draws);
+                _ if !self.is_vectorised() => self.scatter_any(key),
+                (Dtype::F16, Rounding::Stochastic(number)) => {
+                    self.round::<Float16>(key, number);
                     self.write::<Float16>();
                 }
-                (Dtype::BF16, Rounding::Stochastic) => {
-                    self.round::<Bfloat16>(draws);
+                (Dtype::BF16, Rounding::Stochastic(number)) => {
+                    self.round::<Bfloat16>(key, number);
                     self.write::<Bfloat16>();
                 }
                 (Dtype::F16, Rounding::Nearest) => self.write::<Float16>(),
                 (Dtype::BF16, Rounding::Nearest) => self.write::<Bfloat16>(),
-                (Dtype::I8 | Dtype::U8, _) if self.buffer.is_quantized() => self.encode(),
-                _ => self.scatter_any(draws),
+                (Dtype::U8, _) if self.buffer.is_quantized() => self.encode(),
+                _ => self.scatter_any(key),
             }
         }
     }
@@ -116,10 +109,12 @@ impl<E: Compute> Transfer<'_, E> {
         E::DTYPE == Dtype::F32 && self.buffer.layout == Layout::Contiguous
     }
 
+    /// `gather`, but for any dtype and layout, and of no instruction set.
+    ///
     /// # Safety
     /// As `gather`.
     #[inline(never)]
-    unsafe fn gather_any(self) {
+    pub unsafe fn gather_any(self) {
         if self.buffer.is_quantized() {
             // SAFETY: the caller's promise.
             unsafe { self.decode() };
@@ -131,12 +126,12 @@ impl<E: Compute> Transfer<'_, E> {
     /// # Safety
     /// As `scatter`.
     #[inline(never)]
-    unsafe fn scatter_any(self, draws: Draws) {
+    unsafe fn scatter_any(mut self, key: u64) {
         // SAFETY: the caller's promise.
         unsafe {
             match (self.buffer.dtype, self.buffer.rounding) {
-                (Dtype::F16, Rounding::Stochastic) => self.round::<Float16>(draws),
-                (Dtype::BF16, Rounding::Stochastic) => self.round::<Bfloat16>(draws),
+                (Dtype::F16, Rounding::Stochastic(number)) => self.round::<Float16>(key, number),
+                (Dtype::BF16, Rounding::Stochastic(number)) => self.round::<Bfloat16>(key, number),
                 _ if self.buffer.is_quantized() => return self.encode(),
                 _ => {}
             }
@@ -147,62 +142,54 @@ impl<E: Compute> Transfer<'_, E> {
     /// # Safety
     /// As `gather`; the buffer is contiguous and of type `T`.
     #[inline(always)]
-    unsafe fn read<T: Stored>(&self) {
+    unsafe fn read<T: Stored>(self) {
         let from = self.buffer.pointer.cast::<T>().wrapping_add(self.start).cast_const();
-        for k in 0..self.length {
+        for (k, number) in self.block.iter_mut().enumerate() {
             // SAFETY: the caller's promise.
-            unsafe { self.block.add(k).write_unaligned(E::read(from.add(k).read_unaligned())) };
+            *number = E::read(unsafe { from.add(k).read_unaligned() });
         }
     }
 
     /// # Safety
     /// As `scatter`; the buffer is contiguous and of type `T`.
     #[inline(always)]
-    unsafe fn write<T: Stored>(&self) {
+    unsafe fn write<T: Stored>(self) {
         let to = self.buffer.pointer.cast::<T>().wrapping_add(self.start);
-        for k in 0..self.length {
+        for (k, number) in self.block.iter().enumerate() {
             // SAFETY: the caller's promise.
-            unsafe { to.add(k).write_unaligned(self.block.add(k).read_unaligned().write::<T>()) };
+            unsafe { to.add(k).write_unaligned(number.write::<T>()) };
         }
     }
 
     /// Rounds the numbers of the block to halves at random, so that writing them will be exact.
-    ///
-    /// # Safety
-    /// The block holds `length` numbers.
     #[inline(always)]
-    unsafe fn round<H: Half + Stored>(&self, draws: Draws) {
-        // The draws of a rule count from zero, these from the other end. One draw of 32 bits does for two outputs.
-        let draw = u32::MAX - u32::try_from(draws.output / 2).unwrap_or(u32::MAX);
-        let shift = if draws.output.is_multiple_of(2) { 0 } else { 16 };
-        let mut drawn = [0; 64];
-        for from in (0..self.length).step_by(drawn.len()) {
-            let count = drawn.len().min(self.length - from);
-            noise::fill(&mut drawn[..count], draws.key, draw, (self.start + from) as u64);
-            for (k, bits) in drawn[..count].iter().enumerate() {
-                let place = self.block.wrapping_add(from + k);
-                // SAFETY: the caller's promise: `from + k < length`.
-                unsafe { place.write_unaligned(place.read_unaligned().round::<H>(bits >> shift)) };
+    fn round<H: Half>(&mut self, key: u64, number: u32) {
+        let (draw, shift) = (Rounding::draw(number), Rounding::shift(number));
+        let (mut drawn, mut index) = ([0; 64], self.start as u64);
+        for numbers in self.block.chunks_mut(drawn.len()) {
+            let drawn = &mut drawn[..numbers.len()];
+            noise::fill::<{ noise::ROUNDING }>(drawn, key, draw, index);
+            for (number, bits) in numbers.iter_mut().zip(drawn) {
+                *number = number.round::<H>(*bits >> shift);
             }
+            index += numbers.len() as u64;
         }
     }
 
     /// # Safety
     /// As `gather`; the buffer is quantized.
     #[inline(always)]
-    unsafe fn decode(&self) {
-        let signed = self.buffer.dtype == Dtype::I8;
+    unsafe fn decode(self) {
         let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
-        for at in (0..self.length).step_by(quantized::BLOCK) {
-            let count = quantized::BLOCK.min(self.length - at);
-            let (from, scale) = self.codes(at);
-            // SAFETY: the caller's promise, and that `at + count <= length`.
+        for (at, block) in self.block.chunks_mut(quantized::BLOCK).enumerate() {
+            let (from, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
+            // SAFETY: the caller's promise.
             unsafe {
-                from.copy_to_nonoverlapping(codes.as_mut_ptr(), count);
-                quantized::decode(&codes, scale.read_unaligned(), signed, &mut numbers);
-                for (k, number) in numbers[..count].iter().enumerate() {
-                    self.block.add(at + k).write_unaligned(E::read(*number));
-                }
+                from.copy_to_nonoverlapping(codes.as_mut_ptr(), block.len());
+                quantized::decode(&codes, scale.read_unaligned(), &mut numbers);
+            }
+            for (to, number) in block.iter_mut().zip(&numbers) {
+                *to = E::read(*number);
             }
         }
     }
@@ -210,50 +197,48 @@ impl<E: Compute> Transfer<'_, E> {
     /// # Safety
     /// As `scatter`; the buffer is quantized.
     #[inline(always)]
-    unsafe fn encode(&self) {
-        let signed = self.buffer.dtype == Dtype::I8;
+    unsafe fn encode(self) {
         let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
-        for at in (0..self.length).step_by(quantized::BLOCK) {
-            let count = quantized::BLOCK.min(self.length - at);
-            numbers[count..].fill(0.0);
-            let (to, scale) = self.codes(at);
-            // SAFETY: the caller's promise, and that `at + count <= length`.
+        for (at, block) in self.block.chunks(quantized::BLOCK).enumerate() {
+            let (to, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
+            numbers[block.len()..].fill(0.0);
+            for (number, from) in numbers.iter_mut().zip(block) {
+                *number = from.write();
+            }
+            let found = quantized::encode(&numbers, &mut codes);
+            // SAFETY: the caller's promise.
             unsafe {
-                for (k, number) in numbers[..count].iter_mut().enumerate() {
-                    *number = self.block.add(at + k).read_unaligned().write();
-                }
-                scale.write_unaligned(quantized::encode(&numbers, signed, &mut codes));
-                to.copy_from_nonoverlapping(codes.as_ptr(), count);
+                scale.write_unaligned(found);
+                to.copy_from_nonoverlapping(codes.as_ptr(), block.len());
             }
         }
     }
+}
 
-    /// Where the codes from `at` on lie, and their scale.
-    fn codes(&self, at: usize) -> (*mut u8, *mut f32) {
-        let index = self.start + at;
-        debug_assert!(index.is_multiple_of(quantized::BLOCK), "parts start where blocks of codes do");
-        let scales = self.buffer.scales.cast::<f32>();
-        (self.buffer.pointer.wrapping_add(index), scales.wrapping_add(index / quantized::BLOCK))
-    }
+/// Where the code of an index lies, the first of a block, and its scale.
+fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
+    debug_assert!(index.is_multiple_of(quantized::BLOCK), "parts start where blocks of codes do");
+    let scales = buffer.scales.cast::<f32>();
+    (buffer.pointer.wrapping_add(index), scales.wrapping_add(index / quantized::BLOCK))
+}
 
-    /// Calls `f(address, step, place, count)` for each run of evenly spaced elements.
-    fn runs(&self, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
-        let base = self.buffer.pointer;
-        match &self.buffer.layout {
-            Layout::Contiguous => {
-                let size = self.buffer.dtype.size();
-                f(base.wrapping_add(self.start * size), size.cast_signed(), 0, self.length);
-            }
-            Layout::Repeated => f(base, 0, 0, self.length),
-            Layout::Strided(axes) => {
-                let mut done = 0;
-                while done < self.length {
-                    let (offset, left) = locate(axes, self.start + done);
-                    let count = left.min(self.length - done);
-                    let step = axes.last().map_or(0, |axis| axis.stride);
-                    f(base.wrapping_offset(offset), step, done, count);
-                    done += count;
-                }
+/// Calls `f(address, step, place, count)` for each run of evenly spaced elements among `length` of them from `start` on.
+fn runs(buffer: &Buffer, start: usize, length: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+    let base = buffer.pointer;
+    match &buffer.layout {
+        Layout::Contiguous => {
+            let size = buffer.dtype.size();
+            f(base.wrapping_add(start * size), size.cast_signed(), 0, length);
+        }
+        Layout::Repeated => f(base, 0, 0, length),
+        Layout::Strided(axes) => {
+            let mut done = 0;
+            while done < length {
+                let (offset, left) = locate(axes, start + done);
+                let count = left.min(length - done);
+                let step = axes.last().map_or(0, |axis| axis.stride);
+                f(base.wrapping_offset(offset), step, done, count);
+                done += count;
             }
         }
     }
@@ -278,12 +263,13 @@ impl<E: Compute> DtypeVisitor for Gather<'_, E> {
     type Output = ();
 
     fn visit<T: Stored>(self) {
-        self.0.runs(|from, step, place, count| {
-            for k in 0..count {
+        let Transfer { buffer, start, block } = self.0;
+        runs(buffer, start, block.len(), |from, step, place, count| {
+            for (k, number) in block[place..][..count].iter_mut().enumerate() {
                 let address = from.wrapping_offset(k.cast_signed() * step).cast::<T>();
-                // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid, and
-                // the block has room for `place + count` numbers; `T` is the buffer's dtype, all bits of it are valid.
-                unsafe { self.0.block.add(place + k).write_unaligned(E::read(address.read_unaligned())) };
+                // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid; `T` is
+                // the buffer's dtype, all bits of it are valid.
+                *number = E::read(unsafe { address.read_unaligned() });
             }
         });
     }
@@ -295,12 +281,12 @@ impl<E: Compute> DtypeVisitor for Scatter<'_, E> {
     type Output = ();
 
     fn visit<T: Stored>(self) {
-        self.0.runs(|to, step, place, count| {
-            for k in 0..count {
+        let Transfer { buffer, start, block } = self.0;
+        runs(buffer, start, block.len(), |to, step, place, count| {
+            for (k, number) in block[place..][..count].iter().enumerate() {
                 let address = to.wrapping_offset(k.cast_signed() * step).cast::<T>();
-                // SAFETY: the run lies in the buffer's span, which the caller of `scatter` promises to be writable,
-                // and the block holds `place + count` numbers.
-                unsafe { address.write_unaligned(self.0.block.add(place + k).read_unaligned().write::<T>()) };
+                // SAFETY: the run lies in the buffer's span, which the caller of `scatter` promises to be writable.
+                unsafe { address.write_unaligned(number.write::<T>()) };
             }
         });
     }

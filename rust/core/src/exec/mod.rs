@@ -5,6 +5,7 @@
 mod block;
 mod check;
 mod gather;
+mod loops;
 mod native;
 mod plan;
 

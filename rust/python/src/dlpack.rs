@@ -1,0 +1,255 @@
+//! DLPack: host arrays of other libraries, without a copy and with every dtype that they have.
+//!
+//! The structures are those of the header of DLPack 1 and, for older exporters, of the one before. What an exporter says is
+//! checked before it is used, and its memory is kept until the `Owner` is dropped. One of the files that touch foreign memory.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+use oxigrad_core::buffer::Dtype;
+use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use smallvec::SmallVec;
+
+/// `kDLCPU`.
+const HOST: i32 = 1;
+const MAJOR: u32 = 1;
+/// `DLPACK_FLAG_BITMASK_READ_ONLY` and `DLPACK_FLAG_BITMASK_IS_COPIED`: what is written to a copy, nobody sees.
+const NOT_WRITABLE: u64 = 0b11;
+
+/// `DLTensor`.
+#[repr(C)]
+struct Tensor {
+    data: *mut u8,
+    device_type: i32,
+    _device_id: i32,
+    dimensions: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *const i64,
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+/// `DLManagedTensor`, of before version 1.
+#[repr(C)]
+struct Unversioned {
+    tensor: Tensor,
+    _context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+}
+
+/// `DLManagedTensorVersioned`.
+#[repr(C)]
+struct Versioned {
+    major: u32,
+    _minor: u32,
+    _context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    flags: u64,
+    tensor: Tensor,
+}
+
+/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process.
+#[repr(C)]
+struct Exchange {
+    major: u32,
+    _minor: u32,
+    _previous: *const c_void,
+    _allocate: *const c_void,
+    from_object: Option<unsafe extern "C" fn(*mut PyObject, *mut *mut Versioned) -> c_int>,
+}
+
+/// What keeps an exported array: given back to its exporter when it is dropped.
+pub struct Owner(Managed);
+
+enum Managed {
+    Versioned(NonNull<Versioned>),
+    Unversioned(NonNull<Unversioned>),
+}
+
+// SAFETY: what it points at is only read while an `Array` is made, and DLPack lets any thread call a deleter.
+unsafe impl Send for Owner {}
+// SAFETY: as above.
+unsafe impl Sync for Owner {}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // SAFETY: the exporter handed the structure over to us, and this is the one time that it is given back.
+        unsafe {
+            match self.0 {
+                Managed::Versioned(of) => of.as_ref().deleter.map(|delete| delete(of.as_ptr())),
+                Managed::Unversioned(of) => of.as_ref().deleter.map(|delete| delete(of.as_ptr())),
+            };
+        }
+    }
+}
+
+/// An array in host memory; strides are in bytes. It has no dtype if that is none of ours.
+pub struct Array {
+    pub owner: Owner,
+    pub pointer: *mut u8,
+    pub shape: SmallVec<[usize; 4]>,
+    pub strides: SmallVec<[isize; 4]>,
+    pub dtype: Option<Dtype>,
+    pub writable: bool,
+}
+
+impl Array {
+    /// The array that an object exports; none where it exports none, or one that lies elsewhere.
+    pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
+        let owner = match exchange(&object.get_type()) {
+            Some(exchange) => by_exchange(exchange, object)?,
+            None => by_capsule(object)?,
+        };
+        Self::new(owner)
+    }
+
+    fn new(owner: Owner) -> Option<Self> {
+        // SAFETY: the structures are valid until their deleter is called, which `owner` does when it is dropped.
+        let (tensor, writable) = unsafe {
+            match &owner.0 {
+                // Nothing but the version and the deleter is where we look for it in another version.
+                Managed::Versioned(of) if of.as_ref().major != MAJOR => return None,
+                Managed::Versioned(of) => (&of.as_ref().tensor, of.as_ref().flags & NOT_WRITABLE == 0),
+                // It does not say; NumPy takes it for read-only too.
+                Managed::Unversioned(of) => (&of.as_ref().tensor, false),
+            }
+        };
+        if tensor.device_type != HOST {
+            return None;
+        }
+        let dimensions = usize::try_from(tensor.dimensions).ok()?;
+        // SAFETY: an exporter gives an extent for each dimension, and a stride, or null for all of them.
+        let (shape, strides) = unsafe { (numbers(tensor.shape, dimensions)?, numbers(tensor.strides, dimensions)) };
+        let shape =
+            shape.iter().map(|extent| usize::try_from(*extent).ok()).collect::<Option<SmallVec<[usize; 4]>>>()?;
+        let size = isize::try_from(tensor.bits.div_ceil(8)).ok()?.checked_mul(isize::try_from(tensor.lanes).ok()?)?;
+        let strides = match strides {
+            Some(strides) => strides.iter().map(|stride| isize::try_from(*stride).ok()?.checked_mul(size)).collect(),
+            None => contiguous(&shape, size),
+        };
+        let offset = usize::try_from(tensor.byte_offset).ok()?;
+        if tensor.data.is_null() && !shape.contains(&0) {
+            return None;
+        }
+        let (pointer, dtype) = (tensor.data.wrapping_add(offset), tensor.dtype());
+        Some(Self { pointer, shape, strides: strides?, dtype, writable, owner })
+    }
+}
+
+impl Tensor {
+    fn dtype(&self) -> Option<Dtype> {
+        Some(match (self.code, self.bits, self.lanes) {
+            (0, 8, 1) => Dtype::I8,
+            (0, 16, 1) => Dtype::I16,
+            (0, 32, 1) => Dtype::I32,
+            (0, 64, 1) => Dtype::I64,
+            (1, 8, 1) => Dtype::U8,
+            (1, 16, 1) => Dtype::U16,
+            (1, 32, 1) => Dtype::U32,
+            (1, 64, 1) => Dtype::U64,
+            (2, 16, 1) => Dtype::F16,
+            (2, 32, 1) => Dtype::F32,
+            (2, 64, 1) => Dtype::F64,
+            (4, 16, 1) => Dtype::BF16,
+            (6, 8, 1) => Dtype::Bool,
+            _ => return None,
+        })
+    }
+}
+
+/// # Safety
+/// There are `count` numbers at the pointer, unless it is null.
+unsafe fn numbers(pointer: *const i64, count: usize) -> Option<SmallVec<[i64; 4]>> {
+    if pointer.is_null() {
+        return (count == 0).then(SmallVec::new);
+    }
+    // SAFETY: the caller's promise, for each of the numbers.
+    Some((0..count).map(|at| unsafe { pointer.add(at).read_unaligned() }).collect())
+}
+
+/// The strides in bytes of an array whose elements lie one after the other.
+fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
+    let mut strides: SmallVec<[isize; 4]> = SmallVec::from_elem(size, shape.len());
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].checked_mul(isize::try_from(shape[axis]).ok()?)?;
+    }
+    Some(strides)
+}
+
+/// The table of functions of a type that has one: a call of a Python method takes fifty times as long.
+fn exchange(kind: &Bound<'_, PyType>) -> Option<&'static Exchange> {
+    /// Types seen, each with its table as an address. Only the first so many: a process has few array types.
+    static KNOWN: Mutex<Vec<(Py<PyType>, Option<usize>)>> = Mutex::new(Vec::new());
+    const MOST: usize = 32;
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = known.iter().find(|(known, _)| known.is(kind)).map(|(_, address)| *address);
+    drop(known);
+    let address = seen.unwrap_or_else(|| {
+        let address = table(kind);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MOST {
+            known.push((kind.clone().unbind(), address));
+        }
+        address
+    })?;
+    // SAFETY: the address is that of a table, which lives as long as the process.
+    Some(unsafe { &*std::ptr::with_exposed_provenance::<Exchange>(address) })
+}
+
+fn table(kind: &Bound<'_, PyType>) -> Option<usize> {
+    let capsule = kind.getattr(intern!(kind.py(), "__dlpack_c_exchange_api__")).ok()?;
+    let table = pointer::<Exchange>(&capsule, c"dlpack_exchange_api")?;
+    // SAFETY: a capsule of this name holds such a table; its version stands first in each version of it.
+    let is_known = unsafe { table.as_ref() }.major == MAJOR;
+    is_known.then(|| table.as_ptr().expose_provenance())
+}
+
+fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> Option<Owner> {
+    let (from_object, mut made) = (exchange.from_object?, std::ptr::null_mut());
+    // SAFETY: the object is of the type that the table is of, and we hold the interpreter lock.
+    if unsafe { from_object(object.as_ptr(), &raw mut made) } != 0 {
+        drop(PyErr::take(object.py()));
+        return None;
+    }
+    NonNull::new(made).map(|made| Owner(Managed::Versioned(made)))
+}
+
+fn by_capsule(object: &Bound<'_, PyAny>) -> Option<Owner> {
+    let py = object.py();
+    let device = object.getattr_opt(intern!(py, "__dlpack_device__")).ok()??.call0().ok()?;
+    if device.get_item(0).ok()?.extract::<i32>().ok()? != HOST {
+        return None;
+    }
+    let export = object.getattr(intern!(py, "__dlpack__")).ok()?;
+    let named = PyDict::new(py);
+    named.set_item(intern!(py, "max_version"), (MAJOR, 0)).ok()?;
+    // Exporters of before version 1 do not take the argument.
+    let capsule = export.call((), Some(&named)).or_else(|_| export.call0()).ok()?;
+    if let Some(made) = pointer(&capsule, c"dltensor_versioned") {
+        take(&capsule, c"used_dltensor_versioned").then_some(Managed::Versioned(made)).map(Owner)
+    } else {
+        let made = pointer(&capsule, c"dltensor")?;
+        take(&capsule, c"used_dltensor").then_some(Managed::Unversioned(made)).map(Owner)
+    }
+}
+
+/// What a capsule of this name holds.
+fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> Option<NonNull<T>> {
+    // SAFETY: the object is alive, and the interpreter checks that it is a capsule of this name.
+    unsafe {
+        let is_valid = PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) != 0;
+        if is_valid { NonNull::new(PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()).cast()) } else { None }
+    }
+}
+
+/// Renames a capsule, so that what it holds is ours: it will not free it.
+fn take(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> bool {
+    // SAFETY: the object is a capsule, as `pointer` saw, and the name lives for ever.
+    unsafe { PyCapsule_SetName(capsule.as_ptr(), name.as_ptr()) == 0 }
+}

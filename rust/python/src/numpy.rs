@@ -1,0 +1,196 @@
+//! NumPy's arrays, read where they lie: the layout of the array object is a part of NumPy's public C interface, and is
+//! compared with what the buffer protocol says before it is trusted. One of the files that touch foreign memory.
+
+use std::ffi::c_int;
+
+use oxigrad_core::buffer::{Buffer, Dtype};
+use pyo3::ffi::{Py_REFCNT, PyObject};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+use crate::memory::Memory;
+
+/// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ArrayFields {
+    head: [usize; size_of::<PyObject>() / size_of::<usize>()],
+    pub data: *mut u8,
+    nd: c_int,
+    dimensions: *const isize,
+    strides: *const isize,
+    base: *mut PyObject,
+    descr: *mut PyObject,
+    flags: c_int,
+}
+
+/// `NPY_ARRAY_C_CONTIGUOUS`.
+const C_CONTIGUOUS: c_int = 0x0001;
+/// `NPY_ARRAY_OWNDATA`.
+const OWNDATA: c_int = 0x0004;
+/// `NPY_ARRAY_WRITEABLE`.
+const WRITABLE: c_int = 0x0400;
+
+impl ArrayFields {
+    pub fn dimensions(&self) -> usize {
+        usize::try_from(self.nd).unwrap_or_default()
+    }
+
+    pub fn shape(&self) -> SmallVec<[usize; 4]> {
+        // SAFETY: NumPy keeps `nd` extents here for as long as the array is there and not reshaped, which takes the
+        // interpreter lock that we hold; `copied` is told of none where there are none.
+        unsafe { copied(self.dimensions, self.dimensions()) }
+    }
+
+    pub fn strides(&self) -> SmallVec<[isize; 4]> {
+        // SAFETY: as for `shape`.
+        unsafe { copied(self.strides, self.dimensions()) }
+    }
+
+    pub fn is_writable(&self) -> bool {
+        self.flags & WRITABLE != 0
+    }
+}
+
+/// What we know of the NumPy that is installed.
+pub struct Numpy {
+    array: Py<PyAny>,
+    scalar: Py<PyAny>,
+    empty: Py<PyAny>,
+    asarray: Py<PyAny>,
+    /// The dtypes in native byte order, which NumPy has one object of each.
+    dtypes: Vec<(Py<PyAny>, Dtype)>,
+    /// The dtype of bfloat16, once an array had it: NumPy has none, but may be given one.
+    bfloat16: PyOnceLock<Py<PyAny>>,
+    /// Whether its arrays are laid out as `ArrayFields`.
+    is_known: bool,
+}
+
+impl Numpy {
+    pub fn get(py: Python<'_>) -> Option<&Self> {
+        static NUMPY: PyOnceLock<Option<Numpy>> = PyOnceLock::new();
+        NUMPY.get_or_init(py, || Self::new(py).ok()).as_ref()
+    }
+
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let numpy = py.import("numpy")?;
+        let attribute = |name| numpy.getattr(name).map(Bound::unbind);
+        let dtype = |dtype: &Dtype| Ok((numpy.getattr("dtype")?.call1((dtype.name(),))?.unbind(), *dtype));
+        let own = Dtype::ALL.iter().filter(|dtype| **dtype != Dtype::BF16);
+        let dtypes = own.map(dtype).collect::<PyResult<_>>()?;
+        let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
+        let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
+        let mut known = Self { array, scalar, empty, asarray, dtypes, bfloat16: PyOnceLock::new(), is_known: true };
+        known.is_known = known.verify(py)?;
+        Ok(known)
+    }
+
+    /// Whether an array's fields are where we look for them: the buffer protocol must say the same.
+    fn verify(&self, py: Python<'_>) -> PyResult<bool> {
+        let array = self.empty.bind(py).call1(((2, 3, 5), "float32"))?.getattr("T")?;
+        array.call_method1("setflags", (false,))?;
+        match self.fields(&array).and_then(|fields| Some((fields, self.dtype(py, &fields)?))) {
+            Some((fields, dtype)) if !fields.is_writable() => Memory::is_as_exported(&array, &fields, dtype),
+            _ => Ok(false),
+        }
+    }
+
+    /// A NumPy array of what the object is.
+    pub fn asarray<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.asarray.bind(object.py()).call1((object,))
+    }
+
+    /// Whether an object is an array, maybe of a subclass.
+    pub fn is_array(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.is_instance(self.array.bind(object.py())).unwrap_or(false)
+    }
+
+    /// Whether an object is an array, and of no subclass.
+    pub fn is_plain_array(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.get_type().is(&self.array)
+    }
+
+    pub fn is_scalar(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.is_instance(self.scalar.bind(object.py())).unwrap_or(false)
+    }
+
+    pub fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {
+        if !self.is_known || !self.is_plain_array(object) {
+            return None;
+        }
+        // SAFETY: the object is of exactly NumPy's array type, whose head this is, as `verify` saw for one array.
+        Some(unsafe { *object.as_ptr().cast::<ArrayFields>() })
+    }
+
+    pub fn dtype(&self, py: Python<'_>, fields: &ArrayFields) -> Option<Dtype> {
+        let own = self.dtypes.iter().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype);
+        own.or_else(|| self.is_bfloat16(py, fields).then_some(Dtype::BF16))
+    }
+
+    fn is_bfloat16(&self, py: Python<'_>, fields: &ArrayFields) -> bool {
+        if let Some(known) = self.bfloat16.get(py) {
+            return known.as_ptr() == fields.descr;
+        }
+        // SAFETY: an array keeps its dtype.
+        let descr = unsafe { Bound::from_borrowed_ptr(py, fields.descr) };
+        let is = |name: &str, expected: &str| {
+            descr.getattr(name).and_then(|found| found.str()).is_ok_and(|found| found == expected)
+        };
+        let found = is("name", "bfloat16") && is("itemsize", "2") && is("isnative", "True");
+        found && self.bfloat16.get_or_init(py, || descr.unbind()).as_ptr() == fields.descr
+    }
+}
+
+/// The buffer of a NumPy array that lies contiguous and is of this shape and dtype: the short way for what is checked in
+/// every step. None of anything else, which may still do.
+pub fn contiguous(object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
+    let numpy = Numpy::get(object.py())?;
+    let fields = numpy.fields(object)?;
+    if fields.flags & C_CONTIGUOUS == 0 || fields.dimensions() != shape.len() {
+        return None;
+    }
+    // SAFETY: as for `ArrayFields::shape`.
+    let same = |(axis, extent): (usize, &usize)| unsafe { *fields.dimensions.add(axis) }.cast_unsigned() == *extent;
+    if numpy.dtype(object.py(), &fields) != Some(dtype) || !shape.iter().enumerate().all(same) {
+        return None;
+    }
+    let length = shape.iter().product();
+    Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()
+}
+
+/// Whether a NumPy array is nobody else's, so that its memory may be used again.
+pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
+    const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
+    let fields = Numpy::get(array.py()).and_then(|numpy| numpy.fields(array));
+    // A view of the array, or an export of its memory, would hold a reference to it.
+    // SAFETY: the pointer is that of a live object.
+    let references = unsafe { Py_REFCNT(array.as_ptr()) };
+    fields.is_some_and(|fields| fields.flags & PLAIN == PLAIN && references == 1)
+}
+
+/// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
+pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
+    let numpy = Numpy::get(a.py())?;
+    let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
+    Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.shape() == b.shape()))
+}
+
+/// A new NumPy array, not yet filled, of a dtype that kernels compute in.
+pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
+    let known = numpy.dtypes.iter().find(|(_, known)| *known == dtype).map(|(descr, _)| descr);
+    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, known))
+}
+
+/// # Safety
+/// `count` elements can be read at `pointer`, if there are any.
+unsafe fn copied<T, const N: usize>(pointer: *const isize, count: usize) -> SmallVec<[T; N]>
+where
+    [T; N]: smallvec::Array<Item = T>,
+    T: Copy + Default + TryFrom<isize>,
+{
+    // SAFETY: the caller's promise, for each of the elements.
+    (0..count).map(|at| T::try_from(unsafe { *pointer.add(at) }).unwrap_or_default()).collect()
+}
