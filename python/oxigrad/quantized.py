@@ -22,8 +22,8 @@ class Quantized:
     >>> x = Quantized.zeros((2, 3))
     >>> x[...] = [[0.0, 0.5, 2.0], [0.1, 0.0, 1.0]]
     >>> np.asarray(x).round(2)
-    array([[0.  , 0.5 , 2.  ],
-           [0.1 , 0.  , 1.  ]], dtype=float32)
+    array([[0. , 0.5, 2. ],
+           [0.1, 0. , 1. ]], dtype=float32)
     """
 
     codes: np.ndarray
