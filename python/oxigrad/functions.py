@@ -374,8 +374,10 @@ def linspace(
 ) -> Any:
     """``num`` numbers from ``start`` to ``stop``, evenly spaced."""
     steps = num - 1 if endpoint else num
-    library = namespace(start, stop)
-    fractions = library.astype(library.arange(num, device=device), library.float64) / builtins.max(steps, 1)
+    like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
+    library = namespace(like)
+    places = library.arange(num, device=device_of(like) if device is None and is_array(like) else device)
+    fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
     spaced = start * (1.0 - fractions) + stop * fractions
     return spaced if dtype is None else astype(spaced, dtype)
 

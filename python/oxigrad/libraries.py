@@ -33,13 +33,11 @@ def namespace(*values: Any) -> Any:
 
 
 def _namespace_of(value: Any) -> Any:
-    if isinstance(value, np.generic):
+    if isinstance(value, (np.ndarray, np.generic)):
         return np
     if isinstance(value, _NUMBERS):
         return None
-    if hasattr(value, "__array_namespace__"):
-        return value.__array_namespace__()
-    from array_api_compat import array_namespace  # for libraries whose arrays do not bring their namespace themselves
+    from array_api_compat import array_namespace  # for libraries whose own namespace is not the standard's
 
     return array_namespace(value)
 
@@ -112,8 +110,19 @@ def dtype_of(value: Any) -> Any:
 
 
 def device_of(value: Any) -> Any:
-    """Where an array lives."""
-    return value.device if hasattr(value, "device") else "cpu"
+    """Where an array lives; None where that is its library's own affair, as while a program is traced."""
+    return getattr(value, "device", None if is_array(value) else "cpu")
+
+
+def on_host(array: Any) -> bool:
+    """Whether the numbers of an array lie in host memory, so that they can be looked at without waiting for a device."""
+    if _core.exports_memory(array):
+        return True
+    device = getattr(array, "__dlpack_device__", None)
+    try:
+        return device is not None and int(device()[0]) == 1
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):  # an array that is not computed yet
+        return False
 
 
 def size_of(shape: tuple[int, ...]) -> int:
@@ -206,29 +215,29 @@ def _is_basic(key: Any) -> bool:
 
 
 def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
-    import array_api_extra as xpx
-
-    if isinstance(g, (np.ndarray, np.generic)):
-        sums = np.zeros(shape, g.dtype)
-        if _is_basic(key):
-            sums[key] = g
-        else:
-            np.add.at(sums, key, g)
-        return sums
-    zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
+    zeros = library.zeros(shape, dtype=g.dtype, device=device_of(g))
     if hasattr(zeros, "at"):  # arrays that are never changed in place have this
         return zeros.at[key].add(g)
     if _is_basic(key):
-        return xpx.at(zeros, key).set(g)
-    places = library.reshape(library.arange(size_of(shape), device=g.device), shape)
+        if key is None or (isinstance(key, tuple) and None in key):  # what is assigned to takes no new axes
+            key = tuple(part for part in key or () if part is not None)
+            g = library.reshape(g, zeros[key].shape)
+        zeros[key] = g
+        return zeros
+    if hasattr(library.add, "at"):  # an add that is a ufunc
+        library.add.at(zeros, key, g)
+        return zeros
+    places = library.reshape(library.arange(size_of(shape), device=device_of(g)), shape)
     places = library.reshape(_index(library, places, key=key), (-1,))
     return library.reshape(_sum_at(library, library.reshape(g, (-1,)), places, size_of(shape)), shape)
 
 
 def _sum_at(library: Any, values: Any, places: Any, size: int) -> Any:
     """Zeros with the values added at places, which may come again: those of one place are added up by halves."""
-    zeros = library.zeros(size, dtype=values.dtype, device=values.device)
+    zeros = library.zeros(size, dtype=values.dtype, device=device_of(values))
     count = places.shape[0]
+    if hasattr(zeros, "index_put_"):
+        return zeros.index_put_((places,), values, accumulate=True)
     if not count:
         return zeros
     order = library.argsort(places)
@@ -236,23 +245,32 @@ def _sum_at(library: Any, values: Any, places: Any, size: int) -> Any:
     width = 1
     while width < count:
         same = places[width:] == places[:-width]
-        if not library.any(same):
+        if on_host(same) and not library.any(same):
             break
         added = library.where(same, values[width:], library.zeros_like(values[width:]))
         values = library.concat([values[:-width] + added, values[-width:]])
         width *= 2
-    wanted = library.arange(size, dtype=places.dtype, device=values.device)
+    wanted = library.arange(size, dtype=places.dtype, device=device_of(values))
     first = library.searchsorted(places, wanted)
     there = first < library.searchsorted(places, wanted, side="right")
     return library.where(there, library.take(values, library.clip(first, max=count - 1)), zeros)
 
 
 def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
+    like = next(value for value in (x1, x2, condition) if is_array(value))
     if not is_array(condition):
-        condition = library.asarray(bool(condition), device=device_of(x1 if is_array(x1) else x2))
-    if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
-        x1 = library.asarray(x1, device=condition.device)
+        condition = library.full((), bool(condition), device=device_of(like))
+    if not on_host(like):  # a number that is copied to a device makes the host wait
+        x1, x2 = (value if is_array(value) else _filled(library, value, like) for value in (x1, x2))
+    elif not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
+        x1 = library.asarray(x1, device=device_of(like))
     return library.where(condition, x1, x2)
+
+
+def _filled(library: Any, number: Any, like: Any) -> Any:
+    """A number as an array, made where another lies."""
+    fits = is_inexact(like) and (is_complex(like) or not isinstance(number, complex))
+    return library.full((), number, dtype=like.dtype if fits else None, device=device_of(like))
 
 
 def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
@@ -276,7 +294,7 @@ _OF_NO_LIBRARY: dict[str, Callable[..., Any]] = {
 
 def _cofactor(library: Any, x: Any) -> Any:
     """The derivative of the determinant; from singular values, of which some may be zero, where one may be."""
-    if _core.exports_memory(x):  # its numbers can be looked at
+    if on_host(x):
         y = library.linalg.det(x)
         if bool(library.all(y != 0)):
             return y[..., None, None] * library.matrix_transpose(library.linalg.inv(x))

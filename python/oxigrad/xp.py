@@ -31,6 +31,7 @@ from oxigrad.libraries import implementation as implementation
 from oxigrad.libraries import is_array, is_complex, standard_namespace
 from oxigrad.libraries import is_smooth as is_smooth
 from oxigrad.libraries import namespace as namespace
+from oxigrad.libraries import on_host as on_host
 from oxigrad.libraries import size_of as size_of
 from oxigrad.primitives import *
 from oxigrad.products import *
