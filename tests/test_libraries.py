@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,3 +138,13 @@ def test_a_matrix_too_large_for_a_device_to_scale_has_no_exponential() -> None:
     np.testing.assert_allclose(found[0], np.exp(-1.0) * np.eye(2), atol=1e-15)
     np.testing.assert_array_equal(found[1], np.zeros((2, 2)))
     assert np.isnan(found[2]).all()
+
+
+@pytest.mark.parametrize(("more", "message"), [([], "PyTorch or CuPy"), (["--require=numpy"], "numpy")])
+def test_tests_on_a_gpu_say_where_there_is_none(more: list[str], message: str) -> None:
+    if any(library.is_there() for library in libraries.GPU):
+        pytest.skip("there is one")
+    command = [sys.executable, "-m", "pytest", "--gpu", *more]
+    found = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=300)
+    assert found.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"--gpu: no GPU is found by {message}" in found.stderr

@@ -3,11 +3,13 @@
 import inspect
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import libraries
 import oxigrad as ox
 import standard
 from cases import apart
@@ -27,7 +29,7 @@ def test_every_function_of_the_standard_is_differentiable_or_plain_for_a_reason(
     assert len(found) > 150
     left = {name for name in found if name not in standard.PLAIN}
     assert {name for name in left if not standard.is_ours(name)} == set()
-    assert {name for name in left if not standard.is_tested(name)} == set()
+    assert {name for name in left if not standard.cases_of(name)} == set()
     assert set(standard.PLAIN) <= set(found)
 
 
@@ -37,6 +39,14 @@ def test_plain_functions_give_plain_values(name: str) -> None:
         result = standard.PLAIN[name].call(tape.watch(X))
     parts = result if isinstance(result, (list, tuple)) else [result]
     assert not any(isinstance(part, Variable) for part in parts)
+
+
+def test_the_readme_shows_what_is_printed(library) -> None:
+    for name in ("torch", "jax"):
+        library(name)
+    strict = library("array_api_strict")
+    printed = standard.summary(standard.orders(strict, libraries.LIBRARIES), len(standard.names(strict)))
+    assert "\n".join(["```", *printed, "```"]) in (Path(__file__).parent.parent / "README.md").read_text()
 
 
 def test_signatures_are_the_standard_s(library) -> None:
@@ -250,3 +260,18 @@ def test_repeated_indices_add_up_with_any_library(asarray) -> None:
     weights = asarray(np.arange(1.0, 8.0))
     gradient = ox.grad(lambda x: xp.sum(xp.take(x, where) * weights))(asarray(np.zeros(5)))
     np.testing.assert_array_equal(host(gradient), [8.0, 5.0, 0.0, 15.0, 0.0])
+
+
+def test_unique_elements_and_where_they_are(arrays) -> None:
+    values = np.array([[3.0, 1.0, np.nan], [1.0, np.nan, 3.0]])
+    for x in (values, values[:0]):
+        with ox.Tape() as tape:
+            found = xp.unique_all(tape.watch(arrays.asarray(x)))
+            counts = xp.unique_counts(tape.watch(arrays.asarray(x))).counts
+            inverse = xp.unique_inverse(tape.watch(arrays.asarray(x))).inverse_indices
+        expected = np.unique_all(x)
+        for name in ("values", "indices", "inverse_indices", "counts"):
+            part = getattr(found, name)
+            np.testing.assert_array_equal(host(ox.stop_gradient(part)), getattr(expected, name), err_msg=name)
+        np.testing.assert_array_equal(host(counts), expected.counts)
+        np.testing.assert_array_equal(host(inverse), expected.inverse_indices)

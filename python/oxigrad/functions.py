@@ -51,10 +51,6 @@ __all__ = [
     "tile",
     "tril",
     "triu",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
     "unstack",
     "var",
 ]
@@ -307,47 +303,6 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     axis = position(axis, x.ndim)
     order = standard_namespace(x).argsort(plain(x), axis=axis, descending=descending, stable=stable)
     return take_along_axis(x, order, axis=axis)
-
-
-@_composed
-def unique_all(x: Any, /) -> Any:
-    """The different elements, which keep the gradient of where they come first, and where they are, as plain values."""
-    found = standard_namespace(x).unique_all(plain(x))
-    return found._replace(values=take(reshape(x, (-1,)), found.indices))
-
-
-def _distinct(x: Any) -> Any:
-    """The different elements in order, each with the gradient of where it comes first."""
-    flat = reshape(x, (-1,))
-    library, bare = standard_namespace(x), plain(flat)
-    order = library.argsort(bare, stable=True)
-    ordered = library.take(bare, order)
-    (new,) = library.nonzero(ordered[1:] != ordered[:-1])
-    first = library.zeros(builtins.min(1, flat.shape[0]), dtype=new.dtype, device=device_of(bare))
-    return take(flat, library.take(order, library.concat([first, new + 1])))
-
-
-def _unique(name: str, x: Any) -> Any:
-    found = getattr(standard_namespace(x), name)(plain(x))
-    return found._replace(values=_distinct(x))
-
-
-@_composed
-def unique_counts(x: Any, /) -> Any:
-    """The different elements, with their gradients, and how often each comes, as plain values."""
-    return _unique("unique_counts", x)
-
-
-@_composed
-def unique_inverse(x: Any, /) -> Any:
-    """The different elements, with their gradients, and the place of each element among them, as plain values."""
-    return _unique("unique_inverse", x)
-
-
-@_composed
-def unique_values(x: Any, /) -> Any:
-    """The different elements, with the gradient of where they come first."""
-    return _distinct(x)
 
 
 # --- creation ----------------------------------------------------------------------------------------------------------

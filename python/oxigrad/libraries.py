@@ -310,6 +310,18 @@ def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
     return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
 
 
+def _part(part: str, name: str, **options: Any) -> Callable[..., Any]:
+    """A function of one of the standard's extensions."""
+
+    def called(library: Any, *args: Any, **named: Any) -> Any:
+        own = getattr(getattr(library, part, None), name, None)
+        if own is None:
+            raise NotImplementedError(f"{library.__name__} has no function {part}.{name}")
+        return own(*args, **options, **named)
+
+    return called
+
+
 # What computes an op where the standard has no function of that name and signature.
 _irregular: dict[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to,
@@ -320,20 +332,10 @@ _irregular: dict[str, Callable[..., Any]] = {
     "scatter_add": _scatter_add,
     "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
-    "inv": lambda library, x: library.linalg.inv(x),
-    "solve": lambda library, x1, x2: library.linalg.solve(x1, x2),
-    "cholesky": lambda library, x: library.linalg.cholesky(x),
-    "qr": lambda library, x: library.linalg.qr(x, mode="reduced"),
-    "svd": lambda library, x: library.linalg.svd(x, full_matrices=False),
-    "eigh": lambda library, x: library.linalg.eigh(x),
-    "eig": lambda library, x: library.linalg.eig(x),
-    "det": lambda library, x: library.linalg.det(x),
     "cofactor": _cofactor,
-    "slogdet": lambda library, x: library.linalg.slogdet(x),
     "pinv": _pinv,
-    "vector_norm": lambda library, x, *, axis, keepdims: library.linalg.vector_norm(x, axis=axis, keepdims=keepdims),
-    "fftn": lambda library, x, *, axes, norm: library.fft.fftn(x, axes=axes, norm=norm),
-    "ifftn": lambda library, x, *, axes, norm: library.fft.ifftn(x, axes=axes, norm=norm),
-    "rfft": lambda library, x, *, n, axis, norm: library.fft.rfft(x, n=n, axis=axis, norm=norm),
-    "irfft": lambda library, x, *, n, axis, norm: library.fft.irfft(x, n=n, axis=axis, norm=norm),
+    "qr": _part("linalg", "qr", mode="reduced"),
+    "svd": _part("linalg", "svd", full_matrices=False),
+    **{name: _part("linalg", name) for name in "inv solve cholesky eigh eig det slogdet vector_norm".split()},
+    **{name: _part("fft", name) for name in "fftn ifftn rfft irfft".split()},
 }
