@@ -92,6 +92,8 @@ COMPLEX = [
     Case("matmul-complex", lambda a, b: a @ b, (complex_normal(2, 3), complex_normal(3, 2))),
     Case("matmul-real-complex", lambda a, b: a @ b, (normal(2, 3), complex_normal(3, 2))),
     Case("stack-real-complex", lambda a, b: xp.stack([a, b]), (normal(6), Z)),
+    Case("var-complex", lambda z: xp.var(z, axis=1, correction=1), (Z3[0],), False),
+    Case("std-complex", lambda z: np.std(z, axis=0), (Z3[0],), False),
     Case("number-complex", lambda x: abs(x * 1j + 2.0), (3.0,)),
 ]
 

@@ -13,7 +13,7 @@ import numpy as np
 from oxigrad import primitives as ops
 from oxigrad._core import ShapeError, Variable, plain
 from oxigrad.libraries import composed as _composed
-from oxigrad.libraries import device_of, dtype_of, is_array, namespace, standard_namespace
+from oxigrad.libraries import device_of, dtype_of, is_array, is_complex, namespace, standard_namespace
 from oxigrad.primitives import (
     Axis,
     along,
@@ -99,9 +99,9 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
     """Variance over ``axis``, or over everything; ``correction`` is taken off the number of elements."""
     count = _size(x, axis)
     free = builtins.max(count - correction, 0)
-    return mean(ops.square(x - mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims) * (
-        count / free if free else math.nan
-    )
+    apart = x - mean(x, axis=axis, keepdims=True)
+    squares = ops.real(apart * ops.conj(apart)) if is_complex(x) else ops.square(apart)
+    return mean(squares, axis=axis, keepdims=keepdims) * (count / free if free else math.nan)
 
 
 @_composed
