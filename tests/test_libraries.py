@@ -110,6 +110,22 @@ def test_a_step_leaves_the_device_alone(name: str, arrays: Library) -> None:
 
 
 @pytest.mark.on_device
+@pytest.mark.parametrize("name", "atan2 hypot logaddexp maximum minimum".split())
+def test_a_number_beside_an_array_leaves_the_device_alone(name: str, arrays: Library) -> None:
+    f = getattr(xp, name)
+    x = arrays.asarray([0.25, 2.0])
+    with arrays.alone():
+        value, pullback = ox.vjp(
+            lambda x: (f(x, 0.5), f(0.5, x), xp.where(x > 1.0, 0.0, x), xp.where(x > 1.0, 0, 1)), x
+        )
+        gradient = pullback(value)[0]
+    expected, pullback = ox.vjp(lambda x: (f(x, 0.5), f(0.5, x), xp.where(x > 1.0, 0.0, x)), np.array([0.25, 2.0]))
+    for own, numpy_s in zip(value, (*expected, [1, 0]), strict=True):
+        np.testing.assert_allclose(host(own), numpy_s, rtol=1e-14)
+    np.testing.assert_allclose(host(gradient), pullback(expected)[0], rtol=1e-14)
+
+
+@pytest.mark.on_device
 def test_what_makes_the_host_wait_is_found(arrays: Library) -> None:
     x = arrays.asarray([1.0, 2.0])
     with arrays.alone():

@@ -146,7 +146,9 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
     own = getattr(library, name, None) or _special(name, library, array)
     if own is None:
         return functools.partial(_through_host, name, library)
-    return (lambda order, x: own(_whole(order), x)) if name in _ORDERED else own
+    if name in _ORDERED:
+        return lambda order, x: own(_whole(order), x)
+    return functools.partial(_of_two, library, own) if name in _OF_TWO and library is not np else own
 
 
 # --- functions that the standard does not have -------------------------------------------------------------------------
@@ -265,6 +267,17 @@ def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
     elif not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
         x1 = library.asarray(x1, device=device_of(like))
     return library.where(condition, x1, x2)
+
+
+# Functions of two arguments that no operator stands for: a number among them is some libraries' to copy.
+_OF_TWO = {"atan2", "hypot", "logaddexp", "maximum", "minimum"}
+
+
+def _of_two(library: Any, own: Callable[..., Any], x1: Any, x2: Any) -> Any:
+    like = x1 if is_array(x1) else x2
+    if on_host(like):
+        return own(x1, x2)
+    return own(*(x if is_array(x) else _filled(library, x, like) for x in (x1, x2)))
 
 
 def _filled(library: Any, number: Any, like: Any) -> Any:

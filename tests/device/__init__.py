@@ -125,10 +125,16 @@ for _name in "shape dtype ndim size device T mT".split():
 # --- the namespace -----------------------------------------------------------------------------------------------------
 
 
+# Functions that, over some libraries, copy a number beside an array to where the array lies.
+_COPYING = set("where maximum minimum atan2 hypot logaddexp copysign".split())
+
+
 def of_strict(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of array-api-strict, of arrays on the device."""
 
     def called(*args: Any, **named: Any) -> Any:
+        if function.__name__ in _COPYING and any(isinstance(arg, (int, float, complex)) for arg in args):
+            _refuse_if_alone("a number to be copied there")
         return _wrapped(function(*_bare(args), **{key: _bare(value) for key, value in named.items()}))
 
     return called
