@@ -70,7 +70,8 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
         results, parts, guards = [], [], []
         for leaf in leaves:
             try:
-                results.append(_call(leaf, seed, totals, guards))
+                with np.errstate(all="ignore"):  # infinities and NaN go where arithmetic has them go, as in a kernel
+                    results.append(_call(leaf, seed, totals, guards))
             except _TotalNeededError as needed:
                 parts.append(needed.part)
         if parts and results:

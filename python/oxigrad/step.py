@@ -228,12 +228,12 @@ class Stepper:
                 replacements += [(path, new) for path in parameter.paths]
             changed = zip(leaf.rule.slots, after, strict=True)
             assignments += [(self.slots[leaf.path], slot.name, value) for slot, value in changed if value is not None]
-        return replacements, assignments, copies, bool(keep)
+        return replacements, assignments, copies, bool(xp.fetched(keep))
 
     def _skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
         if self._owner.nonfinite == "raise":
-            bad = [p.text for p in plan.parameters if not xp.all(xp.isfinite(gradients[p.index]))]
+            bad = [p.text for p in plan.parameters if not xp.fetched(xp.all(xp.isfinite(gradients[p.index])))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
         self.skipped += 1
         self._owner.observe(finite=False)
