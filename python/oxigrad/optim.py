@@ -262,8 +262,8 @@ class Choice:
         """The optional slots that nothing asks for."""
         if not self._optional:
             return frozenset()
-        values = self._values
-        return frozenset(slot for slot, asks in self._optional if not values[asks])
+        own, given = self.optimizer.hyperparameters, self._overrides
+        return frozenset(slot for slot, asks in self._optional if not given.get(asks, own[asks]))
 
     @property
     def _values(self) -> dict[str, Any]:
