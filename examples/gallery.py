@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import oxigrad as ox
 
-STEPS = 250
+STEPS = 400
 COLUMNS = 4
 
 # --- the valleys ------------------------------------------------------------------------------------------------------
@@ -56,22 +56,22 @@ VALLEYS = [
 
 RATES: dict[str, tuple[float, float]] = {
     "SGD": (0.003, 0.02),
-    "Momentum": (0.003, 0.002),
+    "Momentum": (0.001, 0.002),
     "ASGD": (0.003, 0.02),
     "Rprop": (3e-05, 3e-05),
     "Signum": (0.01, 0.01),
     "Lion": (0.01, 0.01),
     "LARS": (6.0, 1.0),
-    "Adagrad": (2.0, 0.3),
+    "Adagrad": (0.5, 0.3),
     "Adadelta": (2.0, 2.0),
-    "RMSprop": (0.2, 0.02),
-    "FTRL": (2.0, 0.3),
+    "RMSprop": (0.06, 0.02),
+    "FTRL": (0.5, 0.3),
     "MADGRAD": (0.03, 0.006),
-    "Adam": (0.6, 0.06),
+    "Adam": (0.3, 0.06),
     "AdamW": (0.2, 0.06),
     "AdamLRD": (0.6, 0.06),
-    "Adamax": (1.0, 0.1),
-    "NAdam": (0.3, 0.06),
+    "Adamax": (0.5, 0.1),
+    "NAdam": (0.2, 0.06),
     "RAdam": (0.0001, 0.1),
     "AdaBelief": (1.0, 0.02),
     "AdEMAMix": (0.6, 0.03),
@@ -80,7 +80,7 @@ RATES: dict[str, tuple[float, float]] = {
     "Yogi": (0.6, 0.06),
     "LAMB": (0.006, 0.01),
     "NovoGrad": (0.002, 0.002),
-    "Sophia": (0.06, 0.1),
+    "Sophia": (0.06, 0.02),
     "Prodigy": (1.0, 0.1),
     "ScheduleFreeSGD": (0.006, 0.01),
     "ScheduleFreeAdamW": (0.3, 0.2),

@@ -1,16 +1,16 @@
-"""Prints the table of all optimizers: ``python tests/overview.py`` writes docs/optimizers.md."""
+"""Prints the table of all optimizers: ``python tests/overview.py`` writes docs/rules.md."""
 
 import inspect
 from pathlib import Path
 
 from oxigrad import optim, presets
 
-PATH = Path(__file__).parent.parent / "docs" / "optimizers.md"
+PATH = Path(__file__).parent.parent / "docs" / "rules.md"
 
 HEAD = """\
-# Optimizers
+# The optimizers, one by one
 
-Printed from the rules by `make generated`; do not edit.
+Printed from the rules by `make generated`; do not edit. What holds for all of them is on [a page of its own](optimizers.md).
 
 Each is a function of a few lines in [python/oxigrad/rules](../python/oxigrad/rules), which says where its formula is from and where
 libraries differ. Slots are kept for each parameter, in its dtype; the bytes are for one number of float32. A slot in italics is one
