@@ -55,8 +55,9 @@ standard: .venv/test .venv/wheel ## Print what of the Array API standard is diff
 versus: .venv/bench .venv/wheel ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py
 
-generated: .venv/test .venv/wheel ## Print the rules as native code for the core, after a rule has changed
+generated: .venv/test .venv/wheel ## Print the rules as native code for the core, and as a table, after a rule has changed
 	$(BIN)/python tests/generated.py
+	$(BIN)/python tests/overview.py
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast

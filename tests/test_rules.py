@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import generated
+import overview
 import oxigrad as ox
 from libraries import host
 from oxigrad import optim, presets, schedules
@@ -246,6 +247,11 @@ def test_a_step_of_averages_and_counts_as_a_pure_function() -> None:
 @pytest.mark.skipif(not generated.PATH.exists(), reason="the sources of the core are not here")
 def test_native_code_is_printed_from_the_rules() -> None:
     assert generated.PATH.read_text() == generated.text(), "the rules have changed: make generated"
+
+
+@pytest.mark.skipif(not overview.PATH.exists(), reason="the pages are not here")
+def test_the_table_of_optimizers_is_printed_from_the_rules() -> None:
+    assert overview.PATH.read_text() == overview.text(), "the rules have changed: make generated"
 
 
 @pytest.mark.parametrize("name", generated.SHIPPED)
