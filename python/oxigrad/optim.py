@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import around, groups, rule, rules, step, tree, xp
+from oxigrad import around, groups, rule, rules, rules_matrix, step, tree, xp
 from oxigrad._core import StateError, StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
@@ -564,3 +564,11 @@ SGD = define(rules.sgd, "SGD")
 Momentum = define(rules.momentum)
 Adam = define(rules.adam)
 AdamW = define(rules.adamw, "AdamW")
+
+Adafactor = define(rules_matrix.adafactor, elementwise=False)
+SM3 = define(rules_matrix.sm3, "SM3", elementwise=False)
+Muon = define(rules_matrix.muon, elementwise=False)
+Shampoo = define(rules_matrix.shampoo, elementwise=False)
+SOAP = define(rules_matrix.soap, "SOAP", elementwise=False)
+Centralize = transform(around.centralize, elementwise=False)
+ClipAdaptive = transform(around.clip_adaptive, elementwise=False)

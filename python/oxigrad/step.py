@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError, StructureError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
 from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
 
 _ON_HOST = ("host", "copy")
 
 
-def new_slots(choice: Any, p: Any, *, on_host: bool) -> dict[str, Any]:
+def new_slots(choice: Any, path: str, p: Any, *, on_host: bool) -> dict[str, Any]:
     """The slots of one parameter as they begin; numbers as arrays without axes, of the highest precision there is."""
 
     def number(value: float) -> Any:
@@ -27,8 +27,11 @@ def new_slots(choice: Any, p: Any, *, on_host: bool) -> dict[str, Any]:
         floats = library.__array_namespace_info__().dtypes(kind="real floating", device=xp.device_of(p))
         return library.asarray(value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
-    rule = choice.rule()
-    first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in rule.slots}
+    slots = choice.rule().slots
+    try:
+        first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
+    except ShapeError as error:
+        raise ShapeError(f"{path}: {error}") from None
     return {name: value for name, value in first.items() if value is not None}
 
 
@@ -189,7 +192,7 @@ class Stepper:
         self._plan, self._layout = plan, layout
 
     def _new_slots(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
-        return new_slots(plan.choices[parameter.choice], array, on_host=parameter.executor in _ON_HOST)
+        return new_slots(plan.choices[parameter.choice], parameter.text, array, on_host=parameter.executor in _ON_HOST)
 
     def _call_rules(
         self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool
@@ -232,7 +235,7 @@ def init(owner: Any, params: Any) -> dict[str, Any]:
     """See `Optimizer.init`."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
-    slots = {p.text: new_slots(plan.choices[p.choice], leaves[p.index], on_host=False) for p in plan.parameters}
+    slots = {p.text: new_slots(plan.choices[p.choice], p.text, leaves[p.index], on_host=False) for p in plan.parameters}
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
 
