@@ -5,6 +5,7 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,8 @@ class Stepper:
             raise StateError("the averages are swapped in: swap_out brings the parameters back")
         plan, leaves = self._planned(model)
         gradients = plan.gradients(leaves, grads)
-        if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
-            raise StructureError(
-                "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
-                "the new tree"
-            )
+        if keep_root:
+            _check_replaceable(plan, model)
         holds = self.micro + 1 < self._owner.accumulate
         values = self._values(plan)
         programs, layout = self._laid_out(plan, values, holds)
@@ -100,7 +98,7 @@ class Stepper:
             self._enter(plan, leaves, layout)
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
-            return self._skip(plan, model, gradients)
+            return self.skip(plan, model, [gradients[p.index] for p in plan.parameters])
         for parameter in plan.copied:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
             replacements += [(path, copy) for path in parameter.paths]
@@ -116,7 +114,7 @@ class Stepper:
             self._plan = None  # An array has become read-only: it is replaced from now on.
             return self.update(model, grads, keep_root=keep_root)
         if done is None:
-            return self._skip(plan, model, gradients)
+            return self.skip(plan, model, [gradients[p.index] for p in plan.parameters])
         self._owner.observe(finite=True)
         return done
 
@@ -140,16 +138,23 @@ class Stepper:
 
     def _replace(self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any]) -> Any:
         """The model with other values for its parameters, in place where they can be written."""
-        copies, replacements = [], []
+        replacements, copies = self._replaced(plan, leaves, values)
+        return self._core.write(model, replacements, [], copies)
+
+    def _replaced(
+        self, plan: Plan, leaves: list[Any], values: dict[str, Any]
+    ) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+        """What is to be replaced, and copied, for other values of parameters."""
+        replacements, copies = [], []
         for p in plan.parameters:
             if p.text not in values:
                 continue
-            value = xp.astype(values[p.text], p.dtype)
+            value = xp.asarray(xp.astype(values[p.text], p.dtype))
             if p.executor in ("host", "into"):
                 copies.append((host_view(value), host_view(leaves[p.index])))
             else:
                 replacements += [(path, value) for path in p.paths]
-        return self._core.write(model, replacements, [], copies)
+        return replacements, copies
 
     def _values(self, plan: Plan) -> list[dict[str, Any]]:
         """The flags and numbers of each choice in this step."""
@@ -221,14 +226,46 @@ class Stepper:
             assignments += [(self.slots[leaf.path], slot.name, value) for slot, value in changed if value is not None]
         return replacements, assignments, copies, bool(keep)
 
-    def _skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
+    def begin(self, model: Any) -> tuple[Plan, list[Any]]:
+        """The plan for a model that is to be changed in place, and its leaves; the slots are there."""
+        self.build(model)
+        plan, leaves = self._planned(model)
+        _check_replaceable(plan, model)
+        return plan, leaves
+
+    def finish(
+        self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]
+    ) -> None:
+        """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
+        named = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
+        replacements, copies = self._replaced(plan, leaves, named)
+        of_leaves = [self.slots[p.text] for p in plan.parameters]
+        assignments = [
+            (own, name, array)
+            for own, new in zip(of_leaves, slots, strict=True)
+            for name, array in new.items()
+        ]
+        self._core.step([], self._owner.seed, (), (), model, replacements, assignments, copies, False)
+        self._owner.observe(finite=True)
+
+    def skip(self, plan: Plan, model: Any, gradients: Sequence[Any]) -> Any:
         """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
         if self._owner.nonfinite == "raise":
-            bad = [p.text for p in plan.parameters if not xp.all(xp.isfinite(gradients[p.index]))]
+            given = zip(plan.parameters, gradients, strict=True)
+            bad = [p.text for p, g in given if not xp.all(xp.isfinite(g))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
         self.skipped += 1
         self._owner.observe(finite=False)
         return model
+
+
+def _check_replaceable(plan: Plan, model: Any) -> None:
+    """Refuses a model of which a new tree would have to be made."""
+    if plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
+        raise StructureError(
+            "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
+            "the new tree"
+        )
 
 
 def init(owner: Any, params: Any) -> dict[str, Any]:
