@@ -110,12 +110,17 @@ class _Problem:
         """The parameters as they are in the model."""
         return [self._leaves[p.index] for p in self._plan.parameters]
 
-    def __call__(self, parameters: Arrays) -> tuple[Any, Arrays]:
-        """The loss and its gradient."""
+    def filled(self, parameters: Arrays) -> list[Any]:
+        """The leaves of the model with other parameters."""
         filled = list(self._leaves)
         for p, array in zip(self._plan.parameters, parameters, strict=True):
             for i in (p.index, *p.tied):
                 filled[i] = array
+        return filled
+
+    def __call__(self, parameters: Arrays) -> tuple[Any, Arrays]:
+        """The loss and its gradient."""
+        filled = self.filled(parameters)
         self.evaluations += 1
         value, grads = self._compute(tree.unflatten(self._plan.structure, filled))
         given = self._plan.gradients(filled, grads)
@@ -258,5 +263,5 @@ class Searching(RuleOptimizer):
             if self.nonfinite == "propagate" or descent.is_finite:
                 self._stepper.finish(plan, leaves, model, descent.parameters, descent.slots())
             else:
-                self._stepper.skip(plan, model, descent.suspects)
+                self._stepper.skip(plan, model, problem.filled(descent.suspects))
             return first

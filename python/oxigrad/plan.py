@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 
 
 def host_view(array: Any) -> Any:
@@ -90,7 +90,7 @@ class Plan:
             for p in self.parameters:  # A total is over all of them: all of them by one executor.
                 p.executor = executor(leaves[p.index], elementwise=False)
         self.host = [p for p in self.parameters if p.executor in ("host", "copy")]
-        self.pick = _picker([p.index for p in self.host])
+        self.pick = _picker([p.index for p in self.host], len(leaves))
         self.replaced = [p for p in self.parameters if p.executor in ("copy", "rule")]
         self.copied = [p for p in self.parameters if p.executor == "copy"]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
@@ -140,6 +140,20 @@ class Plan:
             given[parameter.index] = total
         return given
 
+    def zeros(self, grads: Any) -> list[tuple[Any, Any]]:
+        """Zeros to copy into the gradients that the core does not write itself; raises where one cannot be written."""
+        if not self.ruled and not self._tied:
+            return []
+        found = {str(path): g for path, g in tree.parameters(grads).items()}
+        zeros = []
+        for p in [*self._tied, *(p for _, p in self.ruled)]:
+            for path in map(str, p.paths):
+                view = host_view(found[path])
+                if view is None or not _core.is_writable(view):
+                    raise ArrayMemoryError(f"{path}: the gradient cannot be written, so not with zero_gradients")
+                zeros.append((np.zeros((), view.dtype), view))
+        return zeros
+
     def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:
         """The gradients of a tree that agrees with the model only where it has arrays."""
         found = {str(structure.path(i)): g for i, g in enumerate(given) if xp.is_array(g)}
@@ -170,8 +184,10 @@ def leaves_along(plan: Plan | None, model: Any) -> list[Any] | None:
     return leaves if plan and leaves is not None and plan.fits(leaves) else None
 
 
-def _picker(indices: Sequence[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """A function that picks the items at ``indices``."""
+def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A function that picks the items at ``indices`` of a list of ``count``."""
+    if list(indices) == list(range(count)):
+        return tuple
     if len(indices) > 1:
         return operator.itemgetter(*indices)
     return lambda items: tuple(items[i] for i in indices)

@@ -5,7 +5,6 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,9 @@ class Stepper:
             self._enter(plan, leaves, layout)
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
-            return self.skip(plan, model, [gradients[p.index] for p in plan.parameters])
+            return self.skip(plan, model, gradients)
+        if self._owner.zero_gradients:
+            copies += plan.zeros(grads)
         for parameter in plan.copied:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
             replacements += [(path, copy) for path in parameter.paths]
@@ -114,7 +115,7 @@ class Stepper:
             self._plan = None  # An array has become read-only: it is replaced from now on.
             return self.update(model, grads, keep_root=keep_root)
         if done is None:
-            return self.skip(plan, model, [gradients[p.index] for p in plan.parameters])
+            return self.skip(plan, model, gradients)
         self._owner.observe(finite=True)
         return done
 
@@ -248,11 +249,10 @@ class Stepper:
         self._core.step([], self._owner.seed, (), (), model, replacements, assignments, copies, False)
         self._owner.observe(finite=True)
 
-    def skip(self, plan: Plan, model: Any, gradients: Sequence[Any]) -> Any:
+    def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
         if self._owner.nonfinite == "raise":
-            given = zip(plan.parameters, gradients, strict=True)
-            bad = [p.text for p, g in given if not xp.all(xp.isfinite(g))]
+            bad = [p.text for p in plan.parameters if not xp.all(xp.isfinite(gradients[p.index]))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
         self.skipped += 1
         self._owner.observe(finite=False)
