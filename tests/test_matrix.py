@@ -52,11 +52,11 @@ def torch_stepper(torch: Any, make: Callable[[Any], Any], shapes: Any = SHAPES) 
 def optax_stepper(jax: Any, optax: Any, transformation: Any, shapes: Any = SHAPES) -> Callable[[int, Any], Any]:
     jax.config.update("jax_enable_x64", True)
     params = jax.tree.map(jax.numpy.asarray, draws(shapes)[0])
-    state = transformation.init(params)
+    state, update = transformation.init(params), jax.jit(transformation.update)
 
     def step(t: int, grads: Any) -> Any:
         nonlocal params, state
-        updates, state = transformation.update(jax.tree.map(jax.numpy.asarray, grads), state, params)
+        updates, state = update(jax.tree.map(jax.numpy.asarray, grads), state, params)
         params = optax.apply_updates(params, updates)
         return jax.tree.map(np.asarray, params)
 

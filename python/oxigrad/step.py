@@ -234,17 +234,13 @@ class Stepper:
         _check_replaceable(plan, model)
         return plan, leaves
 
-    def finish(
-        self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]
-    ) -> None:
+    def finish(self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]) -> None:
         """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
         named = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
         replacements, copies = self._replaced(plan, leaves, named)
         of_leaves = [self.slots[p.text] for p in plan.parameters]
         assignments = [
-            (own, name, array)
-            for own, new in zip(of_leaves, slots, strict=True)
-            for name, array in new.items()
+            (own, name, array) for own, new in zip(of_leaves, slots, strict=True) for name, array in new.items()
         ]
         self._core.step([], self._owner.seed, (), (), model, replacements, assignments, copies, False)
         self._owner.observe(finite=True)

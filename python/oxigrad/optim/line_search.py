@@ -71,7 +71,7 @@ class _Search:
         """A step between two that satisfies the conditions."""
         low, high = (first, second) if first.value <= second.value else (second, first)
         was_near_an_end = False
-        while self._left > 0 and abs(high.length - low.length) >= width:
+        while self._left > 0 and low.length != high.length and abs(high.length - low.length) >= width:
             left, right = sorted((low.length, high.length))
             length = _cubic_minimum(low, high, left, right)
             margin = 0.1 * (right - left)
@@ -97,7 +97,7 @@ def _cubic_minimum(a: Point, b: Point, lower: float, upper: float) -> float:
     """Where the cubic through two points with their slopes has its minimum, kept between bounds; their middle if it has none."""
     a, b = (a, b) if a.length <= b.length else (b, a)
     slope = a.slope + b.slope - 3 * (a.value - b.value) / (a.length - b.length)
-    discriminant = slope**2 - a.slope * b.slope
+    discriminant = slope * slope - a.slope * b.slope
     if not (math.isfinite(discriminant) and discriminant >= 0):
         return (lower + upper) / 2
     root = math.sqrt(discriminant)

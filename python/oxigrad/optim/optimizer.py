@@ -1,13 +1,4 @@
-"""Optimizers: a rule from `oxigrad.rules`, its hyperparameters, its slots by key path, and the steps taken.
-
->>> import numpy as np
->>> import oxigrad as ox
->>> model = {"w": np.array([1.0, 2.0])}
->>> opt = ox.optim.SGD(learning_rate=0.5)
->>> value = opt.minimize(lambda model: ox.xp.sum(model["w"] ** 2), model)
->>> model["w"]
-array([0., 0.])
-"""
+"""What an optimizer is: a rule, its hyperparameters, its slots by key path, and the steps taken; chains and partitions."""
 
 import functools
 import threading
@@ -23,7 +14,8 @@ from oxigrad.rule import Rule
 from oxigrad.schedules.base import number_at
 from oxigrad.transforms import value_and_grad
 
-_REGISTRY: dict[str, type[Part]] = {}
+# What makes an optimizer or a part of a chain of its configuration, by name.
+REGISTRY: dict[str, Callable[..., Any]] = {}
 _NONFINITE = ("propagate", "skip", "raise")
 
 
@@ -103,6 +95,10 @@ class Optimizer:
 
     def assign(self, path: str, array: Any) -> "Choice | None":
         """Whose rule updates a parameter, with which group of hyperparameters; None where it is frozen."""
+        return self.choice(self, path, array)
+
+    def choice(self, owner: "Optimizer", path: str, array: Any) -> "Choice | None":
+        """As `assign`, where another optimizer, the ``owner``, takes the steps."""
         raise NotImplementedError
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -230,6 +226,10 @@ class Optimizer:
         rows = (row(path, array) for path, array in tree.parameters(model).items())
         return groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
 
+    def stepping_options(self) -> list[str]:
+        """Which options it was given of those that belong to what takes the steps."""
+        return [name for name, value in Optimizer._given_options(self).items() if value != _OPTIONS[name]]
+
     def _options(self) -> dict[str, Any]:
         """The options that are not as they are by default, as plain data."""
         return {name: value for name, value in self._given_options().items() if value != _OPTIONS[name]}
@@ -346,12 +346,8 @@ class RuleOptimizer(Part, Optimizer):
             )
         return {name: self.declared[name].check(value) for name, value in values.items()}
 
-    def assign(self, path: str, array: Any) -> Choice | None:
-        """See `Optimizer.assign`."""
-        return self.choice(self, path, array)
-
     def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
-        """The group of a parameter, in the steps of ``owner``."""
+        """See `Optimizer.choice`."""
         if self.dtype is not None and not xp.namespace(array).isdtype(array.dtype, _dtype_in(array, self.dtype)):
             return None
         at = groups.first_match(self._groups, path, array)
@@ -429,17 +425,17 @@ class Partition(Optimizer):
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
                 raise TypeError(f"the pattern {pattern!r} has {optimizer!r}: expected an optimizer, or None to freeze")
-            if optimizer is not None and (given := optimizer._options().keys() - {"groups", "dtype"}):
-                raise ValueError(f"the pattern {pattern!r}: {', '.join(sorted(given))} belong to the partition")
+            if given := optimizer.stepping_options() if optimizer else []:
+                raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
         self.optimizers = dict(optimizers)
 
-    def assign(self, path: str, array: Any) -> Choice | None:
-        """See `Optimizer.assign`."""
+    def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
+        """See `Optimizer.choice`."""
         at = groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(f"{path}: no pattern of the partition matches; None as an optimizer freezes")
         optimizer = list(self.optimizers.values())[at]
-        return optimizer and optimizer.choice(self, path, array)
+        return optimizer and optimizer.choice(owner, path, array)
 
     def get_config(self) -> dict[str, Any]:
         """See `RuleOptimizer.get_config`."""
@@ -466,7 +462,7 @@ def define(function: Callable[..., Any], name: str | None = None, *, elementwise
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
     """
-    made = _register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
+    made = register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
 
@@ -481,13 +477,14 @@ def transform(function: Callable[..., Any], name: str | None = None, *, elementw
     >>> chain(Halve(share=0.1), SGD(1.0))
     chain(Halve(share=0.1), SGD(learning_rate=1.0, weight_decay=0.0))
     """
-    return _register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
+    return register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
 
 
-def _register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+    """A subclass of ``base`` for a rule, known to `from_config` by its name; ``options`` are named in its signature."""
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
     made = declare(read, title, base, options)
-    _REGISTRY[title] = made
+    REGISTRY[title] = made
     return made
 
 
@@ -540,14 +537,12 @@ def from_config(config: Mapping[str, Any]) -> Any:
         values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
     if found := values.get("loss_scale"):
         values["loss_scale"] = LossScale(**found)
-    if name == "chain":
-        return chain(*map(from_config, parts), **values)
     if name == "partition":
         read = {groups.from_plain(pattern): inner and from_config(inner) for pattern, inner in parts}
         return partition(read, **values)
-    if name not in _REGISTRY:
-        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(_REGISTRY))}")
-    return _REGISTRY[name](**_read(values))
+    if name not in REGISTRY:
+        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
+    return REGISTRY[name](*map(from_config, parts), **_read(values))
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -558,6 +553,8 @@ def _dtype_in(array: Any, dtype: Any) -> Any:
     """A dtype, or the name of one, as the array's library has it."""
     return getattr(xp.namespace(array), dtype) if isinstance(dtype, str) else dtype
 
+
+REGISTRY["chain"] = chain
 
 _UNSCALE = rule.read(around.unscale, changes_gradient=True)
 _FINITE = rule.read(around.finite, changes_gradient=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad.optim import Optimizer
+from oxigrad.optim.optimizer import REGISTRY, Optimizer
 from oxigrad.plan import Plan
 
 
@@ -34,7 +34,8 @@ class SAM(Optimizer):
             raise TypeError(f"the optimizer is {optimizer!r}: expected one that takes a step from a gradient")
         if not (rho >= 0 and eta >= 0):
             raise ValueError(f"rho is {rho!r}, eta {eta!r}: expected how far to look, and not below 0")
-        optimizer.refuse_options("SAM")
+        if given := optimizer.stepping_options():
+            raise ValueError(f"{optimizer!r}: {', '.join(given)} belong to SAM")
         self.optimizer = optimizer
         self.rho, self.adaptive, self.eta = float(rho), bool(adaptive), float(eta)
 
@@ -76,3 +77,6 @@ class SAM(Optimizer):
 
     def __repr__(self) -> str:
         return f"SAM({self.optimizer!r}, rho={self.rho}, adaptive={self.adaptive}, eta={self.eta})"
+
+
+REGISTRY["SAM"] = SAM

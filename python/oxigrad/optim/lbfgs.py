@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oxigrad import tree, xp
+from oxigrad import rule, tree, xp
 from oxigrad._core import RuleError
-from oxigrad.line_search import Point, strong_wolfe
-from oxigrad.optim import RuleOptimizer
+from oxigrad.optim.line_search import Point, strong_wolfe
+from oxigrad.optim.optimizer import RuleOptimizer, register
 from oxigrad.plan import Plan
 from oxigrad.transforms import value_and_grad
 
@@ -232,8 +232,6 @@ class Searching(RuleOptimizer):
         super().__init__(*args, **keywords)
         if others := sorted(self._options().keys() - {"groups", "dtype", "nonfinite"}):
             raise ValueError(f"{self.name}: {', '.join(others)} have no meaning where the loss is evaluated many times")
-        if self.line_search not in ("strong_wolfe", None):
-            raise ValueError(f"line_search is {self.line_search!r}: expected 'strong_wolfe' or None")
 
     def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:
         """Takes one step, of many iterations, in place; returns the value of the loss before it.
@@ -254,6 +252,8 @@ class Searching(RuleOptimizer):
             if len(plan.choices) > 1:
                 raise ValueError(f"{self.name}: groups may freeze parameters; all others have the same hyperparameters")
             choice = plan.choices[0]
+            if choice.value("line_search") not in ("strong_wolfe", None):
+                raise ValueError(f"line_search is {choice.value('line_search')!r}: expected 'strong_wolfe' or None")
             problem = _Problem(value_and_grad(loss), plan, leaves)
             slots = [self._stepper.slots[p.text] for p in plan.parameters]
             descent = _Descent(problem, slots, {**choice.flags, **choice.numbers(self.step)})
@@ -265,3 +265,8 @@ class Searching(RuleOptimizer):
             else:
                 self._stepper.skip(plan, model, problem.filled(descent.suspects))
             return first
+
+
+LBFGS = register(
+    rule.read(lbfgs, elementwise=False), "LBFGS", Searching, {"nonfinite": "propagate", "groups": None, "dtype": None}
+)
