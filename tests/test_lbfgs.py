@@ -76,9 +76,9 @@ def test_the_iterates_of_torch(options: dict[str, Any], theirs: dict[str, Any], 
     opt, model = optim.LBFGS(**options), {"x": start.copy()}
     for _ in range(5):
         value = opt.minimize(ours, model)
-        np.testing.assert_allclose(float(value), float(reference.step(closure)), rtol=1e-7, atol=1e-12)
+        np.testing.assert_allclose(float(value), float(reference.step(closure)), rtol=1e-6, atol=1e-12)
         theirs_now = x.detach().numpy()
-        np.testing.assert_allclose(model["x"], theirs_now, rtol=0, atol=1e-8 * np.max(np.abs(theirs_now)))
+        np.testing.assert_allclose(model["x"], theirs_now, rtol=0, atol=1e-6 * np.max(np.abs(theirs_now)))
     assert opt.step == 5
 
 

@@ -5,6 +5,7 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,11 @@ from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
 _ON_HOST = ("host", "copy")
 
 
-def new_slots(choice: Any, path: str, p: Any, *, on_host: bool) -> dict[str, Any]:
-    """The slots of one parameter as they begin; numbers as arrays without axes, of the highest precision there is."""
+def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
+    """The slots of one parameter as they begin, but for those that are ``known``.
+
+    Numbers are arrays without axes, of the highest precision there is.
+    """
 
     def number(value: float) -> Any:
         if on_host:
@@ -27,7 +31,7 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool) -> dict[str, Any
         floats = library.__array_namespace_info__().dtypes(kind="real floating", device=xp.device_of(p))
         return library.asarray(value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
-    slots = choice.rule().slots
+    slots = [slot for slot in choice.rule().slots if slot.name not in known]
     try:
         first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
     except ShapeError as error:
@@ -43,6 +47,7 @@ class Stepper:
         self._core = _core.Stepper()
         self._plan: Plan | None = None
         self._layout: list[tuple[int, int]] = []
+        self._rules: list[Any] = []
         self.slots: dict[str, dict[str, Any]] = {}
         self.skipped = 0
         self._swapped: dict[str, Any] | None = None
@@ -93,7 +98,8 @@ class Stepper:
         holds = self.micro + 1 < self._owner.accumulate
         values = self._values(plan)
         programs, layout = self._laid_out(plan, values, holds)
-        if plan is not self._plan or layout != self._layout:
+        rules = [choice.rule() for choice in plan.choices]
+        if plan is not self._plan or layout != self._layout or rules != self._rules:
             self._enter(plan, leaves, layout)
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
@@ -183,22 +189,27 @@ class Stepper:
         return programs if plan.host else [], layout
 
     def _enter(self, plan: Plan, leaves: list[Any], layout: list[tuple[int, int]]) -> None:
-        """Makes the slots of a new plan and tells the core where they lie."""
-        if not self.slots:
-            self.slots = {p.text: self._new_slots(plan, p, leaves[p.index]) for p in plan.parameters}
+        """Makes the slots that a new plan, or other flags, ask for, and tells the core where they lie."""
+        rules = [choice.rule() for choice in plan.choices]
+        begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
+        self.slots = {**self.slots, **begun}
         prepared = []
         for position, p in enumerate(plan.parameters):
             if p.executor not in _ON_HOST:
                 continue
-            rule, own = plan.choices[p.choice].rule(), self.slots[p.text]
+            rule, own = rules[p.choice], self.slots[p.text]
             arrays = [host_view(own[slot.name]) for slot in rule.slots if not slot.is_number]
             numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
             prepared.append((p.text, position, host_view(leaves[p.index]), arrays, numbers, *layout[p.choice]))
         self._core.prepare(prepared)
-        self._plan, self._layout = plan, layout
+        self._plan, self._layout, self._rules = plan, layout, rules
 
-    def _new_slots(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
-        return new_slots(plan.choices[parameter.choice], parameter.text, array, on_host=parameter.executor in _ON_HOST)
+    def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
+        """The slots of one parameter that its rule has: those that there were, and new ones."""
+        choice, path = plan.choices[parameter.choice], parameter.text
+        known = self.slots.get(path, {})
+        found = {**known, **new_slots(choice, path, array, on_host=parameter.executor in _ON_HOST, known=known)}
+        return {slot.name: found[slot.name] for slot in choice.rule().slots if slot.name in found}
 
     def _call_rules(
         self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool

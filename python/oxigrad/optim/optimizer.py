@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import around, groups, rule, rules, rules_matrix, step, tree, xp
+from oxigrad import around, groups, presets, rule, step, tree, xp
 from oxigrad._core import StateError, StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
@@ -160,6 +160,7 @@ class Optimizer:
         """The averages of the parameters, by key path, as ASGD, `Average`, `StochasticAverage` and the like keep them.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Average
         >>> opt = chain(SGD(1.0), Average(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.averaged_parameters()
@@ -182,6 +183,7 @@ class Optimizer:
         """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Average
         >>> opt = chain(SGD(1.0), Average(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.swap_in(model), opt.swap_out({"w": model["w"].copy()})
@@ -194,6 +196,7 @@ class Optimizer:
         """The state before the first step, for `apply`: the step, and the slots by key path.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import Adam
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
@@ -210,6 +213,7 @@ class Optimizer:
         """Which parameter of ``model`` is updated by what, as a table to be printed.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD
         >>> opt = SGD(0.1, groups={"*bias": {"weight_decay": 0.0}, "head.*": None})
         >>> print(opt.table({"w": np.ones((2, 3)), "bias": np.ones(3), "head": {"w": np.ones(2)}}))
         parameter  shape   dtype    optimizer  hyperparameters
@@ -251,10 +255,19 @@ class Choice:
         self._owner = owner
         self.optimizer = optimizer
         self._overrides = overrides
+        self._optional = [pair for part in optimizer.parts for pair in part.optional]
 
     def rule(self, holds: bool = False) -> Rule:
         """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
-        return _composed((*self._owner.prefix(), *self.optimizer.parts), holds and len(self._owner.prefix()))
+        prefix = self._owner.prefix()
+        return _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self._absent())
+
+    def _absent(self) -> frozenset[str]:
+        """The optional slots that nothing asks for."""
+        if not self._optional:
+            return frozenset()
+        values = self._values
+        return frozenset(slot for slot, asks in self._optional if not values[asks])
 
     @property
     def _values(self) -> dict[str, Any]:
@@ -289,8 +302,9 @@ class Choice:
 
 
 @functools.cache
-def _composed(parts: tuple[Rule, ...], until: int) -> Rule:
-    return rule.compose(parts, until=until or None)
+def _composed(parts: tuple[Rule, ...], until: int, absent: frozenset[str]) -> Rule:
+    composed = rule.compose(parts, until=until or None)
+    return composed.without(absent) if composed.optional else composed
 
 
 @functools.cache
@@ -303,10 +317,17 @@ class RuleOptimizer(Part, Optimizer):
 
     ``groups`` gives some parameters other hyperparameters, by pattern: a dict from globs, compiled regular expressions or
     predicates ``(path, array)`` to dicts of hyperparameters, or to None for parameters that are frozen (no slots, no decay, no
-    update, and their gradients may be missing). The first match wins. ``dtype`` limits it to parameters of one dtype.
+    update, and their gradients may be missing). The first match wins. ``dtype`` limits it to parameters of one dtype. ``compat``
+    is "torch", "optax" or "keras": what is not given is as the optimizer of this name has it there (see `oxigrad.presets`).
     """
 
-    def __init__(self, *args: Any, groups: Any = None, dtype: Any = None, **keywords: Any) -> None:
+    def __init__(
+        self, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
+    ) -> None:
+        if compat is not None:
+            positional = list(self.declared)[: len(args)]
+            preset = presets.preset(type(self).__name__, compat)
+            keywords = {n: v for n, v in preset.items() if n not in positional} | keywords
         options = {name: keywords.pop(name) for name in (*_OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
         Optimizer.__init__(self, **options)
@@ -364,6 +385,7 @@ class RuleOptimizer(Part, Optimizer):
     def get_config(self) -> dict[str, Any]:
         """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
 
+        >>> from oxigrad.optim import Adam
         >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
         0.1
         """
@@ -473,6 +495,7 @@ def transform(function: Callable[..., Any], name: str | None = None, *, elementw
     The rule is ``(xp, p, g, *slots, ...)`` and returns another gradient, or ``(xp, p, new, *slots, ...)`` and returns the
     new parameter changed; each followed by its slots.
 
+    >>> from oxigrad.optim import SGD
     >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve")
     >>> chain(Halve(share=0.1), SGD(1.0))
     chain(Halve(share=0.1), SGD(learning_rate=1.0, weight_decay=0.0))
@@ -495,6 +518,7 @@ def chain(*parts: Part, **options: Any) -> Chain:
     ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
 
     >>> import numpy as np
+    >>> from oxigrad.optim import SGD, ClipGlobalNorm
     >>> opt = chain(ClipGlobalNorm(1.0), SGD(learning_rate=1.0))
     >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
     {'a': array([-0.6]), 'b': array([-0.8])}
@@ -516,6 +540,7 @@ def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) ->
     """One optimizer that gives each parameter to the first of ``optimizers`` whose pattern it matches; None freezes.
 
     >>> import numpy as np
+    >>> from oxigrad.optim import SGD, Adam
     >>> opt = partition({"*bias": SGD(1.0), "*": Adam(0.1)})
     >>> opt.update({"w": np.zeros(1), "bias": np.zeros(1)}, {"w": np.ones(1), "bias": np.ones(1)})
     {'w': array([-0.1]), 'bias': array([-1.])}
@@ -527,6 +552,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     """The optimizer that `get_config` wrote down; user-defined ones must have been defined before.
 
     >>> from oxigrad import schedules
+    >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
     SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), weight_decay=0.0)
     """
@@ -559,26 +585,3 @@ REGISTRY["chain"] = chain
 _UNSCALE = rule.read(around.unscale, changes_gradient=True)
 _FINITE = rule.read(around.finite, changes_gradient=True)
 _ACCUMULATE = rule.read(around.accumulate, changes_gradient=True)
-
-Clip = transform(around.clip)
-ClipNorm = transform(around.clip_norm)
-ClipGlobalNorm = transform(around.clip_global_norm)
-Regularize = transform(around.regularize)
-GradientNoise = transform(around.gradient_noise)
-Decay = transform(around.decay)
-Average = transform(around.average)
-StochasticAverage = transform(around.stochastic_average)
-Lookahead = transform(around.lookahead)
-
-SGD = define(rules.sgd, "SGD")
-Momentum = define(rules.momentum)
-Adam = define(rules.adam)
-AdamW = define(rules.adamw, "AdamW")
-
-Adafactor = define(rules_matrix.adafactor, elementwise=False)
-SM3 = define(rules_matrix.sm3, "SM3", elementwise=False)
-Muon = define(rules_matrix.muon, elementwise=False)
-Shampoo = define(rules_matrix.shampoo, elementwise=False)
-SOAP = define(rules_matrix.soap, "SOAP", elementwise=False)
-Centralize = transform(around.centralize, elementwise=False)
-ClipAdaptive = transform(around.clip_adaptive, elementwise=False)
