@@ -72,6 +72,20 @@ class Optimizer:
         self._stepper = step.Stepper(self)
         self._lock = threading.Lock()
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
+
+        >>> from oxigrad.optim import Adam
+        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
+        0.1
+        """
+        raise NotImplementedError
+
     # --- what a step asks of it ----------------------------------------------------------------------------------------
 
     @property
@@ -336,7 +350,7 @@ class RuleOptimizer(Part, Optimizer):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """See `Optimizer.name`."""
         return type(self).__name__
 
     @property
@@ -383,12 +397,7 @@ class RuleOptimizer(Part, Optimizer):
         return Choice(self, self, {}).program()
 
     def get_config(self) -> dict[str, Any]:
-        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
-
-        >>> from oxigrad.optim import Adam
-        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
-        0.1
-        """
+        """See `Optimizer.get_config`."""
         values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
 
@@ -423,11 +432,11 @@ class Chain(RuleOptimizer):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """See `Optimizer.name`."""
         return self.rule.name
 
     def get_config(self) -> dict[str, Any]:
-        """See `RuleOptimizer.get_config`."""
+        """See `Optimizer.get_config`."""
         return {"optimizer": "chain", "parts": [part.get_config() for part in self._present()], **self._options()}
 
     def _present(self) -> list[Part]:
@@ -451,6 +460,11 @@ class Partition(Optimizer):
                 raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
         self.optimizers = dict(optimizers)
 
+    @property
+    def name(self) -> str:
+        """See `Optimizer.name`."""
+        return "partition"
+
     def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
         """See `Optimizer.choice`."""
         at = groups.first_match(self.optimizers, path, array)
@@ -460,7 +474,7 @@ class Partition(Optimizer):
         return optimizer and optimizer.choice(owner, path, array)
 
     def get_config(self) -> dict[str, Any]:
-        """See `RuleOptimizer.get_config`."""
+        """See `Optimizer.get_config`."""
         found = [
             [groups.plain(pattern), optimizer and optimizer.get_config()]
             for pattern, optimizer in self.optimizers.items()

@@ -1,5 +1,7 @@
 """Rules that keep second moments by row and by column, rather than for each element. They are called on arrays."""
 
+from typing import Any
+
 from oxigrad.rules.arrays import along, mean_over, one_of, root_mean_square, share_of_new, zeros
 
 
@@ -38,7 +40,7 @@ def adafactor(
     row=_row_moments,
     column=_column_moments,
     v=_whole_moments,
-    m="momentum",
+    m: Any = "momentum",
     *,
     step,
     learning_rate=1e-2,
@@ -89,7 +91,7 @@ def _covers(xp, p):
     return zeros(xp, p, (sum(p.shape),)) if len(p.shape) > 1 else xp.zeros_like(p)
 
 
-def sm3(xp, p, g, cover=_covers, m=None, *, learning_rate=0.1, momentum=0.9, beta2=1.0, epsilon=1e-8):
+def sm3(xp, p, g, m, cover=_covers, *, learning_rate=0.1, momentum=0.9, beta2=1.0, epsilon=1e-8):
     """SM3-II (Anil et al. 2019, arXiv:1901.11150), as optax has it: Adagrad that keeps a maximum for each row, column, ...
 
     ``cover`` has the maxima of all axes, one axis after the other. ``beta2`` below 1 lets them decay. The momentum is an
@@ -111,4 +113,4 @@ def sm3(xp, p, g, cover=_covers, m=None, *, learning_rate=0.1, momentum=0.9, bet
     elif 0 not in shape:
         others = [tuple(a for a in range(len(shape)) if a != axis) for axis in range(len(shape))]
         cover = xp.concat([xp.max(v, axis=axes) for axes in others])
-    return p - learning_rate * m, cover, m
+    return p - learning_rate * m, m, cover

@@ -5,6 +5,7 @@ computed, and one is chosen.
 """
 
 import math
+from typing import Any
 
 from oxigrad.rules.arrays import along, norm, one_of, share_of_new, zeros
 
@@ -82,7 +83,7 @@ def shampoo(
     g,
     statistics=_statistics,
     roots=_statistics,
-    m="momentum",
+    m: Any = "momentum",
     v=_where_grafted,
     *,
     step,
@@ -194,8 +195,7 @@ def soap(
     count = xp.maximum(step - 1, 1)
 
     def begun():
-        begun = _joined(xp, [_eigenvectors(xp, statistic) for statistic in kept]) if axes else bases
-        return [p, m, v, begun]
+        return [p, m, v, _joined(xp, [_eigenvectors(xp, statistic) for statistic in kept]) if axes else bases]
 
     def turned():
         found = zip(kept, _split(xp, bases, shapes), strict=True)
@@ -211,5 +211,5 @@ def soap(
         after = _choose(xp, count % interval == 0, turned, lambda: [bases])[0] if axes else bases
         return [new, average, square, after]
 
-    new, m, v, bases = _choose(xp, step == 1, begun, moved)
-    return new, m, v, _joined(xp, kept) if axes else statistics, bases
+    new, average, square, after = _choose(xp, step == 1, begun, moved)
+    return new, average, square, _joined(xp, kept) if axes else statistics, after
