@@ -244,7 +244,7 @@ class Searching(RuleOptimizer):
         >>> model = {"x": np.array([-1.0, 2.0])}
         >>> rosenbrock = lambda m: 100 * (m["x"][1] - m["x"][0] ** 2) ** 2 + (1 - m["x"][0]) ** 2
         >>> value = optim.LBFGS(max_iterations=100).minimize(rosenbrock, model)
-        >>> np.round(model["x"], 6)
+        >>> np.round(model["x"], 4)
         array([1., 1.])
         """
         with self._lock:
