@@ -84,10 +84,10 @@ RATES: dict[str, tuple[float, float]] = {
     "Prodigy": (1.0, 0.1),
     "ScheduleFreeSGD": (0.006, 0.01),
     "ScheduleFreeAdamW": (0.3, 0.2),
-    "Adafactor": (0.5, 0.5),
-    "SM3": (0.5, 0.3),
-    "Shampoo": (0.3, 0.3),
-    "SOAP": (0.3, 0.06),
+    "Adafactor": (1.0, 0.02),
+    "SM3": (3.0, 2.0),
+    "Shampoo": (3.0, 2.0),
+    "SOAP": (0.02, 0.02),
     "LBFGS": (1.0, 1.0),
 }
 
