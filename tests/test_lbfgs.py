@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
+from libraries import host
 from oxigrad import optim, schedules, xp
 from oxigrad.optim.line_search import Point, strong_wolfe
 
@@ -154,7 +155,7 @@ def test_a_loss_that_overflows_is_a_step_too_long(asarray: Any) -> None:
         opt = optim.LBFGS(learning_rate=1e9, max_iterations=100, max_evaluations=1000)
         for _ in range(5):
             opt.minimize(loss, model)
-    x = np.asarray(model["x"])
+    x = host(model["x"])
     np.testing.assert_allclose(2 * x * np.exp(x * x) + 1, 0, atol=1e-6)
 
 
@@ -196,7 +197,7 @@ def test_any_array_library_gives_the_same_numbers(line_search: str | None, asarr
     def run(asarray: Any) -> tuple[Net, list[float], Any]:
         model, loss = net(asarray), fitting(asarray)
         opt = optim.LBFGS(0.5, max_iterations=6, line_search=line_search)
-        return model, [float(opt.minimize(loss, model)) for _ in range(3)], opt
+        return model, [float(host(opt.minimize(loss, model))) for _ in range(3)], opt
 
     expected, values, reference = run(np.array)
     found, other, opt = run(asarray)
@@ -205,7 +206,7 @@ def test_any_array_library_gives_the_same_numbers(line_search: str | None, asarr
         ox.tree.parameters(found).items(), ox.tree.parameters(expected).items(), strict=True
     ):
         assert type(array) is type(path(net(asarray)))
-        np.testing.assert_allclose(np.asarray(array), value, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(host(array), value, rtol=1e-6, atol=1e-9)
     for path, own in reference.slots.items():
         assert {name: tuple(slot.shape) for name, slot in opt.slots[path].items()} == {
             name: slot.shape for name, slot in own.items()
@@ -224,8 +225,8 @@ def test_a_loss_that_raises_changes_nothing(at: int, asarray: Any) -> None:
     model, loss, calls = net(asarray), fitting(asarray), 0
     opt = optim.LBFGS(max_iterations=3)
     opt.minimize(loss, model)
-    before = [np.array(np.asarray(leaf)) for leaf in ox.tree.leaves(model) if not isinstance(leaf, str)]
-    slots = {path: {name: np.array(np.asarray(s)) for name, s in own.items()} for path, own in opt.slots.items()}
+    before = [host(leaf).copy() for leaf in ox.tree.leaves(model) if not isinstance(leaf, str)]
+    slots = {path: {name: host(s).copy() for name, s in own.items()} for path, own in opt.slots.items()}
 
     def failing(model: Net) -> Any:
         nonlocal calls
@@ -236,12 +237,12 @@ def test_a_loss_that_raises_changes_nothing(at: int, asarray: Any) -> None:
 
     with pytest.raises(RuntimeError, match="no loss"):
         opt.minimize(failing, model)
-    after = [np.asarray(leaf) for leaf in ox.tree.leaves(model) if not isinstance(leaf, str)]
+    after = [host(leaf) for leaf in ox.tree.leaves(model) if not isinstance(leaf, str)]
     for x, y in zip(after, before, strict=True):
         np.testing.assert_array_equal(x, y)
     for path, own in slots.items():
         for name, slot in own.items():
-            np.testing.assert_array_equal(np.asarray(opt.slots[path][name]), slot)
+            np.testing.assert_array_equal(host(opt.slots[path][name]), slot)
     assert opt.step == 1
     opt.minimize(loss, model)
     assert opt.step == 2

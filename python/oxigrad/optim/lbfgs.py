@@ -57,12 +57,21 @@ def lbfgs(
     raise RuleError("L-BFGS evaluates the loss at points that it chooses: call minimize(loss, model)")
 
 
+def _number(x: Any) -> float:
+    """A number of an array without axes, which is waited for."""
+    return float(xp.fetched(x))
+
+
 def _dot(a: Arrays, b: Arrays) -> float:
-    return math.fsum(float(xp.sum(x * y)) for x, y in zip(a, b, strict=True))
+    return math.fsum(_number(xp.sum(x * y)) for x, y in zip(a, b, strict=True))
 
 
 def _largest(a: Arrays) -> float:
-    return max((float(xp.max(xp.abs(x))) for x in a if 0 not in x.shape), default=0.0)
+    return max((_number(xp.max(xp.abs(x))) for x in a if 0 not in x.shape), default=0.0)
+
+
+def _are_finite(a: Arrays) -> bool:
+    return all(bool(xp.fetched(xp.all(xp.isfinite(x)))) for x in a)
 
 
 def _plus(a: Arrays, factor: float, b: Arrays) -> Arrays:
@@ -135,7 +144,7 @@ class _Descent:
         self._values = values
         self.parameters = problem.parameters
         self.loss, self.gradient = problem(self.parameters)
-        self.value = float(self.loss)
+        self.value = _number(self.loss)
         # The last move and the gradient before it, of which the curvature does not know yet.
         self.move: Arrays | None = [own["move"] for own in slots]
         self.before = [own["gradient"] for own in slots]
@@ -149,12 +158,12 @@ class _Descent:
     def suspects(self) -> Arrays:
         """For each parameter an array that is not finite, if its gradient or itself is not."""
         pairs = zip(self.gradient, self.parameters, strict=True)
-        return [p if xp.all(xp.isfinite(g)) else g for g, p in pairs]
+        return [p if _are_finite([g]) else g for g, p in pairs]
 
     @property
     def is_finite(self) -> bool:
         """Whether the gradient and the parameters are."""
-        return all(xp.all(xp.isfinite(x)) for x in self.suspects)
+        return _are_finite(self.suspects)
 
     def run(self) -> None:
         """All iterations."""
@@ -178,7 +187,7 @@ class _Descent:
         if self.move is not None:
             self.curvature.add(self.move, _plus(self.gradient, -1.0, self.before))
         elif not self.curvature.pairs:
-            length *= min(1.0, 1.0 / math.fsum(float(xp.sum(xp.abs(g))) for g in self.gradient))
+            length *= min(1.0, 1.0 / math.fsum(_number(xp.sum(xp.abs(g))) for g in self.gradient))
         self.move, self.before = None, self.gradient
         direction = self.curvature.direction(self.gradient)
         slope = _dot(self.gradient, direction)
@@ -188,7 +197,7 @@ class _Descent:
 
         def evaluate(length: float) -> Point:
             loss, gradient = self._problem(_plus(begin, length, direction))
-            value = float(loss)
+            value = _number(loss)
             return Point(length, value if math.isfinite(value) else math.inf, _dot(gradient, direction), gradient)
 
         point = None
