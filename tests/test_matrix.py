@@ -551,3 +551,18 @@ def test_a_failing_gradient_changes_nothing() -> None:
         for name, slot in own.items():
             np.testing.assert_array_equal(opt.slots[path][name], slot)
     assert opt.step == 1
+
+
+@pytest.mark.on_device
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_leave_the_device_alone(name: str, arrays: Any) -> None:
+    model, gradients = draws(REGULAR)
+    expected, _ = run(name, ox.tree.map(np.copy, model), gradients[:5])
+    found, given = ox.tree.map(arrays.asarray, model), [ox.tree.map(arrays.asarray, grads) for grads in gradients[:5]]
+    opt = OPTIMIZERS[name]()
+    opt.build(found)
+    with arrays.alone():
+        for grads in given:
+            found = opt.update(found, grads)
+    for key, value in expected.items():
+        np.testing.assert_allclose(host(found[key]), value, rtol=1e-9, atol=1e-12)
