@@ -110,9 +110,9 @@ def _unit_norms(xp, x, units):
 def clip_adaptive(xp, p, g, *, max_ratio=0.01, min_norm=1e-3, units="last"):
     """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): each unit's gradient, against its weights.
 
-    Its norm is at most ``max_ratio`` times that of the weights, which counts as ``min_norm`` at least. ``units`` says which axis
-    counts the units of a layer: the "last", as optax.adaptive_grad_clip has it (matrices of inputs by outputs; with three axes, all but the
-    first), or the "first", as torch's layers do.
+    Its norm is at most ``max_ratio`` times that of the weights, which counts as ``min_norm`` at least. ``units`` says
+    which axis counts the units of a layer: the "last", as optax.adaptive_grad_clip has it (matrices of inputs by
+    outputs; with three axes, all but the first), or the "first", as torch's layers do.
     """
     limit = max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
     norm = _unit_norms(xp, g, units)

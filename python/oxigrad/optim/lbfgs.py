@@ -46,10 +46,11 @@ def lbfgs(
 ):
     """L-BFGS (Liu and Nocedal 1989; Nocedal and Wright 2006, algorithms 7.4 and 7.5), as in torch.optim.LBFGS: for a loss without noise.
 
-    Each `minimize` makes up to ``max_iterations`` iterations with up to ``max_evaluations`` of the loss (None: 5/4 as many), and ends
-    before where the largest element of the gradient is at most ``tolerance_gradient``, or that of a move, or the change of the
-    loss, at most ``tolerance_change``. ``line_search`` is "strong_wolfe", or None for moves of ``learning_rate`` times the direction, the
-    first one shortened. Here it searches by default and keeps a ``history`` of 10, as SciPy and optax; torch does not search, and keeps 100.
+    Each `minimize` makes up to ``max_iterations`` iterations with up to ``max_evaluations`` of the loss (None: 5/4 as
+    many), and ends before where the largest element of the gradient is at most ``tolerance_gradient``, or that of a
+    move, or the change of the loss, at most ``tolerance_change``. ``line_search`` is "strong_wolfe", or None for moves
+    of ``learning_rate`` times the direction, the first one shortened. Here it searches by default and keeps a
+    ``history`` of 10, as SciPy and optax; torch does not search, and keeps 100.
 
     One step of the optimizer is one `minimize`; `update` and `apply`, which have no loss, raise `RuleError`. A loss that
     raises leaves everything as it was. Its value is read as a number, so `minimize` cannot be traced.
@@ -245,8 +246,8 @@ class Searching(RuleOptimizer):
     def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:
         """Takes one step, of many iterations, in place; returns the value of the loss before it.
 
-        Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in ``model``
-        itself.
+        Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
+        ``model`` itself.
 
         >>> import numpy as np
         >>> from oxigrad import optim

@@ -26,8 +26,9 @@ def strong_wolfe(
 ) -> Point:
     """A step that satisfies the conditions, or the best found with one evaluation more than ``evaluations``.
 
-    ``evaluate`` gives the point of a step; ``start`` is where it begins (length 0), ``length`` the first to try. It ends where the
-    interval is narrower than ``width``. A value that is not finite counts as infinite: the step was too long.
+    ``evaluate`` gives the point of a step; ``start`` is where it begins (length 0), ``length`` the first to try. It
+    ends where the interval is narrower than ``width``. A value that is not finite counts as infinite: the step was too
+    long.
 
     >>> parabola = lambda t: Point(t, (t - 3.0) ** 2, 2 * (t - 3.0), None)
     >>> strong_wolfe(parabola, parabola(0.0), 1.0, evaluations=10, width=1e-9).length

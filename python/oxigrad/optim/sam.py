@@ -11,13 +11,15 @@ from oxigrad.plan import Plan
 class SAM(Optimizer):
     """Sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412) around another optimizer.
 
-    The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is that of all
-    parameters together. With ``adaptive`` (ASAM, Kwon et al. 2021, arXiv:2102.11600) each element counts by its size ``t = abs(p) + eta``:
-    it is at ``p + rho * t * t * g / norm(t * g)``, for biases too. Frozen parameters stay where they are.
+    The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is that of
+    all parameters together. With ``adaptive`` (ASAM, Kwon et al. 2021, arXiv:2102.11600) each element counts by its
+    size ``t = abs(p) + eta``: it is at ``p + rho * t * t * g / norm(t * g)``, for biases too. Frozen parameters stay
+    where they are.
 
-    `minimize` evaluates the loss twice, at the model and at a copy of it; the model itself is only changed by the step. For
-    steps as a pure function there is `perturbed`, whose gradient `apply` is to be given. ``options`` are those of every optimizer:
-    they belong here, and not to the optimizer inside, whose slots are here too. Raises `ValueError` for a ``rho`` or ``eta`` below 0.
+    `minimize` evaluates the loss twice, at the model and at a copy of it; the model itself is only changed by the step.
+    For steps as a pure function there is `perturbed`, whose gradient `apply` is to be given. ``options`` are those of
+    every optimizer: they belong here, and not to the optimizer inside, whose slots are here too. Raises `ValueError`
+    for a ``rho`` or ``eta`` below 0.
 
     >>> import numpy as np
     >>> from oxigrad import optim

@@ -56,14 +56,14 @@ def muon(
 ):
     """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, made orthogonal by a few iterations. For matrices only.
 
-    ``iterations`` have the coefficients ``a, b, c``, or those of ``coefficients="dion"``, one triple an iteration. ``adjust`` is
-    what the update of ``m`` rows and ``n`` columns is multiplied by: ``sqrt(max(1, m / n))`` ("original", torch and Keras),
-    ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m, n))``
-    ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
+    ``iterations`` have the coefficients ``a, b, c``, or those of ``coefficients="dion"``, one triple an iteration.
+    ``adjust`` is what the update of ``m`` rows and ``n`` columns is multiplied by: ``sqrt(max(1, m / n))`` ("original",
+    torch and Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m,
+    n))`` ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
 
     By default as torch.optim.Muon, which iterates in bfloat16; here it is in the parameter's dtype. ``debias`` corrects
-    the averages for their beginning at zero, as optax does. optax and Keras add ``epsilon`` to the norm, which it bounds here
-    and in torch.
+    the averages for their beginning at zero, as optax does. optax and Keras add ``epsilon`` to the norm, which it
+    bounds here and in torch.
     """
     one_of("adjust", adjust, ("original", "transposed", "match_rms_adamw", "spectral_unclamped", None))
     one_of("coefficients", coefficients, ("dion", None))

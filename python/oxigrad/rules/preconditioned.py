@@ -99,13 +99,14 @@ def shampoo(
 ):
     """Shampoo (Gupta et al. 2018, arXiv:1802.09568): each axis of the gradient preconditioned by its own covariance.
 
-    For a matrix that is ``p - learning_rate * L**-1/4 @ g @ R**-1/4``, where L is ``epsilon`` and the sum of ``g @ g.T``, R that of ``g.T @ g``;
-    with ``k`` axes the exponent is ``-1 / 2k``. Axes longer than ``max_size`` have a diagonal statistic. Both are in
-    slots, axis after axis, flat: ``statistics``, and ``roots``, computed anew every ``interval`` steps.
+    For a matrix that is ``p - learning_rate * L**-1/4 @ g @ R**-1/4``, where L is ``epsilon`` and the sum of ``g @
+    g.T``, R that of ``g.T @ g``; with ``k`` axes the exponent is ``-1 / 2k``. Axes longer than ``max_size`` have a
+    diagonal statistic. Both are in slots, axis after axis, flat: ``statistics``, and ``roots``, computed anew every
+    ``interval`` steps.
 
-    ``beta2`` below 1 makes averages of the sums, ``momentum`` averages the gradient that is preconditioned (``m = momentum * m + g``). With ``grafting``
-    (Anil et al. 2020, arXiv:2002.09018) each parameter moves as far as under "sgd" or "adagrad", whose sums decay by
-    ``beta2`` too. ``weight_decay`` is decoupled.
+    ``beta2`` below 1 makes averages of the sums, ``momentum`` averages the gradient that is preconditioned (``m =
+    momentum * m + g``). With ``grafting`` (Anil et al. 2020, arXiv:2002.09018) each parameter moves as far as under
+    "sgd" or "adagrad", whose sums decay by ``beta2`` too. ``weight_decay`` is decoupled.
     """
     one_of("grafting", grafting, ("sgd", "adagrad", None))
     if 0 in p.shape:
@@ -176,12 +177,14 @@ def soap(
 ):
     """SOAP (Vyas et al. 2024, arXiv:2409.11321): Adam in the basis of eigenvectors of Shampoo's statistics.
 
-    Statistics and bases are in slots, axis after axis, flat. Every ``interval`` steps a step of power iteration and a QR decomposition bring
-    the bases up to date. Axes longer than ``max_size`` are not rotated, nor are ``vectors`` unless that is set: without rotation
-    it is Adam. As in the authors' code the first step only begins the statistics and the bases, and moves nothing. Unlike
-    there, ``epsilon`` is added after the bias correction and the weight is decayed before the update, as in AdamW.
+    Statistics and bases are in slots, axis after axis, flat. Every ``interval`` steps a step of power iteration and a
+    QR decomposition bring the bases up to date. Axes longer than ``max_size`` are not rotated, nor are ``vectors``
+    unless that is set: without rotation it is Adam. As in the authors' code the first step only begins the statistics
+    and the bases, and moves nothing. Unlike there, ``epsilon`` is added after the bias correction and the weight is
+    decayed before the update, as in AdamW.
 
-    While the statistics have not full rank, some eigenvectors are not determined, and other libraries may choose others.
+    While the statistics have not full rank, some eigenvectors are not determined, and other libraries may choose
+    others.
     """
     if 0 in p.shape:
         return p, m, v, statistics, bases
