@@ -104,6 +104,8 @@ def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> li
             found.append(None)
             continue
         value = new if xp.is_array(new) else library.asarray(new, dtype=old.dtype, device=xp.device_of(old))
+        if isinstance(value, np.generic) and isinstance(old, np.ndarray):
+            value = np.asarray(value)
         if tuple(value.shape) != tuple(old.shape):
             raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
         found.append(value if value.dtype == old.dtype else xp.astype(value, old.dtype))

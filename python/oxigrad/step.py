@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError, StructureError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
 from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
 
 _ON_HOST = ("host", "copy")
 
 
-def new_slots(choice: Any, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
+def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
     """The slots of one parameter as they begin, but for those that are ``known``.
 
     Numbers are arrays without axes, of the highest precision there is.
@@ -32,7 +32,10 @@ def new_slots(choice: Any, p: Any, *, on_host: bool, known: Container[str] = ())
         return library.asarray(value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
     slots = [slot for slot in choice.rule().slots if slot.name not in known]
-    first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
+    try:
+        first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
+    except ShapeError as error:
+        raise ShapeError(f"{path}: {error}") from None
     return {name: value for name, value in first.items() if value is not None}
 
 
@@ -90,11 +93,8 @@ class Stepper:
             raise StateError("the averages are swapped in: swap_out brings the parameters back")
         plan, leaves = self._planned(model)
         gradients = plan.gradients(leaves, grads)
-        if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
-            raise StructureError(
-                "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
-                "the new tree"
-            )
+        if keep_root:
+            _check_replaceable(plan, model)
         holds = self.micro + 1 < self._owner.accumulate
         values = self._values(plan)
         programs, layout = self._laid_out(plan, values, holds)
@@ -103,7 +103,7 @@ class Stepper:
             self._enter(plan, leaves, layout)
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
-            return self._skip(plan, model, gradients)
+            return self.skip(plan, model, gradients)
         if self._owner.zero_gradients:
             copies += plan.zeros(grads)
         for parameter in plan.copied:
@@ -121,7 +121,7 @@ class Stepper:
             self._plan = None  # An array has become read-only: it is replaced from now on.
             return self.update(model, grads, keep_root=keep_root)
         if done is None:
-            return self._skip(plan, model, gradients)
+            return self.skip(plan, model, gradients)
         self._owner.observe(finite=True)
         return done
 
@@ -145,16 +145,23 @@ class Stepper:
 
     def _replace(self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any]) -> Any:
         """The model with other values for its parameters, in place where they can be written."""
-        copies, replacements = [], []
+        replacements, copies = self._replaced(plan, leaves, values)
+        return self._core.write(model, replacements, [], copies)
+
+    def _replaced(
+        self, plan: Plan, leaves: list[Any], values: dict[str, Any]
+    ) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+        """What is to be replaced, and copied, for other values of parameters."""
+        replacements, copies = [], []
         for p in plan.parameters:
             if p.text not in values:
                 continue
-            value = xp.astype(values[p.text], p.dtype)
+            value = xp.asarray(xp.astype(values[p.text], p.dtype))
             if p.executor in ("host", "into"):
                 copies.append((host_view(value), host_view(leaves[p.index])))
             else:
                 replacements += [(path, value) for path in p.paths]
-        return self._core.write(model, replacements, [], copies)
+        return replacements, copies
 
     def _values(self, plan: Plan) -> list[dict[str, Any]]:
         """The flags and numbers of each choice in this step."""
@@ -201,8 +208,9 @@ class Stepper:
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: those that there were, and new ones."""
-        choice, known = plan.choices[parameter.choice], self.slots.get(parameter.text, {})
-        found = {**known, **new_slots(choice, array, on_host=parameter.executor in _ON_HOST, known=known)}
+        choice, path = plan.choices[parameter.choice], parameter.text
+        known = self.slots.get(path, {})
+        found = {**known, **new_slots(choice, path, array, on_host=parameter.executor in _ON_HOST, known=known)}
         return {slot.name: found[slot.name] for slot in choice.rule().slots if slot.name in found}
 
     def _call_rules(
@@ -232,7 +240,25 @@ class Stepper:
             assignments += [(self.slots[leaf.path], slot.name, value) for slot, value in changed if value is not None]
         return replacements, assignments, copies, bool(xp.fetched(keep))
 
-    def _skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
+    def begin(self, model: Any) -> tuple[Plan, list[Any]]:
+        """The plan for a model that is to be changed in place, and its leaves; the slots are there."""
+        self.build(model)
+        plan, leaves = self._planned(model)
+        _check_replaceable(plan, model)
+        return plan, leaves
+
+    def finish(self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]) -> None:
+        """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
+        named = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
+        replacements, copies = self._replaced(plan, leaves, named)
+        of_leaves = [self.slots[p.text] for p in plan.parameters]
+        assignments = [
+            (own, name, array) for own, new in zip(of_leaves, slots, strict=True) for name, array in new.items()
+        ]
+        self._core.step([], self._owner.seed, (), (), model, replacements, assignments, copies, False)
+        self._owner.observe(finite=True)
+
+    def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
         if self._owner.nonfinite == "raise":
             bad = [p.text for p in plan.parameters if not xp.fetched(xp.all(xp.isfinite(gradients[p.index])))]
@@ -242,11 +268,20 @@ class Stepper:
         return model
 
 
+def _check_replaceable(plan: Plan, model: Any) -> None:
+    """Refuses a model of which a new tree would have to be made."""
+    if plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
+        raise StructureError(
+            "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
+            "the new tree"
+        )
+
+
 def init(owner: Any, params: Any) -> dict[str, Any]:
     """See `Optimizer.init`."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
-    slots = {p.text: new_slots(plan.choices[p.choice], leaves[p.index], on_host=False) for p in plan.parameters}
+    slots = {p.text: new_slots(plan.choices[p.choice], p.text, leaves[p.index], on_host=False) for p in plan.parameters}
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
 

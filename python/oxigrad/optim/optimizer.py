@@ -1,20 +1,11 @@
-"""Optimizers: a rule from `oxigrad.rules`, its hyperparameters, its slots by key path, and the steps taken.
-
->>> import numpy as np
->>> import oxigrad as ox
->>> model = {"w": np.array([1.0, 2.0])}
->>> opt = ox.optim.SGD(learning_rate=0.5)
->>> value = opt.minimize(lambda model: ox.xp.sum(model["w"] ** 2), model)
->>> model["w"]
-array([0., 0.])
-"""
+"""What an optimizer is: a rule, its hyperparameters, its slots by key path, and the steps taken; chains and partitions."""
 
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import around, groups, presets, rule, rules, step, tree, xp
+from oxigrad import around, groups, presets, rule, step, tree, xp
 from oxigrad._core import StateError, StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
@@ -23,7 +14,8 @@ from oxigrad.rule import Rule
 from oxigrad.schedules.base import number_at
 from oxigrad.transforms import value_and_grad
 
-_REGISTRY: dict[str, type[Part]] = {}
+# What makes an optimizer or a part of a chain of its configuration, by name.
+REGISTRY: dict[str, Callable[..., Any]] = {}
 _NONFINITE = ("propagate", "skip", "raise")
 
 
@@ -80,6 +72,20 @@ class Optimizer:
         self._stepper = step.Stepper(self)
         self._lock = threading.Lock()
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
+
+        >>> from oxigrad.optim import Adam
+        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
+        0.1
+        """
+        raise NotImplementedError
+
     # --- what a step asks of it ----------------------------------------------------------------------------------------
 
     @property
@@ -103,6 +109,10 @@ class Optimizer:
 
     def assign(self, path: str, array: Any) -> "Choice | None":
         """Whose rule updates a parameter, with which group of hyperparameters; None where it is frozen."""
+        return self.choice(self, path, array)
+
+    def choice(self, owner: "Optimizer", path: str, array: Any) -> "Choice | None":
+        """As `assign`, where another optimizer, the ``owner``, takes the steps."""
         raise NotImplementedError
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -164,6 +174,7 @@ class Optimizer:
         """The averages of the parameters, by key path, as ASGD, `Average`, `StochasticAverage` and the like keep them.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Average
         >>> opt = chain(SGD(1.0), Average(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.averaged_parameters()
@@ -186,6 +197,7 @@ class Optimizer:
         """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Average
         >>> opt = chain(SGD(1.0), Average(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.swap_in(model), opt.swap_out({"w": model["w"].copy()})
@@ -198,6 +210,7 @@ class Optimizer:
         """The state before the first step, for `apply`: the step, and the slots by key path.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import Adam
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
@@ -214,6 +227,7 @@ class Optimizer:
         """Which parameter of ``model`` is updated by what, as a table to be printed.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD
         >>> opt = SGD(0.1, groups={"*bias": {"weight_decay": 0.0}, "head.*": None})
         >>> print(opt.table({"w": np.ones((2, 3)), "bias": np.ones(3), "head": {"w": np.ones(2)}}))
         parameter  shape   dtype    optimizer  hyperparameters
@@ -229,6 +243,10 @@ class Optimizer:
 
         rows = (row(path, array) for path, array in tree.parameters(model).items())
         return groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
+
+    def stepping_options(self) -> list[str]:
+        """Which options it was given of those that belong to what takes the steps."""
+        return [name for name, value in Optimizer._given_options(self).items() if value != _OPTIONS[name]]
 
     def _options(self) -> dict[str, Any]:
         """The options that are not as they are by default, as plain data."""
@@ -332,7 +350,7 @@ class RuleOptimizer(Part, Optimizer):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """See `Optimizer.name`."""
         return type(self).__name__
 
     @property
@@ -363,12 +381,8 @@ class RuleOptimizer(Part, Optimizer):
             )
         return {name: self.declared[name].check(value) for name, value in values.items()}
 
-    def assign(self, path: str, array: Any) -> Choice | None:
-        """See `Optimizer.assign`."""
-        return self.choice(self, path, array)
-
     def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
-        """The group of a parameter, in the steps of ``owner``."""
+        """See `Optimizer.choice`."""
         if self.dtype is not None and not xp.namespace(array).isdtype(array.dtype, _dtype_in(array, self.dtype)):
             return None
         at = groups.first_match(self._groups, path, array)
@@ -384,11 +398,7 @@ class RuleOptimizer(Part, Optimizer):
         return choice.program(choice.rule())
 
     def get_config(self) -> dict[str, Any]:
-        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
-
-        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
-        0.1
-        """
+        """See `Optimizer.get_config`."""
         values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
 
@@ -423,11 +433,11 @@ class Chain(RuleOptimizer):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """See `Optimizer.name`."""
         return self.rule.name
 
     def get_config(self) -> dict[str, Any]:
-        """See `RuleOptimizer.get_config`."""
+        """See `Optimizer.get_config`."""
         return {"optimizer": "chain", "parts": [part.get_config() for part in self._present()], **self._options()}
 
     def _present(self) -> list[Part]:
@@ -447,20 +457,25 @@ class Partition(Optimizer):
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
                 raise TypeError(f"the pattern {pattern!r} has {optimizer!r}: expected an optimizer, or None to freeze")
-            if optimizer is not None and (given := optimizer._options().keys() - {"groups", "dtype"}):
-                raise ValueError(f"the pattern {pattern!r}: {', '.join(sorted(given))} belong to the partition")
+            if given := optimizer.stepping_options() if optimizer else []:
+                raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
         self.optimizers = dict(optimizers)
 
-    def assign(self, path: str, array: Any) -> Choice | None:
-        """See `Optimizer.assign`."""
+    @property
+    def name(self) -> str:
+        """See `Optimizer.name`."""
+        return "partition"
+
+    def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
+        """See `Optimizer.choice`."""
         at = groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(f"{path}: no pattern of the partition matches; None as an optimizer freezes")
         optimizer = list(self.optimizers.values())[at]
-        return optimizer and optimizer.choice(self, path, array)
+        return optimizer and optimizer.choice(owner, path, array)
 
     def get_config(self) -> dict[str, Any]:
-        """See `RuleOptimizer.get_config`."""
+        """See `Optimizer.get_config`."""
         found = [
             [groups.plain(pattern), optimizer and optimizer.get_config()]
             for pattern, optimizer in self.optimizers.items()
@@ -484,7 +499,7 @@ def define(function: Callable[..., Any], name: str | None = None, *, elementwise
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
     """
-    made = _register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
+    made = register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
 
@@ -495,17 +510,19 @@ def transform(function: Callable[..., Any], name: str | None = None, *, elementw
     The rule is ``(xp, p, g, *slots, ...)`` and returns another gradient, or ``(xp, p, new, *slots, ...)`` and returns the
     new parameter changed; each followed by its slots.
 
+    >>> from oxigrad.optim import SGD
     >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve")
     >>> chain(Halve(share=0.1), SGD(1.0))
     chain(Halve(share=0.1), SGD(learning_rate=1.0, weight_decay=0.0))
     """
-    return _register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
+    return register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
 
 
-def _register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+    """A subclass of ``base`` for a rule, known to `from_config` by its name; ``options`` are named in its signature."""
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
     made = declare(read, title, base, options)
-    _REGISTRY[title] = made
+    REGISTRY[title] = made
     return made
 
 
@@ -516,6 +533,7 @@ def chain(*parts: Part, **options: Any) -> Chain:
     ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
 
     >>> import numpy as np
+    >>> from oxigrad.optim import SGD, ClipGlobalNorm
     >>> opt = chain(ClipGlobalNorm(1.0), SGD(learning_rate=1.0))
     >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
     {'a': array([-0.6]), 'b': array([-0.8])}
@@ -537,6 +555,7 @@ def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) ->
     """One optimizer that gives each parameter to the first of ``optimizers`` whose pattern it matches; None freezes.
 
     >>> import numpy as np
+    >>> from oxigrad.optim import SGD, Adam
     >>> opt = partition({"*bias": SGD(1.0), "*": Adam(0.1)})
     >>> opt.update({"w": np.zeros(1), "bias": np.zeros(1)}, {"w": np.ones(1), "bias": np.ones(1)})
     {'w': array([-0.1]), 'bias': array([-1.])}
@@ -548,6 +567,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     """The optimizer that `get_config` wrote down; user-defined ones must have been defined before.
 
     >>> from oxigrad import schedules
+    >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
     SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), weight_decay=0.0)
     """
@@ -558,14 +578,12 @@ def from_config(config: Mapping[str, Any]) -> Any:
         values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
     if found := values.get("loss_scale"):
         values["loss_scale"] = LossScale(**found)
-    if name == "chain":
-        return chain(*map(from_config, parts), **values)
     if name == "partition":
         read = {groups.from_plain(pattern): inner and from_config(inner) for pattern, inner in parts}
         return partition(read, **values)
-    if name not in _REGISTRY:
-        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(_REGISTRY))}")
-    return _REGISTRY[name](**_read(values))
+    if name not in REGISTRY:
+        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
+    return REGISTRY[name](*map(from_config, parts), **_read(values))
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -577,47 +595,8 @@ def _dtype_in(array: Any, dtype: Any) -> Any:
     return getattr(xp.namespace(array), dtype) if isinstance(dtype, str) else dtype
 
 
+REGISTRY["chain"] = chain
+
 _UNSCALE = rule.read(around.unscale, changes_gradient=True)
 _FINITE = rule.read(around.finite, changes_gradient=True)
 _ACCUMULATE = rule.read(around.accumulate, changes_gradient=True)
-
-Clip = transform(around.clip)
-ClipNorm = transform(around.clip_norm)
-ClipGlobalNorm = transform(around.clip_global_norm)
-Maximize = transform(around.maximize)
-Regularize = transform(around.regularize)
-GradientNoise = transform(around.gradient_noise)
-Decay = transform(around.decay)
-Average = transform(around.average)
-StochasticAverage = transform(around.stochastic_average)
-Lookahead = transform(around.lookahead)
-
-SGD = define(rules.sgd, "SGD")
-Momentum = define(rules.momentum)
-ASGD = define(rules.asgd, "ASGD")
-Rprop = define(rules.rprop)
-Signum = define(rules.signum)
-Lion = define(rules.lion)
-LARS = define(rules.lars, "LARS")
-Adagrad = define(rules.adagrad)
-Adadelta = define(rules.adadelta)
-RMSprop = define(rules.rmsprop, "RMSprop")
-FTRL = define(rules.ftrl, "FTRL")
-MADGRAD = define(rules.madgrad, "MADGRAD")
-Adam = define(rules.adam)
-AdamW = define(rules.adamw, "AdamW")
-AdamLRD = define(rules.adam_lrd, "AdamLRD")
-Adamax = define(rules.adamax)
-NAdam = define(rules.nadam, "NAdam")
-RAdam = define(rules.radam, "RAdam")
-AdaBelief = define(rules.adabelief, "AdaBelief")
-AdEMAMix = define(rules.ademamix, "AdEMAMix")
-ADOPT = define(rules.adopt, "ADOPT")
-Adan = define(rules.adan)
-Yogi = define(rules.yogi)
-LAMB = define(rules.lamb, "LAMB")
-NovoGrad = define(rules.novograd, "NovoGrad")
-Sophia = define(rules.sophia)
-Prodigy = define(rules.prodigy)
-ScheduleFreeSGD = define(rules.schedule_free_sgd, "ScheduleFreeSGD")
-ScheduleFreeAdamW = define(rules.schedule_free_adamw, "ScheduleFreeAdamW")
