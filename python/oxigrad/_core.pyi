@@ -244,6 +244,13 @@ class Stepper:
         copies: Sequence[tuple[Any, Any]],
         holds: bool,
     ) -> _T | None: ...
+    def write(
+        self,
+        model: _T,
+        replacements: Sequence[tuple[KeyPath, Any]],
+        assignments: Sequence[tuple[dict[str, Any], str, Any]],
+        copies: Sequence[tuple[Any, Any]],
+    ) -> _T: ...
 
 def symbols() -> Symbols: ...
 def print_generated(programs: Sequence[tuple[str, Program]]) -> str: ...

@@ -39,3 +39,53 @@ def clip_global_norm(xp, p, g, *, total, max_global_norm=1.0):
     """
     norm = xp.sqrt(total(g * g))
     return g * xp.where(norm > max_global_norm, max_global_norm / norm, 1.0)
+
+
+def regularize(xp, p, g, *, l1=0.0, l2=0.0):
+    """The gradient of the loss plus ``l1 * sum(abs(p)) + l2 / 2 * sum(p * p)``."""
+    return g + l2 * p + l1 * xp.sign(p)
+
+
+def gradient_noise(xp, p, g, *, step, noise, eta=0.01, gamma=0.55):
+    """The gradient plus normal noise of variance ``eta / step**gamma`` (Neelakantan et al. 2015, arXiv:1511.06807).
+
+    Normal numbers come from uniform ones by Box and Muller (1958); ``1 - noise()`` is never 0.
+    """
+    normal = xp.sqrt(-2.0 * xp.log(1.0 - noise())) * xp.cos(6.283185307179586 * noise())
+    return g + xp.sqrt(eta / step**gamma) * normal
+
+
+def decay(xp, p, new, *, learning_rate, weight_decay=1e-2):
+    """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019): of the parameter before the update."""
+    return new - learning_rate * weight_decay * p
+
+
+def copied(xp, p):
+    """A slot that begins as the parameter does."""
+    return xp.asarray(p, copy=True)
+
+
+def average(xp, p, new, average=copied, *, decay=0.999):
+    """The exponential moving average of the parameters, which begins as they do (Polyak averaging; Keras' use_ema)."""
+    return new, decay * average + (1 - decay) * new
+
+
+def stochastic_average(xp, p, new, average=copied, *, step, start=0, every=1):
+    """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
+
+    Before that it is the parameters themselves.
+    """
+    since = (step - start) / every
+    number = xp.maximum(xp.floor(since), 1.0)
+    is_new = xp.where(since <= 1.0, 1.0, xp.equal(since, number))
+    return new, average + xp.where(is_new, 1.0 / number, 0.0) * (new - average)
+
+
+def lookahead(xp, p, new, slow=copied, *, step, every=6, share=0.5):
+    """Every ``every`` steps, the slow parameters move a ``share`` of the way to the fast ones, which start anew from there.
+
+    Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: the model holds the fast parameters.
+    """
+    is_due = xp.equal(xp.remainder(step, every), 0.0)
+    moved = slow + share * (new - slow)
+    return xp.where(is_due, moved, new), xp.where(is_due, moved, slow)

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from oxigrad import around, groups, rule, rules, step, tree, xp
-from oxigrad._core import StructureError
+from oxigrad._core import StateError, StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
+from oxigrad.loss_scale import LossScale
 from oxigrad.rule import Rule
 from oxigrad.transforms import value_and_grad
 
@@ -52,17 +53,29 @@ class Optimizer:
 
     ``seed`` of the rule's noise; ``accumulate``: a step is taken with the mean of so many gradients; ``nonfinite``: what
     becomes of a step whose gradients have infinities or NaN: "propagate" (as arithmetic has it), "skip" (nothing changes, and
-    `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes).
+    `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
+    `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
+    lie in host memory and be writable.
     """
 
-    def __init__(self, *, seed: int = 0, accumulate: int = 1, nonfinite: str = "propagate") -> None:
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        accumulate: int = 1,
+        nonfinite: str = "propagate",
+        loss_scale: LossScale | None = None,
+        zero_gradients: bool = False,
+    ) -> None:
         if nonfinite not in _NONFINITE:
             raise ValueError(f"nonfinite is {nonfinite!r}: expected one of {', '.join(_NONFINITE)}")
         if isinstance(accumulate, bool) or int(accumulate) != accumulate or accumulate < 1:
             raise ValueError(f"accumulate is {accumulate!r}: expected how many gradients make a step, at least 1")
         self.seed = int(seed)
         self.accumulate = int(accumulate)
-        self.nonfinite = nonfinite
+        self.loss_scale = loss_scale
+        self.zero_gradients = bool(zero_gradients)
+        self.nonfinite = "skip" if loss_scale and nonfinite == "propagate" else nonfinite
         self._stepper = step.Stepper(self)
         self._lock = threading.Lock()
 
@@ -71,15 +84,21 @@ class Optimizer:
     @property
     def scale(self) -> float:
         """What the loss is multiplied by before it is differentiated, and gradients are divided by."""
-        return 1.0
+        return self.loss_scale.value if self.loss_scale else 1.0
 
     def observe(self, *, finite: bool) -> None:
         """Is told after each step whether its gradients were finite."""
+        if self.loss_scale:
+            self.loss_scale.observe(finite=finite)
 
     def prefix(self) -> tuple[Rule, ...]:
         """What is done to each gradient before the rule sees it."""
-        parts = [_FINITE] if self.nonfinite != "propagate" else []
-        return (*parts, _ACCUMULATE) if self.accumulate > 1 else tuple(parts)
+        wanted = (
+            (self.loss_scale is not None, _UNSCALE),
+            (self.nonfinite != "propagate", _FINITE),
+            (self.accumulate > 1, _ACCUMULATE),
+        )
+        return tuple(part for is_wanted, part in wanted if is_wanted)
 
     def assign(self, path: str, array: Any) -> "Choice | None":
         """Whose rule updates a parameter, with which group of hyperparameters; None where it is frozen."""
@@ -119,8 +138,15 @@ class Optimizer:
             return self._stepper.update(model, grads)
 
     def compute_gradients(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
-        """The value of ``loss(model)`` and its gradient, with the structure of ``model``."""
-        return value_and_grad(loss)(model)
+        """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
+
+        With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it.
+        """
+        if self.loss_scale is None:
+            return value_and_grad(loss)(model)
+        scale = self.scale
+        value, grads = value_and_grad(lambda model: scale * loss(model))(model)
+        return value / scale, grads
 
     def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
@@ -132,6 +158,40 @@ class Optimizer:
         with self._lock:
             self._stepper.update(model, grads, keep_root=True)
         return value
+
+    def averaged_parameters(self) -> dict[str, Any]:
+        """The averages of the parameters, by key path, as ASGD, `Average`, `StochasticAverage` and the like keep them.
+
+        >>> import numpy as np
+        >>> opt = chain(SGD(1.0), Average(decay=0.5))
+        >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
+        >>> opt.averaged_parameters()
+        {'w': array([-0.5])}
+        """
+        found = {path: own["average"] for path, own in self._stepper.slots.items() if "average" in own}
+        if not found:
+            raise StateError("there are no averages: expected an optimizer that keeps them, after its first step")
+        return found
+
+    def swap_in(self, model: Any) -> Any:
+        """Puts the averages in the place of the parameters, in place as `update` does; `swap_out` puts these back.
+
+        Returns the model. Until then there are no steps. Raises `StateError` where there are no averages.
+        """
+        with self._lock:
+            return self._stepper.swap_in(model, self.averaged_parameters())
+
+    def swap_out(self, model: Any) -> Any:
+        """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
+
+        >>> import numpy as np
+        >>> opt = chain(SGD(1.0), Average(decay=0.5))
+        >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
+        >>> opt.swap_in(model), opt.swap_out({"w": model["w"].copy()})
+        ({'w': array([-0.5])}, {'w': array([-1.])})
+        """
+        with self._lock:
+            return self._stepper.swap_out(model)
 
     def init(self, params: Any) -> dict[str, Any]:
         """The state before the first step, for `apply`: the step, and the slots by key path.
@@ -174,7 +234,13 @@ class Optimizer:
         return {name: value for name, value in self._given_options().items() if value != _OPTIONS[name]}
 
     def _given_options(self) -> dict[str, Any]:
-        return {"seed": self.seed, "accumulate": self.accumulate, "nonfinite": self.nonfinite}
+        return {
+            "seed": self.seed,
+            "accumulate": self.accumulate,
+            "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
+            "loss_scale": self.loss_scale and self.loss_scale.get_config(),
+            "zero_gradients": self.zero_gradients,
+        }
 
 
 class Choice:
@@ -218,7 +284,7 @@ class Choice:
     def program(self, holds: bool = False) -> Any:
         """The kernel that the rule becomes with the present flags; None for a rule that is not elementwise."""
         rule = self.rule(holds)
-        return _traced(rule, tuple(self.flags.items())) if rule.elementwise else None
+        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients) if rule.elementwise else None
 
 
 @functools.cache
@@ -227,8 +293,8 @@ def _composed(parts: tuple[Rule, ...], until: int) -> Rule:
 
 
 @functools.cache
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...]) -> Any:
-    return trace(composed, dict(flags))
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool) -> Any:
+    return trace(composed, dict(flags), zero_gradients=zero_gradients)
 
 
 class RuleOptimizer(Part, Optimizer):
@@ -316,7 +382,15 @@ class RuleOptimizer(Part, Optimizer):
         return {**super()._given_options(), "groups": found or None, "dtype": dtype}
 
 
-_OPTIONS = {"seed": 0, "accumulate": 1, "nonfinite": "propagate", "groups": None, "dtype": None}
+_OPTIONS = {
+    "seed": 0,
+    "accumulate": 1,
+    "nonfinite": "propagate",
+    "loss_scale": None,
+    "zero_gradients": False,
+    "groups": None,
+    "dtype": None,
+}
 
 
 class Transform(Part):
@@ -463,6 +537,8 @@ def from_config(config: Mapping[str, Any]) -> Any:
     parts = values.pop("parts", ())
     if found := values.get("groups"):
         values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
+    if found := values.get("loss_scale"):
+        values["loss_scale"] = LossScale(**found)
     if name == "chain":
         return chain(*map(from_config, parts), **values)
     if name == "partition":
@@ -474,7 +550,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value if name == "groups" else from_plain(value) for name, value in values.items()}
+    return {name: value if name in _OPTIONS else from_plain(value) for name, value in values.items()}
 
 
 def _dtype_in(array: Any, dtype: Any) -> Any:
@@ -482,12 +558,19 @@ def _dtype_in(array: Any, dtype: Any) -> Any:
     return getattr(xp.namespace(array), dtype) if isinstance(dtype, str) else dtype
 
 
+_UNSCALE = rule.read(around.unscale, changes_gradient=True)
 _FINITE = rule.read(around.finite, changes_gradient=True)
 _ACCUMULATE = rule.read(around.accumulate, changes_gradient=True)
 
 Clip = transform(around.clip)
 ClipNorm = transform(around.clip_norm)
 ClipGlobalNorm = transform(around.clip_global_norm)
+Regularize = transform(around.regularize)
+GradientNoise = transform(around.gradient_noise)
+Decay = transform(around.decay)
+Average = transform(around.average)
+StochasticAverage = transform(around.stochastic_average)
+Lookahead = transform(around.lookahead)
 
 SGD = define(rules.sgd, "SGD")
 Momentum = define(rules.momentum)

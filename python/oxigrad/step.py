@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, StructureError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
 from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
 
@@ -42,6 +42,7 @@ class Stepper:
         self._layout: list[tuple[int, int]] = []
         self.slots: dict[str, dict[str, Any]] = {}
         self.skipped = 0
+        self._swapped: dict[str, Any] | None = None
 
     @property
     def count(self) -> int:
@@ -80,6 +81,8 @@ class Stepper:
 
     def update(self, model: Any, grads: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
+        if self._swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
         plan, leaves = self._planned(model)
         gradients = plan.gradients(leaves, grads)
         if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
@@ -95,6 +98,8 @@ class Stepper:
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
             return self._skip(plan, model, gradients)
+        if self._owner.zero_gradients:
+            copies += plan.zeros(grads)
         for parameter in plan.copied:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
             replacements += [(path, copy) for path in parameter.paths]
@@ -113,6 +118,37 @@ class Stepper:
             return self._skip(plan, model, gradients)
         self._owner.observe(finite=True)
         return done
+
+    def swap_in(self, model: Any, averages: dict[str, Any]) -> Any:
+        """See `Optimizer.swap_in`."""
+        if self._swapped is not None:
+            raise StateError("the averages are swapped in already")
+        plan, leaves = self._planned(model)
+        kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
+        model = self._replace(plan, leaves, model, averages)
+        self._swapped = kept
+        return model
+
+    def swap_out(self, model: Any) -> Any:
+        """See `Optimizer.swap_out`."""
+        if self._swapped is None:
+            raise StateError("the averages are not swapped in")
+        model = self._replace(*self._planned(model), model, self._swapped)
+        self._swapped = None
+        return model
+
+    def _replace(self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any]) -> Any:
+        """The model with other values for its parameters, in place where they can be written."""
+        copies, replacements = [], []
+        for p in plan.parameters:
+            if p.text not in values:
+                continue
+            value = xp.astype(values[p.text], p.dtype)
+            if p.executor in ("host", "into"):
+                copies.append((host_view(value), host_view(leaves[p.index])))
+            else:
+                replacements += [(path, value) for path in p.paths]
+        return self._core.write(model, replacements, [], copies)
 
     def _values(self, plan: Plan) -> list[dict[str, Any]]:
         """The flags and numbers of each choice in this step."""

@@ -158,6 +158,26 @@ impl Stepper {
                 return Ok(None);
             }
         }
+        let model = self.write(py, model, replacements, assignments, copies)?;
+        if holds {
+            self.micro.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.micro.store(0, Ordering::Relaxed);
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Some(model))
+    }
+
+    /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
+    #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        model: Bound<'py, PyAny>,
+        replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
+        assignments: Vec<(Bound<'py, PyDict>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         if !copies.is_empty() {
             let copyto = py.import("numpy")?.getattr("copyto")?;
             for (from, to) in copies {
@@ -171,13 +191,7 @@ impl Stepper {
         for (holder, key, value) in assignments {
             holder.set_item(key, value)?;
         }
-        if holds {
-            self.micro.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.micro.store(0, Ordering::Relaxed);
-            self.count.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(Some(model))
+        Ok(model)
     }
 }
 
@@ -245,26 +259,29 @@ fn tuple(shape: &[usize]) -> String {
     format!("({}{})", sizes.join(", "), if shape.len() == 1 { "," } else { "" })
 }
 
+/// What a step is given of a parameter: the gradient, of this shape, and whether it is written too.
+#[derive(Clone, Copy)]
+struct Given<'a, 'py> {
+    p: &'a Bound<'py, PyAny>,
+    g: &'a Bound<'py, PyAny>,
+    shape: &'a [usize],
+    writes_gradient: bool,
+}
+
 impl Parameter {
-    /// The buffers of the gradient, of this shape, and of the parameter, where they are plainly what they must be.
-    fn plain(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>, shape: &[usize]) -> Option<[Buffer; 2]> {
-        let own = contiguous(p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
-        Some([contiguous(g, shape, self.dtype)?, own])
+    /// The buffers of the gradient and the parameter, where they are plainly what they must be.
+    fn plain(&self, given: &Given) -> Option<[Buffer; 2]> {
+        let own = contiguous(given.p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
+        let gradient = contiguous(given.g, given.shape, self.dtype);
+        Some([gradient.filter(|gradient| gradient.is_writable() || !given.writes_gradient)?, own])
     }
 
-    /// Adds the buffers of the gradient, of this shape, of the parameter and its slots, and what holds their memory.
-    fn gather(
-        &self,
-        p: &Bound<'_, PyAny>,
-        g: &Bound<'_, PyAny>,
-        shape: &[usize],
-        buffers: &mut Vec<Buffer>,
-        held: &mut Vec<Memory>,
-    ) -> PyResult<()> {
-        if let Some(plain) = self.plain(p, g, shape) {
+    /// Adds the buffers of the gradient, the parameter and its slots, and what holds their memory.
+    fn gather(&self, given: &Given, buffers: &mut Vec<Buffer>, held: &mut Vec<Memory>) -> PyResult<()> {
+        if let Some(plain) = self.plain(given) {
             buffers.extend(plain);
         } else {
-            for (memory, buffer) in self.check(p, g, shape)? {
+            for (memory, buffer) in self.check(given)? {
                 held.push(memory);
                 buffers.push(buffer);
             }
@@ -273,8 +290,9 @@ impl Parameter {
         Ok(())
     }
 
-    /// The gradient, of this shape, and the parameter of a step, if they are what they must be.
-    fn check(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>, shape: &[usize]) -> PyResult<[(Memory, Buffer); 2]> {
+    /// The gradient and the parameter of a step, if they are what they must be.
+    fn check(&self, given: &Given) -> PyResult<[(Memory, Buffer); 2]> {
+        let Given { p, g, shape, writes_gradient } = *given;
         let path = &self.path;
         let (memory, gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
         let expected = tuple(&self.shape);
@@ -297,6 +315,9 @@ impl Parameter {
             return Err(to_python(&Error::Shape(format!(
                 "{path}: gradient has shape {found}, the parameter {expected}"
             ))));
+        }
+        if writes_gradient {
+            writable(path, "gradient", &gradient).python()?;
         }
         match gradient.buffer() {
             Some(given) if given.dtype() == self.dtype => Ok([(gradient, given), (memory, own)]),
@@ -383,9 +404,10 @@ impl Prepared {
         let (mut buffers, mut held) = (Vec::with_capacity(count * 4), Vec::new());
         let mut touched = touched.iter().peekable();
         for (at, ((parameter, p), g)) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()).enumerate() {
-            let own = touched.next_if(|(number, ..)| *number == at);
-            let Some((_, indices, factors)) = own else {
-                parameter.gather(&p, &g, &parameter.shape, &mut buffers, &mut held)?;
+            let writes_gradient = programs[parameter.program].0.writes_gradients();
+            let given = Given { p: &p, g: &g, shape: &parameter.shape, writes_gradient };
+            let Some((_, indices, factors)) = touched.next_if(|(number, ..)| *number == at) else {
+                parameter.gather(&given, &mut buffers, &mut held)?;
                 continue;
             };
             let rows = indices.as_ref().map(|indices| parameter.rows(indices)).transpose()?;
@@ -394,7 +416,7 @@ impl Prepared {
                 *extent = rows.count();
             }
             let start = buffers.len();
-            parameter.gather(&p, &g, &shape, &mut buffers, &mut held)?;
+            parameter.gather(&Given { shape: &shape, ..given }, &mut buffers, &mut held)?;
             if let Some(rows) = rows {
                 for buffer in &mut buffers[start + 1..] {
                     *buffer = buffer.clone().of_rows(rows.clone()).python()?;
@@ -408,7 +430,7 @@ impl Prepared {
         if touched.next().is_some() || Some(&buffers.len()) != self.starts.last() {
             return Err(to_python(&Error::Structure("what is touched is not what was prepared".into())));
         }
-        self.refuse_overlap(&buffers, written, gradients)?;
+        self.refuse_overlap(&buffers, programs, written, gradients)?;
         let chosen = self.chosen(programs, &buffers);
         let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program)).collect();
         for (at, parameter) in self.parameters.iter().enumerate() {
@@ -459,14 +481,16 @@ impl Prepared {
 
     /// What is written of each parameter, where that is not all of it and of its slots for every parameter.
     fn chosen(&self, programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)], buffers: &[Buffer]) -> Vec<Vec<Buffer>> {
-        let writes_all =
-            |parameter: &Parameter| programs[parameter.program].0.written.len() == 1 + parameter.slots.len();
+        let writes_all = |parameter: &Parameter| {
+            let program = &programs[parameter.program].0;
+            program.written.len() == 1 + parameter.slots.len() && !program.writes_gradients()
+        };
         if self.parameters.iter().all(writes_all) {
             return Vec::new();
         }
         let written = |(at, parameter): (usize, &Parameter)| {
             let row = self.row(buffers, at);
-            programs[parameter.program].0.written.iter().map(|output| row[1 + output].clone()).collect()
+            programs[parameter.program].0.written.iter().map(|output| row[*output].clone()).collect()
         };
         self.parameters.iter().enumerate().map(written).collect()
     }
@@ -475,12 +499,13 @@ impl Prepared {
     fn refuse_overlap(
         &mut self,
         buffers: &[Buffer],
+        programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)],
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
         let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
         for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
-            ranges[*gradient].1 = false;
+            ranges[*gradient].1 = programs[parameter.program].0.writes_gradients();
             if parameter.catches_up {
                 // The factors are made for this step, and nobody else's.
                 let count = parameter.slots.len();
