@@ -175,7 +175,7 @@ impl Stepper {
         py: Python<'py>,
         model: Bound<'py, PyAny>,
         replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
-        assignments: Vec<(Bound<'py, PyDict>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        assignments: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if !copies.is_empty() {
