@@ -213,7 +213,7 @@ def lazily(opt: Any, model: Any, ids: np.ndarray, values: np.ndarray) -> None:
         array[others] = held[name][others] if held else 0.0
 
 
-LAZY = ["sgd", "nesterov", "adam", "adamw", "adam-lrd", "guarded"]
+LAZY = ["sgd", "nesterov", "adam", "adamw", "adam-lrd"]
 
 
 @pytest.mark.parametrize("name", LAZY)
@@ -241,8 +241,10 @@ def test_every_executor_steps_lazily(name: str, asarray: Any) -> None:
         model = a.update(model, grads)
         params, state = pure.apply(params, grads, state)
         lazily(b, expected, ids, values)
-    close(model, expected)
-    close(params, expected)
+    # PyTorch computes `where(condition, 0.0, 1.0)` in float32, of which 0.1 is not exact.
+    rtol = 1e-6 if name == "adam-lrd" else 1e-12
+    close(model, expected, rtol)
+    close(params, expected, rtol)
     close(slots_of(a), slots_of(b))
     close(state["slots"], slots_of(b))
 
@@ -315,33 +317,42 @@ def test_sparse_and_dense_leaves_in_one_tree() -> None:
     assert opt.step == 2
 
 
+def rows_of_torch(torch: Any, ids: np.ndarray, values: np.ndarray) -> Any:
+    return torch.sparse_coo_tensor(torch.tensor(ids)[None], torch.tensor(values), (N, WIDTH))
+
+
 def test_against_sparse_adam_of_torch(library: Any) -> None:
     torch = library("torch")
+    # It adds epsilon before it corrects the bias, which is as if epsilon were larger in the first steps.
+    opt = optim.Adam(0.1, 0.8, 0.99, lambda step: 1e-3 / math.sqrt(1 - 0.99 ** (step + 1)), sparse="lazy")
     ours, theirs = {"t": table()}, torch.tensor(table(), requires_grad=True)
-    a, b = optim.Adam(0.1, 0.8, 0.99, 1e-6, sparse="lazy"), torch.optim.SparseAdam([theirs], 0.1, (0.8, 0.99), 1e-6)
-    for ids, values in gradients() * 3:
-        a.update(ours, {"t": SparseRows(ids, values, (N, WIDTH))})
-        theirs.grad = torch.sparse_coo_tensor(torch.tensor(ids)[None], torch.tensor(values), (N, WIDTH))
-        b.step()
-        close(ours["t"], theirs.detach().numpy(), rtol=1e-11)
+    reference = torch.optim.SparseAdam([theirs], 0.1, (0.8, 0.99), 1e-3)
+    with torch.sparse.check_sparse_tensor_invariants():
+        for ids, values in gradients() * 3:
+            opt.update(ours, {"t": SparseRows(ids, values, (N, WIDTH))})
+            theirs.grad = rows_of_torch(torch, ids, values)
+            reference.step()
+            close(ours["t"], theirs.detach().numpy(), rtol=1e-11)
 
 
 @pytest.mark.parametrize("sparse", ["dense", "lazy", "catch_up"])
-def test_against_adagrad_and_sgd_of_torch_with_sparse_gradients(sparse: str, library: Any) -> None:
+@pytest.mark.parametrize("name", ["adagrad", "sgd"])
+def test_against_optimizers_of_torch_that_take_sparse_gradients(name: str, sparse: str, library: Any) -> None:
     torch = library("torch")
-    for make, reference in [
-        (
+    make, reference = {
+        "adagrad": (
             lambda: Adagrad(0.1, begin=0.1, sparse=sparse),
             lambda p: torch.optim.Adagrad(p, 0.1, initial_accumulator_value=0.1),
         ),
-        (lambda: optim.SGD(0.1, sparse=sparse), lambda p: torch.optim.SGD(p, 0.1)),
-    ]:
-        ours, theirs = {"t": table()}, torch.tensor(table(), requires_grad=True)
-        a, b = make(), reference([theirs])
+        "sgd": (lambda: optim.SGD(0.1, sparse=sparse), lambda p: torch.optim.SGD(p, 0.1)),
+    }[name]
+    ours, theirs = {"t": table()}, torch.tensor(table(), requires_grad=True)
+    opt, other = make(), reference([theirs])
+    with torch.sparse.check_sparse_tensor_invariants():
         for ids, values in gradients() * 3:
-            a.update(ours, {"t": SparseRows(ids, values, (N, WIDTH))})
-            theirs.grad = torch.sparse_coo_tensor(torch.tensor(ids)[None], torch.tensor(values), (N, WIDTH))
-            b.step()
+            opt.update(ours, {"t": SparseRows(ids, values, (N, WIDTH))})
+            theirs.grad = rows_of_torch(torch, ids, values)
+            other.step()
             close(ours["t"], theirs.detach().numpy(), rtol=1e-11)
 
 
@@ -451,9 +462,12 @@ def test_slots_that_do_not_decay_cannot_catch_up() -> None:
         with pytest.raises(ox.RuleError, match=rf"the rule {rule.__name__}: .* the slot {slot} by a factor"):
             opt.update(model, g)
         assert opt.step == 0 and not model["t"].any()
-    averaged = optim.chain(optim.SGD(0.1), optim.Average(decay=0.5), sparse="catch_up")
-    with pytest.raises(ox.RuleError, match="the slot average by a factor"):
-        averaged.update({"t": np.ones((3, 2))}, g)
+    for opt, slot in [
+        (optim.chain(optim.SGD(0.1), optim.Average(decay=0.5), sparse="catch_up"), "average"),
+        (optim.Momentum(0.1, weight_decay=0.1, sparse="catch_up"), "m"),
+    ]:
+        with pytest.raises(ox.RuleError, match=f"the slot {slot} by a factor"):
+            opt.update({"t": np.ones((3, 2))}, g)
     # What a maximum keeps is kept under a zero gradient: no larger one comes.
     AMSGrad(sparse="catch_up").update({"t": np.zeros((3, 2))}, g)
 
@@ -518,7 +532,7 @@ def test_a_step_that_is_not_finite(sparse: str, bad: float, asarray: Any) -> Non
     model, opt = {"t": asarray(np.ones((4, 2)))}, optim.Adam(0.1, nonfinite="skip", sparse=sparse)
     good = {"t": SparseRows(asarray(np.array([1])), asarray(np.ones((1, 2))), (4, 2))}
     model = opt.update(model, good)
-    before, slots = np.array(model["t"]), {k: np.array(v) for k, v in opt.slots["t"].items()}
+    before, slots = np.asarray(model["t"]).copy(), {k: np.asarray(v).copy() for k, v in opt.slots["t"].items()}
     bad_grads = {"t": SparseRows(asarray(np.array([3, 0])), asarray(values), (4, 2))}
     model = opt.update(model, bad_grads)
     same(model["t"], before)
@@ -646,7 +660,9 @@ def test_under_jit(name: str, sparse: str, library: Any) -> None:
         params, state = step(params, jax.numpy.asarray(ids), jax.numpy.asarray(values), state)
         eager.update(model, {"t": SparseRows(ids, values, (N, WIDTH))})
     close(params, model, rtol=1e-10)
-    close(state["slots"], slots_of(eager), rtol=1e-10)
+    assert state["slots"]["t"].keys() == eager.slots["t"].keys()
+    for slot, array in eager.slots["t"].items():
+        close(state["slots"]["t"][slot], array, rtol=1e-10)
 
 
 def test_a_lazy_step_is_differentiable() -> None:

@@ -166,7 +166,9 @@ def _supplied(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -
         rows = None if leaf.rows is None else list(map(int, leaf.rows))
         uniform = _core.uniform(seed, int(step), leaf.position, next(draws), width, rows)
         library = xp.namespace(p)
-        return library.asarray(np.frombuffer(uniform).reshape(p.shape), dtype=p.dtype, device=xp.device_of(p))
+        return library.asarray(
+            np.frombuffer(bytearray(uniform)).reshape(p.shape), dtype=p.dtype, device=xp.device_of(p)
+        )
 
     def total(value: Any) -> Any:
         found = next(known, None)

@@ -251,7 +251,7 @@ def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
     if not is_array(condition):
         condition = library.asarray(bool(condition), device=device_of(x1 if is_array(x1) else x2))
     if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
-        x1 = library.asarray(x1, device=condition.device)
+        x1 = library.asarray(x1, device=getattr(condition, "device", None))
     return library.where(condition, x1, x2)
 
 

@@ -52,12 +52,12 @@ class Plan:
     """What stays the same from step to step while the model keeps its structure.
 
     ``choices`` are the rules with their hyperparameters (see `oxigrad.optim.Choice`) that parameters have; ``frozen`` the
-    paths of parameters that nobody updates. ``sparse`` says whether a gradient has been `SparseRows`; set it where one is seen.
+    paths of parameters that nobody updates. ``sparse`` says whether gradients may be `SparseRows`; set it where one is seen.
     """
 
     def __init__(self, leaves: list[Any], structure: Any, owner: Any) -> None:
         self.structure = structure
-        self.sparse = False
+        self.sparse = owner.sparse != "dense"
         self._owner = owner
         self.parameters: list[Parameter] = []
         self.choices: list[Any] = []

@@ -129,7 +129,7 @@ class SparseRows:
         array([2., 0., 1.])
         """
         rows = self.coalesce()
-        device = xp.device_of(xp.plain(self.values))
+        device = _device_of(self.values)
         zeros = xp.namespace(self.values).zeros(self.shape, dtype=self.dtype, device=device)
         if isinstance(zeros, np.ndarray) and not has_variable((self.values,)):
             zeros[rows.indices] = rows.values
@@ -157,7 +157,7 @@ class SparseRows:
 
 def _as_indices(given: Any, values: Any) -> Any:
     """Indices in the array library of the values, of its default integer dtype."""
-    library, device = standard_namespace(values), xp.device_of(xp.plain(values))
+    library, device = standard_namespace(values), _device_of(values)
     if not xp.is_array(given):
         given = np.asarray(given, np.int64)
     if standard_namespace(given) is not library:
@@ -166,6 +166,11 @@ def _as_indices(given: Any, values: Any) -> Any:
         raise DtypeError(f"indices have dtype {given.dtype}: expected integers")
     dtype = library.__array_namespace_info__().default_dtypes(device=device)["integral"]
     return given if given.dtype == dtype else library.astype(given, dtype)
+
+
+def _device_of(array: Any) -> Any:
+    """Where an array lives; None, which stands for where its library makes arrays, while it is traced."""
+    return getattr(xp.plain(array), "device", None)
 
 
 def _can_be_known(truth: Any) -> bool:
@@ -217,7 +222,7 @@ def put_rows(array: Any, indices: Any, rows: Any) -> Any:
     if not indices.shape[0]:
         return array
     library = standard_namespace(indices)
-    wanted = library.arange(array.shape[0], dtype=indices.dtype, device=xp.device_of(indices))
+    wanted = library.arange(array.shape[0], dtype=indices.dtype, device=_device_of(indices))
     place = library.clip(library.searchsorted(indices, wanted), max=indices.shape[0] - 1)
     touched = library.take(indices, place) == wanted
     return xp.where(like_column(touched, array.shape), xp.take(rows, place, axis=0), array)
@@ -232,9 +237,9 @@ def decays(rule: Rule, flags: Mapping[str, Any], first: Mapping[str, Any], value
     """By how much one step with a zero gradient multiplies each slot, with the present ``values`` of hyperparameters.
 
     ``first`` are those of the first step, with which is found out that the slots decay at all: after some steps with random
-    gradients, two steps with none must multiply each slot by one factor, whatever it holds, and whatever the other slots hold.
-    Raises `RuleError` with the name of a slot of which this does not hold. The parameter is taken to be zero: what L2 weight decay would
-    have added to slots meanwhile is not caught up; and where hyperparameters changed meanwhile, the present ones count.
+    gradients, two steps with none must multiply each slot by one factor, whatever it holds, and whatever the other slots and the
+    parameter are. Raises `RuleError` with the name of a slot of which this does not hold: an average of the parameter, say, or a
+    momentum to which L2 weight decay adds. Where hyperparameters changed while a row was skipped, the present ones count.
     """
     before = _reached(rule, tuple(flags.items()), tuple(first.items()))
     after = _after(rule, before, 0.0, values)
@@ -245,7 +250,8 @@ def decays(rule: Rule, flags: Mapping[str, Any], first: Mapping[str, Any], value
 def _factor(before: Any, after: Any) -> Any:
     """What the largest number of a slot was multiplied by."""
     at = int(np.argmax(np.abs(before)))
-    return after[at] / before[at] if before[at] else 1.0
+    factor = after[at] / before[at] if before[at] else 1.0
+    return float(factor) if isinstance(factor, np.generic) else factor
 
 
 @functools.cache
@@ -274,7 +280,7 @@ def _reached(rule: Rule, flags: tuple[tuple[str, Any], ...], first: tuple[tuple[
 
 
 def _after(rule: Rule, state: Mapping[str, Any], g: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The slots after one step of a parameter that is zero."""
+    """The slots after one step."""
     supplied = {
         "step": 6,
         "micro": 1,
@@ -285,16 +291,14 @@ def _after(rule: Rule, state: Mapping[str, Any], g: Any, values: Mapping[str, An
     }
     before = [state[slot.name] for slot in rule.slots]
     with np.errstate(all="ignore"):
-        zeros = np.zeros(_PROBES)
-        _, *after = rule.run(xp, zeros, zeros + g, before, {**supplied, **values})
-    return {
-        slot.name: value if slot.is_number else value + zeros for slot, value in zip(rule.slots, after, strict=True)
-    }
+        zeros, p = np.zeros(_PROBES), np.linspace(-1.5, 2.5, _PROBES)
+        _, *after = rule.run(xp, p, zeros + g, before, {**supplied, **values})
+    return {s.name: value if s.is_number else value + zeros for s, value in zip(rule.slots, after, strict=True)}
 
 
 def factors(decays: Mapping[str, Any], last: Any, taken: Any) -> dict[str, Any]:
     """What the slots of rows last updated in the steps ``last`` are multiplied by, where ``taken`` steps have been taken."""
     library = standard_namespace(last)
-    floats = library.__array_namespace_info__().dtypes(kind="real floating", device=xp.device_of(last))
+    floats = library.__array_namespace_info__().dtypes(kind="real floating", device=_device_of(last))
     skipped = library.astype(taken - last, floats.get("float64", floats["float32"]))
     return {name: decay**skipped for name, decay in decays.items()}

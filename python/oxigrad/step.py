@@ -215,7 +215,7 @@ class Stepper:
 
         Puts the values of sparse gradients in their places.
         """
-        if not plan.sparse and self._owner.sparse != "catch_up":
+        if not plan.sparse:
             return [], []
         touched, stamps, decays = [], [], _decays(plan, values)
         for position, p in enumerate(plan.host):
@@ -338,7 +338,7 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
         slots[parameter.text] = {slot.name: value for slot, value in named if value is not None}
         if LAST_STEP in old:
             slots[parameter.text][LAST_STEP] = _select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
-    counted = 1 * xp.logical_and(keep, last) if keep is not True or last is not True else 1
+    counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
     changed = {"step": step + counted, "slots": slots}
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
