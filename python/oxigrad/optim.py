@@ -308,8 +308,8 @@ class Choice:
         """By how much a zero gradient multiplies each slot, if slots catch up: see `oxigrad.sparse.decays`."""
         if not self.catches_up:
             return {}
-        first = {name: self.value(name) for name in self.numbers(0)}
-        return decays(self.rule(), self.flags, first, values)
+        first = self.numbers(0)
+        return decays(self.rule(), self.flags, first, {name: values[name] for name in first})
 
 
 @functools.cache

@@ -110,12 +110,12 @@ class SparseRows:
             return self
         order = library.argsort(indices, stable=True)
         indices, values = library.take(indices, order), xp.take(self.values, order, axis=0)
-        is_first = indices[1:] != indices[:-1]
         if not _can_be_known(grows):
             return self._checked(indices, _sums_spread(library, indices, values), self.shape)
-        is_first = library.concat([library.ones_like(indices[:1], dtype=library.bool), is_first])
-        if bool(library.all(is_first)):
+        is_new = indices[1:] != indices[:-1]
+        if bool(library.all(is_new)):
             return self._checked(indices, values, self.shape)
+        is_first = library.concat([library.ones_like(is_new[:1]), is_new])
         return self._checked(indices[is_first], _sums(library, is_first, values), self.shape)
 
     def map(self, f: Callable[[Any], Any]) -> "SparseRows":
@@ -231,18 +231,26 @@ def put_rows(array: Any, indices: Any, rows: Any) -> Any:
 # --- the steps that rows have skipped ----------------------------------------------------------------------------------
 
 _PROBES = 16
+Items = tuple[tuple[str, Any], ...]
 
 
 def decays(rule: Rule, flags: Mapping[str, Any], first: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """By how much one step with a zero gradient multiplies each slot, with the present ``values`` of hyperparameters.
+    """By how much one step with a zero gradient multiplies each slot, with the present ``values`` of numeric hyperparameters.
 
     ``first`` are those of the first step, with which is found out that the slots decay at all: after some steps with random
     gradients, two steps with none must multiply each slot by one factor, whatever it holds, and whatever the other slots and the
     parameter are. Raises `RuleError` with the name of a slot of which this does not hold: an average of the parameter, say, or a
     momentum to which L2 weight decay adds. Where hyperparameters changed while a row was skipped, the present ones count.
     """
-    before = _reached(rule, tuple(flags.items()), tuple(first.items()))
-    after = _after(rule, before, 0.0, values)
+    key = rule, tuple(flags.items()), tuple(first.items()), tuple(values.items())
+    is_plain = all(isinstance(value, (int, float)) for value in values.values())
+    return (_decays if is_plain else _decays.__wrapped__)(*key)
+
+
+@functools.lru_cache
+def _decays(rule: Rule, flags: Items, first: Items, values: Items) -> dict[str, Any]:
+    before = _reached(rule, flags, first)
+    after = _after(rule, before, 0.0, {**dict(flags), **dict(values)})
     arrays = [slot.name for slot in rule.slots if not slot.is_number]
     return {name: _factor(before[name], after[name]) for name in arrays}
 
@@ -255,7 +263,7 @@ def _factor(before: Any, after: Any) -> Any:
 
 
 @functools.cache
-def _reached(rule: Rule, flags: tuple[tuple[str, Any], ...], first: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+def _reached(rule: Rule, flags: Items, first: Items) -> dict[str, Any]:
     """Slots after some steps with random gradients; `RuleError` where one does not decay by a factor from there."""
     values = {**dict(flags), **dict(first)}
     random = np.random.default_rng(0)

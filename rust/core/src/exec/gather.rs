@@ -118,6 +118,15 @@ impl<E: Compute> DtypeVisitor for Gather<'_, E> {
                 unsafe { self.0.block.add(place).cast::<u8>().copy_from_nonoverlapping(from, count * size) };
                 return;
             }
+            if step == 0 && count > 0 {
+                // SAFETY: as below.
+                let one = E::read(unsafe { from.cast::<T>().read_unaligned() });
+                for k in 0..count {
+                    // SAFETY: as below.
+                    unsafe { self.0.block.add(place + k).write_unaligned(one) };
+                }
+                return;
+            }
             for k in 0..count {
                 let address = from.wrapping_offset(k.cast_signed() * step).cast::<T>();
                 // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid, and
