@@ -231,6 +231,7 @@ def put_rows(array: Any, indices: Any, rows: Any) -> Any:
 # --- the steps that rows have skipped ----------------------------------------------------------------------------------
 
 _PROBES = 16
+_PARAMETER = np.linspace(-1.5, 2.5, _PROBES)
 Items = tuple[tuple[str, Any], ...]
 
 
@@ -267,7 +268,7 @@ def _reached(rule: Rule, flags: Items, first: Items) -> dict[str, Any]:
     """Slots after some steps with random gradients; `RuleError` where one does not decay by a factor from there."""
     values = {**dict(flags), **dict(first)}
     random = np.random.default_rng(0)
-    state = {s.name: float(s.begin) if s.is_number else s.first(xp, np.zeros(_PROBES), values.get) for s in rule.slots}
+    state = {s.name: float(s.begin) if s.is_number else s.first(xp, _PARAMETER, values.get) for s in rule.slots}
     for step in range(1, 4):
         state = _after(rule, state, random.standard_normal(_PROBES), {**values, "step": step})
     reached, factors = state, {}
@@ -299,8 +300,8 @@ def _after(rule: Rule, state: Mapping[str, Any], g: Any, values: Mapping[str, An
     }
     before = [state[slot.name] for slot in rule.slots]
     with np.errstate(all="ignore"):
-        zeros, p = np.zeros(_PROBES), np.linspace(-1.5, 2.5, _PROBES)
-        _, *after = rule.run(xp, p, zeros + g, before, {**supplied, **values})
+        zeros = np.zeros(_PROBES)
+        _, *after = rule.run(xp, _PARAMETER, zeros + g, before, {**supplied, **values})
     return {s.name: value if s.is_number else value + zeros for s, value in zip(rule.slots, after, strict=True)}
 
 

@@ -5,7 +5,7 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,11 @@ from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column
 _ON_HOST = ("host", "copy")
 
 
-def new_slots(choice: Any, p: Any, *, on_host: bool) -> dict[str, Any]:
-    """The slots of one parameter as they begin; numbers as arrays without axes, of the highest precision there is."""
+def new_slots(choice: Any, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
+    """The slots of one parameter as they begin, but for those that are ``known``.
+
+    Numbers are arrays without axes, of the highest precision there is.
+    """
 
     def number(value: float) -> Any:
         if on_host:
@@ -29,9 +32,9 @@ def new_slots(choice: Any, p: Any, *, on_host: bool) -> dict[str, Any]:
         floats = library.__array_namespace_info__().dtypes(kind="real floating", device=xp.device_of(p))
         return library.asarray(value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
-    rule = choice.rule()
-    first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in rule.slots}
-    if choice.catches_up and p.shape:
+    slots = [slot for slot in choice.rule().slots if slot.name not in known]
+    first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
+    if choice.catches_up and p.shape and LAST_STEP not in known:
         first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
     return {name: value for name, value in first.items() if value is not None}
 
@@ -51,6 +54,7 @@ class Stepper:
         self._core = _core.Stepper()
         self._plan: Plan | None = None
         self._layout: list[tuple[int, int]] = []
+        self._rules: list[Any] = []
         self.slots: dict[str, dict[str, Any]] = {}
         self.skipped = 0
         self._swapped: dict[str, Any] | None = None
@@ -104,7 +108,8 @@ class Stepper:
         holds = self.micro + 1 < self._owner.accumulate
         values = self._values(plan)
         programs, layout = self._laid_out(plan, values, holds)
-        if plan is not self._plan or layout != self._layout:
+        rules = [choice.rule() for choice in plan.choices]
+        if plan is not self._plan or layout != self._layout or rules != self._rules:
             self._enter(plan, leaves, layout)
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
@@ -191,14 +196,15 @@ class Stepper:
         return programs if plan.host else [], layout
 
     def _enter(self, plan: Plan, leaves: list[Any], layout: list[tuple[int, int]]) -> None:
-        """Makes the slots of a new plan and tells the core where they lie."""
-        if not self.slots:
-            self.slots = {p.text: self._new_slots(plan, p, leaves[p.index]) for p in plan.parameters}
+        """Makes the slots that a new plan, or other flags, ask for, and tells the core where they lie."""
+        rules = [choice.rule() for choice in plan.choices]
+        begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
+        self.slots = {**self.slots, **begun}
         prepared = []
         for position, p in enumerate(plan.parameters):
             if p.executor not in _ON_HOST:
                 continue
-            rule, own = plan.choices[p.choice].rule(), self.slots[p.text]
+            rule, own = rules[p.choice], self.slots[p.text]
             arrays = [host_view(own[slot.name]) for slot in rule.slots if not slot.is_number]
             numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
             catches_up = plan.choices[p.choice].catches_up
@@ -206,7 +212,7 @@ class Stepper:
                 (p.text, position, host_view(leaves[p.index]), arrays, numbers, catches_up, *layout[p.choice])
             )
         self._core.prepare(prepared)
-        self._plan, self._layout = plan, layout
+        self._plan, self._layout, self._rules = plan, layout, rules
 
     def _touch(
         self, plan: Plan, gradients: list[Any], values: list[dict[str, Any]]
@@ -235,8 +241,12 @@ class Stepper:
                 touched.append((position, rows, caught))
         return touched, stamps
 
-    def _new_slots(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
-        return new_slots(plan.choices[parameter.choice], array, on_host=parameter.executor in _ON_HOST)
+    def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
+        """The slots of one parameter that its rule has: those that there were, and new ones."""
+        choice, known = plan.choices[parameter.choice], self.slots.get(parameter.text, {})
+        found = {**known, **new_slots(choice, array, on_host=parameter.executor in _ON_HOST, known=known)}
+        names = [*(slot.name for slot in choice.rule().slots), *([LAST_STEP] if choice.catches_up else [])]
+        return {name: found[name] for name in names if name in found}
 
     def _call_rules(
         self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool
