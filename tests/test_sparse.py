@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
+from optimizers import OPTIMIZERS as EVERY
 from oxigrad import SparseRows, optim, schedules, xp
 from oxigrad.sparse import LAST_STEP
 
@@ -18,16 +19,6 @@ N, WIDTH = 12, 5
 Ids = list[int]
 # Which rows steps touch: unordered, with duplicates, none, all, the same twice.
 STEPS: list[Ids] = [[3, 7, 0], [7, 7, 2, 7], [], [*range(N)], [11], [11], [5, 3, 5, 0, 11]]
-
-
-def adam_lrd(
-    xp, p, g, m, v, *, step, noise, learning_rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, dropout_rate=0.0
-):
-    m = beta1 * m + (1 - beta1) * g
-    v = beta2 * v + (1 - beta2) * g * g
-    direction = (m / (1 - beta1**step)) / (xp.sqrt(v / (1 - beta2**step)) + epsilon)
-    kept = xp.where(noise() < dropout_rate, 0.0, 1.0)
-    return p - learning_rate * kept * direction, m, v
 
 
 def trusted(xp, p, g, m, *, learning_rate=0.1, beta=0.9):
@@ -43,26 +34,24 @@ def amsgrad(xp, p, g, v, top, *, learning_rate=0.1, beta=0.9):
     return p - learning_rate * g / (xp.sqrt(top) + 1e-8), v, top
 
 
-def adagrad(xp, p, g, total=lambda xp, p, *, begin: xp.full_like(p, begin), *, learning_rate=0.1, begin=0.1):
-    total = total + g * g
-    return p - learning_rate * g / (xp.sqrt(total) + 1e-10), total
-
-
-AdamLRD = optim.define(adam_lrd, "AdamLRDOfRows")
 Trusted = optim.define(trusted, "TrustedOfRows")
 AMSGrad = optim.define(amsgrad, "AMSGradOfRows")
-Adagrad = optim.define(adagrad, "AdagradOfRows")
 
 OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "sgd": lambda **options: optim.SGD(0.1, weight_decay=0.1, **options),
     "nesterov": lambda **options: optim.Momentum(0.1, nesterov=True, **options),
     "adam": lambda **options: optim.Adam(0.1, **options),
     "adamw": lambda **options: optim.AdamW(schedules.linear(0.1, 0.01, 5), **options),
-    "adam-lrd": lambda **options: AdamLRD(0.1, dropout_rate=0.5, seed=7, **options),
+    "adam-lrd": lambda **options: optim.AdamLRD(0.1, dropout_rate=0.5, seed=7, **options),
     "trusted": lambda **options: Trusted(0.1, **options),
     "clipped": lambda **options: optim.chain(optim.ClipGlobalNorm(1.5), optim.Adam(0.1), **options),
     "guarded": lambda **options: optim.Adam(0.1, nonfinite="skip", **options),
 }
+
+
+def lazy(name: str, sparse: str) -> Any:
+    """The optimizer of a row of the table of all, with another option."""
+    return optim.from_config({**EVERY[name]().get_config(), "sparse": sparse})
 
 
 def table(dtype: Any = np.float64, shape: tuple[int, ...] = (N, WIDTH)) -> np.ndarray:
@@ -290,7 +279,7 @@ def test_any_number_of_threads_gives_the_same_bits(threads: Any) -> None:
     for count in (1, 2, 3):
         threads(count)
         model = {"t": table(np.float32, (n, width)), "w": np.ones(7)}
-        opt = optim.chain(optim.ClipGlobalNorm(1.0), AdamLRD(0.1, dropout_rate=0.3), sparse="lazy")
+        opt = optim.chain(optim.ClipGlobalNorm(1.0), optim.AdamLRD(0.1, dropout_rate=0.3), sparse="lazy")
         for _ in range(3):
             opt.update(model, {"t": SparseRows(ids, values, (n, width)), "w": np.ones(7)})
         found.append((model, slots_of(opt)))
@@ -323,8 +312,7 @@ def rows_of_torch(torch: Any, ids: np.ndarray, values: np.ndarray) -> Any:
 
 def test_against_sparse_adam_of_torch(library: Any) -> None:
     torch = library("torch")
-    # It adds epsilon before it corrects the bias, which is as if epsilon were larger in the first steps.
-    opt = optim.Adam(0.1, 0.8, 0.99, lambda step: 1e-3 / math.sqrt(1 - 0.99 ** (step + 1)), sparse="lazy")
+    opt = optim.Adam(0.1, 0.8, 0.99, 1e-3, epsilon_mode="hat", sparse="lazy")  # epsilon before the bias is corrected
     ours, theirs = {"t": table()}, torch.tensor(table(), requires_grad=True)
     reference = torch.optim.SparseAdam([theirs], 0.1, (0.8, 0.99), 1e-3)
     with torch.sparse.check_sparse_tensor_invariants():
@@ -341,7 +329,7 @@ def test_against_optimizers_of_torch_that_take_sparse_gradients(name: str, spars
     torch = library("torch")
     make, reference = {
         "adagrad": (
-            lambda: Adagrad(0.1, begin=0.1, sparse=sparse),
+            lambda: optim.Adagrad(0.1, initial_accumulator=0.1, sparse=sparse),
             lambda p: torch.optim.Adagrad(p, 0.1, initial_accumulator_value=0.1),
         ),
         "sgd": (lambda: optim.SGD(0.1, sparse=sparse), lambda p: torch.optim.SGD(p, 0.1)),
@@ -354,6 +342,30 @@ def test_against_optimizers_of_torch_that_take_sparse_gradients(name: str, spars
             theirs.grad = rows_of_torch(torch, ids, values)
             other.step()
             close(ours["t"], theirs.detach().numpy(), rtol=1e-11)
+
+
+def taken_apart(opt: Any, model: Any, state: Any, rows: list[int], g: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    """A step of the touched rows alone, as if they were all there is."""
+    slots = {name: array[rows] if array.ndim else array for name, array in state["slots"]["t"].items()}
+    new, after = opt.apply({"t": model["t"][rows]}, {"t": g}, {"step": state["step"], "slots": {"t": slots}})
+    return new["t"], after["slots"]["t"]
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if "lrd" not in name])
+def test_every_optimizer_steps_lazily_as_if_the_touched_rows_were_all(name: str) -> None:
+    opt, plain = lazy(name, "lazy"), EVERY[name]()
+    model, expected = {"t": table()}, {"t": table()}
+    state = plain.init(expected)
+    for ids, values in gradients():
+        opt.update(model, {"t": SparseRows(ids, values, (N, WIDTH))})
+        rows = sorted(set(ids.tolist()))
+        new, after = taken_apart(plain, expected, state, rows, scattered(ids, values)[rows])
+        expected["t"][rows] = new
+        for slot, array in state["slots"]["t"].items():
+            array[rows if array.ndim else ...] = after[slot]
+        state["step"] += 1
+        close(model, expected)
+        close(slots_of(opt)["t"], state["slots"]["t"])
 
 
 # --- catch-up: slots first decay by the steps that they skipped ------------------------------------------------------------------
@@ -444,6 +456,38 @@ def test_catch_up_uses_the_hyperparameters_of_the_present() -> None:
     np.testing.assert_allclose(opt.slots["t"]["m"][0], 0.5**3 * 1.0 + 1.0)
 
 
+# Those with a slot that a zero gradient changes otherwise than by a factor, and that slot.
+CANNOT = {}
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if "lrd" not in name])
+def test_every_optimizer_catches_up_as_by_steps_without_gradient(name: str) -> None:
+    opt, plain = lazy(name, "catch_up"), EVERY[name]()
+    model, expected = {"t": table()}, {"t": table()}
+    state = plain.init(expected)
+    if name in CANNOT:
+        with pytest.raises(ox.RuleError, match=f"does not multiply the slot {CANNOT[name]} by a factor"):
+            opt.update(model, {"t": SparseRows([0], np.ones((1, WIDTH)), (N, WIDTH))})
+        return
+    last = np.zeros(N, int)
+    for t, (ids, values) in enumerate(gradients(), 1):
+        opt.update(model, {"t": SparseRows(ids, values, (N, WIDTH))})
+        rows = sorted(set(ids.tolist()))
+        for row in rows:
+            for _ in range(t - 1 - last[row]):
+                _, after = taken_apart(plain, expected, state, [row], np.zeros((1, WIDTH)))
+                for slot, array in state["slots"]["t"].items():
+                    if array.ndim:
+                        array[[row]] = after[slot]
+        new, after = taken_apart(plain, expected, state, rows, scattered(ids, values)[rows])
+        expected["t"][rows], last[rows] = new, t
+        for slot, array in state["slots"]["t"].items():
+            array[rows if array.ndim else ...] = after[slot]
+        state["step"] += 1
+        close(model, expected, rtol=1e-9)
+        close({k: v for k, v in slots_of(opt)["t"].items() if k != LAST_STEP}, state["slots"]["t"], rtol=1e-9)
+
+
 def test_slots_that_do_not_decay_cannot_catch_up() -> None:
     def drifting(xp, p, g, drift, *, learning_rate=0.1):
         return p - learning_rate * g, drift + 1.0
@@ -494,7 +538,7 @@ def test_noise_depends_on_the_element_not_on_what_is_touched(rest: tuple[int, ..
 
 def test_dropout_masks_single_elements() -> None:
     n, width = 50, 40
-    model, opt = {"t": np.zeros((n, width))}, AdamLRD(1.0, dropout_rate=0.5, sparse="lazy")
+    model, opt = {"t": np.zeros((n, width))}, optim.AdamLRD(1.0, dropout_rate=0.5, sparse="lazy")
     ids = np.arange(0, n, 2)
     opt.update(model, {"t": SparseRows(ids, np.ones((len(ids), width)), (n, width))})
     moved = model["t"][ids] != 0
