@@ -457,7 +457,20 @@ def test_catch_up_uses_the_hyperparameters_of_the_present() -> None:
 
 
 # Those with a slot that a zero gradient changes otherwise than by a factor, and that slot.
-CANNOT = {}
+CANNOT = {
+    "nesterov": "m",
+    "asgd": "average",
+    "asgd-torch": "average",
+    "lars": "m",
+    "lars-separate": "m",
+    "ftrl": "linear",
+    "adabelief": "v",
+    "adan": "change",
+    "adan-proximal": "change",
+    "novograd": "m",
+    "sophia": "h",
+    "schedule-free-adamw": "z",
+}
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if "lrd" not in name])
@@ -509,6 +522,7 @@ def test_slots_that_do_not_decay_cannot_catch_up() -> None:
     for opt, slot in [
         (optim.chain(optim.SGD(0.1), optim.Average(decay=0.5), sparse="catch_up"), "average"),
         (optim.Momentum(0.1, weight_decay=0.1, sparse="catch_up"), "m"),
+        (optim.Sophia(0.1, every=10, sparse="catch_up"), "h"),
     ]:
         with pytest.raises(ox.RuleError, match=f"the slot {slot} by a factor"):
             opt.update({"t": np.ones((3, 2))}, g)

@@ -231,6 +231,7 @@ def put_rows(array: Any, indices: Any, rows: Any) -> Any:
 # --- the steps that rows have skipped ----------------------------------------------------------------------------------
 
 _PROBES = 16
+_PROBED_STEPS = 68
 _PARAMETER = np.linspace(-1.5, 2.5, _PROBES)
 Items = tuple[tuple[str, Any], ...]
 
@@ -239,8 +240,8 @@ def decays(rule: Rule, flags: Mapping[str, Any], first: Mapping[str, Any], value
     """By how much one step with a zero gradient multiplies each slot, with the present ``values`` of numeric hyperparameters.
 
     ``first`` are those of the first step, with which is found out that the slots decay at all: after some steps with random
-    gradients, two steps with none must multiply each slot by one factor, whatever it holds, and whatever the other slots and the
-    parameter are. Raises `RuleError` with the name of a slot of which this does not hold: an average of the parameter, say, or a
+    gradients, steps with none must multiply each slot by one factor, whatever it holds, whatever the other slots and the parameter
+    are, and in each of dozens of steps. Raises `RuleError` with the name of a slot of which this does not hold: an average of the parameter, say, or a
     momentum to which L2 weight decay adds. Where hyperparameters changed while a row was skipped, the present ones count.
     """
     key = rule, tuple(flags.items()), tuple(first.items()), tuple(values.items())
@@ -272,7 +273,7 @@ def _reached(rule: Rule, flags: Items, first: Items) -> dict[str, Any]:
     for step in range(1, 4):
         state = _after(rule, state, random.standard_normal(_PROBES), {**values, "step": step})
     reached, factors = state, {}
-    for step in (4, 5):
+    for step in range(4, _PROBED_STEPS):
         after = _after(rule, state, 0.0, {**values, "step": step})
         for slot in rule.slots:
             if slot.is_number:
@@ -284,7 +285,7 @@ def _reached(rule: Rule, flags: Items, first: Items) -> dict[str, Any]:
                     f"the rule {rule.name}: rows cannot catch up, since a step with a zero gradient does not multiply the slot "
                     f"{slot.name} by a factor; expected sparse='lazy' or 'dense'"
                 )
-        state = after
+        state = after if step < 6 else state
     return reached
 
 
