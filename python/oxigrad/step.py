@@ -5,7 +5,7 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
 from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
+from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column
 
 _ON_HOST = ("host", "copy")
 
@@ -36,7 +37,16 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container
         first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
     except ShapeError as error:
         raise ShapeError(f"{path}: {error}") from None
+    if choice.catches_up and p.shape and LAST_STEP not in known:
+        first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
     return {name: value for name, value in first.items() if value is not None}
+
+
+def _zero_steps(p: Any) -> Any:
+    """A zero for each row, of the default integer dtype of the array's library."""
+    library, device = xp.namespace(p), xp.device_of(p)
+    dtype = library.__array_namespace_info__().default_dtypes(device=device)["integral"]
+    return library.zeros(p.shape[0], dtype=dtype, device=device)
 
 
 class Stepper:
@@ -106,16 +116,20 @@ class Stepper:
             return self.skip(plan, model, gradients)
         if self._owner.zero_gradients:
             copies += plan.zeros(grads)
+        touched, stamps = self._touch(plan, gradients, values)
         for parameter in plan.copied:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
             replacements += [(path, copy) for path in parameter.paths]
         written, given = plan.pick(leaves), plan.pick(gradients)
         if plan.foreign:
             written, given = tuple(map(host_view, written)), tuple(map(host_view, given))
-        seed = self._owner.seed
+        seed, items = self._owner.seed, [*assignments, *stamps]
         try:
-            done = self._core.step(programs, seed, written, given, model, replacements, assignments, copies, holds)
+            done = self._core.step(programs, seed, written, given, touched, model, replacements, items, copies, holds)
         except ArrayMemoryError:
+            if not plan.sparse and any(isinstance(g, SparseRows) for g in given):
+                plan.sparse = True
+                return self.update(model, grads, keep_root=keep_root)
             if all(executor(array) == "host" for array in plan.pick(leaves)):
                 raise
             self._plan = None  # An array has become read-only: it is replaced from now on.
@@ -201,35 +215,55 @@ class Stepper:
             rule, own = rules[p.choice], self.slots[p.text]
             arrays = [host_view(own[slot.name]) for slot in rule.slots if not slot.is_number]
             numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
-            prepared.append((p.text, position, host_view(leaves[p.index]), arrays, numbers, *layout[p.choice]))
+            catches_up = plan.choices[p.choice].catches_up
+            prepared.append(
+                (p.text, position, host_view(leaves[p.index]), arrays, numbers, catches_up, *layout[p.choice])
+            )
         self._core.prepare(prepared)
         self._plan, self._layout = plan, layout
         self._absent = [choice.absent for choice in plan.choices]
+
+    def _touch(
+        self, plan: Plan, gradients: list[Any], values: list[dict[str, Any]]
+    ) -> tuple[list[tuple[int, Any, list[Any]]], list[tuple[Any, Any, Any]]]:
+        """Which rows of parameters in host memory are touched, with factors of their slots; and the items of slots to assign.
+
+        Puts the values of sparse gradients in their places.
+        """
+        if not plan.sparse:
+            return [], []
+        touched, stamps, decays = [], [], _decays(plan, values)
+        for position, p in enumerate(plan.host):
+            g, rows = gradients[p.index], None
+            if isinstance(g, SparseRows):
+                g = g.map(host_view).coalesce()
+                gradients[p.index], rows = g.values, g.indices
+            last = self.slots[p.text].get(LAST_STEP)
+            if last is None:
+                caught = [np.ones(()) for _ in decays[p.choice]]
+            else:
+                index = slice(None) if rows is None else rows
+                found = factors(decays[p.choice], last[index], self.count)
+                caught = [like_column(factor, p.shape) for factor in found.values()]
+                stamps.append((last, index, self.count + 1))
+            if rows is not None or caught:
+                touched.append((position, rows, caught))
+        return touched, stamps
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: those that there were, and new ones."""
         choice, path = plan.choices[parameter.choice], parameter.text
         known = self.slots.get(path, {})
         found = {**known, **new_slots(choice, path, array, on_host=parameter.executor in _ON_HOST, known=known)}
-        return {slot.name: found[slot.name] for slot in choice.rule().slots if slot.name in found}
+        names = [*(slot.name for slot in choice.rule().slots), *([LAST_STEP] if choice.catches_up else [])]
+        return {name: found[name] for name in names if name in found}
 
     def _call_rules(
         self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool
     ) -> tuple[list[tuple[Any, Any]], list[tuple[dict[str, Any], str, Any]], list[tuple[Any, Any]], bool]:
         """What the rules that are called want replaced, assigned and copied, and whether they want it at all."""
         replacements, assignments, copies = [], [], []
-        called = [
-            Leaf(
-                p.text,
-                position,
-                plan.choices[p.choice].rule(holds),
-                leaves[p.index],
-                gradients[p.index],
-                self.slots[p.text],
-                values[p.choice],
-            )
-            for position, p in plan.ruled
-        ]
+        called = _leaves(plan, plan.ruled, leaves, gradients, self.slots, values, holds)
         results, keep = call_rules(called, self._owner.seed)
         for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
             if parameter.executor == "into":
@@ -237,7 +271,9 @@ class Stepper:
             else:
                 replacements += [(path, new) for path in parameter.paths]
             changed = zip(leaf.rule.slots, after, strict=True)
-            assignments += [(self.slots[leaf.path], slot.name, value) for slot, value in changed if value is not None]
+            own = self.slots[leaf.path]
+            assignments += [(own, slot.name, value) for slot, value in changed if value is not None]
+            assignments += [(own, LAST_STEP, leaf.stamped())] if LAST_STEP in own else []
         return replacements, assignments, copies, bool(xp.fetched(keep))
 
     def begin(self, model: Any) -> tuple[Plan, list[Any]]:
@@ -255,13 +291,15 @@ class Stepper:
         assignments = [
             (own, name, array) for own, new in zip(of_leaves, slots, strict=True) for name, array in new.items()
         ]
-        self._core.step([], self._owner.seed, (), (), model, replacements, assignments, copies, False)
+        self._core.step([], self._owner.seed, (), (), [], model, replacements, assignments, copies, False)
         self._owner.observe(finite=True)
 
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
         if self._owner.nonfinite == "raise":
-            bad = [p.text for p in plan.parameters if not xp.fetched(xp.all(xp.isfinite(gradients[p.index])))]
+            given = {p.text: gradients[p.index] for p in plan.parameters}
+            given |= {path: g.values for path, g in given.items() if isinstance(g, SparseRows)}
+            bad = [path for path, g in given.items() if not xp.fetched(xp.all(xp.isfinite(g)))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
         self.skipped += 1
         self._owner.observe(finite=False)
@@ -275,6 +313,37 @@ def _check_replaceable(plan: Plan, model: Any) -> None:
             "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
             "the new tree"
         )
+
+
+def _leaves(
+    plan: Plan,
+    parameters: Iterable[tuple[int, Parameter]],
+    leaves: list[Any],
+    gradients: list[Any],
+    slots: dict[str, dict[str, Any]],
+    values: list[dict[str, Any]],
+    holds: bool,
+) -> list[Leaf]:
+    """What rules are called on for these parameters, given with their positions."""
+    decays = _decays(plan, values)
+    return [
+        Leaf(
+            p.text,
+            position,
+            plan.choices[p.choice].rule(holds),
+            leaves[p.index],
+            gradients[p.index],
+            slots[p.text],
+            values[p.choice],
+            decays[p.choice],
+        )
+        for position, p in parameters
+    ]
+
+
+def _decays(plan: Plan, values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each choice, by how much a zero gradient multiplies its slots, where they catch up."""
+    return [choice.decays(of_choice) for choice, of_choice in zip(plan.choices, values, strict=True)]
 
 
 def init(owner: Any, params: Any) -> dict[str, Any]:
@@ -296,29 +365,16 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
     values = [{**now, **choice.flags, **choice.numbers(step)} for choice in plan.choices]
 
-    def called(holds: bool) -> tuple[list[list[Any]], Any]:
-        return call_rules(
-            [
-                Leaf(
-                    p.text,
-                    position,
-                    plan.choices[p.choice].rule(holds),
-                    leaves[p.index],
-                    gradients[p.index],
-                    state["slots"][p.text],
-                    values[p.choice],
-                )
-                for position, p in enumerate(plan.parameters)
-            ],
-            owner.seed,
-        )
+    def called_on(holds: bool) -> list[Leaf]:
+        return _leaves(plan, enumerate(plan.parameters), leaves, gradients, state["slots"], values, holds)
 
-    results, keep = called(holds=False)
+    called = called_on(holds=False)
+    results, keep = call_rules(called, owner.seed)
     if owner.accumulate > 1:
-        held, _ = called(holds=True)
+        held, _ = call_rules(called_on(holds=True), owner.seed)
         results = [_select(last, new, old) for new, old in zip(results, held, strict=True)]
     filled, slots = list(leaves), {}
-    for parameter, result in zip(plan.parameters, results, strict=True):
+    for parameter, leaf, result in zip(plan.parameters, called, results, strict=True):
         old = state["slots"][parameter.text]
         rule = plan.choices[parameter.choice].rule()
         before = [leaves[parameter.index], *(old.get(slot.name) for slot in rule.slots)]
@@ -327,7 +383,9 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
             filled[i] = new
         named = zip(rule.slots, after, strict=True)
         slots[parameter.text] = {slot.name: value for slot, value in named if value is not None}
-    counted = 1 * xp.logical_and(keep, last) if keep is not True or last is not True else 1
+        if LAST_STEP in old:
+            slots[parameter.text][LAST_STEP] = _select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
+    counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
     changed = {"step": step + counted, "slots": slots}
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])

@@ -12,6 +12,7 @@ from oxigrad.hyperparameters import Part, declare, from_plain, plain
 from oxigrad.loss_scale import LossScale
 from oxigrad.rule import Rule
 from oxigrad.schedules.base import number_at
+from oxigrad.sparse import FAMILIES, decays
 from oxigrad.transforms import value_and_grad
 
 # What makes an optimizer or a part of a chain of its configuration, by name.
@@ -48,7 +49,8 @@ class Optimizer:
     becomes of a step whose gradients have infinities or NaN: "propagate" (as arithmetic has it), "skip" (nothing changes, and
     `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
     `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
-    lie in host memory and be writable.
+    lie in host memory and be writable; ``sparse``: what a gradient that is `SparseRows` does to the rows that it does not have,
+    "dense" (what zeros do), "lazy" (nothing) or "catch_up" (see `oxigrad.sparse`); the last two do not ``accumulate``.
     """
 
     def __init__(
@@ -59,12 +61,20 @@ class Optimizer:
         nonfinite: str = "propagate",
         loss_scale: LossScale | None = None,
         zero_gradients: bool = False,
+        sparse: str = "dense",
     ) -> None:
         if nonfinite not in _NONFINITE:
             raise ValueError(f"nonfinite is {nonfinite!r}: expected one of {', '.join(_NONFINITE)}")
         if isinstance(accumulate, bool) or int(accumulate) != accumulate or accumulate < 1:
             raise ValueError(f"accumulate is {accumulate!r}: expected how many gradients make a step, at least 1")
+        if sparse not in FAMILIES:
+            raise ValueError(f"sparse is {sparse!r}: expected one of {', '.join(FAMILIES)}")
+        if sparse != "dense" and accumulate > 1:
+            raise ValueError(
+                f"sparse={sparse!r} does not accumulate: add up SparseRows before the step, or use 'dense'"
+            )
         self.seed = int(seed)
+        self.sparse = sparse
         self.accumulate = int(accumulate)
         self.loss_scale = loss_scale
         self.zero_gradients = bool(zero_gradients)
@@ -259,6 +269,7 @@ class Optimizer:
             "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
             "zero_gradients": self.zero_gradients,
+            "sparse": self.sparse,
         }
 
 
@@ -312,7 +323,21 @@ class Choice:
 
     def program(self, rule: Rule) -> Any:
         """The kernel that `rule` becomes with the present flags; None for one that is not elementwise."""
-        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients) if rule.elementwise else None
+        if not rule.elementwise:
+            return None
+        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether slots of rows that steps skipped catch up with them."""
+        return self._owner.sparse == "catch_up" and self.rule().elementwise
+
+    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """By how much a zero gradient multiplies each slot, if slots catch up: see `oxigrad.sparse.decays`."""
+        if not self.catches_up:
+            return {}
+        first = self.numbers(0)
+        return decays(self.rule(), self.flags, first, {name: values[name] for name in first})
 
 
 @functools.cache
@@ -322,8 +347,8 @@ def _composed(parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> R
 
 
 @functools.cache
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool) -> Any:
-    return trace(composed, dict(flags), zero_gradients=zero_gradients)
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
+    return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)
 
 
 class RuleOptimizer(Part, Optimizer):
@@ -417,6 +442,7 @@ _OPTIONS = {
     "nonfinite": "propagate",
     "loss_scale": None,
     "zero_gradients": False,
+    "sparse": "dense",
     "groups": None,
     "dtype": None,
 }
