@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
+from libraries import host
 from optimizers import OPTIMIZERS as EVERY
 from oxigrad import SparseRows, optim, schedules, xp
 from oxigrad.sparse import LAST_STEP
@@ -71,12 +72,12 @@ def scattered(ids: np.ndarray, values: np.ndarray, n: int = N) -> np.ndarray:
 
 def same(a: Any, b: Any) -> None:
     for x, y in zip(ox.tree.leaves(a), ox.tree.leaves(b), strict=True):
-        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+        np.testing.assert_array_equal(host(x), host(y))
 
 
 def close(a: Any, b: Any, rtol: float = 1e-12) -> None:
     for x, y in zip(ox.tree.leaves(a), ox.tree.leaves(b), strict=True):
-        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=rtol, atol=1e-14)
+        np.testing.assert_allclose(host(x), host(y), rtol=rtol, atol=1e-14)
 
 
 def slots_of(opt: Any) -> dict[str, dict[str, Any]]:
@@ -92,10 +93,10 @@ def test_dense_and_coalesced(ids: Ids, rest: tuple[int, ...], asarray: Any) -> N
     values = np.random.default_rng(0).standard_normal((len(ids), *rest))
     g = SparseRows(asarray(np.array(ids, np.int64)), asarray(values), (N, *rest))
     expected = scattered(np.array(ids, np.int64), values)
-    np.testing.assert_array_equal(np.asarray(g.todense()), expected)
+    np.testing.assert_array_equal(host(g.todense()), expected)
     one = g.coalesce()
-    assert list(map(int, one.indices)) == sorted(set(ids))
-    np.testing.assert_array_equal(np.asarray(one.values), expected[sorted(set(ids))])
+    assert list(map(int, host(one.indices))) == sorted(set(ids))
+    np.testing.assert_array_equal(host(one.values), expected[sorted(set(ids))])
     assert type(one.values) is type(asarray(values)) and one.shape == (N, *rest)
     assert one.coalesce() is one
 
@@ -545,7 +546,7 @@ def test_noise_depends_on_the_element_not_on_what_is_touched(rest: tuple[int, ..
         ids = sorted(set(ids))
         g = SparseRows(asarray(np.array(ids, int)), asarray(np.ones((len(ids), *rest))), (N, *rest))
         model = Noisy(seed=5, sparse=sparse).update({"t": asarray(np.zeros((N, *rest)))}, {"t": g})
-        found = np.asarray(model["t"])
+        found = host(model["t"])
         np.testing.assert_array_equal(found[ids], whole[ids])
         assert np.count_nonzero(found) == len(ids) * math.prod(rest)
 
@@ -569,7 +570,7 @@ def test_norms_are_of_the_touched_rows(asarray: Any) -> None:
         {"t": asarray(table())}, {"t": SparseRows(asarray(ids), asarray(values), (N, WIDTH))}
     )
     ratio = np.sqrt(np.sum(p * p)) / (np.sqrt(np.sum(dense * dense)) + 1e-6)
-    close(np.asarray(model["t"])[rows], p - 0.1 * ratio * dense)
+    close(host(model["t"])[rows], p - 0.1 * ratio * dense)
 
 
 def test_the_global_norm_is_exact(asarray: Any) -> None:
@@ -590,7 +591,7 @@ def test_a_step_that_is_not_finite(sparse: str, bad: float, asarray: Any) -> Non
     model, opt = {"t": asarray(np.ones((4, 2)))}, optim.Adam(0.1, nonfinite="skip", sparse=sparse)
     good = {"t": SparseRows(asarray(np.array([1])), asarray(np.ones((1, 2))), (4, 2))}
     model = opt.update(model, good)
-    before, slots = np.asarray(model["t"]).copy(), {k: np.asarray(v).copy() for k, v in opt.slots["t"].items()}
+    before, slots = host(model["t"]).copy(), {k: host(v).copy() for k, v in opt.slots["t"].items()}
     bad_grads = {"t": SparseRows(asarray(np.array([3, 0])), asarray(values), (4, 2))}
     model = opt.update(model, bad_grads)
     same(model["t"], before)
@@ -698,7 +699,7 @@ def test_rows_that_were_looked_up(asarray: Any) -> None:
     g = SparseRows(asarray(ids), g_rows, whole.shape)
     close(g.todense(), expected)
     model = optim.Adam(0.1, sparse="lazy").update({"t": whole, "head": head}, {"t": g, "head": g_head})
-    assert np.count_nonzero(np.any(np.asarray(model["t"]) != table(), axis=1)) == 2
+    assert np.count_nonzero(np.any(host(model["t"]) != table(), axis=1)) == 2
 
 
 @pytest.mark.parametrize("sparse", ["dense", "lazy", "catch_up"])

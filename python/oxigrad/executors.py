@@ -166,7 +166,7 @@ def _supplied(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -
 
     def noise() -> Any:
         width = xp.size_of(p.shape if leaf.rows is None else p.shape[1:])
-        rows = None if leaf.rows is None else list(map(int, leaf.rows))
+        rows = None if leaf.rows is None else list(map(int, xp.fetched(leaf.rows)))
         uniform = _core.uniform(seed, int(step), leaf.position, next(draws), width, rows)
         library = xp.namespace(p)
         return library.asarray(

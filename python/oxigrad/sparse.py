@@ -82,9 +82,9 @@ class SparseRows:
         if tuple(self.values.shape) != expected:
             raise ShapeError(f"values have shape {tuple(self.values.shape)}: expected {expected}")
         outside = (self.indices < 0) | (self.indices >= self.shape[0])
-        if _is_known(library.any(outside)):
-            at = int(library.argmax(library.astype(outside, library.int32)))
-            found, last = int(self.indices[at]), self.shape[0] - 1
+        if _truth(library.any(outside)):
+            at = int(xp.fetched(library.argmax(library.astype(outside, library.int32))))
+            found, last = int(xp.fetched(self.indices[at])), self.shape[0] - 1
             raise IndexError(
                 f"indices[{at}] is {found}: expected 0 to {last}, the rows of an array of shape {self.shape}"
             )
@@ -106,14 +106,14 @@ class SparseRows:
         if indices.shape[0] < 2:
             return self
         grows = library.all(indices[1:] > indices[:-1])
-        if _is_known(grows):
+        if _truth(grows):
             return self
         order = library.argsort(indices, stable=True)
         indices, values = library.take(indices, order), xp.take(self.values, order, axis=0)
-        if not _can_be_known(grows):
+        if _truth(grows) is None:
             return self._checked(indices, _sums_spread(library, indices, values), self.shape)
         is_new = indices[1:] != indices[:-1]
-        if bool(library.all(is_new)):
+        if _truth(library.all(is_new)):
             return self._checked(indices, values, self.shape)
         is_first = library.concat([library.ones_like(is_new[:1]), is_new])
         return self._checked(indices[is_first], _sums(library, is_first, values), self.shape)
@@ -173,23 +173,20 @@ def _device_of(array: Any) -> Any:
     return getattr(xp.plain(array), "device", None)
 
 
-def _can_be_known(truth: Any) -> bool:
-    try:
-        bool(truth)
-    except TypeError:  # an array that is being traced
-        return False
-    return True
-
-
-def _is_known(truth: Any) -> bool:
-    """Whether something is true, and can be looked at."""
-    return _can_be_known(truth) and bool(truth)
+def _truth(array: Any) -> bool | None:
+    """Whether an array of one element is true; None where it cannot be looked at, as under ``jax.jit``."""
+    for look in (xp.plain, xp.fetched):
+        try:
+            return bool(look(array))
+        except (AttributeError, RuntimeError, TypeError, ValueError):  # it lies elsewhere, or is being traced
+            continue
+    return None
 
 
 def _sums(library: Any, is_first: Any, values: Any) -> Any:
     """The sums of neighbours, each of which begins where `is_first` says."""
     group = library.cumulative_sum(library.astype(is_first, library.int64)) - 1
-    count, rest = int(group[-1]) + 1, tuple(values.shape[1:])
+    count, rest = int(xp.fetched(group[-1])) + 1, tuple(values.shape[1:])
     if not isinstance(values, np.ndarray):
         return xp.scatter_add(values, (group, ...), (count, *rest))
     sums = values[is_first]  # NumPy adds at flat places in a tenth of the time that it takes for rows
@@ -204,8 +201,9 @@ def _sums_spread(library: Any, indices: Any, values: Any) -> Any:
     width, count = 1, indices.shape[0]
     while width < count:
         same = like_column(indices[width:] == indices[:-width], values.shape)
-        added = xp.where(same, values[width:], xp.zeros_like(values[width:]))
-        values = xp.concat([values[:-width] + added, values[-width:]])
+        later = values[width:, ...]
+        added = xp.where(same, later, xp.zeros_like(later))
+        values = xp.concat([values[:-width, ...] + added, values[-width:, ...]])
         width *= 2
     return xp.take(values, library.searchsorted(indices, indices), axis=0)
 
