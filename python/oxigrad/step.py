@@ -5,6 +5,8 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
+import copy
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
 from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
+from oxigrad.state import Fitting, copied_slots
 
 _ON_HOST = ("host", "copy")
 
@@ -41,6 +44,8 @@ class Stepper:
         self._plan: Plan | None = None
         self._layout: list[tuple[int, int]] = []
         self.slots: dict[str, dict[str, Any]] = {}
+        # What makes slots that were loaded before a model was seen those of its parameters; None once it has.
+        self.fitting: Fitting | None = None
         self.skipped = 0
         self._swapped: dict[str, Any] | None = None
 
@@ -54,11 +59,25 @@ class Stepper:
         """How many gradients have been accumulated since the last step."""
         return self._core.micro
 
-    def restore(self, count: int, micro: int, slots: dict[str, dict[str, Any]]) -> None:
-        """Puts the steps taken and the slots back to what they were when they were saved."""
-        self._core.count, self._core.micro = count, micro
-        self.slots = slots
-        self._plan = None
+    def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any = None) -> "Stepper":
+        """Another stepper of the same optimizer, that goes on from other counts and slots."""
+        made = Stepper(self._owner)
+        made._core.count, made._core.micro, made.skipped = counts["step"], counts["micro"], counts["skipped"]
+        made.slots, made.fitting = slots, fitting
+        return made
+
+    def copied(self, owner: Any) -> "Stepper":
+        """A stepper of a copy of its optimizer, which goes on from here with arrays of its own."""
+        made = copy.copy(self)
+        made._owner, made._core, made._plan = owner, _core.Stepper(), None
+        made._core.count, made._core.micro = self.count, self.micro
+        made.slots = copied_slots(self.slots)
+        return made
+
+    def refuse_swapped(self) -> None:
+        """Raises `StateError` while the averages are in the place of the parameters."""
+        if self._swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
 
     def reset(self) -> None:
         """Forgets the plan, so that the next step makes a new one."""
@@ -76,13 +95,21 @@ class Stepper:
             return self._plan, leaves
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self._owner)
+        if self.fitting:
+            self._fit(self.fitting, plan, leaves)
         plan.check_known(self.slots)
         return plan, leaves
 
+    def _fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
+        """Makes the slots that were loaded before a model was seen those of its parameters."""
+        self.slots = fitting(self.slots, self._first_slots(plan, leaves))
+        if fitting.report:
+            self._core.micro = 0  # The mean of the gradients so far may be a part of what did not fit.
+        self.fitting = None
+
     def update(self, model: Any, grads: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
-        if self._swapped is not None:
-            raise StateError("the averages are swapped in: swap_out brings the parameters back")
+        self.refuse_swapped()
         plan, leaves = self._planned(model)
         gradients = plan.gradients(leaves, grads)
         if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
@@ -176,7 +203,8 @@ class Stepper:
     def _enter(self, plan: Plan, leaves: list[Any], layout: list[tuple[int, int]]) -> None:
         """Makes the slots of a new plan and tells the core where they lie."""
         if not self.slots:
-            self.slots = {p.text: self._new_slots(plan, p, leaves[p.index]) for p in plan.parameters}
+            self.slots = self._first_slots(plan, leaves)
+        self._plan = None  # An interrupt from here on leaves none, rather than one that the core was not told of.
         prepared = []
         for position, p in enumerate(plan.parameters):
             if p.executor not in _ON_HOST:
@@ -188,8 +216,11 @@ class Stepper:
         self._core.prepare(prepared)
         self._plan, self._layout = plan, layout
 
-    def _new_slots(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
-        return new_slots(plan.choices[parameter.choice], array, on_host=parameter.executor in _ON_HOST)
+    def _first_slots(self, plan: Plan, leaves: list[Any]) -> dict[str, dict[str, Any]]:
+        def of(p: Parameter) -> dict[str, Any]:
+            return new_slots(plan.choices[p.choice], leaves[p.index], on_host=p.executor in _ON_HOST)
+
+        return {p.text: of(p) for p in plan.parameters}
 
     def _call_rules(
         self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool
