@@ -354,3 +354,45 @@ def test_a_rule_that_is_not_elementwise_is_written_into_place(asarray: Any) -> N
     if isinstance(p, np.ndarray) and p.flags.writeable:
         assert model["p"] is p
     assert xp.is_array(p)
+
+
+# --- gradients set to zero -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_gradients_are_left_zero(accumulate: int) -> None:
+    model, grads = model_and_gradients()
+    expected, plain = ox.tree.map(np.copy, model), optim.AdamW(0.1, accumulate=accumulate)
+    opt = optim.AdamW(0.1, zero_gradients=True, accumulate=accumulate)
+    for _ in range(4):
+        plain.update(expected, grads)
+        given = ox.tree.map(np.copy, grads)
+        opt.update(model, given)
+        assert all(not g.any() for g in ox.tree.leaves(given))
+    unchanged(model, expected)
+    assert optim.from_config(opt.get_config()).zero_gradients
+
+
+def test_gradients_of_tied_and_called_rules_are_left_zero() -> None:
+    shared = np.zeros(2)
+    model, grads = {"a": shared, "b": shared, "c": np.zeros(1)}, {"a": np.ones(2), "b": np.ones(2), "c": np.ones(1)}
+    optim.SGD(1.0, zero_gradients=True).update(model, grads)
+    np.testing.assert_array_equal(shared, -2.0)
+    assert all(not g.any() for g in grads.values())
+    whole, g = optim.define(lambda xp, p, g: p - xp.mean(g), "Whole", elementwise=False), np.arange(3.0)
+    model = whole(zero_gradients=True).update({"a": np.zeros(3)}, {"a": g})
+    np.testing.assert_array_equal(model["a"], -1.0)
+    assert not g.any()
+
+
+def test_gradients_that_cannot_be_zeroed() -> None:
+    g = np.ones(3)
+    g.setflags(write=False)
+    model, opt = {"a": np.zeros(3)}, optim.SGD(1.0, zero_gradients=True)
+    with pytest.raises(ox.ArrayMemoryError, match="a: the gradient is read-only"):
+        opt.update(model, {"a": g})
+    base = np.ones(4)
+    with pytest.raises(ox.AliasError, match="the gradient of a and the gradient of b share memory"):
+        optim.SGD(1.0, zero_gradients=True).update({"a": np.zeros(3), "b": np.zeros(3)}, {"a": base[:3], "b": base[1:]})
+    np.testing.assert_array_equal(model["a"], 0.0)
+    np.testing.assert_array_equal(base, 1.0)

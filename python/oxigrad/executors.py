@@ -11,7 +11,7 @@ from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.rule import Rule
 
 
-def trace(rule: Rule, flags: Mapping[str, Any]) -> Any:
+def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False) -> Any:
     """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do."""
     tape = _core.symbols()
     g, p = tape.leaf(), tape.leaf()
@@ -26,9 +26,9 @@ def trace(rule: Rule, flags: Mapping[str, Any]) -> Any:
     }
     try:
         new, *after = rule.run(xp, p, g, before, {**supplied, **numbers, **flags})
-        values = [(0, p, new)]
+        values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
         own = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
-        values += [(1 + k, b, a) for k, (b, a) in enumerate(own)]
+        values += [(2 + k, b, a) for k, (b, a) in enumerate(own)]
         changed = [(k, a) for k, b, a in values if a is not b]
         results = [a for slot, a in zip(rule.slots, after, strict=True) if slot.is_number]
         guard = guards[0] if guards else None

@@ -56,7 +56,8 @@ class Optimizer:
     ``seed`` of the rule's noise; ``accumulate``: a step is taken with the mean of so many gradients; ``nonfinite``: what
     becomes of a step whose gradients have infinities or NaN: "propagate" (as arithmetic has it), "skip" (nothing changes, and
     `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
-    `minimize`, with which such steps are skipped at least.
+    `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
+    lie in host memory and be writable.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Optimizer:
         accumulate: int = 1,
         nonfinite: str = "propagate",
         loss_scale: LossScale | None = None,
+        zero_gradients: bool = False,
     ) -> None:
         if nonfinite not in _NONFINITE:
             raise ValueError(f"nonfinite is {nonfinite!r}: expected one of {', '.join(_NONFINITE)}")
@@ -74,6 +76,7 @@ class Optimizer:
         self.seed = int(seed)
         self.accumulate = int(accumulate)
         self.loss_scale = loss_scale
+        self.zero_gradients = bool(zero_gradients)
         self.nonfinite = "skip" if loss_scale and nonfinite == "propagate" else nonfinite
         self._stepper = step.Stepper(self)
         self._lock = threading.Lock()
@@ -307,6 +310,7 @@ class Optimizer:
             "accumulate": self.accumulate,
             "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
+            "zero_gradients": self.zero_gradients,
         }
 
 
@@ -351,7 +355,7 @@ class Choice:
     def program(self, holds: bool = False) -> Any:
         """The kernel that the rule becomes with the present flags; None for a rule that is not elementwise."""
         rule = self.rule(holds)
-        return _traced(rule, tuple(self.flags.items())) if rule.elementwise else None
+        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients) if rule.elementwise else None
 
 
 @functools.cache
@@ -360,8 +364,8 @@ def _composed(parts: tuple[Rule, ...], until: int) -> Rule:
 
 
 @functools.cache
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...]) -> Any:
-    return trace(composed, dict(flags))
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool) -> Any:
+    return trace(composed, dict(flags), zero_gradients=zero_gradients)
 
 
 class RuleOptimizer(Part, Optimizer):
@@ -451,7 +455,15 @@ class RuleOptimizer(Part, Optimizer):
         return {**super()._given_options(), "groups": found or None, "dtype": dtype}
 
 
-_OPTIONS = {"seed": 0, "accumulate": 1, "nonfinite": "propagate", "loss_scale": None, "groups": None, "dtype": None}
+_OPTIONS = {
+    "seed": 0,
+    "accumulate": 1,
+    "nonfinite": "propagate",
+    "loss_scale": None,
+    "zero_gradients": False,
+    "groups": None,
+    "dtype": None,
+}
 
 
 class Transform(Part):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 
 
 def host_view(array: Any) -> Any:
@@ -139,6 +139,20 @@ class Plan:
                 total = total + given[i]
             given[parameter.index] = total
         return given
+
+    def zeros(self, grads: Any) -> list[tuple[Any, Any]]:
+        """Zeros to copy into the gradients that the core does not write itself; raises where one cannot be written."""
+        if not self.ruled and not self._tied:
+            return []
+        found = {str(path): g for path, g in tree.parameters(grads).items()}
+        zeros = []
+        for p in [*self._tied, *(p for _, p in self.ruled)]:
+            for path in map(str, p.paths):
+                view = host_view(found[path])
+                if view is None or not _core.is_writable(view):
+                    raise ArrayMemoryError(f"{path}: the gradient cannot be written, so not with zero_gradients")
+                zeros.append((np.zeros((), view.dtype), view))
+        return zeros
 
     def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:
         """The gradients of a tree that agrees with the model only where it has arrays."""

@@ -125,6 +125,8 @@ class Stepper:
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
             return self._skip(plan, model, gradients)
+        if self._owner.zero_gradients:
+            copies += plan.zeros(grads)
         for parameter in plan.copied:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
             replacements += [(path, copy) for path in parameter.paths]

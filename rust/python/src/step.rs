@@ -252,13 +252,19 @@ fn tuple(shape: &[usize]) -> String {
 
 impl Parameter {
     /// The buffers of the gradient and the parameter, where they are plainly what they must be.
-    fn plain(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>) -> Option<[Buffer; 2]> {
+    fn plain(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>, writes_gradient: bool) -> Option<[Buffer; 2]> {
         let own = contiguous(p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
-        Some([contiguous(g, &self.shape, self.dtype)?, own])
+        let given = contiguous(g, &self.shape, self.dtype);
+        Some([given.filter(|given| given.is_writable() || !writes_gradient)?, own])
     }
 
     /// The gradient and the parameter of a step, if they are what they must be.
-    fn check(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>) -> PyResult<[(Memory, Buffer); 2]> {
+    fn check(
+        &self,
+        p: &Bound<'_, PyAny>,
+        g: &Bound<'_, PyAny>,
+        writes_gradient: bool,
+    ) -> PyResult<[(Memory, Buffer); 2]> {
         let path = &self.path;
         let (memory, gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
         let expected = tuple(&self.shape);
@@ -281,6 +287,9 @@ impl Parameter {
             return Err(to_python(&Error::Shape(format!(
                 "{path}: gradient has shape {found}, the parameter {expected}"
             ))));
+        }
+        if writes_gradient {
+            writable(path, "gradient", &gradient).python()?;
         }
         match gradient.buffer() {
             Some(given) if given.dtype() == self.dtype => Ok([(gradient, given), (memory, own)]),
@@ -337,17 +346,18 @@ impl Prepared {
         }
         let (mut buffers, mut held) = (Vec::with_capacity(count * 4), Vec::new());
         for ((parameter, p), g) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()) {
-            if let Some(plain) = parameter.plain(&p, &g) {
+            let writes_gradient = programs[parameter.program].0.writes_gradients();
+            if let Some(plain) = parameter.plain(&p, &g, writes_gradient) {
                 buffers.extend(plain);
             } else {
-                for (memory, buffer) in parameter.check(&p, &g)? {
+                for (memory, buffer) in parameter.check(&p, &g, writes_gradient)? {
                     held.push(memory);
                     buffers.push(buffer);
                 }
             }
             buffers.extend(parameter.slots.iter().map(|(_, slot)| slot.clone()));
         }
-        self.refuse_overlap(&buffers, written, gradients)?;
+        self.refuse_overlap(&buffers, programs, written, gradients)?;
         let chosen = self.chosen(programs, &buffers);
         let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program)).collect();
         for (at, parameter) in self.parameters.iter().enumerate() {
@@ -398,14 +408,16 @@ impl Prepared {
 
     /// What is written of each parameter, where that is not all of it and of its slots for every parameter.
     fn chosen(&self, programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)], buffers: &[Buffer]) -> Vec<Vec<Buffer>> {
-        let writes_all =
-            |parameter: &Parameter| programs[parameter.program].0.written.len() == 1 + parameter.slots.len();
+        let writes_all = |parameter: &Parameter| {
+            let program = &programs[parameter.program].0;
+            program.written.len() == 1 + parameter.slots.len() && !program.writes_gradients()
+        };
         if self.parameters.iter().all(writes_all) {
             return Vec::new();
         }
         let written = |(at, parameter): (usize, &Parameter)| {
             let row = self.row(buffers, at);
-            programs[parameter.program].0.written.iter().map(|output| row[1 + output].clone()).collect()
+            programs[parameter.program].0.written.iter().map(|output| row[*output].clone()).collect()
         };
         self.parameters.iter().enumerate().map(written).collect()
     }
@@ -414,11 +426,14 @@ impl Prepared {
     fn refuse_overlap(
         &mut self,
         buffers: &[Buffer],
+        programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)],
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
         let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
-        self.starts.iter().for_each(|gradient| ranges[*gradient].1 = false);
+        for (parameter, gradient) in self.parameters.iter().zip(&self.starts) {
+            ranges[*gradient].1 = programs[parameter.program].0.writes_gradients();
+        }
         if self.sweep.first_clash(&ranges).is_none() {
             return Ok(());
         }

@@ -18,7 +18,7 @@ pub struct Symbols(Py<Tape>);
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Program {
     pub kernel: Kernel,
-    /// Which of the parameter and its slots the outputs are, the parameter being number 0.
+    /// Which the outputs are: the gradient is number 0, the parameter 1, then come its slots.
     pub written: Vec<usize>,
     nodes: Vec<Node>,
     outputs: Vec<u32>,
@@ -27,6 +27,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Whether gradients are written, and not only read.
+    pub fn writes_gradients(&self) -> bool {
+        self.written.contains(&0)
+    }
+
     fn wanted(&self) -> Wanted<'_> {
         Wanted { outputs: &self.outputs, results: &self.results, guard: self.guard }
     }
@@ -71,7 +76,7 @@ impl Symbols {
         self.input(py, |count| Node::Total(id, count))
     }
 
-    /// The program that computes `outputs`, which are those numbers `written` of the parameter and its slots, and the
+    /// The program that computes `outputs`, which are those numbers `written` of gradient, parameter and slots, and the
     /// numbers `results` of each leaf, and writes nothing where the number `guard` is zero; `RuleError` where no kernel can.
     fn compile(
         &self,
