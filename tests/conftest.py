@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -44,6 +45,42 @@ def threads() -> Iterator[Callable[[int], None]]:
     before = ox.get_num_threads()
     yield ox.set_num_threads
     ox.set_num_threads(before)
+
+
+@pytest.fixture
+def precision(library: Callable[[str], ModuleType]) -> Callable[[bool], AbstractContextManager[None]]:
+    """Within ``precision(x64)``, JAX computes in float64, or in float32."""
+    jax = library("jax")
+
+    @contextmanager
+    def changed(x64: bool) -> Iterator[None]:
+        before = jax.config.jax_enable_x64
+        jax.config.update("jax_enable_x64", x64)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_enable_x64", before)
+
+    return changed
+
+
+@pytest.fixture
+def learning_rate() -> Callable[[Any, int], Any]:
+    """What a rule is given as its learning rate in a step, where that is a schedule."""
+
+    def given(schedule: Any, step: int) -> Any:
+        seen = []
+
+        def watched(xp: Any, p: Any, g: Any, *, learning_rate: float = 0.1) -> Any:
+            seen.append(learning_rate)
+            return p
+
+        array = {"x": np.zeros(1)}
+        opt = ox.optim.define(watched, elementwise=False)(learning_rate=schedule)
+        opt.apply(array, array, {**opt.init(array), "step": step})
+        return seen[0]
+
+    return given
 
 
 def _read_only(values: Any) -> np.ndarray:

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oxigrad import schedules
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -36,6 +38,16 @@ def test_digits_says_where_the_time_went(tmp_path: Path, capsys: pytest.CaptureF
     assert example["main"](epochs=1, output=tmp_path) < example["GOAL"]
     printed = capsys.readouterr().out
     assert all(part in printed for part in ("batch", "forward and backward", "update", "us a step"))
+
+
+def test_schedules_are_all_drawn(tmp_path: Path) -> None:
+    assert run("schedules.py", directory=tmp_path) == "picture: output/schedules.png\n"
+    assert (tmp_path / "output" / "schedules.png").stat().st_size > 50_000
+    example = runpy.run_path(str(EXAMPLES / "schedules.py"))
+    drawn = {name for title in example["PANELS"] for name in title.split(", ")}
+    assert drawn | {"plateau", "follow", "Schedule", "from_config"} == set(schedules.__all__)
+    values = example["observed"]()
+    assert values[0] == 1.0 and values == sorted(values, reverse=True) and values[-1] < 0.1
 
 
 def run(name: str, directory: Path | None = None) -> str:

@@ -52,6 +52,7 @@ OPTIMIZERS: dict[str, Any] = {
     "accumulate": lambda: optim.chain(optim.Clip(), Noisy(), accumulate=3),
     "partition": lambda: optim.partition({"a": optim.AdamW(RATE), "*": Noisy()}, accumulate=2, seed=5),
     "loss scale": lambda: optim.Adam(0.1, loss_scale=ox.optim.LossScale(initial=4.0, interval=2)),
+    "plateau": lambda: optim.Momentum(0.5 * schedules.plateau(0.2, patience=1), groups={"a": {"momentum": 0.5}}),
     "skip": lambda: optim.Adam(0.1, nonfinite="skip"),
 }
 
@@ -63,6 +64,8 @@ def train(opt: Any, model: Any, first: int, last: int, convert: Any = None) -> A
         if opt.nonfinite == "skip" and number == 2:
             grads["a"][0, 0] = np.inf
         model = opt.update(model, ox.tree.map(convert, grads) if convert else grads)
+        if isinstance(getattr(opt, "learning_rate", None), schedules.multiply):
+            opt.learning_rate.terms[1].observe(number)
     return model
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from oxigrad import schedules
 from oxigrad.rule import Rule, is_flag
+from oxigrad.schedules.base import term
 
 
 class Hyperparameter:
@@ -28,11 +29,11 @@ class Hyperparameter:
             if not is_flag(value):
                 raise TypeError(f"{self.name} is {value!r}: expected a flag like {self.default!r}")
             return value
-        if callable(value):
-            return value
-        if is_flag(value):
-            raise TypeError(f"{self.name} is {value!r}: expected a number or a schedule, a function of the step")
-        return value if isinstance(value, int) else float(value)
+        try:
+            return term(value)
+        except TypeError:
+            message = f"{self.name} is {value!r}: expected a number or a schedule, a function of the step"
+            raise TypeError(message) from None
 
 
 def plain(name: str, value: Any) -> Any:

@@ -21,6 +21,7 @@ from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
 from oxigrad.loss_scale import LossScale
 from oxigrad.rule import Rule
+from oxigrad.schedules.base import number_at
 from oxigrad.state import Report, collect, read, resume, write
 from oxigrad.transforms import value_and_grad
 
@@ -342,15 +343,15 @@ class Choice:
         return {name: value for name, value in self._values.items() if declared[name].is_flag}
 
     def numbers(self, at: Any) -> dict[str, Any]:
-        """The numeric hyperparameters at step ``at``, counted from 0: schedules called."""
+        """The numeric hyperparameters at step ``at``, counted from 0: schedules called, their values read as numbers."""
         declared = self.optimizer.declared
         numeric = {name: value for name, value in self._values.items() if not declared[name].is_flag}
-        return {name: value(at) if callable(value) else value for name, value in numeric.items()}
+        return {name: number_at(value, at, name) if callable(value) else value for name, value in numeric.items()}
 
     def value(self, name: str) -> Any:
         """A hyperparameter as it is in the first step."""
         value = self._values[name]
-        return value(0) if callable(value) else value
+        return number_at(value, 0, name) if callable(value) else value
 
     def program(self, holds: bool = False) -> Any:
         """The kernel that the rule becomes with the present flags; None for a rule that is not elementwise."""

@@ -152,9 +152,12 @@ class Stepper:
             raise StateError("the averages are swapped in already")
         plan, leaves = self._planned(model)
         kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-        model = self._replace(plan, leaves, model, averages)
-        self._swapped = kept
-        return model
+        self._swapped = kept  # An interrupt from here on leaves what can be swapped out, whether it was swapped in or not.
+        try:
+            return self._replace(plan, leaves, model, averages)
+        except Exception:
+            self._swapped = None
+            raise
 
     def swap_out(self, model: Any) -> Any:
         """See `Optimizer.swap_out`."""
