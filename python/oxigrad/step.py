@@ -14,7 +14,7 @@ import numpy as np
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
-from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
+from oxigrad.plan import Parameter, Plan, copying, executor, host_view, leaves_along
 from oxigrad.state import Fitting, copied_slots
 
 _ON_HOST = ("host", "copy")
@@ -152,7 +152,9 @@ class Stepper:
             raise StateError("the averages are swapped in already")
         plan, leaves = self._planned(model)
         kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-        self._swapped = kept  # An interrupt from here on leaves what can be swapped out, whether it was swapped in or not.
+        self._swapped = (
+            kept  # An interrupt from here on leaves what can be swapped out, whether it was swapped in or not.
+        )
         try:
             return self._replace(plan, leaves, model, averages)
         except Exception:
@@ -175,7 +177,7 @@ class Stepper:
                 continue
             value = xp.astype(values[p.text], p.dtype)
             if p.executor in ("host", "into"):
-                copies.append((host_view(value), host_view(leaves[p.index])))
+                copies.append(copying(value, leaves[p.index]))
             else:
                 replacements += [(path, value) for path in p.paths]
         return self._core.write(model, replacements, [], copies)
@@ -247,7 +249,7 @@ class Stepper:
         results, keep = call_rules(called, self._owner.seed)
         for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
             if parameter.executor == "into":
-                copies.append((host_view(new), host_view(leaf.p)))
+                copies.append(copying(new, leaf.p))
             else:
                 replacements += [(path, new) for path in parameter.paths]
             changed = zip(leaf.rule.slots, after, strict=True)
