@@ -1,7 +1,9 @@
-"""What stands around a rule in a chain, written as rules over ``xp``. Imports nothing.
+"""What stands around a rule in a chain, written as rules over ``xp``.
 
 Those that take ``g`` return another gradient; those that take ``new``, the parameter after the update, return it changed.
 """
+
+from oxigrad.begin import copied
 
 
 def finite(xp, p, g, *, total, guard):
@@ -41,6 +43,11 @@ def clip_global_norm(xp, p, g, *, total, max_global_norm=1.0):
     return g * xp.where(norm > max_global_norm, max_global_norm / norm, 1.0)
 
 
+def maximize(xp, p, g):
+    """The gradient of the negative loss, so that what follows goes uphill."""
+    return -g
+
+
 def regularize(xp, p, g, *, l1=0.0, l2=0.0):
     """The gradient of the loss plus ``l1 * sum(abs(p)) + l2 / 2 * sum(p * p)``."""
     return g + l2 * p + l1 * xp.sign(p)
@@ -58,11 +65,6 @@ def gradient_noise(xp, p, g, *, step, noise, eta=0.01, gamma=0.55):
 def decay(xp, p, new, *, learning_rate, weight_decay=1e-2):
     """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019): of the parameter before the update."""
     return new - learning_rate * weight_decay * p
-
-
-def copied(xp, p):
-    """A slot that begins as the parameter does."""
-    return xp.asarray(p, copy=True)
 
 
 def average(xp, p, new, average=copied, *, decay=0.999):

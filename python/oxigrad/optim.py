@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import around, groups, rule, rules, step, tree, xp
+from oxigrad import around, groups, presets, rule, rules, step, tree, xp
 from oxigrad._core import StateError, StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
@@ -322,10 +322,19 @@ class Choice:
         self._owner = owner
         self.optimizer = optimizer
         self._overrides = overrides
+        self._optional = [pair for part in optimizer.parts for pair in part.optional]
 
     def rule(self, holds: bool = False) -> Rule:
         """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
-        return _composed((*self._owner.prefix(), *self.optimizer.parts), holds and len(self._owner.prefix()))
+        prefix = self._owner.prefix()
+        return _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self._absent())
+
+    def _absent(self) -> frozenset[str]:
+        """The optional slots that nothing asks for."""
+        if not self._optional:
+            return frozenset()
+        values = self._values
+        return frozenset(slot for slot, asks in self._optional if not values[asks])
 
     @property
     def _values(self) -> dict[str, Any]:
@@ -360,8 +369,9 @@ class Choice:
 
 
 @functools.cache
-def _composed(parts: tuple[Rule, ...], until: int) -> Rule:
-    return rule.compose(parts, until=until or None)
+def _composed(parts: tuple[Rule, ...], until: int, absent: frozenset[str]) -> Rule:
+    composed = rule.compose(parts, until=until or None)
+    return composed.without(absent) if composed.optional else composed
 
 
 @functools.cache
@@ -374,10 +384,17 @@ class RuleOptimizer(Part, Optimizer):
 
     ``groups`` gives some parameters other hyperparameters, by pattern: a dict from globs, compiled regular expressions or
     predicates ``(path, array)`` to dicts of hyperparameters, or to None for parameters that are frozen (no slots, no decay, no
-    update, and their gradients may be missing). The first match wins. ``dtype`` limits it to parameters of one dtype.
+    update, and their gradients may be missing). The first match wins. ``dtype`` limits it to parameters of one dtype. ``compat``
+    is "torch", "optax" or "keras": what is not given is as the optimizer of this name has it there (see `oxigrad.presets`).
     """
 
-    def __init__(self, *args: Any, groups: Any = None, dtype: Any = None, **keywords: Any) -> None:
+    def __init__(
+        self, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
+    ) -> None:
+        if compat is not None:
+            positional = list(self.declared)[: len(args)]
+            preset = presets.preset(type(self).__name__, compat)
+            keywords = {n: v for n, v in preset.items() if n not in positional} | keywords
         options = {name: keywords.pop(name) for name in (*_OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
         Optimizer.__init__(self, **options)
@@ -658,6 +675,7 @@ _ACCUMULATE = rule.read(around.accumulate, changes_gradient=True)
 Clip = transform(around.clip)
 ClipNorm = transform(around.clip_norm)
 ClipGlobalNorm = transform(around.clip_global_norm)
+Maximize = transform(around.maximize)
 Regularize = transform(around.regularize)
 GradientNoise = transform(around.gradient_noise)
 Decay = transform(around.decay)
@@ -667,5 +685,30 @@ Lookahead = transform(around.lookahead)
 
 SGD = define(rules.sgd, "SGD")
 Momentum = define(rules.momentum)
+ASGD = define(rules.asgd, "ASGD")
+Rprop = define(rules.rprop)
+Signum = define(rules.signum)
+Lion = define(rules.lion)
+LARS = define(rules.lars, "LARS")
+Adagrad = define(rules.adagrad)
+Adadelta = define(rules.adadelta)
+RMSprop = define(rules.rmsprop, "RMSprop")
+FTRL = define(rules.ftrl, "FTRL")
+MADGRAD = define(rules.madgrad, "MADGRAD")
 Adam = define(rules.adam)
 AdamW = define(rules.adamw, "AdamW")
+AdamLRD = define(rules.adam_lrd, "AdamLRD")
+Adamax = define(rules.adamax)
+NAdam = define(rules.nadam, "NAdam")
+RAdam = define(rules.radam, "RAdam")
+AdaBelief = define(rules.adabelief, "AdaBelief")
+AdEMAMix = define(rules.ademamix, "AdEMAMix")
+ADOPT = define(rules.adopt, "ADOPT")
+Adan = define(rules.adan)
+Yogi = define(rules.yogi)
+LAMB = define(rules.lamb, "LAMB")
+NovoGrad = define(rules.novograd, "NovoGrad")
+Sophia = define(rules.sophia)
+Prodigy = define(rules.prodigy)
+ScheduleFreeSGD = define(rules.schedule_free_sgd, "ScheduleFreeSGD")
+ScheduleFreeAdamW = define(rules.schedule_free_adamw, "ScheduleFreeAdamW")

@@ -96,7 +96,7 @@ class Plan:
             for p in self.parameters:  # A total is over all of them: all of them by one executor.
                 p.executor = executor(leaves[p.index], elementwise=False)
         self.host = [p for p in self.parameters if p.executor in ("host", "copy")]
-        self.pick = _picker([p.index for p in self.host])
+        self.pick = _picker([p.index for p in self.host], len(leaves))
         self.replaced = [p for p in self.parameters if p.executor in ("copy", "rule")]
         self.copied = [p for p in self.parameters if p.executor == "copy"]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
@@ -190,8 +190,10 @@ def leaves_along(plan: Plan | None, model: Any) -> list[Any] | None:
     return leaves if plan and leaves is not None and plan.fits(leaves) else None
 
 
-def _picker(indices: Sequence[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """A function that picks the items at ``indices``."""
+def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A function that picks the items at ``indices`` of a list of ``count``."""
+    if list(indices) == list(range(count)):
+        return tuple
     if len(indices) > 1:
         return operator.itemgetter(*indices)
     return lambda items: tuple(items[i] for i in indices)

@@ -7,7 +7,8 @@ takes the ``new`` parameter and returns it changed. Each may have slots and hype
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oxigrad._core import RuleError
@@ -19,7 +20,11 @@ SUPPLIED_NUMBERS = ("step", "micro", "inverse_scale")
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """An auxiliary variable of a rule, and how it begins: a number, a function ``(xp, p, **hyperparameters)``, or zeros."""
+    """An auxiliary variable of a rule, and how it begins: a number, a function ``(xp, p, **hyperparameters)``, or zeros.
+
+    One whose default is the name of a hyperparameter begins as zeros, and is there only where that is neither 0, None nor
+    False: elsewhere the rule is given None for it, and returns None (see `Rule.without`).
+    """
 
     name: str
     begin: Any = None
@@ -58,6 +63,23 @@ class Rule:
         """The numbers that it is given in every step, in the order in which a kernel takes them."""
         supplied = [name for name in SUPPLIED_NUMBERS if name in self.supplied or name == "step"]
         return supplied + [name for name, default in self.defaults.items() if not is_flag(default)]
+
+    @property
+    def optional(self) -> list[tuple[str, str]]:
+        """The slots that are not always there, each with the hyperparameter that asks for it."""
+        return [(slot.name, slot.begin) for slot in self.slots if isinstance(slot.begin, str)]
+
+    def without(self, absent: Iterable[str]) -> "Rule":
+        """The rule where these of its optional slots are absent, and the others are there."""
+        kept = [slot.name not in absent for slot in self.slots]
+
+        def call(xp: Any, p: Any, g: Any, *given: Any, **named: Any) -> tuple[Any, ...]:
+            present = iter(given)
+            first, *after = self.run(xp, p, g, [next(present) if keep else None for keep in kept], named)
+            return (first, *itertools.compress(after, kept))
+
+        slots = [Slot(slot.name) if isinstance(slot.begin, str) else slot for slot in self.slots]
+        return dataclasses.replace(self, call=call, slots=tuple(itertools.compress(slots, kept)))
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the values that it takes."""

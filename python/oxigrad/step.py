@@ -6,7 +6,7 @@ it. Everything that can fail comes first; then the core writes, replaces and cou
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,11 @@ from oxigrad.state import Fitting, copied_slots
 _ON_HOST = ("host", "copy")
 
 
-def new_slots(choice: Any, p: Any, *, on_host: bool) -> dict[str, Any]:
-    """The slots of one parameter as they begin; numbers as arrays without axes, of the highest precision there is."""
+def new_slots(choice: Any, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
+    """The slots of one parameter as they begin, but for those that are ``known``.
+
+    Numbers are arrays without axes, of the highest precision there is.
+    """
 
     def number(value: float) -> Any:
         if on_host:
@@ -30,8 +33,8 @@ def new_slots(choice: Any, p: Any, *, on_host: bool) -> dict[str, Any]:
         floats = library.__array_namespace_info__().dtypes(kind="real floating", device=xp.device_of(p))
         return library.asarray(value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
-    rule = choice.rule()
-    first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in rule.slots}
+    slots = [slot for slot in choice.rule().slots if slot.name not in known]
+    first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
     return {name: value for name, value in first.items() if value is not None}
 
 
@@ -43,6 +46,7 @@ class Stepper:
         self._core = _core.Stepper()
         self._plan: Plan | None = None
         self._layout: list[tuple[int, int]] = []
+        self._rules: list[Any] = []
         self.slots: dict[str, dict[str, Any]] = {}
         # What makes slots that were loaded before a model was seen those of its parameters; None once it has.
         self.fitting: Fitting | None = None
@@ -102,7 +106,11 @@ class Stepper:
 
     def _fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
         """Makes the slots that were loaded before a model was seen those of its parameters."""
-        self.slots = fitting(self.slots, self._first_slots(plan, leaves))
+        first = {
+            p.text: new_slots(plan.choices[p.choice], leaves[p.index], on_host=p.executor in _ON_HOST)
+            for p in plan.parameters
+        }
+        self.slots = fitting(self.slots, first)
         if fitting.report:
             self._core.micro = 0  # The mean of the gradients so far may be a part of what did not fit.
         self.fitting = None
@@ -120,7 +128,8 @@ class Stepper:
         holds = self.micro + 1 < self._owner.accumulate
         values = self._values(plan)
         programs, layout = self._laid_out(plan, values, holds)
-        if plan is not self._plan or layout != self._layout:
+        rules = [choice.rule() for choice in plan.choices]
+        if plan is not self._plan or layout != self._layout or rules != self._rules:
             self._enter(plan, leaves, layout)
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
@@ -152,9 +161,7 @@ class Stepper:
             raise StateError("the averages are swapped in already")
         plan, leaves = self._planned(model)
         kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-        self._swapped = (
-            kept  # An interrupt from here on leaves what can be swapped out, whether it was swapped in or not.
-        )
+        self._swapped = kept  # An interrupt from here on leaves what can be swapped out, swapped in or not.
         try:
             return self._replace(plan, leaves, model, averages)
         except Exception:
@@ -208,26 +215,27 @@ class Stepper:
         return programs if plan.host else [], layout
 
     def _enter(self, plan: Plan, leaves: list[Any], layout: list[tuple[int, int]]) -> None:
-        """Makes the slots of a new plan and tells the core where they lie."""
-        if not self.slots:
-            self.slots = self._first_slots(plan, leaves)
+        """Makes the slots that a new plan, or other flags, ask for, and tells the core where they lie."""
+        rules = [choice.rule() for choice in plan.choices]
+        begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
+        self.slots = {**self.slots, **begun}
         self._plan = None  # An interrupt from here on leaves none, rather than one that the core was not told of.
         prepared = []
         for position, p in enumerate(plan.parameters):
             if p.executor not in _ON_HOST:
                 continue
-            rule, own = plan.choices[p.choice].rule(), self.slots[p.text]
+            rule, own = rules[p.choice], self.slots[p.text]
             arrays = [host_view(own[slot.name]) for slot in rule.slots if not slot.is_number]
             numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
             prepared.append((p.text, position, host_view(leaves[p.index]), arrays, numbers, *layout[p.choice]))
         self._core.prepare(prepared)
-        self._plan, self._layout = plan, layout
+        self._plan, self._layout, self._rules = plan, layout, rules
 
-    def _first_slots(self, plan: Plan, leaves: list[Any]) -> dict[str, dict[str, Any]]:
-        def of(p: Parameter) -> dict[str, Any]:
-            return new_slots(plan.choices[p.choice], leaves[p.index], on_host=p.executor in _ON_HOST)
-
-        return {p.text: of(p) for p in plan.parameters}
+    def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
+        """The slots of one parameter that its rule has: those that there were, and new ones."""
+        choice, known = plan.choices[parameter.choice], self.slots.get(parameter.text, {})
+        found = {**known, **new_slots(choice, array, on_host=parameter.executor in _ON_HOST, known=known)}
+        return {slot.name: found[slot.name] for slot in choice.rule().slots if slot.name in found}
 
     def _call_rules(
         self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool
