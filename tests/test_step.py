@@ -279,12 +279,15 @@ def test_a_cycle_and_a_deep_tree() -> None:
 
 
 def test_two_threads_on_one_optimizer() -> None:
-    opt, model = optim.SGD(1.0), {"w": np.zeros(100_000)}
-    g = {"w": np.ones(100_000)}
+    opt, model = optim.define(summed)(), {"w": np.zeros(100_000)}
+    g, found = {"w": np.ones(100_000)}, []
 
     def work() -> None:
-        for _ in range(50):
+        for number in range(50):
             opt.update(model, g)
+            if number % 10 == 0:  # a copy is of one moment
+                found.append(opt.state_dict())
+                found.append(copy.deepcopy(opt).state_dict())
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -293,6 +296,9 @@ def test_two_threads_on_one_optimizer() -> None:
         thread.join()
     assert opt.step == 200
     np.testing.assert_array_equal(model["w"], -200.0)
+    assert len(found) == 40
+    for state in found:
+        np.testing.assert_array_equal(state["slots"]["w"]["total"], float(state["step"]))
 
 
 INTERRUPTED = """
