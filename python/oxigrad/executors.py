@@ -70,7 +70,8 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
         results, parts, guards = [], [], []
         for leaf in leaves:
             try:
-                results.append(_call(leaf, seed, totals, guards))
+                with np.errstate(all="ignore"):  # infinities and NaN go where arithmetic has them go, as in a kernel
+                    results.append(_call(leaf, seed, totals, guards))
             except _TotalNeededError as needed:
                 parts.append(needed.part)
         if parts and results:
@@ -102,7 +103,7 @@ def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> li
                 raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
             found.append(None)
             continue
-        value = new if xp.is_array(new) else library.asarray(new, dtype=old.dtype)
+        value = new if xp.is_array(new) else library.asarray(new, dtype=old.dtype, device=xp.device_of(old))
         if tuple(value.shape) != tuple(old.shape):
             raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
         found.append(value if value.dtype == old.dtype else xp.astype(value, old.dtype))

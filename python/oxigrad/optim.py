@@ -327,14 +327,15 @@ class Choice:
     def rule(self, holds: bool = False) -> Rule:
         """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
         prefix = self._owner.prefix()
-        return _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self._absent())
+        return _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self.absent)
 
-    def _absent(self) -> frozenset[str]:
+    @property
+    def absent(self) -> tuple[str, ...]:
         """The optional slots that nothing asks for."""
         if not self._optional:
-            return frozenset()
-        values = self._values
-        return frozenset(slot for slot, asks in self._optional if not values[asks])
+            return ()
+        own, given = self.optimizer.hyperparameters, self._overrides
+        return tuple([slot for slot, asks in self._optional if not given.get(asks, own[asks])])
 
     @property
     def _values(self) -> dict[str, Any]:
@@ -362,14 +363,13 @@ class Choice:
         value = self._values[name]
         return number_at(value, 0, name) if callable(value) else value
 
-    def program(self, holds: bool = False) -> Any:
-        """The kernel that the rule becomes with the present flags; None for a rule that is not elementwise."""
-        rule = self.rule(holds)
+    def program(self, rule: Rule) -> Any:
+        """The kernel that `rule` becomes with the present flags; None for one that is not elementwise."""
         return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients) if rule.elementwise else None
 
 
 @functools.cache
-def _composed(parts: tuple[Rule, ...], until: int, absent: frozenset[str]) -> Rule:
+def _composed(parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
     composed = rule.compose(parts, until=until or None)
     return composed.without(absent) if composed.optional else composed
 
@@ -451,7 +451,8 @@ class RuleOptimizer(Part, Optimizer):
     @property
     def program(self) -> Any:
         """The kernel that the rule becomes with the present flags, which prints as a listing; None where it is called."""
-        return Choice(self, self, {}).program()
+        choice = Choice(self, self, {})
+        return choice.program(choice.rule())
 
     def get_config(self) -> dict[str, Any]:
         """See `Optimizer.get_config`."""

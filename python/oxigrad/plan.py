@@ -16,10 +16,8 @@ def host_view(array: Any) -> Any:
     """The array as one that exports its host memory, sharing it; None where it lies elsewhere, or cannot be shared."""
     if _core.exports_memory(array):
         return array
-    device = getattr(array, "__dlpack_device__", None)
     try:
-        on_host = device is not None and int(device()[0]) == 1
-        return np.from_dlpack(array) if on_host else None
+        return np.from_dlpack(array) if xp.on_host(array) else None
     except (BufferError, RuntimeError, TypeError, ValueError):
         return None
 

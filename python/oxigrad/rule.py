@@ -6,6 +6,7 @@ takes the ``new`` parameter and returns it changed. Each may have slots and hype
 """
 
 import dataclasses
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,7 +59,7 @@ class Rule:
     shared: frozenset[str] = frozenset()
     elementwise: bool = True
 
-    @property
+    @functools.cached_property
     def numbers(self) -> list[str]:
         """The numbers that it is given in every step, in the order in which a kernel takes them."""
         supplied = [name for name in SUPPLIED_NUMBERS if name in self.supplied or name == "step"]

@@ -46,7 +46,7 @@ class Stepper:
         self._core = _core.Stepper()
         self._plan: Plan | None = None
         self._layout: list[tuple[int, int]] = []
-        self._rules: list[Any] = []
+        self._absent: list[tuple[str, ...]] = []
         self.slots: dict[str, dict[str, Any]] = {}
         # What makes slots that were loaded before a model was seen those of its parameters; None once it has.
         self.fitting: Fitting | None = None
@@ -128,8 +128,8 @@ class Stepper:
         holds = self.micro + 1 < self._owner.accumulate
         values = self._values(plan)
         programs, layout = self._laid_out(plan, values, holds)
-        rules = [choice.rule() for choice in plan.choices]
-        if plan is not self._plan or layout != self._layout or rules != self._rules:
+        absent = [choice.absent for choice in plan.choices]
+        if plan is not self._plan or layout != self._layout or absent != self._absent:
             self._enter(plan, leaves, layout)
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
@@ -202,7 +202,8 @@ class Stepper:
         programs: list[tuple[Any, list[list[float]]]] = []
         layout = []
         for number, choice in enumerate(plan.choices):
-            program = choice.program(holds)
+            rule = choice.rule(holds)
+            program = choice.program(rule)
             if program is None:
                 layout.append((0, 0))
                 continue
@@ -210,7 +211,7 @@ class Stepper:
             if at == len(programs):
                 programs.append((program, []))
             layout.append((at, len(programs[at][1])))
-            numbers = [float(values[number][name]) for name in choice.rule(holds).numbers] if values else []
+            numbers = [float(values[number][name]) for name in rule.numbers] if values else []
             programs[at][1].append(numbers)
         return programs if plan.host else [], layout
 
@@ -229,7 +230,8 @@ class Stepper:
             numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
             prepared.append((p.text, position, host_view(leaves[p.index]), arrays, numbers, *layout[p.choice]))
         self._core.prepare(prepared)
-        self._plan, self._layout, self._rules = plan, layout, rules
+        self._plan, self._layout = plan, layout
+        self._absent = [choice.absent for choice in plan.choices]
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: those that there were, and new ones."""
@@ -262,12 +264,12 @@ class Stepper:
                 replacements += [(path, new) for path in parameter.paths]
             changed = zip(leaf.rule.slots, after, strict=True)
             assignments += [(self.slots[leaf.path], slot.name, value) for slot, value in changed if value is not None]
-        return replacements, assignments, copies, bool(keep)
+        return replacements, assignments, copies, bool(xp.fetched(keep))
 
     def _skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
         if self._owner.nonfinite == "raise":
-            bad = [p.text for p in plan.parameters if not xp.all(xp.isfinite(gradients[p.index]))]
+            bad = [p.text for p in plan.parameters if not xp.fetched(xp.all(xp.isfinite(gradients[p.index])))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
         self.skipped += 1
         self._owner.observe(finite=False)

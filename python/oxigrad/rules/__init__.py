@@ -5,9 +5,8 @@ slots. After ``*`` come what is supplied, if it is named (``step``, counted from
 hyperparameters with their defaults. A hyperparameter that is True, False, None or a string is a flag: it may be branched
 on; a numeric one is a symbol, and may not.
 
-How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), as what a function of
-`oxigrad.begin` makes, or as zeros and only where a hyperparameter is set (the name of that hyperparameter). Where it is
-not, the rule has None for it.
+How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), or as `oxigrad.begin` has
+it: as the parameter, as a value, or as zeros and only where a hyperparameter is set; where it is not, the rule has None for it.
 
 Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.presets` has those of others.
 """
