@@ -1,6 +1,6 @@
 """Automatic differentiation and optimizers for any array library, with a Rust core."""
 
-from oxigrad import derivatives, optim, schedules, testing, tree, xp
+from oxigrad import derivatives, optim, schedules, state, testing, tree, xp
 from oxigrad._core import (
     AliasError,
     ArrayMemoryError,
@@ -57,6 +57,7 @@ __all__ = [
     "optim",
     "schedules",
     "set_num_threads",
+    "state",
     "stop_gradient",
     "testing",
     "tree",

@@ -139,6 +139,57 @@ def size_of(shape: tuple[int, ...]) -> int:
     return math.prod(shape)
 
 
+def dtype_name(dtype: Any) -> str:
+    """What the standard calls a dtype, whatever library it is of.
+
+    >>> dtype_name(np.dtype(">f4"))
+    'float32'
+    """
+    name = getattr(dtype, "name", None)
+    return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
+
+
+def to_host(array: Any) -> np.ndarray:
+    """An array of any library as NumPy's, of the same dtype; a copy only where it must be.
+
+    A dtype that NumPy does not have by itself (bfloat16) takes the package ml_dtypes.
+    """
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.asarray(array)
+    name = dtype_name(array.dtype)
+    for way in (np.from_dlpack, lambda x: np.from_dlpack(x, device="cpu"), np.asarray):
+        try:
+            found = way(array)
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+            continue
+        if dtype_name(found.dtype) == name:
+            return found
+    from array_api_compat import to_device
+
+    there = to_device(array, "cpu")
+    if isinstance(there, np.ndarray):
+        return there
+    importlib.import_module("ml_dtypes")
+    library = namespace(there)
+    return to_host(library.astype(there, library.float32)).astype(name)
+
+
+def copied_like(value: Any, like: Any) -> Any:
+    """A copy of an array, of any library, as one of the library and on the device of ``like``, with its shape and dtype."""
+    library = namespace(like)
+    if library is np:
+        made = np.empty_like(like)
+        made[...] = to_host(value)
+        return made
+    if namespace(value) is not library:
+        value = np.array(to_host(value))  # of its own memory: a library may warn about what is read-only
+        if (
+            value.dtype.isbuiltin == 2
+        ):  # of ml_dtypes, which most libraries cannot read; float32 holds all that they hold
+            value = value.astype(np.float32)
+    return library.asarray(value, dtype=like.dtype, device=device_of(like), copy=True)
+
+
 def fingerprint(value: Any) -> int | None:
     """A number that tells what is in an array of NumPy's; None for anything else."""
     value = plain(value)

@@ -9,6 +9,7 @@ import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
+from oxigrad.libraries import to_host
 from oxigrad.sparse import SparseRows
 
 
@@ -20,6 +21,11 @@ def host_view(array: Any) -> Any:
         return np.from_dlpack(array) if xp.on_host(array) else None
     except (BufferError, RuntimeError, TypeError, ValueError):
         return None
+
+
+def copying(value: Any, array: Any) -> tuple[np.ndarray, np.ndarray]:
+    """What the core copies at the end of a step: a value, and the host memory of an array that takes it."""
+    return to_host(value), np.asarray(host_view(array))
 
 
 def executor(array: Any, elementwise: bool = True) -> str:
@@ -169,7 +175,7 @@ class Plan:
                 view = host_view(found[path])
                 if view is None or not _core.is_writable(view):
                     raise ArrayMemoryError(f"{path}: the gradient cannot be written, so not with zero_gradients")
-                zeros.append((np.zeros((), view.dtype), view))
+                zeros.append(copying(np.zeros((), view.dtype), view))
         return zeros
 
     def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:

@@ -5,7 +5,8 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Container, Iterable
+import copy
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import numpy as np
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
-from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
+from oxigrad.plan import Parameter, Plan, copying, executor, host_view, leaves_along
 from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column
+from oxigrad.state import Fitting, copied_slots
 
 _ON_HOST = ("host", "copy")
 
@@ -59,6 +61,8 @@ class Stepper:
         self._layout: list[tuple[int, int]] = []
         self._absent: list[tuple[str, ...]] = []
         self.slots: dict[str, dict[str, Any]] = {}
+        # What makes slots that were loaded before a model was seen those of its parameters; None once it has.
+        self.fitting: Fitting | None = None
         self.skipped = 0
         self._swapped: dict[str, Any] | None = None
 
@@ -72,11 +76,25 @@ class Stepper:
         """How many gradients have been accumulated since the last step."""
         return self._core.micro
 
-    def restore(self, count: int, micro: int, slots: dict[str, dict[str, Any]]) -> None:
-        """Puts the steps taken and the slots back to what they were when they were saved."""
-        self._core.count, self._core.micro = count, micro
-        self.slots = slots
-        self._plan = None
+    def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any = None) -> "Stepper":
+        """Another stepper of the same optimizer, that goes on from other counts and slots."""
+        made = Stepper(self._owner)
+        made._core.count, made._core.micro, made.skipped = counts["step"], counts["micro"], counts["skipped"]
+        made.slots, made.fitting = slots, fitting
+        return made
+
+    def copied(self, owner: Any) -> "Stepper":
+        """A stepper of a copy of its optimizer, which goes on from here with arrays of its own."""
+        made = copy.copy(self)
+        made._owner, made._core, made._plan = owner, _core.Stepper(), None
+        made._core.count, made._core.micro = self.count, self.micro
+        made.slots = copied_slots(self.slots)
+        return made
+
+    def refuse_swapped(self) -> None:
+        """Raises `StateError` while the averages are in the place of the parameters."""
+        if self._swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
 
     def reset(self) -> None:
         """Forgets the plan, so that the next step makes a new one."""
@@ -94,13 +112,25 @@ class Stepper:
             return self._plan, leaves
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self._owner)
+        if self.fitting:
+            self._fit(self.fitting, plan, leaves)
         plan.check_known(self.slots)
         return plan, leaves
 
+    def _fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
+        """Makes the slots that were loaded before a model was seen those of its parameters."""
+        first = {
+            p.text: new_slots(plan.choices[p.choice], p.text, leaves[p.index], on_host=p.executor in _ON_HOST)
+            for p in plan.parameters
+        }
+        self.slots = fitting(self.slots, first)
+        if fitting.report:
+            self._core.micro = 0  # The mean of the gradients so far may be a part of what did not fit.
+        self.fitting = None
+
     def update(self, model: Any, grads: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
-        if self._swapped is not None:
-            raise StateError("the averages are swapped in: swap_out brings the parameters back")
+        self.refuse_swapped()
         plan, leaves = self._planned(model)
         gradients = plan.gradients(leaves, grads)
         if keep_root:
@@ -145,9 +175,12 @@ class Stepper:
             raise StateError("the averages are swapped in already")
         plan, leaves = self._planned(model)
         kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-        model = self._replace(plan, leaves, model, averages)
-        self._swapped = kept
-        return model
+        self._swapped = kept  # An interrupt from here on leaves what can be swapped out, swapped in or not.
+        try:
+            return self._replace(plan, leaves, model, averages)
+        except Exception:
+            self._swapped = None
+            raise
 
     def swap_out(self, model: Any) -> Any:
         """See `Optimizer.swap_out`."""
@@ -172,7 +205,7 @@ class Stepper:
                 continue
             value = xp.asarray(xp.astype(values[p.text], p.dtype))
             if p.executor in ("host", "into"):
-                copies.append((host_view(value), host_view(leaves[p.index])))
+                copies.append(copying(value, leaves[p.index]))
             else:
                 replacements += [(path, value) for path in p.paths]
         return replacements, copies
@@ -208,6 +241,7 @@ class Stepper:
         rules = [choice.rule() for choice in plan.choices]
         begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
         self.slots = {**self.slots, **begun}
+        self._plan = None  # An interrupt from here on leaves none, rather than one that the core was not told of.
         prepared = []
         for position, p in enumerate(plan.parameters):
             if p.executor not in _ON_HOST:
@@ -267,7 +301,7 @@ class Stepper:
         results, keep = call_rules(called, self._owner.seed)
         for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
             if parameter.executor == "into":
-                copies.append((host_view(new), host_view(leaf.p)))
+                copies.append(copying(new, leaf.p))
             else:
                 replacements += [(path, new) for path in parameter.paths]
             changed = zip(leaf.rule.slots, after, strict=True)

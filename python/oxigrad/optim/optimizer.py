@@ -1,5 +1,6 @@
 """What an optimizer is: a rule, its hyperparameters, its slots by key path, and the steps taken; chains and partitions."""
 
+import copy
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from oxigrad.loss_scale import LossScale
 from oxigrad.rule import Rule
 from oxigrad.schedules.base import number_at
 from oxigrad.sparse import FAMILIES, decays
+from oxigrad.state import Report, collect, read, resume, write
 from oxigrad.transforms import value_and_grad
 
 # What makes an optimizer or a part of a chain of its configuration, by name.
@@ -215,6 +217,62 @@ class Optimizer:
         """
         with self._lock:
             return self._stepper.swap_out(model)
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
+        """All that the next steps depend on but the model, as plain data and arrays: slots by key path, counts, its config.
+
+        The arrays are those of the slots, of the same library and dtype; with ``copy=False`` they are the slots
+        themselves, which later steps may write to. ``config`` is None where it cannot be written down (see `get_config`).
+        Raises `StateError` between `swap_in` and `swap_out`.
+        """
+        with self._lock:
+            return collect(self, copy=copy)
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
+        """Goes on from what `state_dict` gave. Hyperparameters stay as they are (`from_config` makes an optimizer of a config).
+
+        Arrays are copied, to the library and device of the parameter; the dtype must be the same. All is done or
+        nothing: `StateError` lists what is missing, unexpected or of another shape or dtype. With ``strict=False``, what
+        fits is loaded, and the report lists the rest. Where no model was seen yet, slots are compared when it comes, in
+        `build` or the first `update`, which then raise the error, or fill the report.
+        """
+        with self._lock:
+            return resume(self, state, strict=strict)
+
+    def save(self, file: Any) -> None:
+        """Writes `state_dict` to a safetensors file, which is replaced whole or not at all, whatever happens.
+
+        Raises `OSError` where it cannot be written, and `StateError` for a dtype that the format does not have.
+        """
+        with self._lock:
+            write(file, collect(self, copy=False))
+
+    def load(self, file: Any, strict: bool = True) -> Report:
+        """Loads what `save` wrote, as `load_state_dict`. Raises `StateError` also where the file has no state or is damaged."""
+        return self.load_state_dict(read(file), strict)
+
+    def _remembering(self) -> dict[str, Any]:
+        """The parts that have a state of their own, by name."""
+        found = {name: part for name, part in self._parts() if hasattr(part, "state_dict")}
+        return {name: part for name, part in found.items() if part.state_dict()}
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield "loss_scale", self.loss_scale
+
+    def __reduce__(self) -> Any:
+        """As plain data: `TypeError` says where a function of the user's is a part of it."""
+        return _restored, (self.get_config(), self.state_dict())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = memo[id(self)] = object.__new__(type(self))
+        with self._lock:
+            own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_stepper")}
+            vars(made).update(copy.deepcopy(own, memo), _lock=threading.Lock(), _stepper=self._stepper.copied(made))
+        return made
+
+    # --- as a pure function --------------------------------------------------------------------------------------------
 
     def init(self, params: Any) -> dict[str, Any]:
         """The state before the first step, for `apply`: the step, and the slots by key path.
@@ -427,6 +485,12 @@ class RuleOptimizer(Part, Optimizer):
         values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
 
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        yield from self.hyperparameters.items()
+        for number, values in enumerate(self._groups.values()):
+            yield from ((f"groups.{number}.{name}", value) for name, value in (values or {}).items())
+
     def _given_options(self) -> dict[str, Any]:
         def group(values: Mapping[str, Any] | None) -> Any:
             return None if values is None else {name: plain(name, value) for name, value in values.items()}
@@ -491,6 +555,12 @@ class Partition(Optimizer):
     def name(self) -> str:
         """See `Optimizer.name`."""
         return "partition"
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        for number, optimizer in enumerate(self.optimizers.values()):
+            found = optimizer._parts() if optimizer else ()
+            yield from ((f"parts.{number}.{name}", part) for name, part in found)
 
     def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
         """See `Optimizer.choice`."""
@@ -610,6 +680,13 @@ def from_config(config: Mapping[str, Any]) -> Any:
     if name not in REGISTRY:
         raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
     return REGISTRY[name](*map(from_config, parts), **_read(values))
+
+
+def _restored(config: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+    """The optimizer that was taken apart by pickle."""
+    made = from_config(config)
+    made.load_state_dict(state)
+    return made
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:

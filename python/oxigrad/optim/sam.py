@@ -1,6 +1,6 @@
 """SAM: gradients taken where the loss is higher, so that minima with flat surroundings are preferred."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from oxigrad import tree, xp
@@ -44,6 +44,10 @@ class SAM(Optimizer):
     def choice(self, owner: Optimizer, path: str, array: Any) -> Any:
         """See `Optimizer.choice`."""
         return self.optimizer.choice(owner, path, array)
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        yield from ((f"optimizer.{name}", part) for name, part in self.optimizer._parts())
 
     def perturbed(self, model: Any, grads: Any) -> Any:
         """A copy of ``model`` with its parameters moved to where the gradient is to be taken, given that at the model."""

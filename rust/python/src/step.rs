@@ -12,7 +12,7 @@ use oxigrad_core::overlap::Sweep;
 use oxigrad_core::rows::Rows;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyEllipsis, PyTuple};
 
 use crate::error::{IntoPython, to_python};
 use crate::memory::{Memory, contiguous};
@@ -169,6 +169,8 @@ impl Stepper {
     }
 
     /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
+    ///
+    /// The arrays are NumPy's, and assigned to as a whole: that runs no Python, in which an interrupt could come between.
     #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
     fn write<'py>(
         &self,
@@ -178,11 +180,8 @@ impl Stepper {
         assignments: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if !copies.is_empty() {
-            let copyto = py.import("numpy")?.getattr("copyto")?;
-            for (from, to) in copies {
-                copyto.call1((to, from))?;
-            }
+        for (from, to) in copies {
+            to.set_item(PyEllipsis::get(py), from)?;
         }
         let mut model = model;
         for (path, value) in replacements {
