@@ -16,9 +16,10 @@ use smallvec::SmallVec;
 
 use crate::derivatives::op_named;
 use crate::error::IntoPython;
-use crate::memory::{Memory, contiguous, empty, is_unshared};
+use crate::memory::{Dense, Memory, unshared};
+use crate::spare;
 use crate::threads::{isa, pool};
-use crate::value::Value;
+use crate::value::{Value, host_number};
 
 /// From this many elements on, threads share the work on one array.
 const PARALLEL: usize = 1 << 15;
@@ -33,71 +34,54 @@ pub fn memory(py: Python<'_>, value: &Value) -> Option<Memory> {
     }
 }
 
-/// Arrays that nobody needs any more: a new one takes the memory of one of the same shape and dtype.
-#[derive(Default)]
-pub struct Spare(Vec<Py<PyAny>>);
-
-/// How many arrays are kept: those that die together in one step of a replay, and a few.
-const SPARE: usize = 8;
-
-impl Spare {
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Keeps an array for later, if it is nobody else's.
-    pub fn keep(&mut self, py: Python<'_>, value: Value) {
-        let Value::Object(object) = value else { return };
-        if self.0.len() == SPARE {
-            self.0.remove(0);
-        }
-        if is_unshared(object.bind(py)) {
-            self.0.push(object);
-        }
-    }
-
-    /// An array to write to.
-    fn take<'py>(&mut self, py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
-        let fits = |array: &Py<PyAny>| contiguous(array.bind(py), shape, dtype);
-        if let Some((at, buffer)) = self.0.iter().enumerate().rev().find_map(|(at, array)| Some((at, fits(array)?))) {
-            return Ok((self.0.swap_remove(at).into_bound(py), buffer));
-        }
-        let array = empty(py, shape, dtype)?;
-        let buffer = Memory::of(&array).and_then(|memory| memory.buffer());
-        buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
-    }
-}
-
 /// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
 /// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
 pub fn compute<'py, 'v>(
-    py: Python<'py>,
     kernel: &Kernel,
-    values: impl Iterator<Item = Option<&'v Value>>,
-    like: &Memory,
-    spare: &mut Spare,
+    values: impl Iterator<Item = Option<&'v Value>> + Clone,
+    like: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = like.py();
+    if let Some(dense) = Dense::of(like) {
+        let length = dense.length();
+        let buffer = |value: Option<&'v Value>| match value? {
+            Value::Number(number) => repeated(number, length),
+            Value::Object(object) => Dense::of(object.bind(py)).filter(|other| other.is_like(&dense))?.buffer(),
+            Value::Absent => None,
+        };
+        if let Some(inputs) = values.clone().map(buffer).collect::<Option<Buffers>>() {
+            let (result, output) = spare::take(py, &dense.shape(), dense.dtype())?;
+            // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+            unsafe { run(kernel, &inputs, output) }?;
+            return Ok(Some(result));
+        }
+    }
+    let Some(like) = Memory::of_numpy(like) else { return Ok(None) };
     let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
     let (shape, length) = (like.shape(), like.shape().iter().product());
-    let (mut held, mut inputs): (SmallVec<[Memory; 3]>, SmallVec<[Buffer; 3]>) = (SmallVec::new(), SmallVec::new());
-    for value in values {
-        let buffer = match value {
-            Some(Value::Number(number)) => Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok(),
-            value => value.and_then(|value| memory(py, value)).and_then(|memory| {
-                let buffer = memory.broadcast(shape);
-                held.push(memory);
-                buffer
-            }),
-        };
-        let Some(buffer) = buffer else { return Ok(None) };
-        inputs.push(buffer);
-    }
-    let (result, output) = spare.take(py, shape, dtype)?;
-    let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
-    // SAFETY: `held`, the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
-    unsafe { run(kernel, &leaf) }?;
+    let mut held: SmallVec<[Memory; 3]> = SmallVec::new();
+    let buffer = |value: Option<&'v Value>| match value? {
+        Value::Number(number) => repeated(number, length),
+        value => {
+            let memory = memory(py, value)?;
+            let buffer = memory.broadcast(shape);
+            held.push(memory);
+            buffer
+        }
+    };
+    let Some(inputs) = values.map(buffer).collect::<Option<Buffers>>() else { return Ok(None) };
+    let (result, output) = spare::take(py, shape, dtype)?;
+    // SAFETY: as above; `held` keeps what the values do not.
+    unsafe { run(kernel, &inputs, output) }?;
     Ok(Some(result))
+}
+
+/// The arguments of an op: seldom more than three.
+type Buffers = SmallVec<[Buffer; 3]>;
+
+/// A number as an array, for as long as it stays where it is.
+fn repeated(number: &f64, length: usize) -> Option<Buffer> {
+    Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok()
 }
 
 /// The kernel of one op.
@@ -114,18 +98,14 @@ fn kernel(op: Elementwise) -> &'static Kernel {
     &kernels[op as usize]
 }
 
-/// Adds one NumPy array to another of its shape and dtype, in place.
-pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<()> {
-    let buffers = Memory::of_numpy(sum).zip(Memory::of_numpy(term));
-    let buffers = buffers.and_then(|(sum, term)| Some([sum.computing().ok()?, term.computing().ok()?]));
-    let Some([own, other]) = buffers else {
-        return sum.call_method1(intern!(sum.py(), "__iadd__"), (term,)).map(drop);
-    };
-    let (length, dtype) = (own.len(), own.dtype());
-    let (inputs, outputs) = ([own.clone(), other], [own]);
-    let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
-    // SAFETY: the references that we hold keep the memory.
-    unsafe { run(kernel(Elementwise::Add), &leaf) }
+/// Adds one NumPy array to another of its shape and dtype, in place, where nobody else has it.
+pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(own) = unshared(sum) else { return Ok(false) };
+    let Some(other) = Dense::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
+    let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
+    // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
+    unsafe { run(kernel(Elementwise::Add), &[own.clone(), other], own) }?;
+    Ok(true)
 }
 
 /// The sum over the leading axes that `shape` has not: what a bias gets. None unless that is all that differs, and the
@@ -146,29 +126,47 @@ pub fn sum_leading<'py>(array: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) ->
 
 /// # Safety
 /// As `exec::run`.
-unsafe fn run(kernel: &Kernel, leaf: &Leaf) -> PyResult<()> {
+unsafe fn run(kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()> {
+    let (length, dtype) = (output.len(), output.dtype());
+    let leaf = Leaf { inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
     // SAFETY: the caller's promise.
     let done = SCRATCH.with_borrow_mut(|scratch| unsafe {
-        if leaf.length < PARALLEL {
-            exec::run_one(kernel, &[], leaf, isa(), scratch)
+        if length < PARALLEL {
+            exec::run_one(kernel, &[], &leaf, isa(), scratch)
         } else {
-            exec::run(kernel, &[], &[*leaf], isa(), pool().as_deref())
+            exec::run(kernel, &[], &[leaf], isa(), pool().as_deref())
         }
     });
     done.python()
 }
 
-/// The function of a NumPy array of floating-point dtype, for the functions that the core has vector code of; none of
-/// anything else.
-pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if has_vector_code(op) { on_arrays(op, std::slice::from_ref(array)) } else { Ok(None) }
+/// What an elementwise op gives on NumPy arrays of floating-point dtype and numbers, for the ops that the core computes
+/// as NumPy does, or to more digits; none of anything else.
+pub fn elementwise<'py>(op: Elementwise, args: &[Bound<'py, PyAny>]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if has_vector_code(op) {
+        return on_arrays(op, args);
+    }
+    let Some(like) = args.iter().find_map(|arg| Dense::of(arg)).filter(|_| is_exact(op)) else { return Ok(None) };
+    let (mut numbers, length, py) = ([0.0; 3], like.length(), args[0].py());
+    for (number, arg) in numbers.iter_mut().zip(args) {
+        *number = host_number(arg).unwrap_or_default();
+    }
+    let buffer = |(arg, number): (&Bound<'py, PyAny>, &f64)| match Dense::of(arg) {
+        Some(array) if array.is_like(&like) => array.buffer(),
+        Some(_) => None,
+        None => host_number(arg).and_then(|_| repeated(number, length)),
+    };
+    let Some(inputs) = args.iter().zip(&numbers).map(buffer).collect::<Option<Buffers>>() else { return Ok(None) };
+    let (result, output) = spare::take(py, &like.shape(), like.dtype())?;
+    // SAFETY: `args` and `numbers` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(kernel(op), &inputs, output) }?;
+    Ok(Some(result))
 }
 
 /// What an elementwise op gives on arrays, which are broadcast to the shape of the first and computed in its dtype.
 fn on_arrays<'py>(op: Elementwise, args: &[Bound<'py, PyAny>]) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(like) = args.first().and_then(Memory::of_numpy) else { return Ok(None) };
     let values: SmallVec<[Value; 3]> = args.iter().map(Value::new).collect();
-    compute(args[0].py(), kernel(op), values.iter().map(Some), &like, &mut Spare::default())
+    compute(kernel(op), values.iter().map(Some), &args[0])
 }
 
 /// Computes an elementwise op on NumPy arrays, for what NumPy has no function. The first array has the shape and the
@@ -183,6 +181,22 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
     computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
 }
 
+/// Whether NumPy gives the same bits: an op that the processor rounds correctly.
+const fn is_exact(op: Elementwise) -> bool {
+    matches!(
+        op,
+        Elementwise::Add
+            | Elementwise::Subtract
+            | Elementwise::Multiply
+            | Elementwise::Divide
+            | Elementwise::Negative
+            | Elementwise::Square
+            | Elementwise::Sqrt
+            | Elementwise::Reciprocal
+    )
+}
+
+/// Whether the core has vector code of a function that is fast where NumPy's may not be.
 const fn has_vector_code(op: Elementwise) -> bool {
     matches!(
         op,
@@ -193,5 +207,6 @@ const fn has_vector_code(op: Elementwise) -> bool {
             | Elementwise::Sin
             | Elementwise::Cos
             | Elementwise::Tanh
+            | Elementwise::Expit
     )
 }

@@ -14,6 +14,7 @@ mod guard;
 mod memory;
 mod record;
 mod replay;
+mod spare;
 mod step;
 mod symbols;
 mod tape;

@@ -4,6 +4,7 @@
 //! is compared with what the buffer protocol says before it is trusted. Anything else goes by the buffer protocol.
 
 use std::ffi::c_int;
+use std::marker::PhantomData;
 
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
@@ -160,6 +161,7 @@ struct ArrayFields {
     base: *mut PyObject,
     descr: *mut PyObject,
     flags: c_int,
+    weakrefs: *mut PyObject,
 }
 
 /// `NPY_ARRAY_C_CONTIGUOUS`.
@@ -228,7 +230,53 @@ impl Numpy {
     }
 
     fn dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
-        self.dtypes.iter().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype)
+        self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype)
+    }
+}
+
+/// A NumPy array as it lies most often: contiguous, with dimensions, of a dtype that kernels compute in. It takes a look
+/// at a few fields to tell, and no reference.
+#[derive(Clone, Copy)]
+pub struct Dense<'a> {
+    fields: ArrayFields,
+    dtype: Dtype,
+    array: PhantomData<&'a PyObject>,
+}
+
+impl<'a> Dense<'a> {
+    /// The array as such; none of anything else.
+    pub fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
+        let numpy = Numpy::get(object.py())?;
+        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0 && fields.nd > 0)?;
+        let dtype = numpy.dtype(&fields).filter(|dtype| dtype.computes())?;
+        Some(Self { fields, dtype, array: PhantomData })
+    }
+
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The extents of the array.
+    pub fn shape(&self) -> SmallVec<[usize; 4]> {
+        // SAFETY: as in `of_fields`; the borrow says that the array is there.
+        unsafe { copied(self.fields.dimensions, usize::try_from(self.fields.nd).unwrap_or_default()) }
+    }
+
+    /// How many elements it has.
+    pub fn length(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// Whether the other has the same shape and dtype.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.dtype == other.dtype
+            && self.fields.nd == other.fields.nd
+            && (self.fields.dimensions == other.fields.dimensions || self.shape() == other.shape())
+    }
+
+    /// The memory as kernels see it.
+    pub fn buffer(&self) -> Option<Buffer> {
+        Buffer::contiguous(self.fields.data, self.length(), self.dtype, self.fields.flags & WRITABLE != 0).ok()
     }
 }
 
@@ -249,14 +297,14 @@ pub fn contiguous(object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> O
     Buffer::contiguous(fields.data, length, dtype, fields.flags & WRITABLE != 0).ok()
 }
 
-/// Whether a NumPy array is nobody else's, so that its memory may be used again.
-pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
+/// The array, where it is nobody else's, so that its memory may be used again.
+pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Dense<'a>> {
     const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
-    let fields = Numpy::get(array.py()).and_then(|numpy| numpy.fields(array));
     // A view of the array, or an export of its memory, would hold a reference to it.
     // SAFETY: the pointer is that of a live object.
-    let references = unsafe { Py_REFCNT(array.as_ptr()) };
-    fields.is_some_and(|fields| fields.flags & PLAIN == PLAIN && references == 1)
+    let is_alone = unsafe { Py_REFCNT(array.as_ptr()) } == 1;
+    let is_plain = |fields: &ArrayFields| fields.flags & PLAIN == PLAIN && fields.weakrefs.is_null();
+    if is_alone { Dense::of(array).filter(|dense| is_plain(&dense.fields)) } else { None }
 }
 
 /// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.

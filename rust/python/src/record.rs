@@ -11,7 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::function;
+use crate::arrays::elementwise;
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
 use crate::memory::are_alike;
@@ -230,7 +230,7 @@ fn evaluate<'py>(
         if let Some(result) = on_host_numbers(py, op, args) {
             return Ok(result);
         }
-        if let Some(result) = function(op, &args[0])? {
+        if let Some(result) = elementwise(op, args)? {
             return Ok(result);
         }
     }

@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::arrays::{Spare, add_to, compute, memory, sum_leading};
+use crate::arrays::{add_to, compute, sum_leading};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
-use crate::memory::{are_alike, is_unshared};
 use crate::record::by_operator;
+use crate::spare;
 use crate::tape::{Attributes, CoreTape};
 use crate::value::Value;
 
@@ -18,7 +18,6 @@ pub struct PythonHost<'py> {
     pub registry: &'py Registry,
     /// How many tangents go forwards at once, along a leading axis; none where a tangent is shaped like its value.
     pub batch: Option<usize>,
-    spare: Spare,
 }
 
 /// Replays a tape from the seeds; gives the cotangents of `inputs`.
@@ -81,16 +80,15 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 
     fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
         let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
-        if is_unshared(&sum) && are_alike(&sum, &term) == Some(true) {
-            add_to(&sum, &term)?;
-            self.spare.keep(self.py, Value::Object(term.unbind()));
+        if add_to(&sum, &term)? {
+            spare::keep(self.py, Value::Object(term.unbind()));
             return Ok(Value::Object(sum.unbind()));
         }
         Ok(Value::new(&sum.add(term)?))
     }
 
     fn retire(&mut self, value: Value) {
-        self.spare.keep(self.py, value);
+        spare::keep(self.py, value);
     }
 
     fn pulse(&mut self) -> PyResult<()> {
@@ -101,7 +99,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 impl<'py> PythonHost<'py> {
     /// A host for one replay; `batch` tells how many tangents go forwards at once.
     pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
-        Ok(Self { py, registry: registry(py)?, batch, spare: Spare::default() })
+        Ok(Self { py, registry: registry(py)?, batch })
     }
 
     /// What a rule gives for a cotangent, or for a tangent of the shape of the result.
@@ -147,12 +145,9 @@ impl<'py> PythonHost<'py> {
         cotangent: &Value,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
-        if derivative.only.is_some() && self.spare.is_empty() {
-            return Ok(None); // An array library does one operator as well, and makes the array for it faster.
-        }
-        let Some(g) = memory(py, cotangent) else { return Ok(None) };
+        let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
-        compute(py, kernel, values, &g, &mut self.spare)
+        compute(kernel, values, g.bind(py))
     }
 
     fn call(

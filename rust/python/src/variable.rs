@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use crate::derivatives::hook;
 use crate::error::to_python;
 use crate::record::{record, record_numbers};
+use crate::spare;
 use crate::tape::Tape;
 use crate::value::{Value, host_number};
 
@@ -23,6 +24,15 @@ pub struct Variable {
     pub tape: Py<Tape>,
     pub id: Id,
     pub value: Value,
+}
+
+impl Drop for Variable {
+    /// The array of a variable is often nobody else's: a later one takes its memory.
+    fn drop(&mut self) {
+        if matches!(self.value, Value::Object(_)) {
+            Python::attach(|py| spare::keep(py, std::mem::replace(&mut self.value, Value::Absent)));
+        }
+    }
 }
 
 /// A binary operator; `reflected` says that `slf` is the right operand.

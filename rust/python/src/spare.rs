@@ -1,0 +1,79 @@
+//! Arrays that nobody needs any more: a new one takes the memory of one of the same shape and dtype.
+//!
+//! Fresh memory costs more than most ops: the system hands it out page by page, zeroed, at every first touch.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use oxigrad_core::buffer::{Buffer, Dtype};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use crate::memory::{Dense, Memory, empty, unshared};
+use crate::value::Value;
+
+/// How many arrays are kept, and of how many bytes together: for all threads.
+const COUNT: usize = 32;
+const BYTES: usize = 64 << 20;
+
+struct Array {
+    object: Py<PyAny>,
+    dtype: Dtype,
+    shape: SmallVec<[usize; 4]>,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Spare {
+    arrays: Vec<Array>,
+    bytes: usize,
+}
+
+static SPARE: Mutex<Spare> = Mutex::new(Spare { arrays: Vec::new(), bytes: 0 });
+
+fn spare() -> MutexGuard<'static, Spare> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Spare {
+    fn remove(&mut self, at: usize) -> Array {
+        let array = self.arrays.remove(at);
+        self.bytes -= array.bytes;
+        array
+    }
+}
+
+/// Keeps an array for later, if it is nobody else's.
+pub fn keep(py: Python<'_>, value: Value) {
+    let Value::Object(object) = value else { return };
+    let Some(dense) = unshared(object.bind(py)) else { return };
+    let (dtype, shape) = (dense.dtype(), dense.shape());
+    let bytes = shape.iter().product::<usize>() * dtype.size();
+    if bytes > BYTES {
+        return;
+    }
+    let mut evicted: SmallVec<[Array; 1]> = SmallVec::new(); // dropped after the lock
+    let mut spare = spare();
+    while spare.arrays.len() == COUNT || spare.bytes + bytes > BYTES {
+        evicted.push(spare.remove(0));
+    }
+    spare.bytes += bytes;
+    spare.arrays.push(Array { object, dtype, shape, bytes });
+    drop(spare);
+}
+
+/// An array to write to: its elements are anything.
+pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+    let found = {
+        let mut spare = spare();
+        let fits = |array: &Array| array.dtype == dtype && array.shape[..] == *shape;
+        spare.arrays.iter().rposition(fits).map(|at| spare.remove(at))
+    };
+    let array = match found {
+        Some(array) => array.object.into_bound(py),
+        None => empty(py, shape, dtype)?,
+    };
+    let by_protocol = || Memory::of(&array)?.buffer(); // what has no dimensions
+    let buffer = Dense::of(&array).and_then(|dense| dense.buffer()).or_else(by_protocol);
+    buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
+}
