@@ -7,8 +7,7 @@ use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
@@ -19,7 +18,7 @@ use crate::error::IntoPython;
 use crate::memory::{Dense, Memory, unshared};
 use crate::spare;
 use crate::threads::{isa, pool};
-use crate::value::{Value, host_number};
+use crate::value::Value;
 
 /// From this many elements on, threads share the work on one array.
 const PARALLEL: usize = 1 << 15;
@@ -36,31 +35,22 @@ pub fn memory(py: Python<'_>, value: &Value) -> Option<Memory> {
 
 /// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
 /// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
-pub fn compute<'py, 'v>(
+pub fn compute<'py>(
     kernel: &Kernel,
-    values: impl Iterator<Item = Option<&'v Value>> + Clone,
+    values: &[&Value],
     like: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = like.py();
-    if let Some(dense) = Dense::of(like) {
-        let length = dense.length();
-        let buffer = |value: Option<&'v Value>| match value? {
-            Value::Number(number) => repeated(number, length),
-            Value::Object(object) => Dense::of(object.bind(py)).filter(|other| other.is_like(&dense))?.buffer(),
-            Value::Absent => None,
-        };
-        if let Some(inputs) = values.clone().map(buffer).collect::<Option<Buffers>>() {
-            let (result, output) = spare::take(py, &dense.shape(), dense.dtype())?;
-            // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
-            unsafe { run(kernel, &inputs, output) }?;
-            return Ok(Some(result));
-        }
+    if let Some(dense) = Dense::of(like)
+        && let Some(result) = compute_alike(like.py(), kernel, values, &dense)?
+    {
+        return Ok(Some(result));
     }
+    let py = like.py();
     let Some(like) = Memory::of_numpy(like) else { return Ok(None) };
     let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
     let (shape, length) = (like.shape(), like.shape().iter().product());
     let mut held: SmallVec<[Memory; 3]> = SmallVec::new();
-    let buffer = |value: Option<&'v Value>| match value? {
+    let buffer = |value: &&Value| match value {
         Value::Number(number) => repeated(number, length),
         value => {
             let memory = memory(py, value)?;
@@ -69,9 +59,28 @@ pub fn compute<'py, 'v>(
             buffer
         }
     };
-    let Some(inputs) = values.map(buffer).collect::<Option<Buffers>>() else { return Ok(None) };
-    let (result, output) = spare::take(py, shape, dtype)?;
-    // SAFETY: as above; `held` keeps what the values do not.
+    let Some(inputs) = values.iter().map(buffer).collect::<Option<Buffers>>() else { return Ok(None) };
+    let (result, output) = spare::fresh(py, shape, dtype)?;
+    // SAFETY: the values, `held` and `result` keep the memory; the output is new, so it overlaps nothing.
+    unsafe { run(kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The same where all arrays lie contiguous, of the shape and the dtype of the result.
+fn compute_alike<'py>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: &[&Value],
+    like: &Dense,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let buffer = |value: &&Value| match value {
+        Value::Number(number) => repeated(number, like.length),
+        Value::Object(object) => Dense::of(object.bind(py)).filter(|other| other.is_like(like))?.buffer(),
+        Value::Absent => None,
+    };
+    let Some(inputs) = values.iter().map(buffer).collect::<Option<Buffers>>() else { return Ok(None) };
+    let (result, output) = spare::take(py, like)?;
+    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(kernel, &inputs, output) }?;
     Ok(Some(result))
 }
@@ -140,33 +149,22 @@ unsafe fn run(kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()
     done.python()
 }
 
-/// What an elementwise op gives on NumPy arrays of floating-point dtype and numbers, for the ops that the core computes
-/// as NumPy does, or to more digits; none of anything else.
-pub fn elementwise<'py>(op: Elementwise, args: &[Bound<'py, PyAny>]) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if has_vector_code(op) {
-        return on_arrays(op, args);
+/// What an elementwise op gives on NumPy arrays of one shape and dtype, and numbers, where the core computes it as NumPy
+/// does, or to more digits; none of anything else.
+pub fn elementwise<'py>(py: Python<'py>, op: Elementwise, values: &[&Value]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !is_exact(op) && !has_vector_code(op) {
+        return Ok(None);
     }
-    let Some(like) = args.iter().find_map(|arg| Dense::of(arg)).filter(|_| is_exact(op)) else { return Ok(None) };
-    let (mut numbers, length, py) = ([0.0; 3], like.length(), args[0].py());
-    for (number, arg) in numbers.iter_mut().zip(args) {
-        *number = host_number(arg).unwrap_or_default();
-    }
-    let buffer = |(arg, number): (&Bound<'py, PyAny>, &f64)| match Dense::of(arg) {
-        Some(array) if array.is_like(&like) => array.buffer(),
-        Some(_) => None,
-        None => host_number(arg).and_then(|_| repeated(number, length)),
-    };
-    let Some(inputs) = args.iter().zip(&numbers).map(buffer).collect::<Option<Buffers>>() else { return Ok(None) };
-    let (result, output) = spare::take(py, &like.shape(), like.dtype())?;
-    // SAFETY: `args` and `numbers` keep the memory; the output is new or nobody else's, so it overlaps nothing.
-    unsafe { run(kernel(op), &inputs, output) }?;
-    Ok(Some(result))
+    let dense = values.iter().find_map(|value| match value {
+        Value::Object(object) => Dense::of(object.bind(py)),
+        Value::Number(_) | Value::Absent => None,
+    });
+    dense.map_or(Ok(None), |like| compute_alike(py, kernel(op), values, &like))
 }
 
-/// What an elementwise op gives on arrays, which are broadcast to the shape of the first and computed in its dtype.
-fn on_arrays<'py>(op: Elementwise, args: &[Bound<'py, PyAny>]) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let values: SmallVec<[Value; 3]> = args.iter().map(Value::new).collect();
-    compute(kernel(op), values.iter().map(Some), &args[0])
+/// The function of a NumPy array of any layout, for the functions that the core has vector code of.
+pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if has_vector_code(op) { compute(kernel(op), &[&Value::new(array)], array) } else { Ok(None) }
 }
 
 /// Computes an elementwise op on NumPy arrays, for what NumPy has no function. The first array has the shape and the
@@ -175,7 +173,10 @@ fn on_arrays<'py>(op: Elementwise, args: &[Bound<'py, PyAny>]) -> PyResult<Optio
 #[pyo3(name = "compute")]
 pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let computed = match op_named(name)? {
-        Op::Elementwise(op) if args.len() == op.arity() => on_arrays(op, &args)?,
+        Op::Elementwise(op) if args.len() == op.arity() => {
+            let values: Vec<Value> = args.iter().map(Value::new).collect();
+            compute(kernel(op), &values.iter().collect::<Vec<_>>(), &args[0])?
+        }
         Op::Elementwise(_) | Op::Structured(_) => None,
     };
     computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))

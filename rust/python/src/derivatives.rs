@@ -3,7 +3,7 @@
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::tape::{self, Id, Rules};
+use oxigrad_core::tape::{self, Rules};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -140,9 +140,9 @@ impl Registry {
     }
 
     /// What the rules of the arguments that are on the tape need.
-    pub fn needs(&self, op: Op, ids: &[Option<Id>]) -> Needs {
+    pub fn needs(&self, op: Op, are_active: impl Iterator<Item = bool>) -> Needs {
         let mut all = Needs::default();
-        for which in (0..ids.len()).filter(|which| ids[*which].is_some()) {
+        for (which, _) in are_active.enumerate().filter(|(_, is_active)| *is_active) {
             if let Row::Rule(derivative) = self.row(op, which) {
                 let needs = derivative.needs;
                 all.result |= needs.result;

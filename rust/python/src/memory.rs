@@ -234,49 +234,60 @@ impl Numpy {
     }
 }
 
-/// A NumPy array as it lies most often: contiguous, with dimensions, of a dtype that kernels compute in. It takes a look
-/// at a few fields to tell, and no reference.
+/// The extents of an array of few dimensions, the rest zero.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    dimensions: usize,
+    extents: [usize; Shape::MOST],
+}
+
+impl Shape {
+    const MOST: usize = 6;
+
+    /// The extents.
+    pub fn extents(&self) -> &[usize] {
+        &self.extents[..self.dimensions]
+    }
+}
+
+/// A NumPy array as it lies most often: contiguous, with a few dimensions, of a dtype that kernels compute in. It takes a
+/// look at some fields to tell, and no reference.
 #[derive(Clone, Copy)]
 pub struct Dense<'a> {
+    pub shape: Shape,
+    pub dtype: Dtype,
+    pub length: usize,
     fields: ArrayFields,
-    dtype: Dtype,
     array: PhantomData<&'a PyObject>,
 }
 
 impl<'a> Dense<'a> {
     /// The array as such; none of anything else.
+    #[inline]
     pub fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
         let numpy = Numpy::get(object.py())?;
-        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0 && fields.nd > 0)?;
+        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
         let dtype = numpy.dtype(&fields).filter(|dtype| dtype.computes())?;
-        Some(Self { fields, dtype, array: PhantomData })
-    }
-
-    pub fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    /// The extents of the array.
-    pub fn shape(&self) -> SmallVec<[usize; 4]> {
-        // SAFETY: as in `of_fields`; the borrow says that the array is there.
-        unsafe { copied(self.fields.dimensions, usize::try_from(self.fields.nd).unwrap_or_default()) }
-    }
-
-    /// How many elements it has.
-    pub fn length(&self) -> usize {
-        self.shape().iter().product()
+        let dimensions = usize::try_from(fields.nd).ok().filter(|count| (1..=Shape::MOST).contains(count))?;
+        let (mut extents, mut length) = ([0; Shape::MOST], 1);
+        for (axis, extent) in extents[..dimensions].iter_mut().enumerate() {
+            // SAFETY: as in `of_fields`.
+            *extent = unsafe { *fields.dimensions.add(axis) }.cast_unsigned();
+            length *= *extent;
+        }
+        Some(Self { shape: Shape { dimensions, extents }, dtype, length, fields, array: PhantomData })
     }
 
     /// Whether the other has the same shape and dtype.
+    #[inline]
     pub fn is_like(&self, other: &Self) -> bool {
-        self.dtype == other.dtype
-            && self.fields.nd == other.fields.nd
-            && (self.fields.dimensions == other.fields.dimensions || self.shape() == other.shape())
+        self.dtype == other.dtype && self.shape == other.shape
     }
 
     /// The memory as kernels see it.
+    #[inline]
     pub fn buffer(&self) -> Option<Buffer> {
-        Buffer::contiguous(self.fields.data, self.length(), self.dtype, self.fields.flags & WRITABLE != 0).ok()
+        Buffer::contiguous(self.fields.data, self.length, self.dtype, self.fields.flags & WRITABLE != 0).ok()
     }
 }
 

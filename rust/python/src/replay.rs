@@ -147,7 +147,8 @@ impl<'py> PythonHost<'py> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
         let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
-        compute(kernel, values, g.bind(py))
+        let Some(values) = values.collect::<Option<SmallVec<[&Value; 4]>>>() else { return Ok(None) };
+        compute(kernel, &values, g.bind(py))
     }
 
     fn call(

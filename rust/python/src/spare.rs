@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::memory::{Dense, Memory, empty, unshared};
+use crate::memory::{Dense, Memory, Shape, empty, unshared};
 use crate::value::Value;
 
 /// How many arrays are kept, and of how many bytes together: for all threads.
@@ -19,11 +19,10 @@ const BYTES: usize = 64 << 20;
 struct Array {
     object: Py<PyAny>,
     dtype: Dtype,
-    shape: SmallVec<[usize; 4]>,
+    shape: Shape,
     bytes: usize,
 }
 
-#[derive(Default)]
 struct Spare {
     arrays: Vec<Array>,
     bytes: usize,
@@ -46,9 +45,8 @@ impl Spare {
 /// Keeps an array for later, if it is nobody else's.
 pub fn keep(py: Python<'_>, value: Value) {
     let Value::Object(object) = value else { return };
-    let Some(dense) = unshared(object.bind(py)) else { return };
-    let (dtype, shape) = (dense.dtype(), dense.shape());
-    let bytes = shape.iter().product::<usize>() * dtype.size();
+    let Some(Dense { dtype, shape, length, .. }) = unshared(object.bind(py)) else { return };
+    let bytes = length * dtype.size();
     if bytes > BYTES {
         return;
     }
@@ -62,18 +60,26 @@ pub fn keep(py: Python<'_>, value: Value) {
     drop(spare);
 }
 
-/// An array to write to: its elements are anything.
-pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+/// An array like another to write to: its elements are anything.
+pub fn take<'py>(py: Python<'py>, like: &Dense) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
     let found = {
         let mut spare = spare();
-        let fits = |array: &Array| array.dtype == dtype && array.shape[..] == *shape;
+        let fits = |array: &Array| array.dtype == like.dtype && array.shape == like.shape;
         spare.arrays.iter().rposition(fits).map(|at| spare.remove(at))
     };
-    let array = match found {
-        Some(array) => array.object.into_bound(py),
-        None => empty(py, shape, dtype)?,
-    };
-    let by_protocol = || Memory::of(&array)?.buffer(); // what has no dimensions
-    let buffer = Dense::of(&array).and_then(|dense| dense.buffer()).or_else(by_protocol);
+    match found {
+        Some(array) => with_buffer(array.object.into_bound(py)),
+        None => fresh(py, like.shape.extents(), like.dtype),
+    }
+}
+
+/// A new array to write to.
+pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+    with_buffer(empty(py, shape, dtype)?)
+}
+
+fn with_buffer(array: Bound<'_, PyAny>) -> PyResult<(Bound<'_, PyAny>, Buffer)> {
+    let of_any_shape = || Memory::of(&array)?.buffer();
+    let buffer = Dense::of(&array).and_then(|dense| dense.buffer()).or_else(of_any_shape);
     buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
 }

@@ -47,6 +47,11 @@ impl Value {
         }
     }
 
+    /// The value of an argument: Python's whole numbers and truth values are numbers, too.
+    pub fn of_argument(object: &Bound<'_, PyAny>) -> Self {
+        host_number(object).map_or_else(|| Self::Object(object.clone().unbind()), Self::Number)
+    }
+
     /// Another reference to the same value.
     pub fn share(&self, py: Python<'_>) -> Self {
         match self {
