@@ -35,13 +35,13 @@ pub fn memory(py: Python<'_>, value: &Value) -> Option<Memory> {
 
 /// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
 /// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
-pub fn compute<'py>(
+pub fn compute<'py, 'v>(
     kernel: &Kernel,
-    values: &[&Value],
+    values: impl Iterator<Item = &'v Value> + Clone,
     like: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     if let Some(dense) = Dense::of(like)
-        && let Some(result) = compute_alike(like.py(), kernel, values, &dense)?
+        && let Some(result) = compute_alike(like.py(), kernel, values.clone(), &dense)?
     {
         return Ok(Some(result));
     }
@@ -49,17 +49,19 @@ pub fn compute<'py>(
     let Some(like) = Memory::of_numpy(like) else { return Ok(None) };
     let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
     let (shape, length) = (like.shape(), like.shape().iter().product());
-    let mut held: SmallVec<[Memory; 3]> = SmallVec::new();
-    let buffer = |value: &&Value| match value {
-        Value::Number(number) => repeated(number, length),
-        value => {
-            let memory = memory(py, value)?;
-            let buffer = memory.broadcast(shape);
-            held.push(memory);
-            buffer
-        }
-    };
-    let Some(inputs) = values.iter().map(buffer).collect::<Option<Buffers>>() else { return Ok(None) };
+    let (mut held, mut inputs): (SmallVec<[Memory; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, length),
+            value => memory(py, value).and_then(|memory| {
+                let buffer = memory.broadcast(shape);
+                held.push(memory);
+                buffer
+            }),
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
     let (result, output) = spare::fresh(py, shape, dtype)?;
     // SAFETY: the values, `held` and `result` keep the memory; the output is new, so it overlaps nothing.
     unsafe { run(kernel, &inputs, output) }?;
@@ -67,18 +69,25 @@ pub fn compute<'py>(
 }
 
 /// The same where all arrays lie contiguous, of the shape and the dtype of the result.
-fn compute_alike<'py>(
+fn compute_alike<'py, 'v>(
     py: Python<'py>,
     kernel: &Kernel,
-    values: &[&Value],
+    values: impl Iterator<Item = &'v Value>,
     like: &Dense,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let buffer = |value: &&Value| match value {
-        Value::Number(number) => repeated(number, like.length),
-        Value::Object(object) => Dense::of(object.bind(py)).filter(|other| other.is_like(like))?.buffer(),
-        Value::Absent => None,
-    };
-    let Some(inputs) = values.iter().map(buffer).collect::<Option<Buffers>>() else { return Ok(None) };
+    let mut inputs = Buffers::new();
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, like.length),
+            Value::Object(object) => match Dense::of(object.bind(py)) {
+                Some(other) if other.is_like(like) => other.buffer(),
+                _ => None,
+            },
+            Value::Absent => None,
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
     let (result, output) = spare::take(py, like)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(kernel, &inputs, output) }?;
@@ -151,11 +160,15 @@ unsafe fn run(kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()
 
 /// What an elementwise op gives on NumPy arrays of one shape and dtype, and numbers, where the core computes it as NumPy
 /// does, or to more digits; none of anything else.
-pub fn elementwise<'py>(py: Python<'py>, op: Elementwise, values: &[&Value]) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub fn elementwise<'py, 'v>(
+    py: Python<'py>,
+    op: Elementwise,
+    values: impl Iterator<Item = &'v Value> + Clone,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !is_exact(op) && !has_vector_code(op) {
         return Ok(None);
     }
-    let dense = values.iter().find_map(|value| match value {
+    let dense = values.clone().find_map(|value| match value {
         Value::Object(object) => Dense::of(object.bind(py)),
         Value::Number(_) | Value::Absent => None,
     });
@@ -164,7 +177,7 @@ pub fn elementwise<'py>(py: Python<'py>, op: Elementwise, values: &[&Value]) -> 
 
 /// The function of a NumPy array of any layout, for the functions that the core has vector code of.
 pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if has_vector_code(op) { compute(kernel(op), &[&Value::new(array)], array) } else { Ok(None) }
+    if has_vector_code(op) { compute(kernel(op), std::iter::once(&Value::new(array)), array) } else { Ok(None) }
 }
 
 /// Computes an elementwise op on NumPy arrays, for what NumPy has no function. The first array has the shape and the
@@ -175,7 +188,7 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
     let computed = match op_named(name)? {
         Op::Elementwise(op) if args.len() == op.arity() => {
             let values: Vec<Value> = args.iter().map(Value::new).collect();
-            compute(kernel(op), &values.iter().collect::<Vec<_>>(), &args[0])?
+            compute(kernel(op), values.iter(), &args[0])?
         }
         Op::Elementwise(_) | Op::Structured(_) => None,
     };

@@ -66,8 +66,7 @@ pub fn record<'py>(
         });
     }
     if let Op::Elementwise(op) = op {
-        let result = elementwise(py, op, &operands.iter().map(|(_, value)| value).collect::<Few<_>>())?;
-        if let Some(result) = result {
+        if let Some(result) = elementwise(py, op, operands.iter().map(|(_, value)| value))? {
             return append(tape, Op::Elementwise(op), operands, named, result, true);
         }
     }
@@ -259,7 +258,7 @@ fn evaluate<'py>(
             return Ok(result);
         }
         let values: Few<Value> = args.iter().map(Value::of_argument).collect();
-        if let Some(result) = elementwise(py, op, &values.iter().collect::<Few<_>>())? {
+        if let Some(result) = elementwise(py, op, values.iter())? {
             return Ok(result);
         }
         if let Some(result) = function(op, &args[0])? {

@@ -148,7 +148,7 @@ impl<'py> PythonHost<'py> {
         let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
         let Some(values) = values.collect::<Option<SmallVec<[&Value; 4]>>>() else { return Ok(None) };
-        compute(kernel, &values, g.bind(py))
+        compute(kernel, values.into_iter(), g.bind(py))
     }
 
     fn call(

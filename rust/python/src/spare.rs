@@ -2,6 +2,7 @@
 //!
 //! Fresh memory costs more than most ops: the system hands it out page by page, zeroed, at every first touch.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::buffer::{Buffer, Dtype};
@@ -20,32 +21,34 @@ struct Array {
     object: Py<PyAny>,
     dtype: Dtype,
     shape: Shape,
+    buffer: Buffer,
     bytes: usize,
 }
 
 struct Spare {
-    arrays: Vec<Array>,
+    arrays: VecDeque<Array>,
     bytes: usize,
 }
 
-static SPARE: Mutex<Spare> = Mutex::new(Spare { arrays: Vec::new(), bytes: 0 });
+static SPARE: Mutex<Spare> = Mutex::new(Spare { arrays: VecDeque::new(), bytes: 0 });
 
 fn spare() -> MutexGuard<'static, Spare> {
     SPARE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Spare {
-    fn remove(&mut self, at: usize) -> Array {
-        let array = self.arrays.remove(at);
+    fn remove(&mut self, at: usize) -> Option<Array> {
+        let array = self.arrays.remove(at)?;
         self.bytes -= array.bytes;
-        array
+        Some(array)
     }
 }
 
 /// Keeps an array for later, if it is nobody else's.
 pub fn keep(py: Python<'_>, value: Value) {
     let Value::Object(object) = value else { return };
-    let Some(Dense { dtype, shape, length, .. }) = unshared(object.bind(py)) else { return };
+    let Some(dense) = unshared(object.bind(py)) else { return };
+    let (Dense { dtype, shape, length, .. }, Some(buffer)) = (dense, dense.buffer()) else { return };
     let bytes = length * dtype.size();
     if bytes > BYTES {
         return;
@@ -53,10 +56,10 @@ pub fn keep(py: Python<'_>, value: Value) {
     let mut evicted: SmallVec<[Array; 1]> = SmallVec::new(); // dropped after the lock
     let mut spare = spare();
     while spare.arrays.len() == COUNT || spare.bytes + bytes > BYTES {
-        evicted.push(spare.remove(0));
+        evicted.extend(spare.remove(0));
     }
     spare.bytes += bytes;
-    spare.arrays.push(Array { object, dtype, shape, bytes });
+    spare.arrays.push_back(Array { object, dtype, shape, buffer, bytes });
     drop(spare);
 }
 
@@ -65,20 +68,17 @@ pub fn take<'py>(py: Python<'py>, like: &Dense) -> PyResult<(Bound<'py, PyAny>, 
     let found = {
         let mut spare = spare();
         let fits = |array: &Array| array.dtype == like.dtype && array.shape == like.shape;
-        spare.arrays.iter().rposition(fits).map(|at| spare.remove(at))
+        spare.arrays.iter().rposition(fits).and_then(|at| spare.remove(at))
     };
     match found {
-        Some(array) => with_buffer(array.object.into_bound(py)),
+        Some(array) => Ok((array.object.into_bound(py), array.buffer)),
         None => fresh(py, like.shape.extents(), like.dtype),
     }
 }
 
 /// A new array to write to.
 pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
-    with_buffer(empty(py, shape, dtype)?)
-}
-
-fn with_buffer(array: Bound<'_, PyAny>) -> PyResult<(Bound<'_, PyAny>, Buffer)> {
+    let array = empty(py, shape, dtype)?;
     let of_any_shape = || Memory::of(&array)?.buffer();
     let buffer = Dense::of(&array).and_then(|dense| dense.buffer()).or_else(of_any_shape);
     buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
