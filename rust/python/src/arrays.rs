@@ -88,7 +88,7 @@ fn compute_alike<'py, 'v>(
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = spare::take(py, like)?;
+    let (result, output) = spare::take(py, like.shape.extents(), like.dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(kernel, &inputs, output) }?;
     Ok(Some(result))
@@ -145,8 +145,18 @@ pub fn sum_leading<'py>(array: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) ->
 /// # Safety
 /// As `exec::run`.
 unsafe fn run(kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()> {
-    let (length, dtype) = (output.len(), output.dtype());
-    let leaf = Leaf { inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
+    let dtype = output.dtype();
+    // SAFETY: the caller's promise.
+    unsafe { execute(kernel, inputs, &[output], dtype) }
+}
+
+/// Runs a kernel over arrays, on one thread or several.
+///
+/// # Safety
+/// As `exec::run`.
+pub unsafe fn execute(kernel: &Kernel, inputs: &[Buffer], outputs: &[Buffer], dtype: Dtype) -> PyResult<()> {
+    let length = outputs.first().map_or(0, Buffer::len);
+    let leaf = Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0 };
     // SAFETY: the caller's promise.
     let done = SCRATCH.with_borrow_mut(|scratch| unsafe {
         if length < PARALLEL {

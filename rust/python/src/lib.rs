@@ -10,6 +10,7 @@ mod arrays;
 mod derivatives;
 mod error;
 mod forward;
+mod fusion;
 mod guard;
 mod memory;
 mod record;

@@ -1,6 +1,7 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
-use oxigrad_core::tape::{Host, Id, Origin, Rules, View};
+use oxigrad_core::op::Op;
+use oxigrad_core::tape::{Host, Id, Origin, Rules, Value as _, View};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -8,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::{add_to, compute, sum_leading};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
+use crate::fusion::{Flow, Fusion};
 use crate::record::by_operator;
 use crate::spare;
 use crate::tape::{Attributes, CoreTape};
@@ -18,6 +20,7 @@ pub struct PythonHost<'py> {
     pub registry: &'py Registry,
     /// How many tangents go forwards at once, along a leading axis; none where a tangent is shaped like its value.
     pub batch: Option<usize>,
+    fusion: Fusion,
 }
 
 /// Replays a tape from the seeds; gives the cotangents of `inputs`.
@@ -29,66 +32,79 @@ pub fn replay(
     release: bool,
 ) -> PyResult<Vec<Value>> {
     let mut host = PythonHost::new(py, None)?;
-    tape.replay(seeds, inputs, release, &mut host)
+    let seeds = seeds.into_iter().map(|(id, seed)| (id, Flow::Known(seed))).collect();
+    let found = tape.replay(seeds, inputs, release, &mut host)?;
+    found.iter().map(|flow| host.settle(flow)).collect()
 }
 
 impl Host<Value, Attributes> for PythonHost<'_> {
     type Error = PyErr;
+    type Flow = Flow;
 
     fn rules(&self) -> &Rules {
         &self.registry.rules
     }
 
-    fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Value) -> PyResult<Value> {
-        let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
-        let pulled = match self.registry.row(op, which) {
+    fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Flow) -> PyResult<Flow> {
+        let Origin::Op(op) = entry.origin else { return Ok(Flow::absent()) };
+        let derivative = match self.registry.row(op, which) {
             Row::Missing => return Err(missing(op, which)),
-            Row::Zero => return Ok(Value::Absent),
-            Row::Rule(derivative) => self.apply(derivative, entry, which, cotangent)?,
+            Row::Zero => return Ok(Flow::absent()),
+            Row::Rule(derivative) => derivative,
         };
-        let fitted = match entry.attributes.and_then(|attributes| attributes.fits.get(which)) {
+        let pulled = self.through(derivative, entry, which, cotangent)?;
+        let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.fits.get(which)));
+        Ok(match fit {
             None | Some(Fit::Same) => pulled,
-            Some(Fit::Number) => hook(self.py, "fit_number")?.call1((pulled,))?,
             Some(Fit::Array { .. }) if entry.args.len() == 1 => pulled,
-            Some(Fit::Array { shape, dtype }) => fit(pulled, shape.bind(self.py), dtype.bind(self.py))?,
-        };
-        Ok(Value::new(&fitted))
+            Some(Fit::Number) => Flow::new(&hook(py, "fit_number")?.call1((self.settle(&pulled)?.object(py),))?),
+            Some(Fit::Array { shape, dtype }) => {
+                Flow::new(&fit_to(self.settle(&pulled)?.object(py), shape.bind(py), dtype.bind(py))?)
+            }
+        })
     }
 
     fn pull_together(
         &mut self,
         entry: &View<'_, Value, Attributes>,
-        cotangent: &Value,
-    ) -> PyResult<Option<Vec<Value>>> {
+        cotangent: &Flow,
+    ) -> PyResult<Option<Vec<Flow>>> {
         let Origin::Op(op) = entry.origin else { return Ok(None) };
         let Row::Rule(derivative) = self.registry.row(op, 0) else { return Ok(None) };
         if !derivative.is_together() {
             return Ok(None);
         }
-        let pulled = self.call(derivative, entry, 0, cotangent)?;
-        let value = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
+        let cotangent = self.settle(cotangent)?;
+        let pulled = self.call(derivative, entry, 0, &cotangent)?;
+        let flow = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
             pulled.map(
-                |pulled| if pulled.is_none() || !entry.is_active(which) { Value::Absent } else { Value::new(&pulled) },
+                |pulled| if pulled.is_none() || !entry.is_active(which) { Flow::absent() } else { Flow::new(&pulled) },
             )
         };
-        pulled.try_iter()?.enumerate().map(value).collect::<PyResult<_>>().map(Some)
+        pulled.try_iter()?.enumerate().map(flow).collect::<PyResult<_>>().map(Some)
     }
 
-    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Value]) -> PyResult<Value> {
-        self.push(entry, tangents)
+    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Flow]) -> PyResult<Flow> {
+        let tangents = tangents.iter().map(|tangent| self.settle(tangent)).collect::<PyResult<Vec<_>>>()?;
+        self.push(entry, &tangents.iter().collect::<Vec<_>>()).map(Flow::Known)
     }
 
-    fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
-        let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
-        if add_to(&sum, &term)? {
-            spare::keep(self.py, Value::Object(term.unbind()));
-            return Ok(Value::Object(sum.unbind()));
+    fn add(&mut self, a: Flow, b: Flow) -> PyResult<Flow> {
+        if let Some(sum) = self.fusion.add(self.py, &a, &b)? {
+            return Ok(sum);
         }
-        Ok(Value::new(&sum.add(term)?))
+        let (sum, term) = (self.settled(a)?, self.settled(b)?);
+        self.sum(sum, term).map(Flow::Known)
     }
 
     fn retire(&mut self, value: Value) {
         spare::keep(self.py, value);
+    }
+
+    fn spend(&mut self, cotangent: Flow) {
+        if let Some(value) = cotangent.last() {
+            spare::keep(self.py, value);
+        }
     }
 
     fn pulse(&mut self) -> PyResult<()> {
@@ -99,7 +115,48 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 impl<'py> PythonHost<'py> {
     /// A host for one replay; `batch` tells how many tangents go forwards at once.
     pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
-        Ok(Self { py, registry: registry(py)?, batch })
+        Ok(Self { py, registry: registry(py)?, batch, fusion: Fusion::default() })
+    }
+
+    /// The value of a cotangent; computed now, if it has waited.
+    pub fn settle(&mut self, flow: &Flow) -> PyResult<Value> {
+        self.fusion.settle(self.py, flow)
+    }
+
+    /// The same, without another reference to a value that is known.
+    fn settled(&mut self, flow: Flow) -> PyResult<Value> {
+        if let Flow::Known(value) = flow { Ok(value) } else { self.settle(&flow) }
+    }
+
+    /// The sum of two cotangents, in the memory of the first if it is nobody else's.
+    pub fn sum(&self, a: Value, b: Value) -> PyResult<Value> {
+        let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
+        if add_to(&sum, &term)? {
+            spare::keep(self.py, Value::Object(term.unbind()));
+            return Ok(Value::Object(sum.unbind()));
+        }
+        Ok(Value::new(&sum.add(term)?))
+    }
+
+    /// What a rule gives for a cotangent: at once, or later.
+    fn through(
+        &mut self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Flow,
+    ) -> PyResult<Flow> {
+        if derivative.is_identity {
+            return Ok(cotangent.share(self.py));
+        }
+        if let Origin::Op(Op::Elementwise(op)) = entry.origin
+            && let Some(rule) = self.registry.rules.get(op, which)
+            && let Some(waiting) = self.fusion.wait(self.py, rule, entry, cotangent)?
+        {
+            return Ok(waiting);
+        }
+        let cotangent = self.settle(cotangent)?;
+        Ok(Flow::new(&self.apply(derivative, entry, which, &cotangent)?))
     }
 
     /// What a rule gives for a cotangent, or for a tangent of the shape of the result.
@@ -194,7 +251,7 @@ impl<'py> PythonHost<'py> {
 }
 
 /// The cotangent, in the shape and dtype of the argument.
-fn fit<'py>(
+fn fit_to<'py>(
     pulled: Bound<'py, PyAny>,
     shape: &Bound<'py, PyAny>,
     dtype: &Bound<'py, PyAny>,

@@ -63,16 +63,16 @@ pub fn keep(py: Python<'_>, value: Value) {
     drop(spare);
 }
 
-/// An array like another to write to: its elements are anything.
-pub fn take<'py>(py: Python<'py>, like: &Dense) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+/// An array to write to: its elements are anything.
+pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
     let found = {
         let mut spare = spare();
-        let fits = |array: &Array| array.dtype == like.dtype && array.shape == like.shape;
+        let fits = |array: &Array| array.dtype == dtype && array.shape.extents() == shape;
         spare.arrays.iter().rposition(fits).and_then(|at| spare.remove(at))
     };
     match found {
         Some(array) => Ok((array.object.into_bound(py), array.buffer)),
-        None => fresh(py, like.shape.extents(), like.dtype),
+        None => fresh(py, shape, dtype),
     }
 }
 
