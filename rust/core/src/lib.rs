@@ -9,6 +9,7 @@ pub mod buffer;
 pub mod chart;
 pub mod error;
 pub mod exec;
+pub mod fold;
 pub mod kernel;
 pub mod lane;
 pub mod native;

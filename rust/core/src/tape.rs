@@ -231,7 +231,8 @@ impl<V: Value, A> Tape<V, A> {
                 host.retire(std::mem::replace(&mut self.values[id], V::absent()));
             }
         }
-        let mut take = |id: &Id| cotangents.get_mut(*id as usize).map(|slot| std::mem::replace(slot, H::Flow::absent()));
+        let mut take =
+            |id: &Id| cotangents.get_mut(*id as usize).map(|slot| std::mem::replace(slot, H::Flow::absent()));
         Ok(inputs.iter().map(|id| take(id).unwrap_or_else(H::Flow::absent)).collect())
     }
 
@@ -372,14 +373,20 @@ pub const RULE_NODES: usize = 32;
 
 impl Rule {
     fn on_numbers<V: Value, A>(&self, g: f64, entry: &View<'_, V, A>) -> Option<f64> {
+        self.evaluate(|source| match source {
+            Source::Cotangent => Some(g),
+            Source::Result => entry.result().number(),
+            Source::Arg(which) => entry.arg(which as usize).number(),
+        })
+    }
+
+    /// The rule on numbers; none where `number` gives none of a source.
+    #[inline]
+    pub fn evaluate(&self, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
         let mut values = [0.0; RULE_NODES];
         for (at, node) in self.nodes.iter().enumerate() {
             values[at] = match *node {
-                Node::Leaf(leaf) => match self.sources[leaf as usize] {
-                    Source::Cotangent => g,
-                    Source::Result => entry.result().number()?,
-                    Source::Arg(which) => entry.arg(which as usize).number()?,
-                },
+                Node::Leaf(leaf) => number(self.sources[leaf as usize])?,
                 Node::Constant(number) => number,
                 Node::Apply(op, args) => op.on_numbers(args.map(|arg| values[arg as usize])),
                 Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) => return None,

@@ -7,15 +7,14 @@ use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::tape::Value as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use crate::derivatives::op_named;
 use crate::error::IntoPython;
-use crate::memory::{Dense, Memory, unshared};
+use crate::memory::{Dense, Memory, float64, scalar, unshared};
 use crate::spare;
 use crate::threads::{isa, pool};
 use crate::value::Value;
@@ -126,22 +125,6 @@ pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool>
     Ok(true)
 }
 
-/// The sum over the leading axes that `shape` has not: what a bias gets. None unless that is all that differs, and the
-/// array is NumPy's.
-pub fn sum_leading<'py>(array: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static REDUCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = array.py();
-    let Some(memory) = Memory::of_numpy(array) else { return Ok(None) };
-    let shape: SmallVec<[usize; 4]> = shape.extract::<Vec<usize>>()?.into();
-    let added = memory.shape().len().saturating_sub(shape.len());
-    if added == 0 || memory.shape()[added..] != shape[..] {
-        return Ok(None);
-    }
-    let reduce = REDUCE
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("add")?.getattr("reduce")?.unbind()))?;
-    reduce.bind(py).call1((array, PyTuple::new(py, 0..added)?)).map(Some)
-}
-
 /// # Safety
 /// As `exec::run`.
 unsafe fn run(kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()> {
@@ -168,7 +151,7 @@ pub unsafe fn execute(kernel: &Kernel, inputs: &[Buffer], outputs: &[Buffer], dt
     done.python()
 }
 
-/// What an elementwise op gives on NumPy arrays of one shape and dtype, and numbers, where the core computes it as NumPy
+/// What an elementwise op gives on NumPy arrays of one shape and dtype (or float64 scalars) and numbers, where the core computes it as NumPy
 /// does, or to more digits; none of anything else.
 pub fn elementwise<'py, 'v>(
     py: Python<'py>,
@@ -182,7 +165,20 @@ pub fn elementwise<'py, 'v>(
         Value::Object(object) => Dense::of(object.bind(py)),
         Value::Number(_) | Value::Absent => None,
     });
-    dense.map_or(Ok(None), |like| compute_alike(py, kernel(op), values, &like))
+    if let Some(like) = dense {
+        return compute_alike(py, kernel(op), values, &like);
+    }
+    let mut numbers = [0.0; 3];
+    for (number, value) in numbers.iter_mut().zip(values) {
+        let Some(known) = value.number().or_else(|| number_of(py, value)) else { return Ok(None) };
+        *number = known;
+    }
+    scalar(py, op.on_numbers(numbers), Dtype::F64).map(Some)
+}
+
+/// The number of a value that is a NumPy scalar of float64.
+pub fn number_of(py: Python<'_>, value: &Value) -> Option<f64> {
+    if let Value::Object(object) = value { float64(object.bind(py)) } else { None }
 }
 
 /// The function of a NumPy array of any layout, for the functions that the core has vector code of.

@@ -15,7 +15,7 @@ use oxigrad_core::tape::{self, Rule, Source, View};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::arrays::execute;
+use crate::arrays::{execute, number_of};
 use crate::error::IntoPython;
 use crate::memory::Memory;
 use crate::spare;
@@ -76,6 +76,11 @@ impl Flow {
             Self::Known(value) => Self::Known(value.share(py)),
             Self::Waiting(waiting) => Self::Waiting(waiting.clone()),
         }
+    }
+
+    /// The number, where it is a NumPy scalar of float64.
+    pub fn scalar(&self, py: Python<'_>) -> Option<f64> {
+        if let Self::Known(value) = self { number_of(py, value) } else { None }
     }
 
     /// The value, if nobody else holds it and it is known.

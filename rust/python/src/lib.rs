@@ -14,6 +14,7 @@ mod fusion;
 mod guard;
 mod memory;
 mod record;
+mod reduce;
 mod replay;
 mod spare;
 mod step;

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -177,6 +178,8 @@ struct Numpy {
     scalar: Py<PyAny>,
     empty: Py<PyAny>,
     asarray: Py<PyAny>,
+    float32: Py<PyAny>,
+    float64: Py<PyAny>,
     /// The dtypes in native byte order, which NumPy has one object of each.
     dtypes: Vec<(Py<PyAny>, Dtype)>,
     /// Whether its arrays are laid out as `ArrayFields`.
@@ -196,7 +199,8 @@ impl Numpy {
         let dtypes = Dtype::ALL.iter().map(dtype).collect::<PyResult<_>>()?;
         let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
         let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
-        let mut known = Self { array, scalar, empty, asarray, dtypes, is_known: true };
+        let (float32, float64) = (attribute("float32")?, attribute("float64")?);
+        let mut known = Self { array, scalar, empty, asarray, float32, float64, dtypes, is_known: true };
         known.is_known = known.verify(py)?;
         Ok(known)
     }
@@ -332,9 +336,26 @@ pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.
 pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
-    let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
+    let numpy = Numpy::get(py).ok_or_else(missing)?;
     let known = numpy.dtypes.iter().find(|(_, known)| *known == dtype).map(|(descr, _)| descr);
     numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, known))
+}
+
+/// The number of a scalar of NumPy's of float64; none of anything else.
+pub fn float64(object: &Bound<'_, PyAny>) -> Option<f64> {
+    let numpy = Numpy::get(object.py())?;
+    if object.get_type().is(&numpy.float64) { object.extract().ok() } else { None }
+}
+
+/// A scalar of NumPy's: what its functions give in place of an array without dimensions.
+pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
+    let numpy = Numpy::get(py).ok_or_else(missing)?;
+    let of_type = if dtype == Dtype::F32 { &numpy.float32 } else { &numpy.float64 };
+    of_type.bind(py).call1((number,))
+}
+
+fn missing() -> PyErr {
+    PyImportError::new_err("NumPy cannot be used")
 }
 
 /// The dtype of a format of Python's `struct`; none where kernels cannot read it, another byte order among them.

@@ -15,6 +15,7 @@ use crate::arrays::{elementwise, function};
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
 use crate::memory::are_alike;
+use crate::reduce::reduce;
 use crate::tape::{Attributes, Tape};
 use crate::value::{Value, host_number};
 use crate::variable::Variable;
@@ -264,6 +265,11 @@ fn evaluate<'py>(
         if let Some(result) = function(op, &args[0])? {
             return Ok(result);
         }
+    }
+    if let Op::Structured(op) = op
+        && let Some(result) = reduce(op, &args[0], named)?
+    {
+        return Ok(result);
     }
     if let Some(result) = by_operator(op, args) {
         return result;

@@ -1,16 +1,19 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
+use oxigrad_core::buffer::Dtype;
 use oxigrad_core::op::Op;
-use oxigrad_core::tape::{Host, Id, Origin, Rules, Value as _, View};
+use oxigrad_core::tape::{self, Host, Id, Origin, Rule, Rules, Value as _, View};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::arrays::{add_to, compute, sum_leading};
+use crate::arrays::{add_to, compute, number_of};
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
 use crate::fusion::{Flow, Fusion};
+use crate::memory::scalar;
 use crate::record::by_operator;
+use crate::reduce::sum_to;
 use crate::spare;
 use crate::tape::{Attributes, CoreTape};
 use crate::value::Value;
@@ -64,11 +67,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         })
     }
 
-    fn pull_together(
-        &mut self,
-        entry: &View<'_, Value, Attributes>,
-        cotangent: &Flow,
-    ) -> PyResult<Option<Vec<Flow>>> {
+    fn pull_together(&mut self, entry: &View<'_, Value, Attributes>, cotangent: &Flow) -> PyResult<Option<Vec<Flow>>> {
         let Origin::Op(op) = entry.origin else { return Ok(None) };
         let Row::Rule(derivative) = self.registry.row(op, 0) else { return Ok(None) };
         if !derivative.is_together() {
@@ -151,9 +150,15 @@ impl<'py> PythonHost<'py> {
         }
         if let Origin::Op(Op::Elementwise(op)) = entry.origin
             && let Some(rule) = self.registry.rules.get(op, which)
-            && let Some(waiting) = self.fusion.wait(self.py, rule, entry, cotangent)?
         {
-            return Ok(waiting);
+            if let Some(g) = cotangent.scalar(self.py)
+                && let Some(number) = on_scalars(self.py, rule, entry, g)
+            {
+                return Ok(Flow::new(&scalar(self.py, number, Dtype::F64)?));
+            }
+            if let Some(waiting) = self.fusion.wait(self.py, rule, entry, cotangent)? {
+                return Ok(waiting);
+            }
         }
         let cotangent = self.settle(cotangent)?;
         Ok(Flow::new(&self.apply(derivative, entry, which, &cotangent)?))
@@ -250,6 +255,16 @@ impl<'py> PythonHost<'py> {
     }
 }
 
+/// A rule on a NumPy scalar of float64, where all else that it reads are such scalars or numbers.
+fn on_scalars(py: Python<'_>, rule: &Rule, entry: &View<'_, Value, Attributes>, g: f64) -> Option<f64> {
+    let number = |value: &Value| value.number().or_else(|| number_of(py, value));
+    rule.evaluate(|source| match source {
+        tape::Source::Cotangent => Some(g),
+        tape::Source::Result => number(entry.result()),
+        tape::Source::Arg(which) => number(entry.arg(which as usize)),
+    })
+}
+
 /// The cotangent, in the shape and dtype of the argument.
 fn fit_to<'py>(
     pulled: Bound<'py, PyAny>,
@@ -261,7 +276,7 @@ fn fit_to<'py>(
         return Ok(pulled);
     }
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype)
-        && let Some(summed) = sum_leading(&pulled, shape)?
+        && let Some(summed) = sum_to(&pulled, shape)?
     {
         return Ok(summed);
     }
