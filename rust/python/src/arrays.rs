@@ -93,6 +93,35 @@ fn compute_alike<'py, 'v>(
     Ok(Some(result))
 }
 
+/// The same where arrays of one dtype, contiguous as well, are broadcast against each other.
+fn compute_broadcast<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value> + Clone,
+    like: &Dense,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let dense = |value: &'v Value| if let Value::Object(object) = value { Dense::of(object.bind(py)) } else { None };
+    let mut shape = like.shape;
+    for value in values.clone().filter(|value| matches!(value, Value::Object(_))) {
+        let other = dense(value).filter(|other| other.dtype == like.dtype);
+        let Some(both) = other.and_then(|other| shape.broadcast(&other.shape)) else { return Ok(None) };
+        shape = both;
+    }
+    let mut inputs = Buffers::new();
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, shape.extents().iter().product()),
+            value => dense(value).and_then(|array| array.broadcast(shape.extents())),
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = spare::take(py, shape.extents(), like.dtype)?;
+    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
 /// The arguments of an op: seldom more than three.
 type Buffers = SmallVec<[Buffer; 3]>;
 
@@ -151,13 +180,13 @@ pub unsafe fn execute(kernel: &Kernel, inputs: &[Buffer], outputs: &[Buffer], dt
     done.python()
 }
 
-/// What an elementwise op gives on NumPy arrays of one shape and dtype (or float64 scalars) and numbers, where the core computes it as NumPy
-/// does, or to more digits; none of anything else.
+/// What an elementwise op gives on NumPy arrays of one dtype (or float64 scalars) and numbers, where the core computes it
+/// as NumPy does, or to more digits; none of anything else. Says also whether all of them have the shape of the result.
 pub fn elementwise<'py, 'v>(
     py: Python<'py>,
     op: Elementwise,
     values: impl Iterator<Item = &'v Value> + Clone,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
     if !is_exact(op) && !has_vector_code(op) {
         return Ok(None);
     }
@@ -166,14 +195,17 @@ pub fn elementwise<'py, 'v>(
         Value::Number(_) | Value::Absent => None,
     });
     if let Some(like) = dense {
-        return compute_alike(py, kernel(op), values, &like);
+        if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
+            return Ok(Some((result, true)));
+        }
+        return Ok(compute_broadcast(py, kernel(op), values, &like)?.map(|result| (result, false)));
     }
     let mut numbers = [0.0; 3];
     for (number, value) in numbers.iter_mut().zip(values) {
         let Some(known) = value.number().or_else(|| number_of(py, value)) else { return Ok(None) };
         *number = known;
     }
-    scalar(py, op.on_numbers(numbers), Dtype::F64).map(Some)
+    Ok(Some((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true)))
 }
 
 /// The number of a value that is a NumPy scalar of float64.

@@ -252,6 +252,21 @@ impl Shape {
     pub fn extents(&self) -> &[usize] {
         &self.extents[..self.dimensions]
     }
+
+    /// The shape that two arrays are broadcast to; none where they cannot be.
+    pub fn broadcast(&self, other: &Self) -> Option<Self> {
+        let dimensions = self.dimensions.max(other.dimensions);
+        let mut extents = [0; Self::MOST];
+        for (axis, extent) in extents[..dimensions].iter_mut().enumerate() {
+            let of = |shape: &Self| (axis + shape.dimensions).checked_sub(dimensions).map_or(1, |at| shape.extents[at]);
+            *extent = match (of(self), of(other)) {
+                (a, b) if a == b || b == 1 => a,
+                (1, b) => b,
+                _ => return None,
+            };
+        }
+        Some(Self { dimensions, extents })
+    }
 }
 
 /// A NumPy array as it lies most often: contiguous, with a few dimensions, of a dtype that kernels compute in. It takes a
@@ -286,6 +301,22 @@ impl<'a> Dense<'a> {
     #[inline]
     pub fn is_like(&self, other: &Self) -> bool {
         self.dtype == other.dtype && self.shape == other.shape
+    }
+
+    /// The memory as an array of a larger shape, repeated along the axes that broadcasting adds or stretches.
+    pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
+        let (extents, mut step) = (self.shape.extents(), self.dtype.size().cast_signed());
+        let added = shape.len().checked_sub(extents.len())?;
+        let mut strides: SmallVec<[isize; Shape::MOST]> = SmallVec::from_elem(0, shape.len());
+        for (axis, extent) in extents.iter().enumerate().rev() {
+            match (*extent, shape[added + axis]) {
+                (extent, wanted) if extent == wanted => strides[added + axis] = step,
+                (1, _) => {}
+                _ => return None,
+            }
+            step *= extent.cast_signed();
+        }
+        Buffer::strided(self.fields.data, shape, &strides, self.dtype, false).ok()
     }
 
     /// The memory as kernels see it.

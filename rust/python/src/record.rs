@@ -67,8 +67,8 @@ pub fn record<'py>(
         });
     }
     if let Op::Elementwise(op) = op {
-        if let Some(result) = elementwise(py, op, operands.iter().map(|(_, value)| value))? {
-            return append(tape, Op::Elementwise(op), operands, named, result, true);
+        if let Some((result, are_alike)) = elementwise(py, op, operands.iter().map(|(_, value)| value))? {
+            return append(tape, Op::Elementwise(op), operands, named, result, are_alike);
         }
     }
     let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match id {
@@ -259,7 +259,7 @@ fn evaluate<'py>(
             return Ok(result);
         }
         let values: Few<Value> = args.iter().map(Value::of_argument).collect();
-        if let Some(result) = elementwise(py, op, values.iter())? {
+        if let Some((result, _)) = elementwise(py, op, values.iter())? {
             return Ok(result);
         }
         if let Some(result) = function(op, &args[0])? {

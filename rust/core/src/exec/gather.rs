@@ -34,6 +34,9 @@ impl Compute for f64 {
     }
 }
 
+/// From so many numbers on, a run is copied as a whole: for fewer, the call takes longer than they do.
+const COPIED: usize = 32;
+
 /// Some consecutive elements of a buffer, and as many numbers of a block.
 pub(super) struct Transfer<'a, E> {
     pub buffer: &'a Buffer,
@@ -48,7 +51,28 @@ impl<E: Compute> Transfer<'_, E> {
     /// # Safety
     /// The buffer has these elements, its memory is valid, and the block has room.
     pub unsafe fn gather(self) {
-        self.buffer.dtype.visit(Gather(self));
+        if self.buffer.dtype != E::DTYPE {
+            return self.buffer.dtype.visit(Gather(self));
+        }
+        self.runs(|from, step, place, count| {
+            let (from, to) = (from.cast_const().cast::<u8>(), self.block.wrapping_add(place));
+            let is_dense = step == size_of::<E>().cast_signed();
+            // SAFETY: as in `Gather`; nothing is converted.
+            unsafe {
+                if is_dense && count >= COPIED {
+                    from.copy_to_nonoverlapping(to.cast::<u8>(), count * size_of::<E>());
+                } else if is_dense {
+                    for k in 0..count {
+                        to.add(k).write_unaligned(from.cast::<E>().add(k).read_unaligned());
+                    }
+                } else {
+                    for k in 0..count {
+                        let address = from.wrapping_offset(k.cast_signed() * step).cast::<E>();
+                        to.add(k).write_unaligned(address.read_unaligned());
+                    }
+                }
+            }
+        });
     }
 
     /// Writes the block to the elements, converted.
@@ -71,28 +95,49 @@ impl<E: Compute> Transfer<'_, E> {
             Layout::Strided(axes) => {
                 let mut done = 0;
                 while done < self.length {
-                    let (offset, left) = locate(axes, self.start + done);
-                    let count = left.min(self.length - done);
-                    let step = axes.last().map_or(0, |axis| axis.stride);
-                    f(base.wrapping_offset(offset), step, done, count);
-                    done += count;
+                    let mut place = Place::of(axes, self.start + done);
+                    while place.rows > 0 && done < self.length {
+                        let count = place.left.min(self.length - done);
+                        f(base.wrapping_offset(place.offset), place.last.stride, done, count);
+                        done += count;
+                        place.next_row();
+                    }
                 }
             }
         }
     }
 }
 
-/// Where the element of an index lies, in bytes, and how many follow it on the last axis, itself included.
-fn locate(axes: &[Axis], index: usize) -> (isize, usize) {
-    let (mut rest, mut offset, mut left) = (index, 0isize, None);
-    for axis in axes.iter().rev() {
-        let at = rest % axis.extent;
-        rest /= axis.extent;
-        // The span was checked to lie in the address space: no product of it overflows.
-        offset += at.cast_signed() * axis.stride;
-        left.get_or_insert(axis.extent - at);
+/// Where an element lies, in bytes, and what follows it: elements on the last axis, rows on the one before.
+struct Place {
+    last: Axis,
+    /// What leads from the end of a row to the start of the next.
+    step: isize,
+    offset: isize,
+    left: usize,
+    rows: usize,
+}
+
+impl Place {
+    fn of(axes: &[Axis], index: usize) -> Self {
+        const NONE: Axis = Axis { extent: 1, stride: 0 };
+        let axis = |back: usize| axes.len().checked_sub(back).map_or(NONE, |at| axes[at]);
+        let (last, row) = (axis(1), axis(2));
+        let (mut rest, mut offset) = (index, 0);
+        for axis in axes.iter().rev() {
+            // The span was checked to lie in the address space: no product of it overflows.
+            offset += (rest % axis.extent).cast_signed() * axis.stride;
+            rest /= axis.extent;
+        }
+        let (left, rows) = (last.extent - index % last.extent, row.extent - index / last.extent % row.extent);
+        Self { last, step: row.stride - last.extent.cast_signed() * last.stride, offset, left, rows }
     }
-    (offset, left.unwrap_or(1))
+
+    fn next_row(&mut self) {
+        self.offset += self.left.cast_signed() * self.last.stride + self.step;
+        self.left = self.last.extent;
+        self.rows -= 1;
+    }
 }
 
 struct Gather<'a, E>(Transfer<'a, E>);
