@@ -34,6 +34,7 @@ from oxigrad.libraries import namespace as namespace
 from oxigrad.libraries import size_of as size_of
 from oxigrad.primitives import *
 from oxigrad.products import *
+from oxigrad.protocols import op_of_ufunc as op_of_ufunc
 from oxigrad.tangents import in_dtype as in_dtype
 from oxigrad.tangents import like_cotangent as like_cotangent
 from oxigrad.tangents import part as part

@@ -15,15 +15,13 @@ use oxigrad_core::tape::{self, Rule, Source, View};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::arrays::{execute, number_of};
+use crate::arrays::{LARGE, execute, number_of};
 use crate::error::IntoPython;
 use crate::memory::Memory;
 use crate::spare;
 use crate::tape::Attributes;
 use crate::value::Value;
 
-/// From this many elements on, a cotangent waits: below, the pass over memory that is saved costs less than its kernel.
-const LARGE: usize = 1 << 14;
 /// The longest program, and the most arrays that one reads: these are kept until it has run.
 const NODES: usize = 256;
 const LEAVES: usize = 32;
@@ -187,6 +185,7 @@ impl Fusion {
         let Some(array) = cotangent.known(py) else { return Ok(self.term(py, cotangent)) };
         let Some(memory) = Memory::of_numpy(&array) else { return Ok(None) };
         let Ok(buffer) = memory.computing() else { return Ok(None) };
+        // Below, the pass over memory that is saved costs less than the kernel.
         if buffer.len() < LARGE {
             return Ok(None);
         }

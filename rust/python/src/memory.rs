@@ -3,7 +3,7 @@
 //! NumPy's own arrays are read where they lie: the layout of its array object is a part of its public C interface, and
 //! is compared with what the buffer protocol says before it is trusted. Anything else goes by the buffer protocol.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint, c_void};
 use std::marker::PhantomData;
 
 use oxigrad_core::buffer::{Buffer, Dtype};
@@ -13,7 +13,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
 use smallvec::SmallVec;
 
 /// What keeps the memory of an array where it is.
@@ -172,6 +172,24 @@ const OWNDATA: c_int = 0x0004;
 /// `NPY_ARRAY_WRITEABLE`.
 const WRITABLE: c_int = 0x0400;
 
+/// `PyArray_Empty`: takes over the reference to the dtype.
+type Create = unsafe extern "C" fn(c_int, *const isize, *mut PyObject, c_int) -> *mut PyObject;
+
+/// `PyArray_Empty` of the NumPy that is installed; none where its C interface is of a version that we do not know.
+fn create(py: Python<'_>) -> PyResult<Option<Create>> {
+    const VERSIONS: [c_uint; 2] = [0x0100_0009, 0x0200_0000];
+    const EMPTY: usize = 184;
+    let module = py.import("numpy._core._multiarray_umath").or_else(|_| py.import("numpy.core._multiarray_umath"))?;
+    let table = module.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?.pointer_checked(None)?.cast::<*const c_void>();
+    // SAFETY: the capsule holds the table of functions of NumPy's C interface, the first of which tells its version; in
+    // these versions it has more than 184 entries, and that one is `PyArray_Empty`.
+    unsafe {
+        let version = std::mem::transmute::<*const c_void, extern "C" fn() -> c_uint>(table.read());
+        let known = VERSIONS.contains(&version());
+        Ok(known.then(|| std::mem::transmute::<*const c_void, Create>(table.add(EMPTY).read())))
+    }
+}
+
 /// What we know of the NumPy that is installed.
 struct Numpy {
     array: Py<PyAny>,
@@ -180,6 +198,8 @@ struct Numpy {
     asarray: Py<PyAny>,
     float32: Py<PyAny>,
     float64: Py<PyAny>,
+    /// What makes an array, from the table of functions of NumPy's C interface.
+    create: Option<Create>,
     /// The dtypes in native byte order, which NumPy has one object of each.
     dtypes: Vec<(Py<PyAny>, Dtype)>,
     /// Whether its arrays are laid out as `ArrayFields`.
@@ -200,8 +220,10 @@ impl Numpy {
         let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
         let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
         let (float32, float64) = (attribute("float32")?, attribute("float64")?);
-        let mut known = Self { array, scalar, empty, asarray, float32, float64, dtypes, is_known: true };
+        let mut known =
+            Self { array, scalar, empty, asarray, float32, float64, create: None, dtypes, is_known: true };
         known.is_known = known.verify(py)?;
+        known.create = create(py).ok().flatten().filter(|_| known.is_known);
         Ok(known)
     }
 
@@ -247,6 +269,13 @@ pub struct Shape {
 
 impl Shape {
     const MOST: usize = 6;
+
+    /// The shape of these extents; none where there are too many.
+    pub fn new(given: &[usize]) -> Option<Self> {
+        let (dimensions, mut extents) = (given.len(), [0; Self::MOST]);
+        extents.get_mut(..dimensions)?.copy_from_slice(given);
+        Some(Self { dimensions, extents })
+    }
 
     /// The extents.
     pub fn extents(&self) -> &[usize] {
@@ -295,6 +324,11 @@ impl<'a> Dense<'a> {
             length *= *extent;
         }
         Some(Self { shape: Shape { dimensions, extents }, dtype, length, fields, array: PhantomData })
+    }
+
+    /// Whether this is its dtype.
+    pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
+        self.fields.descr == dtype.as_ptr()
     }
 
     /// Whether the other has the same shape and dtype.
@@ -368,7 +402,16 @@ pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.
 pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
     let numpy = Numpy::get(py).ok_or_else(missing)?;
-    let known = numpy.dtypes.iter().find(|(_, known)| *known == dtype).map(|(descr, _)| descr);
+    let known = numpy.dtypes.iter().rev().find(|(_, known)| *known == dtype).map(|(descr, _)| descr);
+    if let (Some(create), Some(descr), Ok(dimensions)) = (numpy.create, known, c_int::try_from(shape.len())) {
+        let extents: SmallVec<[isize; Shape::MOST]> = shape.iter().map(|extent| extent.cast_signed()).collect();
+        // SAFETY: there are as many extents as dimensions, and the reference to the dtype is given away; what comes back is
+        // a new reference, or null with an error set.
+        return unsafe {
+            let array = create(dimensions, extents.as_ptr(), descr.clone_ref(py).into_ptr(), 0);
+            Bound::from_owned_ptr_or_err(py, array)
+        };
+    }
     numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, known))
 }
 

@@ -40,10 +40,18 @@ pub fn reduce<'py>(
     fold(py, &dense, &is_summed, &shape, is_mean)
 }
 
-/// The sum over what broadcasting repeated: of the leading axes that `shape` has not, and of those where it has one element.
-pub fn sum_to<'py>(array: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (Some(dense), Ok(shape)) = (Dense::of(array), shape.extract::<Vec<usize>>()) else { return Ok(None) };
-    let extents = dense.shape.extents();
+/// The sum over what broadcasting repeated: of the leading axes that `shape` has not, and of those where it has one
+/// element. None where the array is not NumPy's or has another dtype.
+pub fn sum_to<'py>(
+    array: &Bound<'py, PyAny>,
+    shape: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(dense) = Dense::of(array).filter(|dense| dense.has_dtype(dtype)) else { return Ok(None) };
+    let (extents, shape) = (dense.shape.extents(), shape.extract::<Vec<usize>>()?);
+    if *extents == shape[..] {
+        return Ok(Some(array.clone()));
+    }
     let Some(added) = extents.len().checked_sub(shape.len()) else { return Ok(None) };
     let differs = |(axis, extent): (usize, &usize)| axis < added || shape[axis - added] != *extent;
     let is_summed: SmallVec<[bool; 8]> = extents.iter().enumerate().map(differs).collect();

@@ -124,7 +124,8 @@ impl<'py> PythonHost<'py> {
 
     /// The same, without another reference to a value that is known.
     fn settled(&mut self, flow: Flow) -> PyResult<Value> {
-        if let Flow::Known(value) = flow { Ok(value) } else { self.settle(&flow) }
+        let value = self.settle(&flow)?;
+        Ok(flow.last().unwrap_or(value))
     }
 
     /// The sum of two cotangents, in the memory of the first if it is nobody else's.
@@ -272,13 +273,11 @@ fn fit_to<'py>(
     dtype: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = pulled.py();
+    if let Some(fitted) = sum_to(&pulled, shape, dtype)? {
+        return Ok(fitted);
+    }
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(pulled);
-    }
-    if pulled.getattr(intern!(py, "dtype"))?.is(dtype)
-        && let Some(summed) = sum_to(&pulled, shape)?
-    {
-        return Ok(summed);
     }
     hook(py, "fit")?.call1((pulled, shape, dtype))
 }

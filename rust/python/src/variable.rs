@@ -6,7 +6,9 @@ use oxigrad_core::tape::Id;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use smallvec::SmallVec;
 
 use crate::derivatives::hook;
 use crate::error::to_python;
@@ -102,6 +104,22 @@ impl Variable {
              leaf (xp.where takes the place of a branch)"
         ))))
     }
+}
+
+/// The op that a ufunc of NumPy's is; none where that is not plain.
+fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
+    static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let py = ufunc.py();
+    let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let name = match names.get_item(ufunc)? {
+        Some(name) => name,
+        None => {
+            let name = hook(py, "op_of_ufunc")?.call1((ufunc,))?;
+            names.set_item(ufunc, &name)?;
+            name
+        }
+    };
+    Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
 }
 
 /// The plain value under a variable of any depth of tapes; anything else comes back as it is.
@@ -331,6 +349,13 @@ impl Variable {
         inputs: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if method == "__call__"
+            && named.is_none_or(PyDictMethods::is_empty)
+            && let Some(op) = ufunc_op(ufunc)?
+        {
+            let args: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+            return record(py, op, &args, None);
+        }
         hook(py, "array_ufunc")?.call1((ufunc, method, inputs, named))
     }
 
