@@ -17,5 +17,6 @@ pub mod noise;
 pub mod op;
 pub mod overlap;
 pub mod print;
+pub mod product;
 pub mod tape;
 pub mod tree;

@@ -11,13 +11,12 @@ use oxigrad_core::tape::Value as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::derivatives::op_named;
 use crate::error::IntoPython;
-use crate::memory::{Dense, Memory, Shape, float64, scalar, unshared};
+use crate::memory::{Dense, Memory, float64, scalar, unshared};
 use crate::spare;
 use crate::threads::{isa, pool};
 use crate::value::Value;
@@ -243,31 +242,6 @@ pub fn broadcast_to<'py>(
     // SAFETY: `memory` and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(kernel(Elementwise::Positive), &[buffer], output) }?;
     Ok(Some(result))
-}
-
-/// The product of large NumPy matrices, or stacks of them, by NumPy into memory of ours; none of anything else.
-pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let (Some(x), Some(y)) = (Memory::of_numpy(a), Memory::of_numpy(b)) else { return Ok(None) };
-    let Some((shape, dtype)) = product(&x, &y).filter(|(shape, _)| shape.iter().product::<usize>() >= LARGE) else {
-        return Ok(None);
-    };
-    let py = a.py();
-    let matmul = MATMUL.get_or_try_init(py, || py.import("numpy")?.getattr("matmul").map(Bound::unbind))?;
-    let (result, _) = spare::take(py, &shape, dtype)?;
-    matmul.bind(py).call1((a, b, result)).map(Some)
-}
-
-/// The shape and the dtype of a matrix product, where the two are matrices, or stacks of them, of one dtype.
-fn product(x: &Memory, y: &Memory) -> Option<(SmallVec<[usize; 6]>, Dtype)> {
-    let dtype = x.computing().ok()?.dtype();
-    let ([stack1 @ .., rows, inner], [stack2 @ .., other, columns]) = (x.shape(), y.shape()) else { return None };
-    if y.computing().ok()?.dtype() != dtype || inner != other {
-        return None;
-    }
-    let mut shape = SmallVec::from_slice(Shape::new(stack1)?.broadcast(&Shape::new(stack2)?)?.extents());
-    shape.extend([*rows, *columns]);
-    Some((shape, dtype))
 }
 
 /// Computes an elementwise op on NumPy arrays, for what NumPy has no function. The first array has the shape and the

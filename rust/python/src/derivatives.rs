@@ -51,6 +51,11 @@ pub struct Derivative {
 }
 
 impl Derivative {
+    /// Whether the rule changes the sign of the cotangent, and nothing else.
+    pub fn is_negation(&self) -> bool {
+        matches!(self.only, Some((Op::Elementwise(Elementwise::Negative), _))) && self.sources.len() == 1
+    }
+
     /// Whether the rule gives the cotangents of all arguments at once.
     pub fn is_together(&self) -> bool {
         self.needs.all_args

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::{LARGE, execute, number_of};
 use crate::error::IntoPython;
-use crate::memory::Memory;
+use crate::memory::{Dense, Memory};
 use crate::spare;
 use crate::tape::Attributes;
 use crate::value::Value;
@@ -182,13 +182,14 @@ impl Fusion {
 
     /// The node of a large cotangent, of whose shape and dtype the program is from now on.
     fn begin(&mut self, py: Python<'_>, cotangent: &Flow) -> PyResult<Option<u32>> {
+        if let Flow::Known(value) = cotangent
+            && !matches!(value, Value::Object(object) if is_large(object.bind(py)))
+        {
+            return Ok(None);
+        }
         let Some(array) = cotangent.known(py) else { return Ok(self.term(py, cotangent)) };
         let Some(memory) = Memory::of_numpy(&array) else { return Ok(None) };
         let Ok(buffer) = memory.computing() else { return Ok(None) };
-        // Below, the pass over memory that is saved costs less than the kernel.
-        if buffer.len() < LARGE {
-            return Ok(None);
-        }
         if self.shape[..] != *memory.shape() || self.dtype != buffer.dtype() {
             self.run(py)?;
             (self.shape, self.dtype) = (memory.shape().into(), buffer.dtype());
@@ -270,6 +271,12 @@ impl Fusion {
         }
         Ok(())
     }
+}
+
+/// Whether an array is worth the wait: below, the pass over memory that is saved costs less than the kernel.
+fn is_large(array: &Bound<'_, PyAny>) -> bool {
+    let length = |memory: Memory| memory.shape().iter().product();
+    Dense::of(array).map(|dense| dense.length).or_else(|| Memory::of_numpy(array).map(length)) >= Some(LARGE)
 }
 
 /// The kernel of a program, which the next replay of the same function asks for again.

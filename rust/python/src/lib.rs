@@ -13,6 +13,7 @@ mod forward;
 mod fusion;
 mod guard;
 mod memory;
+mod products;
 mod record;
 mod reduce;
 mod replay;

@@ -93,6 +93,16 @@ impl Memory {
         &self.shape
     }
 
+    /// Where the first element lies.
+    pub fn pointer(&self) -> *mut u8 {
+        self.pointer
+    }
+
+    /// Bytes from an element to the next, along each axis.
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
+    }
+
     /// Whether the memory may be written.
     pub fn is_writable(&self) -> bool {
         self.writable
@@ -220,8 +230,7 @@ impl Numpy {
         let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
         let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
         let (float32, float64) = (attribute("float32")?, attribute("float64")?);
-        let mut known =
-            Self { array, scalar, empty, asarray, float32, float64, create: None, dtypes, is_known: true };
+        let mut known = Self { array, scalar, empty, asarray, float32, float64, create: None, dtypes, is_known: true };
         known.is_known = known.verify(py)?;
         known.create = create(py).ok().flatten().filter(|_| known.is_known);
         Ok(known)

@@ -11,10 +11,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::{broadcast_to, elementwise, function, matmul};
+use crate::arrays::{broadcast_to, elementwise, function};
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
 use crate::memory::are_alike;
+use crate::products::matmul;
 use crate::reduce::reduce;
 use crate::tape::{Attributes, Tape};
 use crate::value::{Value, host_number};

@@ -55,16 +55,22 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             Row::Zero => return Ok(Flow::absent()),
             Row::Rule(derivative) => derivative,
         };
-        let pulled = self.through(derivative, entry, which, cotangent)?;
         let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.fits.get(which)));
-        Ok(match fit {
-            None | Some(Fit::Same) => pulled,
-            Some(Fit::Array { .. }) if entry.args.len() == 1 => pulled,
-            Some(Fit::Number) => Flow::new(&hook(py, "fit_number")?.call1((self.settle(&pulled)?.object(py),))?),
-            Some(Fit::Array { shape, dtype }) => {
-                Flow::new(&fit_to(self.settle(&pulled)?.object(py), shape.bind(py), dtype.bind(py))?)
+        let (shape, dtype) = match fit {
+            Some(Fit::Number) => {
+                let pulled = self.through(derivative, entry, which, cotangent)?;
+                return Ok(Flow::new(&hook(py, "fit_number")?.call1((self.settle(&pulled)?.object(py),))?));
             }
-        })
+            Some(Fit::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
+            _ => return self.through(derivative, entry, which, cotangent),
+        };
+        if derivative.is_negation() {
+            // There is less to negate after the sum.
+            let fitted = Flow::new(&fit_to(self.settle(cotangent)?.object(py), shape, dtype)?);
+            return self.through(derivative, entry, which, &fitted);
+        }
+        let pulled = self.through(derivative, entry, which, cotangent)?;
+        Ok(Flow::new(&fit_to(self.settle(&pulled)?.object(py), shape, dtype)?))
     }
 
     fn pull_together(&mut self, entry: &View<'_, Value, Attributes>, cotangent: &Flow) -> PyResult<Option<Vec<Flow>>> {
@@ -124,6 +130,9 @@ impl<'py> PythonHost<'py> {
 
     /// The same, without another reference to a value that is known.
     fn settled(&mut self, flow: Flow) -> PyResult<Value> {
+        if let Flow::Known(value) = flow {
+            return Ok(value);
+        }
         let value = self.settle(&flow)?;
         Ok(flow.last().unwrap_or(value))
     }
@@ -161,8 +170,14 @@ impl<'py> PythonHost<'py> {
                 return Ok(waiting);
             }
         }
-        let cotangent = self.settle(cotangent)?;
-        Ok(Flow::new(&self.apply(derivative, entry, which, &cotangent)?))
+        let pulled = match cotangent {
+            Flow::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
+            Flow::Waiting(_) => {
+                let cotangent = self.settle(cotangent)?;
+                self.apply(derivative, entry, which, &cotangent)?
+            }
+        };
+        Ok(Flow::Known(Value::from(pulled)))
     }
 
     /// What a rule gives for a cotangent, or for a tangent of the shape of the result.
