@@ -16,7 +16,7 @@ const ROWS: usize = 4096;
 /// Columns that are added up together.
 const COLUMNS: usize = 64;
 /// From this many elements on, threads share the work.
-const PARALLEL: usize = 1 << 16;
+const PARALLEL: usize = 1 << 15;
 
 /// An array with its axes put together: those before the summed ones, the summed ones, those after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

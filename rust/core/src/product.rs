@@ -15,7 +15,7 @@ use crate::lane::{Element, Lane, Simd};
 /// Rows of the left factor that go together.
 const ROWS: usize = 256;
 /// From this many products of two numbers on, threads share the work.
-const PARALLEL: usize = 1 << 18;
+const PARALLEL: usize = 1 << 17;
 
 /// A stack of matrices in memory: where the first number lies, and how many bytes apart the others do.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,11 @@ pub struct Factor<'a> {
     /// Bytes from a column to the next.
     pub column: isize,
 }
+
+// SAFETY: an address; `Product::compute` states what must hold where it is used.
+unsafe impl Send for Factor<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Factor<'_> {}
 
 /// What is multiplied: for each place of a stack, a matrix of `rows * inner` numbers by one of `inner * columns`.
 #[derive(Clone, Copy, Debug)]

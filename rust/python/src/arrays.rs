@@ -23,8 +23,8 @@ use crate::value::Value;
 
 /// From this many elements on, the memory that an op goes through is most of its cost.
 pub const LARGE: usize = 1 << 14;
-/// From this many elements on, threads share the work on one array.
-const PARALLEL: usize = 1 << 15;
+/// From this many elements on, threads share the work, and other threads of Python run meanwhile.
+pub const DETACHED: usize = 1 << 15;
 
 thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
 
@@ -67,7 +67,7 @@ pub fn compute<'py, 'v>(
     }
     let (result, output) = spare::fresh(py, shape, dtype)?;
     // SAFETY: the values, `held` and `result` keep the memory; the output is new, so it overlaps nothing.
-    unsafe { run(kernel, &inputs, output) }?;
+    unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
 }
 
@@ -93,7 +93,7 @@ fn compute_alike<'py, 'v>(
     }
     let (result, output) = spare::take(py, like.shape.extents(), like.dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
-    unsafe { run(kernel, &inputs, output) }?;
+    unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
 }
 
@@ -122,7 +122,7 @@ fn compute_broadcast<'py, 'v>(
     }
     let (result, output) = spare::take(py, shape.extents(), like.dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
-    unsafe { run(kernel, &inputs, output) }?;
+    unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
 }
 
@@ -154,33 +154,39 @@ pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool>
     let Some(other) = Dense::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
     let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
     // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
-    unsafe { run(kernel(Elementwise::Add), &[own.clone(), other], own) }?;
+    unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
     Ok(true)
 }
 
 /// # Safety
 /// As `exec::run`.
-unsafe fn run(kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()> {
+unsafe fn run(py: Python<'_>, kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()> {
     let dtype = output.dtype();
     // SAFETY: the caller's promise.
-    unsafe { execute(kernel, inputs, &[output], dtype) }
+    unsafe { execute(py, kernel, inputs, &[output], dtype) }
 }
 
-/// Runs a kernel over arrays, on one thread or several.
+/// Runs a kernel over arrays: large ones on several threads, and without the interpreter lock.
 ///
 /// # Safety
 /// As `exec::run`.
-pub unsafe fn execute(kernel: &Kernel, inputs: &[Buffer], outputs: &[Buffer], dtype: Dtype) -> PyResult<()> {
+pub unsafe fn execute(
+    py: Python<'_>,
+    kernel: &Kernel,
+    inputs: &[Buffer],
+    outputs: &[Buffer],
+    dtype: Dtype,
+) -> PyResult<()> {
     let length = outputs.first().map_or(0, Buffer::len);
     let leaf = Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0 };
-    // SAFETY: the caller's promise.
-    let done = SCRATCH.with_borrow_mut(|scratch| unsafe {
-        if length < PARALLEL {
-            exec::run_one(kernel, &[], &leaf, isa(), scratch)
-        } else {
-            exec::run(kernel, &[], &[leaf], isa(), pool().as_deref())
-        }
-    });
+    let done = if length < DETACHED {
+        // SAFETY: the caller's promise.
+        SCRATCH.with_borrow_mut(|scratch| unsafe { exec::run_one(kernel, &[], &leaf, isa(), scratch) })
+    } else {
+        let pool = pool();
+        // SAFETY: the caller's promise.
+        py.detach(|| unsafe { exec::run(kernel, &[], &[leaf], isa(), pool.as_deref()) })
+    };
     done.python()
 }
 
@@ -240,7 +246,7 @@ pub fn broadcast_to<'py>(
     }
     let (result, output) = spare::take(py, &shape, buffer.dtype())?;
     // SAFETY: `memory` and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
-    unsafe { run(kernel(Elementwise::Positive), &[buffer], output) }?;
+    unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
     Ok(Some(result))
 }
 

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::{LARGE, execute, number_of};
 use crate::error::IntoPython;
-use crate::memory::{Dense, Memory};
+use crate::memory::{Memory, length};
 use crate::spare;
 use crate::tape::Attributes;
 use crate::value::Value;
@@ -261,7 +261,7 @@ impl Fusion {
         }
         let inputs: Vec<Buffer> = leaves.iter().map(|leaf| leaf.buffer.clone()).collect();
         // SAFETY: `leaves` and `arrays` keep the memory; the outputs are new or nobody else's, so they overlap nothing.
-        unsafe { execute(&kernel, &inputs, &buffers, self.dtype) }?;
+        unsafe { execute(py, &kernel, &inputs, &buffers, self.dtype) }?;
         for (waiting, array) in wanted.iter().zip(arrays) {
             waiting.computed.set(array.unbind()).expect("it is computed once");
         }
@@ -275,8 +275,7 @@ impl Fusion {
 
 /// Whether an array is worth the wait: below, the pass over memory that is saved costs less than the kernel.
 fn is_large(array: &Bound<'_, PyAny>) -> bool {
-    let length = |memory: Memory| memory.shape().iter().product();
-    Dense::of(array).map(|dense| dense.length).or_else(|| Memory::of_numpy(array).map(length)) >= Some(LARGE)
+    length(array) >= Some(LARGE)
 }
 
 /// The kernel of a program, which the next replay of the same function asks for again.

@@ -396,6 +396,14 @@ pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Dense<'a>> {
     if is_alone { Dense::of(array).filter(|dense| is_plain(&dense.fields)) } else { None }
 }
 
+/// How many elements a NumPy array has; none of anything else.
+pub fn length(array: &Bound<'_, PyAny>) -> Option<usize> {
+    let fields = Numpy::get(array.py())?.fields(array)?;
+    let count = usize::try_from(fields.nd).unwrap_or_default();
+    // SAFETY: as in `of_fields`.
+    Some((0..count).map(|axis| unsafe { *fields.dimensions.add(axis) }.cast_unsigned()).product())
+}
+
 /// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
 pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;

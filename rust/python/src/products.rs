@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 
-use crate::arrays::LARGE;
+use crate::arrays::{DETACHED, LARGE};
 use crate::error::IntoPython;
 use crate::memory::{Memory, Shape};
 use crate::spare;
@@ -31,8 +31,11 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
     shape.extend([rows, columns]);
     if product.is_narrow() {
         let (result, to) = spare::take(py, &shape, dtype)?;
+        let is_small = to.len().saturating_mul(inner) < DETACHED;
+        let pool = if is_small { None } else { pool() };
         // SAFETY: `x` and `y` keep the memory of their elements, and `result` its own, which is new or nobody else's.
-        unsafe { product.compute(&to, isa(), pool().as_deref()) }.python()?;
+        let compute = || unsafe { product.compute(&to, isa(), pool.as_deref()) };
+        if is_small { compute() } else { py.detach(compute) }.python()?;
         return Ok(Some(result));
     }
     if shape.iter().product::<usize>() < LARGE {

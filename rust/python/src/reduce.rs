@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::DETACHED;
 use crate::error::IntoPython;
 use crate::memory::{Dense, scalar};
 use crate::spare;
@@ -86,8 +87,12 @@ fn fold<'py>(
     let Some(from) = dense.buffer() else { return Ok(None) };
     #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
     let divisor = if is_mean { axes.count as f64 } else { 1.0 };
-    // SAFETY: the arrays keep the memory; what is written is new, or nobody else's, or the number.
-    let sum = |to: &Buffer| unsafe { fold::sum(&from, to, axes, divisor, isa(), pool().as_deref()) }.python();
+    let sum = |to: &Buffer| {
+        let pool = if dense.length < DETACHED { None } else { pool() };
+        // SAFETY: the arrays keep the memory; what is written is new, or nobody else's, or the number.
+        let sum = || unsafe { fold::sum(&from, to, axes, divisor, isa(), pool.as_deref()) };
+        if dense.length < DETACHED { sum() } else { py.detach(sum) }.python()
+    };
     if !shape.is_empty() {
         let (result, to) = spare::take(py, shape, dense.dtype)?;
         return sum(&to).map(|()| Some(result));
