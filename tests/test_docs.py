@@ -14,9 +14,9 @@ import oxigrad as ox
 from oxigrad import _core
 
 ROOT = Path(__file__).parent.parent
-MODULES = ["oxigrad", *(f"oxigrad.{module.name}" for module in pkgutil.iter_modules(ox.__path__))]
+MODULES = ["oxigrad", *(module.name for module in pkgutil.walk_packages(ox.__path__, "oxigrad."))]
 COMPILED = [name for name, value in vars(_core).items() if inspect.isclass(value) or inspect.isbuiltin(value)]
-PAGES = ["README.md", "CONTRIBUTING.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/optimizers.md", "docs/schedules.md"]
 
 
 def run(examples: doctest.DocTest) -> None:

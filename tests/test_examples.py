@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oxigrad import optim, schedules
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -36,6 +38,28 @@ def test_digits_says_where_the_time_went(tmp_path: Path, capsys: pytest.CaptureF
     assert example["main"](epochs=1, output=tmp_path) < example["GOAL"]
     printed = capsys.readouterr().out
     assert all(part in printed for part in ("batch", "forward and backward", "update", "us a step"))
+
+
+def test_schedules_are_all_drawn(tmp_path: Path) -> None:
+    assert run("schedules.py", directory=tmp_path) == "picture: output/schedules.png\n"
+    assert (tmp_path / "output" / "schedules.png").stat().st_size > 50_000
+    example = runpy.run_path(str(EXAMPLES / "schedules.py"))
+    drawn = {name for title in example["PANELS"] for name in title.split(", ")}
+    assert drawn | {"plateau", "follow", "Schedule", "from_config"} == set(schedules.__all__)
+    values = example["observed"]()
+    assert values[0] == 1.0 and values == sorted(values, reverse=True) and values[-1] < 0.1
+
+
+def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "gallery.py"))
+    ends = example["main"](tmp_path)
+    assert (tmp_path / "gallery.png").stat().st_size > 100_000
+    begins = [float(valley.function(np.array(valley.start))) for valley in example["VALLEYS"]]
+    for name, found in ends.items():
+        assert all(end < 0.5 * begin for end, begin in zip(found, begins, strict=True)), (name, found, begins)
+    shipped = {name for name, made in vars(optim).items() if isinstance(made, type) and getattr(made, "declared", None)}
+    shipped = {name for name in shipped if issubclass(getattr(optim, name), optim.RuleOptimizer)}
+    assert ends.keys() == shipped - {"Muon"}  # which is for matrices
 
 
 def run(name: str, directory: Path | None = None) -> str:

@@ -12,116 +12,45 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import optim, rules, schedules, xp
+from libraries import host
+from optimizers import CASES, FOLLOWERS, OPTIMIZERS
+from oxigrad import optim, schedules, xp
 
 GOLDEN = Path(__file__).parent / "golden"
 TRAJECTORIES = json.loads((GOLDEN / "measured_trajectories.json").read_text())["trajectories"]
-CASES = {case["name"]: case for case in json.loads((GOLDEN / "golden_cases.json").read_text())}
+GOLDEN_CASES = {case["name"]: case for case in json.loads((GOLDEN / "golden_cases.json").read_text())}
 GRADIENTS = [[1.0, -2.0, 0.5]] + [[0.01, 0.02, -0.5]] * 3
 
 
-def adam_lrd(
-    xp, p, g, m, v, *, step, noise, learning_rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, dropout_rate=0.0
-):
-    m = beta1 * m + (1 - beta1) * g
-    v = beta2 * v + (1 - beta2) * g * g
-    direction = (m / (1 - beta1**step)) / (xp.sqrt(v / (1 - beta2**step)) + epsilon)
-    kept = xp.where(noise() < dropout_rate, 0.0, 1.0)
-    return p - learning_rate * kept * direction, m, v
-
-
-AdamLRD = optim.define(adam_lrd, "AdamLRD")
-
-# One optimizer a row: what makes it, and the golden trajectory that it must follow.
-OPTIMIZERS: dict[str, tuple[Any, str | None]] = {
-    "sgd": (lambda: optim.SGD(learning_rate=0.1, weight_decay=0.01), None),
-    "nesterov": (
-        lambda: optim.Momentum(learning_rate=0.1, momentum=0.9, nesterov=True, weight_decay=0.1),
-        "torch_sgd_nesterov",
-    ),
-    "dampening": (lambda: optim.Momentum(learning_rate=0.1, momentum=0.9, dampening=0.5), "torch_sgd_damp"),
-    "adam": (lambda: optim.Adam(learning_rate=0.1), "torch_adam"),
-    "adam-as-optax": (lambda: optim.Adam(learning_rate=0.1), "optax_adam"),
-    "adam-as-keras": (lambda: AdamLRD(learning_rate=0.1, epsilon=1e-8), "optax_adam"),
-    "adamw": (lambda: optim.AdamW(learning_rate=0.1), "torch_adamw"),
-    "adamw-as-optax": (lambda: optim.AdamW(learning_rate=0.1, weight_decay=1e-4), "optax_adamw"),
-    "adam-lrd": (lambda: AdamLRD(learning_rate=0.1, dropout_rate=0.5, seed=3), None),
-}
-FOLLOWED = [name for name, (_, golden) in OPTIMIZERS.items() if golden]
-
-
-@pytest.mark.parametrize("name", FOLLOWED)
+@pytest.mark.parametrize("name", FOLLOWERS)
 def test_follows_the_trajectory_of_another_library(name: str) -> None:
-    make, golden = OPTIMIZERS[name]
-    opt, model = make(), {"x": np.array([1.0, 2.0, 3.0])}
-    for g, expected in zip(GRADIENTS, TRAJECTORIES[golden], strict=True):
+    opt, model = FOLLOWERS[name](), {"x": np.array([1.0, 2.0, 3.0])}
+    for g, expected in zip(GRADIENTS, TRAJECTORIES[name], strict=True):
         assert opt.update(model, {"x": np.array(g)}) is model
-        np.testing.assert_allclose(model["x"], expected, rtol=1e-12)
+        # optax computes MADGRAD's root of the step in single precision.
+        np.testing.assert_allclose(model["x"], expected, rtol=1e-8 if "madgrad" in name else 1e-12, atol=1e-15)
     assert opt.step == 4
 
 
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [
-        ("swift_adam_1000", lambda: optim.Adam(learning_rate=1e-3, epsilon=1e-7)),
-        ("swift_sgd_1000", lambda: optim.SGD(learning_rate=1e-3)),
-    ],
-)
-def test_thousand_steps_of_another_library(name: str, make: Any) -> None:
-    case = CASES[name]
-    opt, model = make(), {"x": np.array(case["inputs"]["x0"], float)}
-    for _ in range(case["inputs"]["steps"]):
-        opt.update(model, {"x": np.array(case["inputs"]["grad"], float)})
-    np.testing.assert_allclose(model["x"], case["expected"], rtol=case["rtol"], atol=case["atol"])
-
-
-def test_against_torch(library) -> None:
-    torch = library("torch")
-    for make, reference in [
-        (lambda: optim.SGD(learning_rate=0.1, weight_decay=0.1), lambda p: torch.optim.SGD(p, 0.1, weight_decay=0.1)),
-        (
-            lambda: optim.Momentum(learning_rate=0.1, momentum=0.8, dampening=0.3, weight_decay=0.1),
-            lambda p: torch.optim.SGD(p, 0.1, 0.8, 0.3, weight_decay=0.1),
-        ),
-        (
-            lambda: optim.Momentum(learning_rate=0.1, nesterov=True),
-            lambda p: torch.optim.SGD(p, 0.1, 0.9, nesterov=True),
-        ),
-        (lambda: optim.Adam(0.1, 0.8, 0.99, 1e-6), lambda p: torch.optim.Adam(p, 0.1, (0.8, 0.99), 1e-6)),
-        (lambda: optim.AdamW(0.1, weight_decay=0.3), lambda p: torch.optim.AdamW(p, 0.1, weight_decay=0.3)),
-    ]:
-        generator = np.random.default_rng(0)
-        start = generator.standard_normal((4, 5))
-        model, theirs = {"w": start.copy()}, torch.tensor(start, requires_grad=True)
-        ours, other = make(), reference([theirs])
-        for _ in range(25):
-            g = generator.standard_normal((4, 5))
-            ours.update(model, {"w": g})
-            theirs.grad = torch.tensor(g)
-            other.step()
-            np.testing.assert_allclose(model["w"], theirs.detach().numpy(), rtol=1e-11)
-
-
-def test_against_optax(library) -> None:
-    jax, optax = library("jax"), library("optax")
-    jax.config.update("jax_enable_x64", True)
-    for make, reference in [
-        (lambda: optim.SGD(0.1), optax.sgd(0.1)),
-        (lambda: optim.Momentum(0.1, 0.9), optax.sgd(0.1, 0.9)),
-        (lambda: optim.Momentum(0.1, 0.9, nesterov=True), optax.sgd(0.1, 0.9, nesterov=True)),
-        (lambda: optim.Adam(0.1), optax.adam(0.1)),
-        (lambda: optim.AdamW(0.1, weight_decay=0.2), optax.adamw(0.1, weight_decay=0.2)),
-    ]:
-        generator = np.random.default_rng(1)
-        start = generator.standard_normal(7)
-        model, theirs = {"w": start.copy()}, jax.numpy.asarray(start)
-        ours, state = make(), reference.init(theirs)
-        for _ in range(25):
-            g = generator.standard_normal(7)
-            ours.update(model, {"w": g})
-            updates, state = reference.update(jax.numpy.asarray(g), state, theirs)
-            theirs = optax.apply_updates(theirs, updates)
-            np.testing.assert_allclose(model["w"], np.asarray(theirs), rtol=1e-9)
+@pytest.mark.parametrize("name", CASES)
+def test_golden_cases(name: str) -> None:
+    case = GOLDEN_CASES[name]
+    inputs, opt = case["inputs"], CASES[name]()
+    if "grads" in inputs:
+        model = {"x": np.array(inputs["x0"], float)}
+        for g, expected in zip(inputs["grads"], case["expected"], strict=True):
+            opt.update(model, {"x": np.array(g)})
+            np.testing.assert_allclose(model["x"], expected, rtol=case["rtol"], atol=case["atol"])
+    elif inputs["grad"] == "ones":
+        model = {"x": np.ones(inputs["shape"])}
+        for expected in case["expected"]:
+            opt.update(model, {"x": np.ones(inputs["shape"])})
+            np.testing.assert_allclose(model["x"], expected, rtol=case["rtol"], atol=case["atol"])
+    else:
+        model = {"x": np.array(inputs["x0"], float)}
+        for _ in range(inputs["steps"]):
+            opt.update(model, {"x": np.array(inputs["grad"], float)})
+        np.testing.assert_allclose(model["x"], case["expected"], rtol=case["rtol"], atol=case["atol"])
 
 
 # --- executors against the rule ------------------------------------------------------------------------------------------
@@ -142,7 +71,7 @@ def copied(tree: Any) -> Any:
 
 
 def run(name: str, model: Any, grads: Any, steps: int = 3) -> tuple[Any, Any]:
-    opt = OPTIMIZERS[name][0]()
+    opt = OPTIMIZERS[name]()
     for _ in range(steps):
         model = opt.update(model, grads)
     return model, opt
@@ -151,7 +80,7 @@ def run(name: str, model: Any, grads: Any, steps: int = 3) -> tuple[Any, Any]:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_the_kernel_agrees_with_the_rule_in_float64(name: str) -> None:
     model, grads = problem(np.float64)
-    opt = OPTIMIZERS[name][0]()
+    opt = OPTIMIZERS[name]()
     state, expected = opt.init(model), copied(model)
     for _ in range(3):
         expected, state = opt.apply(expected, grads, state)
@@ -169,7 +98,8 @@ def test_float32_is_float64_rounded(name: str) -> None:
     single, opt = run(name, single, grads)
     for key, value in double.items():
         assert single[key].dtype == np.float32
-        assert all(slot.dtype == np.float32 for slot in opt.slots[key].values())
+        arrays = [slot.name for slot in opt.rule.slots if not slot.is_number]
+        assert all(slot.dtype == np.float32 for name, slot in opt.slots[key].items() if name in arrays)
         np.testing.assert_allclose(single[key], value, rtol=2e-4, atol=2e-5)
 
 
@@ -182,16 +112,20 @@ def test_any_array_library_gives_the_same_numbers(name: str, asarray: Any) -> No
     model, _ = run(name, model, {key: asarray(value) for key, value in grads.items()})
     for key, value in expected.items():
         assert type(model[key]) is kinds[key]
-        np.testing.assert_allclose(np.asarray(model[key]), value, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(host(model[key]), value, rtol=1e-12, atol=1e-14)
     if asarray.__name__ in ("_read_only", "asarray") and "jax" in type(before["p1"]).__module__:
-        np.testing.assert_array_equal(np.asarray(before["p5"]), values["p5"])
+        np.testing.assert_array_equal(host(before["p5"]), values["p5"])
 
 
-def test_under_jit(library) -> None:
+SCHEDULED = [optim.AdamW, optim.ASGD, optim.NAdam, optim.RAdam, optim.LAMB, optim.Prodigy, optim.ScheduleFreeAdamW]
+
+
+@pytest.mark.parametrize("made", SCHEDULED, ids=lambda made: made.__name__)
+def test_under_jit(made: Any, library: Any) -> None:
     jax = library("jax")
     jax.config.update("jax_enable_x64", True)
-    opt = optim.AdamW(learning_rate=schedules.warmup_cosine(0.1, 2, 10))
-    values, grads = problem(np.float64)
+    opt = made(learning_rate=schedules.warmup_cosine(0.1, 2, 10))
+    values, grads = ({key: tree[key] for key in ("p2", "p11", "p12")} for tree in problem(np.float64))
     params, given = jax.tree.map(jax.numpy.asarray, values), jax.tree.map(jax.numpy.asarray, grads)
     state, step = opt.init(params), jax.jit(opt.apply)
     for _ in range(3):
@@ -291,7 +225,7 @@ def test_slots_by_key_path() -> None:
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_config_round_trips_through_json(name: str) -> None:
-    opt = OPTIMIZERS[name][0]()
+    opt = OPTIMIZERS[name]()
     config = json.loads(json.dumps(opt.get_config()))
     again = optim.from_config(config)
     assert type(again) is type(opt)
@@ -329,7 +263,7 @@ def test_the_constructor_has_the_signature_of_the_rule() -> None:
     import inspect
 
     assert str(inspect.signature(optim.AdamW)).startswith("(learning_rate=0.001, beta1=0.9, beta2=0.999")
-    assert optim.AdamW.__doc__ == rules.adamw.__doc__
+    assert optim.AdamW.__doc__ == optim.AdamW.rule.call.__doc__
 
 
 # --- models --------------------------------------------------------------------------------------------------------------
@@ -458,7 +392,7 @@ def test_noise_is_a_function_of_seed_and_step_only(threads: Any) -> None:
     masks = []
     for count, seed in [(1, 0), (3, 0), (3, 1)]:
         threads(count)
-        model, opt = copied(start), AdamLRD(1.0, dropout_rate=0.3, seed=seed)
+        model, opt = copied(start), optim.AdamLRD(1.0, dropout_rate=0.3, seed=seed)
         opt.update(model, grads)
         masks.append(model["a"] == 0)
         assert (model["b"] == 0).mean() == pytest.approx(0.3, abs=0.05)
@@ -472,7 +406,7 @@ def test_noise_is_a_function_of_seed_and_step_only(threads: Any) -> None:
 
 def test_learning_rate_dropout_leaves_the_moments_alone() -> None:
     grads = {"x": np.linspace(-1, 1, 1000)}
-    plain, dropped = AdamLRD(0.1), AdamLRD(0.1, dropout_rate=0.5)
+    plain, dropped = optim.AdamLRD(0.1), optim.AdamLRD(0.1, dropout_rate=0.5)
     for opt in (plain, dropped):
         opt.update({"x": np.zeros(1000)}, grads)
     for slot in ("m", "v"):

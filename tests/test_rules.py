@@ -1,9 +1,247 @@
-"""Rules: the native code in the core is theirs."""
+"""Rules against loops over NumPy, what their flags do, and that the native code in the core is theirs."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
 import pytest
 
 import generated
-from oxigrad import optim
+import overview
+import oxigrad as ox
+from libraries import host
+from oxigrad import optim, presets, schedules
+
+STEPS = 25
+
+
+def gradients(seed: int = 0) -> Iterator[np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return iter(generator.standard_normal((STEPS, 6)))
+
+
+def start() -> np.ndarray:
+    return np.random.default_rng(9).standard_normal(6)
+
+
+# --- loops: the parameter after each step, as the formula has it ------------------------------------------------------------
+
+
+def asgd_loop() -> Iterator[np.ndarray]:
+    """formula: plain steps of a schedule, L2 regularization; the average of what came since step 5."""
+    w = start()
+    for step, g in enumerate(gradients()):
+        w = w - 0.1 / (1 + 0.1 * step) ** 0.75 * (g + 0.01 * w)
+        yield w
+
+
+def adan_loop() -> Iterator[np.ndarray]:
+    w, m, d, n, before = start(), 0.0, 0.0, 0.0, None
+    for t, g in enumerate(gradients(), 1):
+        difference = 0.0 if before is None else g - before
+        m = 0.98 * m + 0.02 * g
+        d = 0.92 * d + 0.08 * difference
+        n = 0.99 * n + 0.01 * (g + 0.08 * difference) ** 2
+        top = m / (1 - 0.98**t) + 0.08 * d / (1 - 0.92**t)
+        w = (w - 0.1 * top / (np.sqrt(n / (1 - 0.99**t)) + 1e-8)) / (1 + 0.1 * 0.2)
+        before = g
+        yield w
+
+
+def lars_loop() -> Iterator[np.ndarray]:
+    w, v = start(), 0.0
+    for g in gradients():
+        local = 0.1 * np.linalg.norm(w) / (np.linalg.norm(g) + 0.2 * np.linalg.norm(w))
+        v = 0.9 * v + 0.5 * local * (g + 0.2 * w)
+        w = w - v
+        yield w
+
+
+def lamb_loop() -> Iterator[np.ndarray]:
+    w, m, v = start(), 0.0, 0.0
+    for t, g in enumerate(gradients(), 1):
+        w = w - 0.1 * 0.2 * w
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        u = (m / (1 - 0.9**t)) / np.sqrt(v / (1 - 0.999**t) + 1e-6)
+        w = w - 0.1 * min(max(np.linalg.norm(w) / np.linalg.norm(u), 0.5), 0.8) * u
+        yield w
+
+
+def ftrl_loop() -> Iterator[np.ndarray]:
+    w, z, n = start(), np.zeros(6), np.full(6, 0.1)
+    for g in gradients():
+        sigma = ((n + g * g) ** 0.4 - n**0.4) / 0.5
+        z = z + g + 2 * 0.01 * w - sigma * w
+        n = n + g * g
+        bound = n**0.4 / 0.5 + 2 * (0.02 + 0.3 / (2 * 0.5))
+        w = np.where(np.abs(z) <= 0.05, 0.0, (np.sign(z) * 0.05 - z) / bound)
+        yield w
+
+
+def madgrad_loop() -> Iterator[np.ndarray]:
+    w = first = start()
+    s, v = 0.0, 0.0
+    for k, g in enumerate(gradients()):
+        rate = (0.1 + 1e-6) * np.sqrt(k + 1)
+        s, v = s + rate * g, v + rate * g * g
+        w = 0.9 * w + 0.1 * (first - s / (np.cbrt(v) + 1e-6))
+        yield w
+
+
+def sophia_loop() -> Iterator[np.ndarray]:
+    w, m = start(), 0.0
+    h = np.linspace(0.0, 5.0, 6)
+    for t, g in enumerate(gradients(), 1):
+        m = 0.965 * m + 0.035 * g
+        w = w - 0.1 * np.clip(m / (1 - 0.965**t) / np.maximum(0.05 * h, 1e-8), -1, 1)
+        yield w
+
+
+LOOPS: dict[str, tuple[Callable[[], Any], Callable[[], Iterator[np.ndarray]]]] = {
+    "asgd": (lambda: optim.ASGD(schedules.inverse_power(0.1, 0.1, 0.75), weight_decay=0.01, t0=5), asgd_loop),
+    "adan proximal": (lambda: optim.Adan(0.1, weight_decay=0.2, proximal=True), adan_loop),
+    "lars separate": (lambda: optim.LARS(0.5, weight_decay=0.2, trust=0.1, norms="separate"), lars_loop),
+    "lamb clamped": (
+        lambda: optim.LAMB(
+            0.1, weight_decay=0.2, clamp=True, min_trust=0.5, max_trust=0.8, decoupled=True, epsilon_mode="inside"
+        ),
+        lamb_loop,
+    ),
+    "ftrl": (lambda: optim.FTRL(0.5, -0.4, l1=0.05, l2=0.02, shrinkage=0.01, beta=0.3), ftrl_loop),
+    "madgrad": (lambda: optim.MADGRAD(0.1), madgrad_loop),
+    "sophia given": (lambda: optim.Sophia(0.1, gamma=0.05, estimate="given"), sophia_loop),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_rule_is_its_formula(name: str) -> None:
+    make, loop = LOOPS[name]
+    opt, model = make(), {"w": start()}
+    opt.build(model)
+    if "given" in name:
+        opt.slots["w"]["h"][...] = np.linspace(0.0, 5.0, 6)
+    for g, expected in zip(gradients(), loop(), strict=True):
+        opt.update(model, {"w": g})
+        np.testing.assert_allclose(model["w"], expected, rtol=1e-11, atol=1e-14)
+    if name == "ftrl":
+        assert (model["w"] == 0).any() or np.abs(opt.slots["w"]["linear"]).min() > 0.05
+
+
+def test_asgd_averages_exactly_from_its_first_step_on(asarray: Any) -> None:
+    opt = optim.ASGD(schedules.inverse_power(0.1, 0.1, 0.75), weight_decay=0.01, t0=5)
+    model, seen = {"w": asarray(start())}, list(asgd_loop())
+    for step, g in enumerate(gradients(), 1):
+        model = opt.update(model, {"w": asarray(g)})
+        since = seen[min(step, 5) - 1 if step > 5 else step - 1 : step]
+        average = host(opt.averaged_parameters()["w"])
+        np.testing.assert_allclose(average, np.mean(since if step > 5 else [seen[step - 1]], axis=0), rtol=1e-12)
+    before = host(model["w"]).copy()
+    model = opt.swap_in(model)
+    np.testing.assert_array_equal(host(model["w"]), host(opt.averaged_parameters()["w"]))
+    np.testing.assert_array_equal(host(opt.swap_out(model)["w"]), before)
+
+
+def test_asgd_with_l1_regularization() -> None:
+    opt, w, model = optim.chain(optim.Regularize(l1=0.1), optim.ASGD(0.1)), start(), {"w": start()}
+    for g in gradients():
+        w = w - 0.1 * (g + 0.1 * np.sign(w))
+        opt.update(model, {"w": g})
+    np.testing.assert_allclose(model["w"], w, rtol=1e-12)
+
+
+def test_a_part_of_the_coordinates_stays_and_the_others_are_those_of_adam() -> None:
+    generator = np.random.default_rng(0)
+    model, g = {"w": np.zeros(100_000)}, generator.standard_normal(100_000)
+    plain, dropped = {"w": np.zeros(100_000)}, optim.AdamLRD(0.1, dropout_rate=0.3)
+    optim.Adam(0.1).update(plain, {"w": g})
+    dropped.update(model, {"w": g})
+    stays = model["w"] == 0
+    assert stays.mean() == pytest.approx(0.3, abs=0.005)
+    np.testing.assert_array_equal(model["w"][~stays], plain["w"][~stays])
+
+
+# --- flags and presets -----------------------------------------------------------------------------------------------------
+
+
+def slots_of(opt: Any) -> list[str]:
+    opt.build({"w": start()})
+    return sorted(opt.slots["w"])
+
+
+def test_slots_are_there_only_where_they_are_used() -> None:
+    assert slots_of(optim.Adam()) == ["m", "v"]
+    assert slots_of(optim.Adam(amsgrad="raw")) == ["m", "v", "v_max"]
+    assert slots_of(optim.RMSprop()) == ["v"]
+    assert slots_of(optim.RMSprop(momentum=0.9)) == ["m", "v"]
+    assert slots_of(optim.RMSprop(centered=True, momentum=schedules.constant(0.5))) == ["m", "mean", "v"]
+    grouped = optim.RMSprop(groups={"b": {"momentum": 0.9}})
+    grouped.update({"w": start(), "b": start()}, {"w": start(), "b": start()})
+    assert {path: sorted(own) for path, own in grouped.slots.items()} == {"w": ["v"], "b": ["m", "v"]}
+
+
+def test_a_slot_comes_and_goes_with_its_flag(asarray: Any) -> None:
+    opt, model = optim.Adam(0.1), {"w": asarray(start())}
+    plain, found = optim.Adam(0.1), {"w": start()}
+    for number, g in enumerate(gradients()):
+        opt.amsgrad = "raw" if number == 0 else None
+        model = opt.update(model, {"w": asarray(g)})
+        plain.update(found, {"w": g})
+        assert ("v_max" in opt.slots["w"]) == (number == 0)
+        np.testing.assert_allclose(host(model["w"]), found["w"], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: optim.Adam(amsgrad="rew"), "amsgrad is 'rew': expected None, 'raw' or 'corrected'"),
+        (lambda: optim.Adam(epsilon_mode="out"), "epsilon_mode is 'out': expected 'outside', 'inside' or 'hat'"),
+        (lambda: optim.Adagrad(epsilon_mode="hat"), "epsilon_mode is 'hat': expected 'outside' or 'inside'"),
+        (lambda: optim.Adamax(epsilon_mode="hat"), "epsilon_mode is 'hat': expected 'inside' or 'outside'"),
+        (lambda: optim.LARS(norms="max"), "norms is 'max': expected 'sum' or 'separate'"),
+        (lambda: optim.Sophia(estimate="exact"), "estimate is 'exact': expected 'squared' or 'given'"),
+    ],
+)
+def test_a_flag_that_a_rule_does_not_know(make: Any, message: str) -> None:
+    opt, model = make(), {"w": start()}
+    with pytest.raises(ValueError, match=message):
+        opt.update(model, {"w": start()})
+    np.testing.assert_array_equal(model["w"], start())
+    assert opt.step == 0
+
+
+def test_presets() -> None:
+    found = optim.RMSprop(0.5, compat="keras", epsilon=1e-3)
+    assert (found.learning_rate, found.rho, found.epsilon, found.epsilon_mode) == (0.5, 0.9, 1e-3, "inside")
+    assert optim.from_config(found.get_config()).get_config() == found.get_config()
+    assert optim.Adagrad(0.1, 0.0, 0.2, compat="keras").initial_accumulator == 0.2
+    with pytest.raises(ValueError, match="compat is 'keras': Rprop may be compatible with 'torch', 'optax'"):
+        optim.Rprop(compat="keras")
+    own = optim.define(lambda xp, p, g, *, rate=1.0: p - rate * g, "Own")
+    with pytest.raises(ValueError, match="Own may be compatible with nothing"):
+        own(compat="torch")
+
+
+def test_every_preset_is_of_an_optimizer_and_of_its_hyperparameters() -> None:
+    for name, libraries in presets.PRESETS.items():
+        for library, values in libraries.items():
+            getattr(optim, name)(compat=library)
+            assert values.keys() <= getattr(optim, name).declared.keys()
+
+
+def test_a_step_of_averages_and_counts_as_a_pure_function() -> None:
+    model = {"w": start(), "b": start()[:2]}
+    for opt in (optim.Prodigy(), optim.ScheduleFreeAdamW(), optim.NAdam(), optim.ASGD(0.1, compat="torch")):
+        params, state, found = model, opt.init(model), ox.tree.map(np.copy, model)
+        for g in gradients():
+            params, state = opt.apply(params, {"w": g, "b": g[:2]}, state)
+            opt.update(found, {"w": g, "b": g[:2]})
+        for key, value in found.items():
+            np.testing.assert_allclose(host(params[key]), value, rtol=1e-11)
+
+
+# --- native code -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not generated.PATH.exists(), reason="the sources of the core are not here")
@@ -11,11 +249,14 @@ def test_native_code_is_printed_from_the_rules() -> None:
     assert generated.PATH.read_text() == generated.text(), "the rules have changed: make generated"
 
 
-@pytest.mark.parametrize(
-    "make", [optim.SGD, optim.Momentum, lambda: optim.Momentum(nesterov=True), optim.Adam, optim.AdamW]
-)
-def test_shipped_rules_run_as_native_code(make) -> None:
-    assert make().program.is_native
+@pytest.mark.skipif(not overview.PATH.exists(), reason="the pages are not here")
+def test_the_table_of_optimizers_is_printed_from_the_rules() -> None:
+    assert overview.PATH.read_text() == overview.text(), "the rules have changed: make generated"
+
+
+@pytest.mark.parametrize("name", generated.SHIPPED)
+def test_shipped_rules_run_as_native_code(name: str) -> None:
+    assert generated.SHIPPED[name]().program.is_native
 
 
 def test_a_rule_of_one_s_own_is_interpreted() -> None:

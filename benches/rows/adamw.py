@@ -1,4 +1,4 @@
-"""AdamW on float32: one large array, and many small ones.
+"""AdamW on float32: one large array, many small ones, and the parameters of known models.
 
 The ceiling moves the streams of an AdamW step (reads p, g, m, v; writes p, m, v, in place) with one addition for each
 output. It exists twice. As a rule run by oxigrad's own executor over one flat array, it is the memory limit as this
@@ -7,6 +7,7 @@ as many threads, it says the same without any of our code, so that a slow execut
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -38,13 +39,14 @@ Stream = ox.optim.define(stream)
 
 
 class Problem:
-    """`count` parameters of `size` elements, their gradients, and where three steps must lead."""
+    """Parameters of these shapes, their gradients, and where three steps must lead."""
 
-    def __init__(self, count: int, size: int) -> None:
-        self.count, self.size = count, size
+    def __init__(self, shapes: list[tuple[int, ...]]) -> None:
+        self.shapes = shapes
+        self.ends = np.cumsum([math.prod(shape) for shape in shapes])
         rng = np.random.default_rng(0)
-        self.p = rng.standard_normal(count * size, dtype=np.float32)
-        self.g = rng.standard_normal(count * size, dtype=np.float32)
+        self.p = rng.standard_normal(self.ends[-1], dtype=np.float32)
+        self.g = rng.standard_normal(self.ends[-1], dtype=np.float32)
 
     def arrays(self) -> tuple[Arrays, Arrays]:
         """Parameters and gradients, each with memory of its own."""
@@ -52,7 +54,9 @@ class Problem:
 
     def split(self, flat: np.ndarray) -> Arrays:
         """A flat array cut into parameters, copied."""
-        return [flat[start : start + self.size].copy() for start in range(0, flat.size, self.size)]
+        return [
+            part.reshape(shape).copy() for part, shape in zip(np.split(flat, self.ends[:-1]), self.shapes, strict=True)
+        ]
 
     @functools.cached_property
     def expected(self) -> np.ndarray:
@@ -67,11 +71,12 @@ class Problem:
         """Takes three steps and compares every parameter with the reference."""
         for _ in range(CHECKED_STEPS):
             call()
-        for i, found in enumerate(result()):
-            for start in range(0, self.size, BLOCK):
-                part = slice(start, min(start + BLOCK, self.size))
-                at = slice(i * self.size + part.start, i * self.size + part.stop)
-                near(np.asarray(found)[part], self.expected[at], f"parameter {i}", absolute)
+        for i, (found, end) in enumerate(zip(result(), self.ends, strict=True)):
+            flat = np.asarray(found).reshape(-1)
+            for start in range(0, flat.size, BLOCK):
+                part = flat[start : start + BLOCK]
+                at = end - flat.size + start
+                near(part, self.expected[at : at + part.size], f"parameter {i}", absolute)
 
     def ready(self, call: Callable[[], Any], result: Callable[[], Iterator[Any]], absolute: float = ABSOLUTE) -> Ready:
         """A contestant whose parameters are `result()`."""
@@ -211,9 +216,9 @@ def _check_stream(problem: Problem, p: Any, m: Any, v: Any) -> None:
     near(v, problem.g, "v")
 
 
-def contestants(count: int, size: int) -> list[Contestant]:
-    """Everybody, for so many arrays of this size; not optax for very many, which takes minutes to compile."""
-    problem = Problem(count, size)
+def contestants(shapes: list[tuple[int, ...]]) -> list[Contestant]:
+    """Everybody, for arrays of these shapes; not optax for very many, which takes minutes to compile."""
+    problem = Problem(shapes)
     everybody = [
         Contestant("oxigrad", "ours", lambda: ours(problem)),
         Contestant("torch fused", "peer", lambda: torch_adamw(problem, fused=True)),
@@ -223,12 +228,55 @@ def contestants(count: int, size: int) -> list[Contestant]:
         Contestant("4 reads, 3 writes, one array", "ceiling", lambda: stream_ceiling(problem)),
         Contestant("the same in NumPy, in blocks", "ceiling", lambda: numpy_ceiling(problem)),
     ]
-    return [c for c in everybody if count <= MOST_COMPILED or not c.name.startswith("optax")]
+    return [c for c in everybody if len(shapes) <= MOST_COMPILED or not c.name.startswith("optax")]
 
+
+def model(shapes: list[tuple[int, ...]]) -> list[Contestant]:
+    """Those who could be fast, for the parameters of a model, which take hundreds of megabytes each."""
+    return [c for c in contestants(shapes) if c.name in ("oxigrad", "torch fused", "4 reads, 3 writes, one array")]
+
+
+def resnet50() -> list[tuple[int, ...]]:
+    """The 161 parameters of ResNet-50 (He et al. 2015), as torchvision has them."""
+    shapes: list[tuple[int, ...]] = [(64, 3, 7, 7), (64,), (64,)]
+    inputs = 64
+    for blocks, width in ((3, 64), (4, 128), (6, 256), (3, 512)):
+        for block in range(blocks):
+            convolutions = [(width, inputs, 1, 1), (width, width, 3, 3), (4 * width, width, 1, 1)]
+            convolutions += [(4 * width, inputs, 1, 1)] * (block == 0)
+            for convolution in convolutions:
+                shapes += [convolution, (convolution[0],), (convolution[0],)]
+            inputs = 4 * width
+    return [*shapes, (1000, 2048), (1000,)]
+
+
+def transformer(width: int, layers: int) -> list[tuple[int, ...]]:
+    """The parameters of the layers of a transformer: two norms, attention, and two products of four times the width."""
+    products = [(3 * width, width), (width, width), (4 * width, width), (width, 4 * width)]
+    return [s for _ in range(layers) for s in [(width,)] * 4 + [s for p in products for s in (p, p[:1])]]
+
+
+def gpt2_small() -> list[tuple[int, ...]]:
+    """The 148 parameters of GPT-2 small (Radford et al. 2019)."""
+    return [(50257, 768), (1024, 768), *transformer(768, 12), (768,), (768,)]
+
+
+def vit_base() -> list[tuple[int, ...]]:
+    """The 152 parameters of ViT-B/16 (Dosovitskiy et al. 2021)."""
+    head = [(768,), (768,), (1000, 768), (1000,)]
+    return [(1, 1, 768), (1, 197, 768), (768, 3, 16, 16), (768,), *transformer(768, 12), *head]
+
+
+FUSED, FOREACH, OPTAX, CEILING = "torch fused", "torch foreach", "optax jit, donated", "4 reads, 3 writes, one array"
+LARGE = (Goal(0.98, FUSED), Goal(4.5, FOREACH), Goal(1.45, OPTAX), Goal(0.97, CEILING))
+SMALL = (Goal(15, FUSED), Goal(60, FOREACH), Goal(20, OPTAX))
 
 ROWS = [
-    Row("adamw 1 x 50M", lambda: contestants(1, 50_000_000), (Goal(0.7, "torch fused"),), warm=False),
-    Row("adamw 1000 x 1000", lambda: contestants(1000, 1000), (Goal(10, "torch fused"),)),
-    Row("adamw 1000 x 1000, cold caches", lambda: contestants(1000, 1000), warm=False),
-    Row("adamw 10000 x 100", lambda: contestants(10_000, 100)),
+    Row("adamw 1 x 50M", lambda: contestants([(50_000_000,)]), LARGE, warm=False),
+    Row("adamw 1000 x 1000", lambda: contestants([(1000,)] * 1000), SMALL),
+    Row("adamw 1000 x 1000, cold caches", lambda: contestants([(1000,)] * 1000), warm=False),
+    Row("adamw 10000 x 100", lambda: contestants([(100,)] * 10_000), (Goal(20, FUSED),)),
+    Row("adamw ResNet-50", lambda: model(resnet50()), (Goal(1, FUSED),), warm=False),
+    Row("adamw GPT-2 small", lambda: model(gpt2_small()), (Goal(1, FUSED),), warm=False, samples=11),
+    Row("adamw ViT-B", lambda: model(vit_base()), (Goal(1, FUSED),), warm=False, samples=11),
 ]

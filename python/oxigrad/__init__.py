@@ -7,8 +7,10 @@ from oxigrad._core import (
     DerivativeError,
     DtypeError,
     KeyPathError,
+    NonFiniteError,
     RuleError,
     ShapeError,
+    StateError,
     StructureError,
     Tape,
     TapeEndedError,
@@ -20,6 +22,7 @@ from oxigrad._core import (
 )
 from oxigrad.custom import checkpoint, custom_vjp, derivative
 from oxigrad.jacobians import hessian, hvp, jacobian
+from oxigrad.sparse import SparseRows
 from oxigrad.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.tree import field
 
@@ -29,8 +32,11 @@ __all__ = [
     "DerivativeError",
     "DtypeError",
     "KeyPathError",
+    "NonFiniteError",
     "RuleError",
     "ShapeError",
+    "SparseRows",
+    "StateError",
     "StructureError",
     "Tape",
     "TapeEndedError",

@@ -1,314 +1,399 @@
-"""A step: which parameter is updated by which executor, in one piece.
+"""A step, in one piece.
 
 Parameters in host memory are updated in place by the core, all in one dispatch. Host arrays that may not be written are
 copied first and replaced. Where an array lives anywhere else, the rule itself is called on it, and the result replaces
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-import dataclasses
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
+from oxigrad.executors import Leaf, call_rules
+from oxigrad.plan import Parameter, Plan, executor, host_view, leaves_along
+from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column
+
+_ON_HOST = ("host", "copy")
 
 
-def new_slots(parameters: dict[Any, Any], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Zeros of the shape and dtype of each parameter, by key path and slot name."""
-    return {str(path): {name: xp.zeros_like(p) for name in names} for path, p in parameters.items()}
+def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
+    """The slots of one parameter as they begin, but for those that are ``known``.
 
+    Numbers are arrays without axes, of the highest precision there is.
+    """
 
-def _host_view(array: Any) -> Any:
-    """The array as one that exports its host memory, sharing it; None where it lies elsewhere, or cannot be shared."""
-    if _core.exports_memory(array):
-        return array
-    device = getattr(array, "__dlpack_device__", None)
+    def number(value: float) -> Any:
+        if on_host:
+            return np.array(value, np.float64)
+        library = xp.namespace(p)
+        floats = library.__array_namespace_info__().dtypes(kind="real floating", device=xp.device_of(p))
+        return library.asarray(value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
+
+    slots = [slot for slot in choice.rule().slots if slot.name not in known]
     try:
-        on_host = device is not None and int(device()[0]) == 1
-        return np.from_dlpack(array) if on_host else None
-    except (BufferError, RuntimeError, TypeError, ValueError):
-        return None
+        first = {s.name: number(s.begin) if s.is_number else s.first(xp, p, choice.value) for s in slots}
+    except ShapeError as error:
+        raise ShapeError(f"{path}: {error}") from None
+    if choice.catches_up and p.shape and LAST_STEP not in known:
+        first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
+    return {name: value for name, value in first.items() if value is not None}
 
 
-def _executor(array: Any) -> str:
-    """How a parameter is updated: "host" in place, "copy" in a copy that replaces it, or "rule"."""
-    view = _host_view(array)
-    if view is None or not _core.computes(view):
-        return "rule"
-    if _core.is_writable(view):
-        return "host"
-    return "copy" if isinstance(array, (np.ndarray, np.generic)) else "rule"
-
-
-@dataclasses.dataclass
-class _Parameter:
-    """A parameter of the model that a plan was made for."""
-
-    paths: list[Any]
-    text: str
-    index: int
-    tied: tuple[int, ...]
-    shape: tuple[int, ...]
-    dtype: Any
-    executor: str
+def _zero_steps(p: Any) -> Any:
+    """A zero for each row, of the default integer dtype of the array's library."""
+    library, device = xp.namespace(p), xp.device_of(p)
+    dtype = library.__array_namespace_info__().default_dtypes(device=device)["integral"]
+    return library.zeros(p.shape[0], dtype=dtype, device=device)
 
 
 class Stepper:
     """Takes the steps of one optimizer: its slots, the steps taken, and the plan for the model that it saw last."""
 
-    def __init__(self, optimizer: Any) -> None:
-        self._optimizer = optimizer
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
         self._core = _core.Stepper()
-        self._plan: _Plan | None = None
-        self._programs: dict[Any, Any] = {}
+        self._plan: Plan | None = None
+        self._layout: list[tuple[int, int]] = []
+        self._absent: list[tuple[str, ...]] = []
         self.slots: dict[str, dict[str, Any]] = {}
+        self.skipped = 0
+        self._swapped: dict[str, Any] | None = None
 
     @property
     def count(self) -> int:
         """How many steps have been taken."""
         return self._core.count
 
+    @property
+    def micro(self) -> int:
+        """How many gradients have been accumulated since the last step."""
+        return self._core.micro
+
+    def restore(self, count: int, micro: int, slots: dict[str, dict[str, Any]]) -> None:
+        """Puts the steps taken and the slots back to what they were when they were saved."""
+        self._core.count, self._core.micro = count, micro
+        self.slots = slots
+        self._plan = None
+
+    def reset(self) -> None:
+        """Forgets the plan, so that the next step makes a new one."""
+        self._plan = None
+
+    def build(self, model: Any) -> None:
+        """Makes the slots for a model, where there are none yet."""
+        plan, leaves = self._planned(model)
+        if plan is not self._plan:
+            self._enter(plan, leaves, self._laid_out(plan)[1])
+
+    def _planned(self, model: Any) -> tuple[Plan, list[Any]]:
+        leaves = leaves_along(self._plan, model)
+        if self._plan is not None and leaves is not None:
+            return self._plan, leaves
+        leaves, structure = tree.flatten(model)
+        plan = Plan(leaves, structure, self._owner)
+        plan.check_known(self.slots)
+        return plan, leaves
+
     def update(self, model: Any, grads: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
-        optimizer = self._optimizer
-        plan = self._plan
-        leaves = plan and _leaves_like(plan.structure, model)
-        if plan is None or leaves is None or not plan.fits(leaves):
-            leaves, structure = tree.flatten(model)
-            plan = _Plan(leaves, structure, optimizer.elementwise)
-            plan.check_known(self.slots)
+        if self._swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
+        plan, leaves = self._planned(model)
         gradients = plan.gradients(leaves, grads)
-        if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
-            raise StructureError(
-                "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
-                "the new tree"
-            )
-        if plan is not self._plan:
-            self._enter(plan, leaves)
-        step = self.count + 1
-        numbers = optimizer.numbers(step - 1)
-        replacements, assignments = self._call_rules(plan, leaves, gradients, step, numbers)
+        if keep_root:
+            _check_replaceable(plan, model)
+        holds = self.micro + 1 < self._owner.accumulate
+        values = self._values(plan)
+        programs, layout = self._laid_out(plan, values, holds)
+        absent = [choice.absent for choice in plan.choices]
+        if plan is not self._plan or layout != self._layout or absent != self._absent:
+            self._enter(plan, leaves, layout)
+        replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
+        if not keep:
+            return self.skip(plan, model, gradients)
+        if self._owner.zero_gradients:
+            copies += plan.zeros(grads)
+        touched, stamps = self._touch(plan, gradients, values)
         for parameter in plan.copied:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
             replacements += [(path, copy) for path in parameter.paths]
         written, given = plan.pick(leaves), plan.pick(gradients)
         if plan.foreign:
-            written, given = tuple(map(_host_view, written)), tuple(map(_host_view, given))
-        program = self.program()
-        scalars = [float(step), *map(float, numbers.values())]
+            written, given = tuple(map(host_view, written)), tuple(map(host_view, given))
+        seed, items = self._owner.seed, [*assignments, *stamps]
         try:
-            return self._core.step(program, scalars, optimizer.seed, written, given, model, replacements, assignments)
+            done = self._core.step(programs, seed, written, given, touched, model, replacements, items, copies, holds)
         except ArrayMemoryError:
-            if all(_executor(array) == "host" for array in plan.pick(leaves)):
+            if not plan.sparse and any(isinstance(g, SparseRows) for g in given):
+                plan.sparse = True
+                return self.update(model, grads, keep_root=keep_root)
+            if all(executor(array) == "host" for array in plan.pick(leaves)):
                 raise
             self._plan = None  # An array has become read-only: it is replaced from now on.
             return self.update(model, grads, keep_root=keep_root)
+        if done is None:
+            return self.skip(plan, model, gradients)
+        self._owner.observe(finite=True)
+        return done
 
-    def program(self) -> Any:
-        """The kernel of the rule, traced anew when a flag changes; None for a rule that is not elementwise."""
-        optimizer = self._optimizer
-        if not optimizer.elementwise:
-            return None
-        key = tuple(optimizer.flags.items())
-        if key not in self._programs:
-            self._programs[key] = trace(optimizer)
-        return self._programs[key]
+    def swap_in(self, model: Any, averages: dict[str, Any]) -> Any:
+        """See `Optimizer.swap_in`."""
+        if self._swapped is not None:
+            raise StateError("the averages are swapped in already")
+        plan, leaves = self._planned(model)
+        kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
+        model = self._replace(plan, leaves, model, averages)
+        self._swapped = kept
+        return model
 
-    def _enter(self, plan: "_Plan", leaves: list[Any]) -> None:
-        """Makes the slots of a new plan and tells the core where they lie."""
-        if not self.slots:
-            named = {p.text: leaves[p.index] for p in plan.parameters}
-            self.slots = new_slots(named, self._optimizer.slot_names)
+    def swap_out(self, model: Any) -> Any:
+        """See `Optimizer.swap_out`."""
+        if self._swapped is None:
+            raise StateError("the averages are not swapped in")
+        model = self._replace(*self._planned(model), model, self._swapped)
+        self._swapped = None
+        return model
+
+    def _replace(self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any]) -> Any:
+        """The model with other values for its parameters, in place where they can be written."""
+        replacements, copies = self._replaced(plan, leaves, values)
+        return self._core.write(model, replacements, [], copies)
+
+    def _replaced(
+        self, plan: Plan, leaves: list[Any], values: dict[str, Any]
+    ) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+        """What is to be replaced, and copied, for other values of parameters."""
+        replacements, copies = [], []
+        for p in plan.parameters:
+            if p.text not in values:
+                continue
+            value = xp.asarray(xp.astype(values[p.text], p.dtype))
+            if p.executor in ("host", "into"):
+                copies.append((host_view(value), host_view(leaves[p.index])))
+            else:
+                replacements += [(path, value) for path in p.paths]
+        return replacements, copies
+
+    def _values(self, plan: Plan) -> list[dict[str, Any]]:
+        """The flags and numbers of each choice in this step."""
+        step = self.count
+        now = {"step": step + 1, "micro": self.micro + 1, "inverse_scale": 1.0 / self._owner.scale}
+        return [{**now, **choice.flags, **choice.numbers(step)} for choice in plan.choices]
+
+    def _laid_out(
+        self, plan: Plan, values: list[dict[str, Any]] | None = None, holds: bool = False
+    ) -> tuple[list[tuple[Any, list[list[float]]]], list[tuple[int, int]]]:
+        """The programs, each with its sets of scalars, and for each choice the numbers of its program and of its set."""
+        programs: list[tuple[Any, list[list[float]]]] = []
+        layout = []
+        for number, choice in enumerate(plan.choices):
+            rule = choice.rule(holds)
+            program = choice.program(rule)
+            if program is None:
+                layout.append((0, 0))
+                continue
+            at = next((k for k, (known, _) in enumerate(programs) if known is program), len(programs))
+            if at == len(programs):
+                programs.append((program, []))
+            layout.append((at, len(programs[at][1])))
+            numbers = [float(values[number][name]) for name in rule.numbers] if values else []
+            programs[at][1].append(numbers)
+        return programs if plan.host else [], layout
+
+    def _enter(self, plan: Plan, leaves: list[Any], layout: list[tuple[int, int]]) -> None:
+        """Makes the slots that a new plan, or other flags, ask for, and tells the core where they lie."""
+        rules = [choice.rule() for choice in plan.choices]
+        begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
+        self.slots = {**self.slots, **begun}
         prepared = []
         for position, p in enumerate(plan.parameters):
-            if p.executor != "rule":
-                slots = [_host_view(array) for array in self.slots[p.text].values()]
-                prepared.append((p.text, position, _host_view(leaves[p.index]), slots))
+            if p.executor not in _ON_HOST:
+                continue
+            rule, own = rules[p.choice], self.slots[p.text]
+            arrays = [host_view(own[slot.name]) for slot in rule.slots if not slot.is_number]
+            numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
+            catches_up = plan.choices[p.choice].catches_up
+            prepared.append(
+                (p.text, position, host_view(leaves[p.index]), arrays, numbers, catches_up, *layout[p.choice])
+            )
         self._core.prepare(prepared)
-        self._plan = plan
+        self._plan, self._layout = plan, layout
+        self._absent = [choice.absent for choice in plan.choices]
+
+    def _touch(
+        self, plan: Plan, gradients: list[Any], values: list[dict[str, Any]]
+    ) -> tuple[list[tuple[int, Any, list[Any]]], list[tuple[Any, Any, Any]]]:
+        """Which rows of parameters in host memory are touched, with factors of their slots; and the items of slots to assign.
+
+        Puts the values of sparse gradients in their places.
+        """
+        if not plan.sparse:
+            return [], []
+        touched, stamps, decays = [], [], _decays(plan, values)
+        for position, p in enumerate(plan.host):
+            g, rows = gradients[p.index], None
+            if isinstance(g, SparseRows):
+                g = g.map(host_view).coalesce()
+                gradients[p.index], rows = g.values, g.indices
+            last = self.slots[p.text].get(LAST_STEP)
+            if last is None:
+                caught = [np.ones(()) for _ in decays[p.choice]]
+            else:
+                index = slice(None) if rows is None else rows
+                found = factors(decays[p.choice], last[index], self.count)
+                caught = [like_column(factor, p.shape) for factor in found.values()]
+                stamps.append((last, index, self.count + 1))
+            if rows is not None or caught:
+                touched.append((position, rows, caught))
+        return touched, stamps
+
+    def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
+        """The slots of one parameter that its rule has: those that there were, and new ones."""
+        choice, path = plan.choices[parameter.choice], parameter.text
+        known = self.slots.get(path, {})
+        found = {**known, **new_slots(choice, path, array, on_host=parameter.executor in _ON_HOST, known=known)}
+        names = [*(slot.name for slot in choice.rule().slots), *([LAST_STEP] if choice.catches_up else [])]
+        return {name: found[name] for name in names if name in found}
 
     def _call_rules(
-        self, plan: "_Plan", leaves: list[Any], gradients: list[Any], step: int, numbers: dict[str, Any]
-    ) -> tuple[list[tuple[Any, Any]], list[tuple[dict[str, Any], str, Any]]]:
-        replacements, assignments = [], []
-        for position, parameter in plan.ruled:
-            slots = self.slots[parameter.text]
-            p, *new = call_rule(
-                self._optimizer,
-                parameter.text,
-                leaves[parameter.index],
-                gradients[parameter.index],
-                list(slots.values()),
-                step=step,
-                leaf=position,
-                numbers=numbers,
-            )
-            replacements += [(path, p) for path in parameter.paths]
-            assignments += [(slots, name, value) for name, value in zip(slots, new, strict=True)]
-        return replacements, assignments
+        self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool
+    ) -> tuple[list[tuple[Any, Any]], list[tuple[dict[str, Any], str, Any]], list[tuple[Any, Any]], bool]:
+        """What the rules that are called want replaced, assigned and copied, and whether they want it at all."""
+        replacements, assignments, copies = [], [], []
+        called = _leaves(plan, plan.ruled, leaves, gradients, self.slots, values, holds)
+        results, keep = call_rules(called, self._owner.seed)
+        for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
+            if parameter.executor == "into":
+                copies.append((host_view(new), host_view(leaf.p)))
+            else:
+                replacements += [(path, new) for path in parameter.paths]
+            changed = zip(leaf.rule.slots, after, strict=True)
+            own = self.slots[leaf.path]
+            assignments += [(own, slot.name, value) for slot, value in changed if value is not None]
+            assignments += [(own, LAST_STEP, leaf.stamped())] if LAST_STEP in own else []
+        return replacements, assignments, copies, bool(xp.fetched(keep))
+
+    def begin(self, model: Any) -> tuple[Plan, list[Any]]:
+        """The plan for a model that is to be changed in place, and its leaves; the slots are there."""
+        self.build(model)
+        plan, leaves = self._planned(model)
+        _check_replaceable(plan, model)
+        return plan, leaves
+
+    def finish(self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]) -> None:
+        """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
+        named = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
+        replacements, copies = self._replaced(plan, leaves, named)
+        of_leaves = [self.slots[p.text] for p in plan.parameters]
+        assignments = [
+            (own, name, array) for own, new in zip(of_leaves, slots, strict=True) for name, array in new.items()
+        ]
+        self._core.step([], self._owner.seed, (), (), [], model, replacements, assignments, copies, False)
+        self._owner.observe(finite=True)
+
+    def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
+        """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
+        if self._owner.nonfinite == "raise":
+            given = {p.text: gradients[p.index] for p in plan.parameters}
+            given |= {path: g.values for path, g in given.items() if isinstance(g, SparseRows)}
+            bad = [path for path, g in given.items() if not xp.fetched(xp.all(xp.isfinite(g)))]
+            raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
+        self.skipped += 1
+        self._owner.observe(finite=False)
+        return model
 
 
-def _leaves_like(structure: Any, like: Any) -> list[Any] | None:
-    """The leaves of a tree, in the order of ``structure``; None where it has another. Takes a third of a flatten's time."""
-    try:
-        return _core.tree_leaves(like, structure)
-    except StructureError:
-        return None
+def _check_replaceable(plan: Plan, model: Any) -> None:
+    """Refuses a model of which a new tree would have to be made."""
+    if plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
+        raise StructureError(
+            "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
+            "the new tree"
+        )
 
 
-def _picker(indices: Sequence[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """A function that picks the items at ``indices``."""
-    if len(indices) > 1:
-        return operator.itemgetter(*indices)
-    return lambda items: tuple(items[i] for i in indices)
+def _leaves(
+    plan: Plan,
+    parameters: Iterable[tuple[int, Parameter]],
+    leaves: list[Any],
+    gradients: list[Any],
+    slots: dict[str, dict[str, Any]],
+    values: list[dict[str, Any]],
+    holds: bool,
+) -> list[Leaf]:
+    """What rules are called on for these parameters, given with their positions."""
+    decays = _decays(plan, values)
+    return [
+        Leaf(
+            p.text,
+            position,
+            plan.choices[p.choice].rule(holds),
+            leaves[p.index],
+            gradients[p.index],
+            slots[p.text],
+            values[p.choice],
+            decays[p.choice],
+        )
+        for position, p in parameters
+    ]
 
 
-class _Plan:
-    """What stays the same from step to step while the model keeps its structure."""
-
-    def __init__(self, leaves: list[Any], structure: Any, elementwise: bool = True) -> None:
-        self.structure = structure
-        self.parameters: list[_Parameter] = []
-        for index, *tied in _core.tree_tied(leaves, structure):
-            array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
-            text = str(paths[0])
-            if xp.namespace(array).isdtype(array.dtype, "complex floating"):
-                raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
-            found = _executor(array) if elementwise else "rule"
-            shape = tuple(array.shape)
-            self.parameters.append(_Parameter(paths, text, index, tuple(tied), shape, array.dtype, found))
-        if not self.parameters:
-            raise StructureError("the model has no parameters: expected an array of floating-point dtype somewhere")
-        self.host = [p for p in self.parameters if p.executor != "rule"]
-        self.pick = _picker([p.index for p in self.host])
-        self.replaced = [p for p in self.parameters if p.executor != "host"]
-        self.copied = [p for p in self.parameters if p.executor == "copy"]
-        self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor == "rule"]
-        self.foreign = any(not _core.exports_memory(leaves[p.index]) for p in self.host)
-        self._tied = [p for p in self.parameters if p.tied]
-        # The core checks the gradients that go to it as they are.
-        self._checked_here = self.parameters if self.foreign or self.ruled else self._tied
-
-    def fits(self, leaves: list[Any]) -> bool:
-        """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""
-        if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
-            return False
-        return all(_executor(leaves[p.index]) == "copy" for p in self.copied)
-
-    def check_known(self, slots: dict[str, dict[str, Any]]) -> None:
-        """Refuses a model whose parameters are not those that the slots were made for."""
-        if not slots:
-            return
-        found = {p.text: p for p in self.parameters}
-        for text in [*found, *slots]:
-            if text not in slots:
-                raise StructureError(f"{text}: a new parameter; the optimizer was begun without it")
-            if text not in found:
-                raise StructureError(
-                    f"{text}: the model has no such parameter any more; the optimizer was begun with it"
-                )
-            for name, slot in slots[text].items():
-                if tuple(slot.shape) != found[text].shape:
-                    shape, begun = found[text].shape, tuple(slot.shape)
-                    raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {name} {begun}")
-
-    def gradients(self, leaves: list[Any], grads: Any) -> list[Any]:
-        """The gradients at the positions of the model's leaves, those of tied parameters added up."""
-        given = _leaves_like(self.structure, grads)
-        if given is None:
-            given = self._by_path(len(leaves), *tree.flatten(grads))
-        for parameter in self._checked_here:
-            for i in (parameter.index, *parameter.tied):
-                if not xp.is_array(given[i]):
-                    found = type(given[i]).__name__
-                    raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {found}")
-        for parameter in self._tied:
-            total = given[parameter.index]
-            for i in parameter.tied:
-                total = total + given[i]
-            given[parameter.index] = total
-        return given
-
-    def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:
-        """The gradients of a tree that agrees with the model only where it has arrays."""
-        found = {str(structure.path(i)): g for i, g in enumerate(given) if xp.is_array(g)}
-        aligned: list[Any] = [None] * count
-        for parameter in self.parameters:
-            for i in (parameter.index, *parameter.tied):
-                text = str(self.structure.path(i))
-                if text not in found:
-                    raise StructureError(f"{text}: the gradient is missing")
-                aligned[i] = found.pop(text)
-        if found:
-            raise StructureError(f"{next(iter(found))}: there is a gradient, but no parameter in the model")
-        return aligned
+def _decays(plan: Plan, values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each choice, by how much a zero gradient multiplies its slots, where they catch up."""
+    return [choice.decays(of_choice) for choice, of_choice in zip(plan.choices, values, strict=True)]
 
 
-# --- the rule as a kernel, and as a function on arrays -----------------------------------------------------------------
+def init(owner: Any, params: Any) -> dict[str, Any]:
+    """See `Optimizer.init`."""
+    leaves, structure = tree.flatten(params)
+    plan = Plan(leaves, structure, owner)
+    slots = {p.text: new_slots(plan.choices[p.choice], p.text, leaves[p.index], on_host=False) for p in plan.parameters}
+    return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
 
-def trace(optimizer: Any) -> Any:
-    """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do."""
-    tape = _core.symbols()
-    g, p, *slots = [tape.leaf() for _ in range(2 + len(optimizer.slot_names))]
-    supplied: dict[str, Any] = {"step": tape.scalar(), "noise": tape.noise}
-    numbers = {name: tape.scalar() for name in optimizer.number_names}
-    named = {name: supplied[name] for name in optimizer._supplied}
-    label = getattr(optimizer.rule, "__name__", "rule")
-    try:
-        outputs = optimizer.rule(xp, p, g, *slots, **named, **numbers, **optimizer.flags)
-        outputs = list(outputs) if isinstance(outputs, tuple) else [outputs]
-        return tape.compile(outputs, 1 + len(optimizer.slot_names))
-    except RuleError as error:
-        raise RuleError(f"the rule {label}: {error}; define(..., elementwise=False) calls it on arrays") from None
-
-
-def call_rule(
-    optimizer: Any, path: str, p: Any, g: Any, slots: Sequence[Any], *, step: Any, leaf: int, numbers: dict[str, Any]
-) -> list[Any]:
-    """The rule on the arrays of one parameter: the new parameter and the new slots, of the same shapes and dtypes."""
-    if tuple(g.shape) != tuple(p.shape):
-        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
-    if g.dtype != p.dtype:
-        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {p.dtype}")
-    draws = iter(range(2**32))
-
-    def noise() -> Any:
-        uniform = _core.uniform(optimizer.seed, int(step), leaf, next(draws), xp.size_of(p.shape))
-        library = xp.namespace(p)
-        return library.asarray(np.frombuffer(uniform).reshape(p.shape), dtype=p.dtype, device=xp.device_of(p))
-
-    supplied: dict[str, Callable[..., Any] | Any] = {"step": step, "noise": noise}
-    named = {name: supplied[name] for name in optimizer._supplied}
-    outputs = optimizer.rule(xp, p, g, *slots, **named, **numbers, **optimizer.flags)
-    outputs = list(outputs) if isinstance(outputs, tuple) else [outputs]
-    if len(outputs) != 1 + len(slots):
-        raise RuleError(f"the rule must return the parameter and {len(slots)} slots, it returned {len(outputs)} values")
-    for before, after in zip([p, *slots], outputs, strict=True):
-        if tuple(after.shape) != tuple(before.shape):
-            raise RuleError(f"{path}: the rule returned shape {tuple(after.shape)} for {tuple(before.shape)}")
-    return [o if o.dtype == q.dtype else xp.astype(o, q.dtype) for o, q in zip(outputs, [p, *slots], strict=True)]
-
-
-def apply(optimizer: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """See `Optimizer.apply`: the rule on every parameter, nothing written."""
     leaves, structure = tree.flatten(params)
-    plan = _Plan(leaves, structure)
+    plan = Plan(leaves, structure, owner)
     gradients = plan.gradients(leaves, grads)
     plan.check_known(state["slots"])
-    step = state["step"] + 1
-    numbers = optimizer.numbers(state["step"])
+    step = state["step"]
+    last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
+    now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
+    values = [{**now, **choice.flags, **choice.numbers(step)} for choice in plan.choices]
+
+    def called_on(holds: bool) -> list[Leaf]:
+        return _leaves(plan, enumerate(plan.parameters), leaves, gradients, state["slots"], values, holds)
+
+    called = called_on(holds=False)
+    results, keep = call_rules(called, owner.seed)
+    if owner.accumulate > 1:
+        held, _ = call_rules(called_on(holds=True), owner.seed)
+        results = [_select(last, new, old) for new, old in zip(results, held, strict=True)]
     filled, slots = list(leaves), {}
-    for position, parameter in enumerate(plan.parameters):
+    for parameter, leaf, result in zip(plan.parameters, called, results, strict=True):
         old = state["slots"][parameter.text]
-        p, g = leaves[parameter.index], gradients[parameter.index]
-        new, *values = call_rule(
-            optimizer, parameter.text, p, g, list(old.values()), step=step, leaf=position, numbers=numbers
-        )
+        rule = plan.choices[parameter.choice].rule()
+        before = [leaves[parameter.index], *(old.get(slot.name) for slot in rule.slots)]
+        new, *after = _select(keep, result, before)
         for i in (parameter.index, *parameter.tied):
             filled[i] = new
-        slots[parameter.text] = dict(zip(old, values, strict=True))
-    return tree.unflatten(structure, filled), {"step": step, "slots": slots}
+        named = zip(rule.slots, after, strict=True)
+        slots[parameter.text] = {slot.name: value for slot, value in named if value is not None}
+        if LAST_STEP in old:
+            slots[parameter.text][LAST_STEP] = _select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
+    counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
+    changed = {"step": step + counted, "slots": slots}
+    if owner.accumulate > 1:
+        changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
+    return tree.unflatten(structure, filled), changed
+
+
+def _select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
+    """These arrays where the condition holds, else those."""
+    if condition is True:
+        return these
+    return [None if a is None else xp.where(condition, a, b) for a, b in zip(these, those, strict=True)]

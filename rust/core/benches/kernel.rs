@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use oxigrad_core::buffer::{Buffer, Dtype};
-use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::native::PROGRAMS;
@@ -19,8 +19,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// The kernel of a rule that has native code.
 fn shipped(name: &str) -> Kernel {
-    let (_, nodes, outputs) = PROGRAMS.iter().find(|(shipped, ..)| *shipped == name).expect("it is shipped");
-    Kernel::compile(nodes, outputs).unwrap()
+    let (_, nodes, wanted) = PROGRAMS.iter().find(|(shipped, ..)| *shipped == name).expect("it is shipped");
+    Kernel::compile_wanted(nodes, wanted).unwrap()
 }
 
 const SCALARS: [f64; 6] = [3.0, 1e-3, 0.9, 0.999, 1e-8, 0.01];
@@ -58,7 +58,7 @@ impl Tree {
     fn step(&self, kernel: &Kernel, isa: Isa, pool: Option<&ThreadPool>) {
         let scalars = &SCALARS[..kernel.scalar_inputs()];
         // SAFETY: the arrays live in `self`, each has a memory of its own.
-        unsafe { exec::run(kernel, scalars, &self.leaves(), isa, pool) }.unwrap();
+        unsafe { exec::run(&[Batch { kernel, scalars, leaves: &self.leaves() }], isa, pool) }.unwrap();
     }
 }
 

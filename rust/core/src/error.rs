@@ -39,6 +39,10 @@ errors! {
     TapeThread;
     /// The derivative that was asked for does not exist.
     Derivative;
+    /// A gradient has infinities or NaN where they are refused.
+    NonFinite;
+    /// A saved state does not fit what it is loaded into, or is none.
+    State;
 }
 
 impl fmt::Display for Error {

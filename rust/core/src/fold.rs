@@ -96,7 +96,8 @@ fn check(from: &Buffer, to: &Buffer, axes: Axes) -> Result<()> {
         let (given, sums) = (from.dtype.name(), to.dtype.name());
         return Err(Error::Dtype(format!("sums of {given} as {sums}, expected float32 or float64 for both")));
     }
-    if from.layout != Layout::Contiguous || to.layout != Layout::Contiguous || !to.writable {
+    let is_plain = |buffer: &Buffer| buffer.layout == Layout::Contiguous && buffer.rows.is_none();
+    if !is_plain(from) || !is_plain(to) || !to.writable {
         return Err(Error::Memory("sums are of contiguous memory, and written to such".into()));
     }
     Ok(())

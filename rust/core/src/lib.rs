@@ -18,5 +18,6 @@ pub mod op;
 pub mod overlap;
 pub mod print;
 pub mod product;
+pub mod rows;
 pub mod tape;
 pub mod tree;

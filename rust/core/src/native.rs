@@ -1,7 +1,7 @@
 //! Kernels of the shipped rules as native code. The code itself is printed by [`crate::print`] into `generated.rs`; a
 //! kernel is run by it if its listing is the one that was printed.
 
-use crate::kernel::Node;
+use crate::kernel::{Node, Wanted};
 use crate::lane::Lane;
 
 /// The body of a kernel at one lane: `I` inputs, `S` scalars and `O` outputs.
@@ -47,5 +47,5 @@ mod generated;
 pub(crate) use generated::Printed;
 
 /// The rules that have native code, as programs under the name of the optimizer: leaves are the gradient, the parameter
-/// and the slots, scalars the step and the hyperparameters, outputs the parameter and the slots.
-pub const PROGRAMS: &[(&str, &[Node], &[u32])] = generated::PROGRAMS;
+/// and the slots, scalars the step, the hyperparameters and the slots of one number; outputs and results what is written.
+pub const PROGRAMS: &[(&str, &[Node], Wanted)] = generated::PROGRAMS;

@@ -1,7 +1,7 @@
 //! A kernel as the text of a program. What differs between languages is a [`Dialect`].
 
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Node, Work};
+use crate::kernel::{Kernel, Node, Wanted, Work};
 use crate::op::Elementwise;
 
 /// How a language says what a kernel needs; `{0}` and so on stand for what is filled in.
@@ -27,6 +27,7 @@ const HEAD: &str = "\
 
 use super::{Native, NativeVisitor};
 use crate::kernel::Node::{self, Apply, Constant, Leaf, Scalar};
+use crate::kernel::Wanted;
 use crate::lane::Lane;
 #[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
 use crate::op::{Binary, Ternary, Unary, meaning};
@@ -78,21 +79,23 @@ impl Kernel {
     }
 }
 
-/// The text of `generated.rs`: native code for programs, given as nodes and outputs under a name.
+/// The text of `generated.rs`: native code for programs, given as nodes and what is wanted of them under a name.
 ///
 /// # Errors
 /// `Rule` where no kernel can run a program, or it has no native form: several phases, or noise.
-pub fn print_generated(programs: &[(String, &[Node], &[u32])]) -> Result<String> {
+pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String> {
     let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, nodes, outputs) in programs {
-        let printed = Kernel::compile(nodes, outputs)?.print_native(name);
+    for (name, nodes, wanted) in programs {
+        let printed = Kernel::compile_wanted(nodes, wanted)?.print_native(name);
         let (row, item) = printed.ok_or_else(|| Error::Rule(format!("{name} has no native form")))?;
         rows.push(row);
         items.push(item);
-        sources.push(format!("    ({name:?}, &{nodes:?}, &{outputs:?}),"));
+        let Wanted { outputs, results, guard } = wanted;
+        let wanted = format!("Wanted {{ outputs: &{outputs:?}, results: &{results:?}, guard: {guard:?} }}");
+        sources.push(format!("    ({name:?}, &{nodes:?}, {wanted}),"));
     }
     let (rows, sources, items) = (rows.join("\n"), sources.join("\n"), items.join("\n"));
-    let programs = "pub(super) const PROGRAMS: &[(&str, &[Node], &[u32])]";
+    let programs = "pub(super) const PROGRAMS: &[(&str, &[Node], Wanted)]";
     Ok(format!("{HEAD}\nprinted! {{\n{rows}\n}}\n\n{programs} = &[\n{sources}\n];\n\n{items}"))
 }
 

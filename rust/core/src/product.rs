@@ -116,7 +116,7 @@ impl Product<'_> {
                 "products of {given} as {product}, expected float32 or float64 for both"
             )));
         }
-        if to.layout != Layout::Contiguous || !to.writable {
+        if to.layout != Layout::Contiguous || to.rows.is_some() || !to.writable {
             return Err(Error::Memory("products are written to contiguous memory".into()));
         }
         Ok(())

@@ -389,7 +389,7 @@ impl Rule {
                 Node::Leaf(leaf) => number(self.sources[leaf as usize])?,
                 Node::Constant(number) => number,
                 Node::Apply(op, args) => op.on_numbers(args.map(|arg| values[arg as usize])),
-                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) => return None,
+                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => return None,
             };
         }
         self.nodes.len().checked_sub(1).map(|last| values[last])

@@ -1,7 +1,7 @@
 //! Every executor against the meaning of a program, evaluated element by element.
 
 use oxigrad_core::buffer::{Buffer, Dtype};
-use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::lane::{Lane, dispatch::Isa};
 use oxigrad_core::noise::uniform;
@@ -80,6 +80,7 @@ fn evaluate(nodes: &[Node], scalars: &[f64], case: &Case) -> Vec<Value> {
                 Value::Array((0..case.length as u64).map(|i| f64::from(uniform(case.key, draw, i))).collect())
             }
             Node::Sum(arg) => Value::Scalar(sum(case.dtype, case.length, &values[arg as usize])),
+            Node::Total(..) => unreachable!("totals.rs tests them"),
             Node::Apply(op, args) => {
                 let args: Vec<&Value> = args[..op.arity()].iter().map(|arg| &values[*arg as usize]).collect();
                 if args.iter().all(|arg| matches!(arg, Value::Scalar(_))) {
@@ -305,8 +306,9 @@ fn check(nodes: &[Node], outputs: &[u32], leaves: &[LeafCase], scalars: &[f64], 
         }
     } else {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let batch = Batch { kernel: &kernel, scalars: &scalars[..kernel.scalar_inputs() * 2], leaves: &run };
         // SAFETY: the arrays are alive and apart.
-        unsafe { exec::run(&kernel, &scalars[..kernel.scalar_inputs() * 2], &run, isa, Some(&pool)) }.unwrap();
+        unsafe { exec::run(&[batch], isa, Some(&pool)) }.unwrap();
     }
     for (number, (leaf, prepared)) in leaves.iter().zip(&prepared).enumerate() {
         let set = &scalars[leaf.set * kernel.scalar_inputs()..];
@@ -388,8 +390,9 @@ fn what_no_kernel_can_do_is_an_error() {
     let run = |input: Buffer, output: Buffer, length, dtype| {
         let (inputs, outputs) = ([input], [output]);
         let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
+        let batch = Batch { kernel: &kernel, scalars: &[], leaves: &[leaf] };
         // SAFETY: the array is alive and used by nobody else.
-        unsafe { exec::run(&kernel, &[], &[leaf], Isa::detect(), None) }
+        unsafe { exec::run(&[batch], Isa::detect(), None) }.map(|results| assert_eq!(results, Some(vec![vec![]])))
     };
     let f64_at = |first| at(first, Dtype::F64, true);
     assert!(matches!(run(f64_at(0), f64_at(4), 4, Dtype::I64), Err(Error::Dtype(_))));

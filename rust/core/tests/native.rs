@@ -1,7 +1,7 @@
 //! The native kernels are those of the rules, and give the bits of the interpreter.
 
 use oxigrad_core::buffer::{Buffer, Dtype};
-use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::Kernel;
 use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::native::PROGRAMS;
@@ -9,13 +9,12 @@ use oxigrad_core::noise::uniform;
 use oxigrad_core::print::print_generated;
 
 fn shipped() -> impl Iterator<Item = (&'static str, Kernel)> {
-    PROGRAMS.iter().map(|(name, nodes, outputs)| (*name, Kernel::compile(nodes, outputs).unwrap()))
+    PROGRAMS.iter().map(|(name, nodes, wanted)| (*name, Kernel::compile_wanted(nodes, wanted).unwrap()))
 }
 
 #[test]
 fn generated_code_is_what_its_programs_print() {
-    let programs: Vec<_> =
-        PROGRAMS.iter().map(|(name, nodes, outputs)| ((*name).to_owned(), *nodes, *outputs)).collect();
+    let programs: Vec<_> = PROGRAMS.iter().map(|(name, nodes, wanted)| ((*name).to_owned(), *nodes, *wanted)).collect();
     let text = print_generated(&programs).unwrap();
     assert!(text == include_str!("../src/generated.rs"), "src/generated.rs is out of date: make generated");
     assert!(shipped().all(|(_, kernel)| kernel.is_native()));
@@ -32,10 +31,12 @@ fn step(kernel: &Kernel, length: usize, apart: usize, isa: Isa) -> Vec<Vec<u32>>
         Buffer::strided(array.as_mut_ptr().cast(), &[length], &[stride], Dtype::F32, true).unwrap()
     };
     let inputs: Vec<Buffer> = arrays.iter_mut().map(buffer).collect();
-    let leaf = Leaf { inputs: &inputs, outputs: &inputs[1..], length, dtype: Dtype::F32, scalar_set: 0, noise_key: 0 };
-    let scalars = [3.0, 1e-3, 0.9, 0.999, 1e-8, 0.01];
+    let outputs = &inputs[1..][..kernel.outputs()];
+    let leaf = Leaf { inputs: &inputs, outputs, length, dtype: Dtype::F32, scalar_set: 0, noise_key: 0 };
+    let scalars = [3.0, 1e-3, 0.9, 0.999, 1e-8, 0.01, 0.5, 0.25, 0.125, 0.75, 0.875, 0.625];
+    let batch = Batch { kernel, scalars: &scalars[..kernel.scalar_inputs()], leaves: &[leaf] };
     // SAFETY: the arrays are alive and apart.
-    unsafe { exec::run_one(kernel, &scalars[..kernel.scalar_inputs()], &leaf, isa, &mut Scratch::default()) }.unwrap();
+    unsafe { exec::run(&[batch], isa, None) }.unwrap();
     arrays.iter().map(|array| array.iter().step_by(apart).map(|x| x.to_bits()).collect()).collect()
 }
 

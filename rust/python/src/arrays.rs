@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use oxigrad_core::buffer::{Buffer, Dtype};
-use oxigrad_core::exec::{self, Leaf, Scratch};
+use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
 use oxigrad_core::tape::Value as _;
@@ -183,9 +183,9 @@ pub unsafe fn execute(
         // SAFETY: the caller's promise.
         SCRATCH.with_borrow_mut(|scratch| unsafe { exec::run_one(kernel, &[], &leaf, isa(), scratch) })
     } else {
-        let pool = pool();
+        let (pool, batch) = (pool(), Batch { kernel, scalars: &[], leaves: &[leaf] });
         // SAFETY: the caller's promise.
-        py.detach(|| unsafe { exec::run(kernel, &[], &[leaf], isa(), pool.as_deref()) })
+        py.detach(|| unsafe { exec::run(&[batch], isa(), pool.as_deref()) }).map(drop)
     };
     done.python()
 }

@@ -1,7 +1,7 @@
 //! The core's errors as Python exceptions: one class a variant.
 
 use oxigrad_core::error::Error;
-use pyo3::exceptions::{PyLookupError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyArithmeticError, PyLookupError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 macro_rules! exceptions {
@@ -36,6 +36,8 @@ exceptions! {
     TapeEnded TapeEndedError PyRuntimeError;
     TapeThread TapeThreadError PyRuntimeError;
     Derivative DerivativeError PyTypeError;
+    NonFinite NonFiniteError PyArithmeticError;
+    State StateError PyValueError;
 }
 
 /// The core's results as Python's.

@@ -145,7 +145,7 @@ impl Fusion {
                     let place = |arg: u32| places.get(arg as usize).copied().unwrap_or_default();
                     Some(self.push(Node::Apply(op, args.map(place))))
                 }
-                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) => None,
+                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => None,
             };
             let Some(place) = place else { return Ok(None) };
             places.push(place);
@@ -302,7 +302,9 @@ fn signature(nodes: &[Node], outputs: &[u32]) -> Vec<u64> {
         Node::Leaf(leaf) => [pair(0, leaf), 0],
         Node::Constant(number) => [pair(1, 0), number.to_bits()],
         Node::Apply(op, [a, b, c]) => [pair(c << 8 | 2, op as u32), pair(a, b)],
-        Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) => unreachable!("the program has none of these"),
+        Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => {
+            unreachable!("the program has none of these")
+        }
     };
     nodes.iter().flat_map(words).chain(outputs.iter().map(|output| pair(3, *output))).collect()
 }

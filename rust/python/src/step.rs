@@ -1,15 +1,18 @@
 //! A step over host memory: every check first, then one dispatch, then what it replaces, then the count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::buffer::{Buffer, Dtype, Span};
 use oxigrad_core::error::{Error, Result};
-use oxigrad_core::exec::{self, Leaf};
+use oxigrad_core::exec::{self, Batch, Leaf};
+use oxigrad_core::kernel::Kernel;
 use oxigrad_core::noise::noise_key;
 use oxigrad_core::overlap::Sweep;
+use oxigrad_core::rows::Rows;
+use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::error::{IntoPython, to_python};
 use crate::memory::{Memory, contiguous};
@@ -24,13 +27,51 @@ struct Parameter {
     dtype: Dtype,
     shape: Vec<usize>,
     slots: Vec<(Py<PyAny>, Buffer)>,
+    /// The slots that are one number each.
+    numbers: Vec<Number>,
+    /// Whether the program takes a factor for each slot, after the slots.
+    catches_up: bool,
+    /// Which program updates it, with which set of scalars.
+    program: usize,
+    set: usize,
     _held: Vec<Memory>,
 }
+
+/// Where one float64 lies.
+struct Number(*mut f64);
+
+// SAFETY: the memory is held by its parameter, and is only touched in a step, which has the parameter to itself.
+unsafe impl Send for Number {}
+// SAFETY: as above.
+unsafe impl Sync for Number {}
+
+impl Number {
+    fn read(&self) -> f64 {
+        // SAFETY: `number` saw one float64 here, and its memory is held.
+        unsafe { self.0.read_unaligned() }
+    }
+
+    fn write(&self, value: f64) {
+        // SAFETY: as above, and that it may be written.
+        unsafe { self.0.write_unaligned(value) }
+    }
+}
+
+/// What Python states of a parameter: path, position, array, slots, slots of one number, whether slots catch up, number of its
+/// program and of its set of scalars.
+type Stated<'py> = (String, u64, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, bool, usize, usize);
+
+/// What of a parameter a step touches: its number, the indices (int64, growing) of the rows whose gradients are given, or all
+/// rows; and a factor for each slot, broadcast to the shape of the gradient.
+type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 
 /// Everything that a step needs besides what it is given.
 #[derive(Default)]
 struct Prepared {
     parameters: Vec<Parameter>,
+    /// Where the buffers of each parameter start, those of all in a row: gradient, parameter, slots, factors of slots; and
+    /// where the last ones end.
+    starts: Vec<usize>,
     sweep: Sweep,
 }
 
@@ -39,6 +80,8 @@ struct Prepared {
 #[derive(Default)]
 pub struct Stepper {
     count: AtomicU64,
+    /// Gradients that were accumulated since the last step.
+    micro: AtomicU64,
     prepared: Mutex<Prepared>,
 }
 
@@ -63,46 +106,91 @@ impl Stepper {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    /// States the parameters in host memory, as (path, position, array, slots); the slots' memory is held from now on.
-    #[allow(clippy::type_complexity, reason = "what Python hands over, taken apart at once")]
-    fn prepare(&self, parameters: Vec<(String, u64, Bound<'_, PyAny>, Vec<Bound<'_, PyAny>>)>) -> PyResult<()> {
-        let prepare = |(path, position, array, arrays)| prepare(path, position, &array, arrays).python();
-        let parameters = parameters.into_iter().map(prepare).collect::<PyResult<_>>()?;
-        let before = std::mem::replace(&mut *self.lock(), Prepared { parameters, sweep: Sweep::default() });
+    /// How many gradients have been accumulated since the last step.
+    #[getter]
+    fn micro(&self) -> u64 {
+        self.micro.load(Ordering::Relaxed)
+    }
+
+    #[setter]
+    fn set_micro(&self, micro: u64) {
+        self.micro.store(micro, Ordering::Relaxed);
+    }
+
+    /// States the parameters in host memory; the slots' memory is held from now on.
+    fn prepare(&self, parameters: Vec<Stated<'_>>) -> PyResult<()> {
+        let parameters: Vec<Parameter> =
+            parameters.into_iter().map(|stated| prepare(stated).python()).collect::<PyResult<_>>()?;
+        let mut starts = vec![0];
+        starts.extend(parameters.iter().scan(0, |end, parameter| {
+            *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
+            Some(*end)
+        }));
+        let before = std::mem::replace(&mut *self.lock(), Prepared { parameters, starts, sweep: Sweep::default() });
         drop(before);
         Ok(())
     }
 
-    /// Takes one step, whole or not at all: updates `written` from `gradients` in place, then replaces parts of `model`
-    /// and items of dicts, and counts. Returns the model.
+    /// Takes one step, whole or not at all: updates `written` from `gradients` in place by `programs`, each with its sets
+    /// of scalars, only rows of those `touched`, copies arrays (from, to) into others, then replaces parts of `model` and items of
+    /// dicts and arrays, and counts the step, or (where gradients are accumulated) that it `holds` back. Returns the model; None where a guard stopped the step.
     #[expect(clippy::too_many_arguments, reason = "a step is all of this at once")]
     fn step<'py>(
         &self,
         py: Python<'py>,
-        program: Option<&Program>,
-        scalars: Vec<f64>,
+        programs: Vec<(PyRef<'py, Program>, Vec<Vec<f64>>)>,
         seed: u64,
         written: &Bound<'py, PyTuple>,
         gradients: &Bound<'py, PyTuple>,
+        touched: Vec<Touched<'py>>,
         model: Bound<'py, PyAny>,
         replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
-        assignments: Vec<(Bound<'py, PyDict>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(program) = program {
+        assignments: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        holds: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !programs.is_empty() {
             // Taken out, so that no lock is held while Python may run.
             let mut prepared = std::mem::take(&mut *self.lock());
-            let updated = prepared.update(py, program, &scalars, seed, self.count() + 1, written, gradients);
+            let updated = prepared.update(py, &programs, seed, self.count() + 1, written, gradients, &touched);
             *self.lock() = prepared;
-            updated?;
+            if !updated? {
+                return Ok(None);
+            }
+        }
+        let model = self.write(py, model, replacements, assignments, copies)?;
+        if holds {
+            self.micro.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.micro.store(0, Ordering::Relaxed);
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Some(model))
+    }
+
+    /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
+    #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        model: Bound<'py, PyAny>,
+        replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
+        assignments: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !copies.is_empty() {
+            let copyto = py.import("numpy")?.getattr("copyto")?;
+            for (from, to) in copies {
+                copyto.call1((to, from))?;
+            }
         }
         let mut model = model;
         for (path, value) in replacements {
             model = set(&path.0, &model, &value)?;
         }
-        for (dict, key, value) in assignments {
-            dict.set_item(key, value)?;
+        for (holder, key, value) in assignments {
+            holder.set_item(key, value)?;
         }
-        self.count.fetch_add(1, Ordering::Relaxed);
         Ok(model)
     }
 }
@@ -113,17 +201,33 @@ impl Stepper {
     }
 }
 
-fn prepare(path: String, position: u64, array: &Bound<'_, PyAny>, arrays: Vec<Bound<'_, PyAny>>) -> Result<Parameter> {
-    let parameter = Memory::of(array).ok_or_else(|| unexported(&path, "parameter"))?;
+fn prepare((path, position, array, arrays, numbers, catches_up, program, set): Stated<'_>) -> Result<Parameter> {
+    let parameter = Memory::of(&array).ok_or_else(|| unexported(&path, "parameter"))?;
     let dtype = parameter.computing().map_err(|error| at(&path, "parameter", error))?.dtype();
     let (mut slots, mut held) = (Vec::with_capacity(arrays.len()), Vec::with_capacity(arrays.len()));
+    let mut export = |slot: &Bound<'_, PyAny>| -> Result<Buffer> {
+        let memory = Memory::of(slot).ok_or_else(|| unexported(&path, "slot"))?;
+        let buffer = writable(&path, "slot", &memory)?;
+        held.push(memory);
+        Ok(buffer)
+    };
     for slot in arrays {
-        let export = Memory::of(&slot).ok_or_else(|| unexported(&path, "slot"))?;
-        let buffer = writable(&path, "slot", &export)?;
+        let buffer = export(&slot)?;
         slots.push((slot.unbind(), buffer));
-        held.push(export);
     }
-    Ok(Parameter { path, position, dtype, shape: parameter.shape().to_vec(), slots, _held: held })
+    let mut number = |slot: &Bound<'_, PyAny>| {
+        let buffer = export(slot)?;
+        match (buffer.len(), buffer.dtype()) {
+            (1, Dtype::F64) => Ok(Number(std::ptr::with_exposed_provenance_mut(buffer.span().start))),
+            (length, dtype) => Err(Error::Shape(format!(
+                "{path}: a slot has {length} elements of {}: expected one number of float64",
+                dtype.name()
+            ))),
+        }
+    };
+    let numbers = numbers.iter().map(&mut number).collect::<Result<_>>()?;
+    let shape = parameter.shape().to_vec();
+    Ok(Parameter { path, position, dtype, shape, slots, numbers, catches_up, program, set, _held: held })
 }
 
 fn unexported(path: &str, what: &str) -> Error {
@@ -155,15 +259,40 @@ fn tuple(shape: &[usize]) -> String {
     format!("({}{})", sizes.join(", "), if shape.len() == 1 { "," } else { "" })
 }
 
+/// What a step is given of a parameter: the gradient, of this shape, and whether it is written too.
+#[derive(Clone, Copy)]
+struct Given<'a, 'py> {
+    p: &'a Bound<'py, PyAny>,
+    g: &'a Bound<'py, PyAny>,
+    shape: &'a [usize],
+    writes_gradient: bool,
+}
+
 impl Parameter {
     /// The buffers of the gradient and the parameter, where they are plainly what they must be.
-    fn plain(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>) -> Option<[Buffer; 2]> {
-        let own = contiguous(p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
-        Some([contiguous(g, &self.shape, self.dtype)?, own])
+    fn plain(&self, given: &Given) -> Option<[Buffer; 2]> {
+        let own = contiguous(given.p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
+        let gradient = contiguous(given.g, given.shape, self.dtype);
+        Some([gradient.filter(|gradient| gradient.is_writable() || !given.writes_gradient)?, own])
+    }
+
+    /// Adds the buffers of the gradient, the parameter and its slots, and what holds their memory.
+    fn gather(&self, given: &Given, buffers: &mut Vec<Buffer>, held: &mut Vec<Memory>) -> PyResult<()> {
+        if let Some(plain) = self.plain(given) {
+            buffers.extend(plain);
+        } else {
+            for (memory, buffer) in self.check(given)? {
+                held.push(memory);
+                buffers.push(buffer);
+            }
+        }
+        buffers.extend(self.slots.iter().map(|(_, slot)| slot.clone()));
+        Ok(())
     }
 
     /// The gradient and the parameter of a step, if they are what they must be.
-    fn check(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>) -> PyResult<[(Memory, Buffer); 2]> {
+    fn check(&self, given: &Given) -> PyResult<[(Memory, Buffer); 2]> {
+        let Given { p, g, shape, writes_gradient } = *given;
         let path = &self.path;
         let (memory, gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
         let expected = tuple(&self.shape);
@@ -181,11 +310,14 @@ impl Parameter {
                 "{path}: the parameter has dtype {found}, its slots {dtype}"
             ))));
         }
-        if gradient.shape() != self.shape {
-            let found = tuple(gradient.shape());
+        if gradient.shape() != shape {
+            let (found, expected) = (tuple(gradient.shape()), tuple(shape));
             return Err(to_python(&Error::Shape(format!(
                 "{path}: gradient has shape {found}, the parameter {expected}"
             ))));
+        }
+        if writes_gradient {
+            writable(path, "gradient", &gradient).python()?;
         }
         match gradient.buffer() {
             Some(given) if given.dtype() == self.dtype => Ok([(gradient, given), (memory, own)]),
@@ -194,6 +326,33 @@ impl Parameter {
                 Err(to_python(&Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}"))))
             }
         }
+    }
+
+    /// The rows of these indices.
+    fn rows(&self, indices: &Bound<'_, PyAny>) -> PyResult<Arc<Rows>> {
+        let given = PyBuffer::<i64>::get(indices)?.to_vec(indices.py())?;
+        let indices: Vec<usize> = given.iter().filter_map(|index| usize::try_from(*index).ok()).collect();
+        let extent = self.shape.first().copied().unwrap_or_default();
+        if indices.len() != given.len() || indices.last().is_some_and(|last| *last >= extent) {
+            let (path, shape) = (&self.path, tuple(&self.shape));
+            return Err(to_python(&Error::Shape(format!("{path}: rows are touched that the shape {shape} has not"))));
+        }
+        Rows::new(indices, self.shape.iter().skip(1).product()).map(Arc::new).python()
+    }
+
+    /// The factors of the slots, as arrays of the gradient's shape.
+    fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(Memory, Buffer)>> {
+        let factor = |factor: &Bound<'_, PyAny>| {
+            let memory = Memory::of(factor)?;
+            let buffer = memory.broadcast(shape)?;
+            Some((memory, buffer))
+        };
+        let found: Option<Vec<_>> = given.iter().map(factor).collect();
+        let wanted = if self.catches_up { self.slots.len() } else { 0 };
+        found.filter(|found| found.len() == wanted).ok_or_else(|| {
+            let path = &self.path;
+            to_python(&Error::Shape(format!("{path}: expected {wanted} factors of slots, of the gradient's shape")))
+        })
     }
 
     fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
@@ -208,76 +367,169 @@ impl Parameter {
     }
 }
 
+/// What one program does in a step.
+struct Work<'a> {
+    kernel: &'a Kernel,
+    scalars: Vec<f64>,
+    leaves: Vec<Leaf<'a>>,
+}
+
+impl<'a> Work<'a> {
+    fn new(program: &'a Program) -> Self {
+        Self { kernel: &program.kernel, scalars: Vec::new(), leaves: Vec::new() }
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        Batch { kernel: self.kernel, scalars: &self.scalars, leaves: &self.leaves }
+    }
+}
+
 impl Prepared {
-    #[expect(clippy::too_many_arguments, reason = "a step is all of this at once")]
+    /// Whether the update was made: a guard may stop it.
+    #[expect(clippy::too_many_arguments, reason = "as `Stepper::step`")]
     fn update(
         &mut self,
         py: Python<'_>,
-        program: &Program,
-        scalars: &[f64],
+        programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)],
         seed: u64,
         step: u64,
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
-    ) -> PyResult<()> {
+        touched: &[Touched<'_>],
+    ) -> PyResult<bool> {
         let count = self.parameters.len();
         if written.len() != count || gradients.len() != count {
             return Err(to_python(&Error::Structure("another step of this optimizer is under way".into())));
         }
-        // The buffers of each parameter lie in a row: gradient, parameter, slots.
-        let stride = 2 + self.parameters.first().map_or(0, |parameter| parameter.slots.len());
-        let (mut buffers, mut held) = (Vec::with_capacity(count * stride), Vec::new());
-        for ((parameter, p), g) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()) {
-            if let Some(plain) = parameter.plain(&p, &g) {
-                buffers.extend(plain);
-            } else {
-                for (memory, buffer) in parameter.check(&p, &g)? {
-                    held.push(memory);
-                    buffers.push(buffer);
+        let (mut buffers, mut held) = (Vec::with_capacity(count * 4), Vec::new());
+        let mut touched = touched.iter().peekable();
+        for (at, ((parameter, p), g)) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()).enumerate() {
+            let writes_gradient = programs[parameter.program].0.writes_gradients();
+            let given = Given { p: &p, g: &g, shape: &parameter.shape, writes_gradient };
+            let Some((_, indices, factors)) = touched.next_if(|(number, ..)| *number == at) else {
+                parameter.gather(&given, &mut buffers, &mut held)?;
+                continue;
+            };
+            let rows = indices.as_ref().map(|indices| parameter.rows(indices)).transpose()?;
+            let mut shape = parameter.shape.clone();
+            if let (Some(rows), Some(extent)) = (&rows, shape.first_mut()) {
+                *extent = rows.count();
+            }
+            let start = buffers.len();
+            parameter.gather(&Given { shape: &shape, ..given }, &mut buffers, &mut held)?;
+            if let Some(rows) = rows {
+                for buffer in &mut buffers[start + 1..] {
+                    *buffer = buffer.clone().of_rows(rows.clone()).python()?;
                 }
             }
-            buffers.extend(parameter.slots.iter().map(|(_, slot)| slot.clone()));
+            for (memory, buffer) in parameter.factors(factors, &shape)? {
+                held.push(memory);
+                buffers.push(buffer);
+            }
         }
-        self.refuse_overlap(&buffers, stride, written, gradients)?;
-        let mut leaves = Vec::with_capacity(count);
-        for (parameter, inputs) in self.parameters.iter().zip(buffers.chunks_exact(stride)) {
-            let (dtype, noise_key) = (parameter.dtype, noise_key(seed, step, parameter.position));
-            let (outputs, length) = (&inputs[1..], inputs[0].len());
-            leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key });
+        if touched.next().is_some() || Some(&buffers.len()) != self.starts.last() {
+            return Err(to_python(&Error::Structure("what is touched is not what was prepared".into())));
+        }
+        self.refuse_overlap(&buffers, programs, written, gradients)?;
+        let chosen = self.chosen(programs, &buffers);
+        let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program)).collect();
+        for (at, parameter) in self.parameters.iter().enumerate() {
+            let Work { scalars, leaves, kernel } = &mut work[parameter.program];
+            let inputs = self.row(&buffers, at);
+            let (length, dtype, noise_key) =
+                (inputs[0].len(), parameter.dtype, noise_key(seed, step, parameter.position));
+            let outputs = chosen.get(at).map_or(&inputs[1..2 + parameter.slots.len()], |outputs| &outputs[..]);
+            let mut scalar_set = parameter.set;
+            if !parameter.numbers.is_empty() {
+                scalar_set = leaves.len();
+                let numbers = parameter.numbers.iter().map(Number::read);
+                let given = programs[parameter.program].1[parameter.set].iter().copied();
+                scalars.extend(given.chain(numbers).take(kernel.scalar_inputs()));
+            }
+            leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set, noise_key });
+        }
+        for (work, (_, sets)) in work.iter_mut().zip(programs) {
+            if work.scalars.is_empty() {
+                let used = work.kernel.scalar_inputs();
+                work.scalars.extend(sets.iter().flat_map(|set| &set[..used.min(set.len())]));
+            }
         }
         let (isa, pool) = (threads::isa(), threads::pool());
+        let batches: Vec<Batch> = work.iter().map(Work::batch).collect();
         // SAFETY: what is in the tuples and in `held`, and the slots' own memory, stays until after the call; what is written is writable
         // and overlaps nothing else, as was just checked.
-        let run = || unsafe { exec::run(&program.kernel, scalars, &leaves, isa, pool.as_deref()) };
-        let elements: usize = leaves.iter().map(|leaf| leaf.length).sum();
+        let run = || unsafe { exec::run(&batches, isa, pool.as_deref()) };
+        let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
         drop(held);
-        done.python()
+        let Some(results) = done.python()? else { return Ok(false) };
+        let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
+        for parameter in &self.parameters {
+            parameter
+                .numbers
+                .iter()
+                .zip(&mut results[parameter.program])
+                .for_each(|(number, value)| number.write(value));
+        }
+        Ok(true)
+    }
+
+    /// The buffers of a parameter: gradient, parameter, slots, factors of slots.
+    fn row<'a>(&self, buffers: &'a [Buffer], at: usize) -> &'a [Buffer] {
+        &buffers[self.starts[at]..self.starts[at + 1]]
+    }
+
+    /// What is written of each parameter, where that is not all of it and of its slots for every parameter.
+    fn chosen(&self, programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)], buffers: &[Buffer]) -> Vec<Vec<Buffer>> {
+        let writes_all = |parameter: &Parameter| {
+            let program = &programs[parameter.program].0;
+            program.written.len() == 1 + parameter.slots.len() && !program.writes_gradients()
+        };
+        if self.parameters.iter().all(writes_all) {
+            return Vec::new();
+        }
+        let written = |(at, parameter): (usize, &Parameter)| {
+            let row = self.row(buffers, at);
+            programs[parameter.program].0.written.iter().map(|output| row[*output].clone()).collect()
+        };
+        self.parameters.iter().enumerate().map(written).collect()
     }
 
     /// `AliasError` where memory that is written is that of another array.
     fn refuse_overlap(
         &mut self,
         buffers: &[Buffer],
-        stride: usize,
+        programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)],
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
-        let range = |(at, buffer): (usize, &Buffer)| (buffer.span(), at % stride != 0);
-        let ranges: Vec<(Span, bool)> = buffers.iter().enumerate().map(range).collect();
+        let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
+        for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
+            ranges[*gradient].1 = programs[parameter.program].0.writes_gradients();
+            if parameter.catches_up {
+                // The factors are made for this step, and nobody else's.
+                let count = parameter.slots.len();
+                ranges[gradient + 2 + count..][..count].fill((Span { start: 0, end: 0 }, false));
+            }
+        }
         if self.sweep.first_clash(&ranges).is_none() {
             return Ok(());
         }
         // Ranges may meet where elements do not (the columns of a matrix): NumPy decides, exactly.
         let py = written.py();
-        let array = |at: usize| match at % stride {
-            0 => gradients.get_item(at / stride),
-            1 => written.get_item(at / stride),
-            slot => Ok(self.parameters[at / stride].slots[slot - 2].0.bind(py).clone()),
+        let place = |at: usize| {
+            let owner = self.starts.partition_point(|start| *start <= at) - 1;
+            (owner, at - self.starts[owner])
+        };
+        let array = |at: usize| match place(at) {
+            (owner, 0) => gradients.get_item(owner),
+            (owner, 1) => written.get_item(owner),
+            (owner, slot) => Ok(self.parameters[owner].slots[slot - 2].0.bind(py).clone()),
         };
         let name = |at: usize| {
-            let path = &self.parameters[at / stride].path;
-            match at % stride {
+            let (owner, kind) = place(at);
+            let path = &self.parameters[owner].path;
+            match kind {
                 0 => format!("the gradient of {path}"),
                 1 => path.clone(),
                 _ => format!("a slot of {path}"),

@@ -1,12 +1,11 @@
 //! Tracing a rule: symbols to call it with, and the kernel that comes of it.
 
-use oxigrad_core::error::Error;
-use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{IntoPython, to_python};
+use crate::error::IntoPython;
 use crate::tape::{Tape, program};
 use crate::value::Value;
 use crate::variable::Variable;
@@ -19,8 +18,23 @@ pub struct Symbols(Py<Tape>);
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Program {
     pub kernel: Kernel,
+    /// Which the outputs are: the gradient is number 0, the parameter 1, then come its slots.
+    pub written: Vec<usize>,
     nodes: Vec<Node>,
     outputs: Vec<u32>,
+    results: Vec<u32>,
+    guard: Option<u32>,
+}
+
+impl Program {
+    /// Whether gradients are written, and not only read.
+    pub fn writes_gradients(&self) -> bool {
+        self.written.contains(&0)
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { outputs: &self.outputs, results: &self.results, guard: self.guard }
+    }
 }
 
 /// An empty symbolic tape.
@@ -30,7 +44,7 @@ pub fn symbols(py: Python<'_>) -> PyResult<Symbols> {
 }
 
 impl Symbols {
-    fn input<'py>(&self, py: Python<'py>, node: fn(u32) -> Node) -> PyResult<Bound<'py, Variable>> {
+    fn input<'py>(&self, py: Python<'py>, node: impl Fn(u32) -> Node) -> PyResult<Bound<'py, Variable>> {
         let kind = std::mem::discriminant(&node(0));
         let same = |symbol: &&Node| std::mem::discriminant(*symbol) == kind;
         let number = self.0.get().lock().symbols.iter().filter(same).count();
@@ -56,18 +70,30 @@ impl Symbols {
         self.input(py, Node::Noise)
     }
 
-    /// The program that computes the `expected` outputs; `RuleError` where no kernel can.
-    fn compile(&self, py: Python<'_>, outputs: Vec<Bound<'_, PyAny>>, expected: usize) -> PyResult<Program> {
-        let found = outputs.len();
-        if found != expected {
-            let slots = expected - 1;
-            return Err(to_python(&Error::Rule(format!(
-                "it must return the parameter and {slots} slots, it returned {found} values"
-            ))));
-        }
-        let (nodes, ids) = program(self.0.bind(py), &outputs)?;
-        let kernel = Kernel::compile(&nodes, &ids).python()?;
-        Ok(Program { kernel, nodes, outputs: ids })
+    /// A number of each leaf, added up over all leaves.
+    fn total<'py>(&self, py: Python<'py>, number: &Bound<'py, Variable>) -> PyResult<Bound<'py, Variable>> {
+        let id = number.get().id;
+        self.input(py, |count| Node::Total(id, count))
+    }
+
+    /// The program that computes `outputs`, which are those numbers `written` of gradient, parameter and slots, and the
+    /// numbers `results` of each leaf, and writes nothing where the number `guard` is zero; `RuleError` where no kernel can.
+    fn compile(
+        &self,
+        py: Python<'_>,
+        outputs: Vec<Bound<'_, PyAny>>,
+        written: Vec<usize>,
+        results: Vec<Bound<'_, PyAny>>,
+        guard: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Program> {
+        let values: Vec<_> = outputs.iter().chain(&results).chain(&guard).cloned().collect();
+        let (nodes, mut outputs_and_more) = program(self.0.bind(py), &values)?;
+        let mut numbers = outputs_and_more.split_off(outputs.len());
+        let guard = if guard.is_some() { numbers.pop() } else { None };
+        let (outputs, results) = (outputs_and_more, numbers);
+        let wanted = Wanted { outputs: &outputs, results: &results, guard };
+        let kernel = Kernel::compile_wanted(&nodes, &wanted).python()?;
+        Ok(Program { kernel, written, nodes, outputs, results, guard })
     }
 }
 
@@ -88,14 +114,27 @@ impl Program {
 #[pyfunction]
 pub fn print_generated(programs: Vec<(String, PyRef<'_, Program>)>) -> PyResult<String> {
     let rows: Vec<_> =
-        programs.iter().map(|(name, program)| (name.clone(), &program.nodes[..], &program.outputs[..])).collect();
+        programs.iter().map(|(name, program)| (name.clone(), &program.nodes[..], program.wanted())).collect();
     oxigrad_core::print::print_generated(&rows).python()
 }
 
-/// The uniform numbers of [0, 1) that a kernel draws for one leaf, as the bytes of float64.
+/// The uniform numbers of [0, 1) that a kernel draws for one leaf, or for rows of one, each of `count` elements, as the
+/// bytes of float64.
 #[pyfunction]
-pub fn uniform(py: Python<'_>, seed: u64, step: u64, leaf: u64, draw: u32, count: usize) -> Bound<'_, PyBytes> {
+#[pyo3(signature = (seed, step, leaf, draw, count, rows=None))]
+pub fn uniform(
+    py: Python<'_>,
+    seed: u64,
+    step: u64,
+    leaf: u64,
+    draw: u32,
+    count: u64,
+    rows: Option<Vec<u64>>,
+) -> Bound<'_, PyBytes> {
     let key = noise::noise_key(seed, step, leaf);
-    let drawn = (0..count as u64).flat_map(|index| f64::from(noise::uniform(key, draw, index)).to_ne_bytes());
+    let rows = rows.unwrap_or_else(|| vec![0]);
+    let elements =
+        rows.iter().flat_map(|row| (0..count).map(move |column| row.wrapping_mul(count).wrapping_add(column)));
+    let drawn = elements.flat_map(|element| f64::from(noise::uniform(key, draw, element)).to_ne_bytes());
     PyBytes::new(py, &drawn.collect::<Vec<u8>>())
 }

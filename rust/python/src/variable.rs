@@ -104,6 +104,13 @@ impl Variable {
              leaf (xp.where takes the place of a branch)"
         ))))
     }
+
+    /// Whether the variable's tape, or one around it that its value is on, is open still.
+    fn is_recording(&self, py: Python<'_>) -> bool {
+        let outer =
+            |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
+        !self.tape.get().is_ended() || outer(&self.value)
+    }
 }
 
 /// The op that a ufunc of NumPy's is; none where that is not plain.
@@ -242,8 +249,15 @@ impl Variable {
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        let value = plain(&self.known(py, "the value")?);
-        py.get_type::<PyFloat>().call1((value,))?.extract()
+        let value = self.known(py, "the value")?;
+        if self.is_recording(py) {
+            return Err(PyTypeError::new_err(
+                "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
+                 functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
+                 array; ox.stop_gradient(x) gives the number",
+            ));
+        }
+        py.get_type::<PyFloat>().call1((plain(&value),))?.extract()
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

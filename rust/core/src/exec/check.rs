@@ -1,6 +1,6 @@
 //! What must hold before a kernel touches memory.
 
-use super::Leaf;
+use super::{Batch, Leaf};
 use crate::buffer::{Buffer, Dtype};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -28,6 +28,25 @@ pub(super) fn of_leaf(number: usize, error: &Error) -> Error {
     }
 }
 
+/// Kernels that run together must wait for the same totals, and be stopped at the same time.
+pub(super) fn together(batches: &[Batch]) -> Result<()> {
+    let mut kernels = batches.iter().map(|batch| batch.kernel);
+    let Some(first) = kernels.next() else { return Ok(()) };
+    let phase = |kernel: &Kernel| kernel.guard.map(|(phase, _)| phase);
+    if kernels.all(|kernel| kernel.totals == first.totals && phase(kernel) == phase(first)) {
+        return Ok(());
+    }
+    Err(Error::Rule("rules that take a step together must have the same totals over all parameters".into()))
+}
+
+/// A kernel that does nothing but write its outputs.
+pub(super) fn writes_only(kernel: &Kernel) -> Result<()> {
+    if kernel.results.is_empty() && kernel.guard.is_none() {
+        return Ok(());
+    }
+    Err(Error::Rule("a kernel that hands back results or may be stopped runs by `run` only".into()))
+}
+
 pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf, sets: usize) -> Result<()> {
     if !leaf.dtype.computes() {
         return Err(Error::Dtype(format!("kernels compute in float32 or float64, not in {}", leaf.dtype.name())));
@@ -46,6 +65,9 @@ pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf, sets: usize) -> Result<()> {
         if buffer.len() != leaf.length {
             return Err(Error::Shape(format!("a buffer of {} elements in a leaf of {}", buffer.len(), leaf.length)));
         }
+    }
+    if leaf.outputs.iter().any(|output| output.rows.as_deref() != leaf.rows()) {
+        return Err(Error::Shape("the outputs are not the same rows of their tables".into()));
     }
     leaf.outputs
         .iter()

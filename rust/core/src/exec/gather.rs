@@ -34,9 +34,6 @@ impl Compute for f64 {
     }
 }
 
-/// From so many numbers on, a run is copied as a whole: for fewer, the call takes longer than they do.
-const COPIED: usize = 32;
-
 /// Some consecutive elements of a buffer, and as many numbers of a block.
 pub(super) struct Transfer<'a, E> {
     pub buffer: &'a Buffer,
@@ -51,28 +48,7 @@ impl<E: Compute> Transfer<'_, E> {
     /// # Safety
     /// The buffer has these elements, its memory is valid, and the block has room.
     pub unsafe fn gather(self) {
-        if self.buffer.dtype != E::DTYPE {
-            return self.buffer.dtype.visit(Gather(self));
-        }
-        self.runs(|from, step, place, count| {
-            let (from, to) = (from.cast_const().cast::<u8>(), self.block.wrapping_add(place));
-            let is_dense = step == size_of::<E>().cast_signed();
-            // SAFETY: as in `Gather`; nothing is converted.
-            unsafe {
-                if is_dense && count >= COPIED {
-                    from.copy_to_nonoverlapping(to.cast::<u8>(), count * size_of::<E>());
-                } else if is_dense {
-                    for k in 0..count {
-                        to.add(k).write_unaligned(from.cast::<E>().add(k).read_unaligned());
-                    }
-                } else {
-                    for k in 0..count {
-                        let address = from.wrapping_offset(k.cast_signed() * step).cast::<E>();
-                        to.add(k).write_unaligned(address.read_unaligned());
-                    }
-                }
-            }
-        });
+        self.buffer.dtype.visit(Gather(self));
     }
 
     /// Writes the block to the elements, converted.
@@ -85,22 +61,32 @@ impl<E: Compute> Transfer<'_, E> {
 
     /// Calls `f(address, step, place, count)` for each run of evenly spaced elements.
     fn runs(&self, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+        match &self.buffer.rows {
+            None => self.runs_of(self.start, 0, self.length, &mut f),
+            Some(rows) => {
+                rows.runs(self.start, self.length, |start, place, count| self.runs_of(start, place, count, &mut f));
+            }
+        }
+    }
+
+    /// The runs among `length` elements from `start` on of all that lies there.
+    fn runs_of(&self, start: usize, place: usize, length: usize, f: &mut impl FnMut(*mut u8, isize, usize, usize)) {
         let base = self.buffer.pointer;
         match &self.buffer.layout {
             Layout::Contiguous => {
                 let size = self.buffer.dtype.size();
-                f(base.wrapping_add(self.start * size), size.cast_signed(), 0, self.length);
+                f(base.wrapping_add(start * size), size.cast_signed(), place, length);
             }
-            Layout::Repeated => f(base, 0, 0, self.length),
+            Layout::Repeated => f(base, 0, place, length),
             Layout::Strided(axes) => {
                 let mut done = 0;
-                while done < self.length {
-                    let mut place = Place::of(axes, self.start + done);
-                    while place.rows > 0 && done < self.length {
-                        let count = place.left.min(self.length - done);
-                        f(base.wrapping_offset(place.offset), place.last.stride, done, count);
+                while done < length {
+                    let mut from = Place::of(axes, start + done);
+                    while from.rows > 0 && done < length {
+                        let count = from.left.min(length - done);
+                        f(base.wrapping_offset(from.offset), from.last.stride, place + done, count);
                         done += count;
-                        place.next_row();
+                        from.next_row();
                     }
                 }
             }
@@ -146,7 +132,22 @@ impl<E: Compute> DtypeVisitor for Gather<'_, E> {
     type Output = ();
 
     fn visit<T: Stored>(self) {
+        let (same, size) = (self.0.buffer.dtype == E::DTYPE, size_of::<T>());
         self.0.runs(|from, step, place, count| {
+            if same && step == size.cast_signed() {
+                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                unsafe { self.0.block.add(place).cast::<u8>().copy_from_nonoverlapping(from, count * size) };
+                return;
+            }
+            if step == 0 && count > 0 {
+                // SAFETY: as below.
+                let one = E::read(unsafe { from.cast::<T>().read_unaligned() });
+                for k in 0..count {
+                    // SAFETY: as below.
+                    unsafe { self.0.block.add(place + k).write_unaligned(one) };
+                }
+                return;
+            }
             for k in 0..count {
                 let address = from.wrapping_offset(k.cast_signed() * step).cast::<T>();
                 // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid, and
@@ -163,7 +164,13 @@ impl<E: Compute> DtypeVisitor for Scatter<'_, E> {
     type Output = ();
 
     fn visit<T: Stored>(self) {
+        let (same, size) = (self.0.buffer.dtype == E::DTYPE, size_of::<T>());
         self.0.runs(|to, step, place, count| {
+            if same && step == size.cast_signed() {
+                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                unsafe { to.copy_from_nonoverlapping(self.0.block.add(place).cast::<u8>(), count * size) };
+                return;
+            }
             for k in 0..count {
                 let address = to.wrapping_offset(k.cast_signed() * step).cast::<T>();
                 // SAFETY: the run lies in the buffer's span, which the caller of `scatter` promises to be writable,

@@ -51,25 +51,61 @@ impl<'a> Plan<'a> {
             }
         }
         let partials = (0..chunks * kernel.sums).map(|_| AtomicU64::new(0)).collect();
-        let values = vec![Vec::new(); sets];
-        Self { kernel, inputs, leaves, starts, values, of_each_leaf: false, partials, first_chunks }
+        // What a leaf adds to a total may differ from leaf to leaf before there is any sum.
+        let of_each_leaf = !kernel.totals.is_empty();
+        let values = vec![Vec::new(); if of_each_leaf { leaves.len() } else { sets }];
+        Self { kernel, inputs, leaves, starts, values, of_each_leaf, partials, first_chunks }
     }
 
-    /// Computes the scalars of a phase.
-    pub fn enter(&mut self, phase: usize) {
+    /// Computes the scalars of a phase, or up to the next total: then returns what these leaves add to it, in order, and
+    /// goes on once it is told the total.
+    pub fn enter(&mut self, phase: usize) -> Option<f64> {
         if phase > 0 && !self.of_each_leaf {
             self.values = self.leaves.iter().map(|leaf| self.scalars(0, leaf).to_vec()).collect();
             self.of_each_leaf = true;
         }
+        let mut total = None;
         let scalars = self.kernel.scalar_inputs();
         let mut values = std::mem::take(&mut self.values);
         for (owner, values) in values.iter_mut().enumerate() {
             let set = if self.of_each_leaf { self.leaves[owner].scalar_set } else { owner };
             let inputs = if scalars == 0 { &[] } else { &self.inputs[set * scalars..][..scalars] };
             let sums = if self.of_each_leaf { self.sums(owner) } else { Vec::new() };
-            self.kernel.compute_scalars(phase, inputs, &sums, values);
+            if let Some(part) = self.kernel.compute_scalars(phase, inputs, &sums, values) {
+                total = Some(total.unwrap_or(0.0) + part);
+            }
         }
         self.values = values;
+        total
+    }
+
+    /// States the total that `enter` waits for.
+    pub fn set_total(&mut self, total: f64) {
+        self.values.iter_mut().for_each(|values| values.push(total));
+    }
+
+    /// Whether the guard of the kernel, known in this phase, says to stop.
+    pub fn stops(&self, phase: usize) -> bool {
+        let guard = self.kernel.guard.filter(|(at, _)| *at == phase);
+        guard.is_some_and(|(_, value)| self.values.first().is_some_and(|values| values[usize::from(value)] == 0.0))
+    }
+
+    /// What the kernel hands back, leaf by leaf.
+    pub fn results(&self) -> Vec<f64> {
+        let of_leaf = |(number, leaf)| {
+            let values = self.scalars(number, leaf);
+            self.kernel.results.iter().map(|result| values[usize::from(*result)])
+        };
+        self.leaves.iter().enumerate().flat_map(of_leaf).collect()
+    }
+
+    /// Whether there is anything to do for each element in a phase.
+    pub fn works(&self, phase: usize) -> bool {
+        self.kernel.phases.get(phase).is_some_and(|phase| !phase.code.is_empty())
+    }
+
+    pub fn has_phase(&self, phase: usize) -> bool {
+        phase < self.kernel.phases.len()
     }
 
     fn scalars(&self, number: usize, leaf: &Leaf) -> &[f64] {

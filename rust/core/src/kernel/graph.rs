@@ -6,10 +6,23 @@ use super::Node;
 use crate::error::{Error, Result};
 use crate::op::Elementwise;
 
+/// What a program is asked for: arrays, numbers of each leaf, and whether the arrays shall be written at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// Arrays to write, for each leaf.
+    pub outputs: &'a [u32],
+    /// Scalars to hand back, for each leaf.
+    pub results: &'a [u32],
+    /// A scalar: where it is zero nothing is written.
+    pub guard: Option<u32>,
+}
+
 /// The nodes that are needed, arguments first, and where each runs.
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
     pub outputs: Vec<usize>,
+    pub results: Vec<usize>,
+    pub guard: Option<usize>,
     /// Whether the value is one number for the leaf.
     pub scalar: Vec<bool>,
     /// How many sums, one inside the other, the value waits for.
@@ -25,6 +38,7 @@ enum Key {
     Noise(u32),
     Apply(Elementwise, [u32; 3]),
     Sum(u32),
+    Total(u32, u32),
 }
 
 #[derive(Default)]
@@ -34,7 +48,7 @@ struct Interner {
 }
 
 impl Graph {
-    pub fn new(nodes: &[Node], outputs: &[u32]) -> Result<Self> {
+    pub fn new(nodes: &[Node], wanted: &Wanted) -> Result<Self> {
         let mut interner = Interner::default();
         let mut renamed: Vec<u32> = Vec::with_capacity(nodes.len());
         for (id, node) in nodes.iter().enumerate() {
@@ -52,27 +66,47 @@ impl Graph {
                     Node::Apply(op, new)
                 }
                 Node::Sum(arg) => Node::Sum(rename(arg)?),
+                Node::Total(arg, number) => Node::Total(rename(arg)?, number),
                 leaf @ (Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_)) => leaf,
             };
             let id = interner.simplify(node);
             renamed.push(id);
         }
-        let outputs = outputs.iter().map(|output| {
-            renamed.get(*output as usize).map(|id| *id as usize).ok_or_else(|| {
-                Error::Rule(format!("output {output} is no node of the program, which has {}", renamed.len()))
+        let roots = wanted.outputs.iter().chain(wanted.results).chain(&wanted.guard).map(|root| {
+            renamed.get(*root as usize).map(|id| *id as usize).ok_or_else(|| {
+                Error::Rule(format!("output {root} is no node of the program, which has {}", renamed.len()))
             })
         });
-        let (nodes, outputs) = in_order_of_need(&interner.nodes, &outputs.collect::<Result<Vec<_>>>()?);
-        Ok(Self::classify(nodes, outputs))
+        let (nodes, roots) = in_order_of_need(&interner.nodes, &roots.collect::<Result<Vec<_>>>()?);
+        let (outputs, numbers) = roots.split_at(wanted.outputs.len());
+        let (results, guard) = numbers.split_at(wanted.results.len());
+        let graph = Self::classify(nodes, outputs.to_vec(), results.to_vec(), guard.first().copied());
+        graph.check()?;
+        Ok(graph)
     }
 
-    fn classify(nodes: Vec<Node>, outputs: Vec<usize>) -> Self {
+    /// What is one number must be computed from numbers and sums.
+    fn check(&self) -> Result<()> {
+        let totals = self.nodes.iter().filter(|node| matches!(node, Node::Total(..))).flat_map(arguments);
+        if self.results.iter().copied().chain(self.guard).chain(totals).all(|id| self.scalar[id]) {
+            return Ok(());
+        }
+        Err(Error::Rule("one number was expected, computed from numbers and sums, where there is an array".into()))
+    }
+
+    /// The phase in which the outputs are written: the first in which all that they wait for is known.
+    pub fn writing(&self) -> usize {
+        self.outputs.iter().chain(&self.guard).map(|id| self.phase[*id]).max().unwrap_or(0)
+    }
+
+    fn classify(nodes: Vec<Node>, outputs: Vec<usize>, results: Vec<usize>, guard: Option<usize>) -> Self {
         let (mut scalar, mut phase) = (Vec::with_capacity(nodes.len()), Vec::with_capacity(nodes.len()));
         for node in &nodes {
             let (is_scalar, in_phase) = match *node {
                 Node::Leaf(_) | Node::Noise(_) => (false, 0),
                 Node::Scalar(_) | Node::Constant(_) => (true, 0),
                 Node::Sum(arg) => (true, phase[arg as usize] + 1),
+                Node::Total(arg, _) => (true, phase[arg as usize]),
                 Node::Apply(..) => {
                     let latest = arguments(node).map(|arg| phase[arg]).max();
                     (arguments(node).all(|arg| scalar[arg]), latest.unwrap_or(0))
@@ -81,7 +115,7 @@ impl Graph {
             scalar.push(is_scalar);
             phase.push(in_phase);
         }
-        Self { nodes, outputs, scalar, phase }
+        Self { nodes, outputs, results, guard, scalar, phase }
     }
 }
 
@@ -100,6 +134,7 @@ fn in_order_of_need(nodes: &[Node], outputs: &[usize]) -> (Vec<Node>, Vec<usize>
                     Node::Apply(op, std::array::from_fn(|k| if k < op.arity() { name(args[k]) } else { 0 }))
                 }
                 Node::Sum(arg) => Node::Sum(name(arg)),
+                Node::Total(arg, number) => Node::Total(name(arg), number),
                 leaf @ (Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_)) => leaf,
             };
             renamed[id] = u32::try_from(ordered.len()).ok();
@@ -118,7 +153,7 @@ fn in_order_of_need(nodes: &[Node], outputs: &[usize]) -> (Vec<Node>, Vec<usize>
 pub(super) fn arguments(node: &Node) -> impl Iterator<Item = usize> {
     let (args, count) = match *node {
         Node::Apply(op, args) => (args, op.arity()),
-        Node::Sum(arg) => ([arg, 0, 0], 1),
+        Node::Sum(arg) | Node::Total(arg, _) => ([arg, 0, 0], 1),
         Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_) => ([0; 3], 0),
     };
     args.into_iter().take(count).map(|arg| arg as usize)
@@ -188,5 +223,6 @@ fn key(node: Node) -> Key {
         }
         Node::Apply(op, args) => Key::Apply(op, args),
         Node::Sum(arg) => Key::Sum(arg),
+        Node::Total(arg, number) => Key::Total(arg, number),
     }
 }

@@ -40,6 +40,7 @@ impl fmt::Display for ScalarStep {
             Self::Input(k) => write!(f, "scalar{k}"),
             Self::Constant(value) => write!(f, "{value:?}"),
             Self::Sum(k) => write!(f, "sum{k}"),
+            Self::Total(arg) => write!(f, "total(s{arg})"),
             Self::Apply(op, args) => {
                 let args: Vec<String> = args[..op.arity()].iter().map(|arg| format!("s{arg}")).collect();
                 write!(f, "{}({})", op.name(), args.join(", "))
@@ -58,8 +59,11 @@ impl fmt::Display for Kernel {
             }
             known = phase.known_scalars;
             writeln!(f, "phase {number}: {} registers", phase.registers)?;
+            if let Some((_, guard)) = self.guard.filter(|(at, _)| *at == number) {
+                writeln!(f, "  stop unless s{guard}")?;
+            }
             phase.code.iter().try_for_each(|code| self.write_instruction(f, code))?;
         }
-        Ok(())
+        self.results.iter().enumerate().try_for_each(|(k, result)| writeln!(f, "result{k} = s{result}"))
     }
 }

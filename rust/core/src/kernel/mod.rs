@@ -2,11 +2,13 @@
 //!
 //! What a program means: every value that depends on no leaf and no noise is a scalar, computed in `f64` and rounded to
 //! the leaf's type where it meets an array; everything else is computed element by element in the leaf's type. A
-//! [`Node::Sum`] adds up a whole leaf and is a scalar from the next phase on.
+//! [`Node::Sum`] adds up a whole leaf and is a scalar from the next phase on; a [`Node::Total`] adds up a scalar of all leaves.
 
 mod graph;
 mod listing;
 mod phase;
+
+pub use graph::Wanted;
 
 use crate::error::Result;
 use crate::native::Printed;
@@ -27,6 +29,9 @@ pub enum Node {
     Apply(Elementwise, [u32; 3]),
     /// The sum over the leaf: a scalar.
     Sum(u32),
+    /// A scalar of each leaf, added up over all leaves: a scalar, the same for all of them. The number tells the totals of
+    /// a program apart; kernels that run together share those of one number.
+    Total(u32, u32),
 }
 
 /// A program ready to run over any number of leaves: see [`crate::exec`].
@@ -42,6 +47,12 @@ pub struct Kernel {
     pub(crate) splats: Vec<u16>,
     pub(crate) phases: Vec<Phase>,
     pub(crate) sums: usize,
+    /// The scalar values to hand back for each leaf.
+    pub(crate) results: Vec<u16>,
+    /// In which phase it is known whether to write, and by which scalar value.
+    pub(crate) guard: Option<(usize, u16)>,
+    /// The phase and the number of each total, in order: kernels that run together must agree.
+    pub(crate) totals: Vec<(usize, u32)>,
     reads: Vec<bool>,
     /// The same kernel as native code, if it was printed.
     pub(crate) printed: Option<Printed>,
@@ -54,6 +65,7 @@ pub(crate) enum ScalarStep {
     Constant(f64),
     Apply(Elementwise, [u16; 3]),
     Sum(u16),
+    Total(u16),
 }
 
 /// One pass over the elements.
@@ -99,8 +111,15 @@ impl Kernel {
     /// # Errors
     /// `Rule` where an id does not stand before its use, or the program is too large for a kernel.
     pub fn compile(nodes: &[Node], outputs: &[u32]) -> Result<Self> {
-        let graph = graph::Graph::new(nodes, outputs)?;
-        phase::kernel(&graph)
+        Self::compile_wanted(nodes, &Wanted { outputs, ..Wanted::default() })
+    }
+
+    /// Makes a program runnable that hands back scalars too, or may decide that nothing is to be written.
+    ///
+    /// # Errors
+    /// As [`Self::compile`], and `Rule` where an array is wanted as a scalar.
+    pub fn compile_wanted(nodes: &[Node], wanted: &Wanted) -> Result<Self> {
+        phase::kernel(&graph::Graph::new(nodes, wanted)?)
     }
 
     /// How many array inputs each leaf must bring: one more than the highest `Node::Leaf` in use.
@@ -119,6 +138,12 @@ impl Kernel {
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    /// How many scalars it hands back for each leaf.
+    #[must_use]
+    pub fn results(&self) -> usize {
+        self.results.len()
     }
 
     /// Passes over memory: one more than the longest chain of sums.
@@ -164,8 +189,15 @@ impl Kernel {
         self.first_scalar() + self.splats.len()
     }
 
-    /// Computes the scalar values of phases up to `phase`, in `f64`. `values` keeps what earlier phases computed.
-    pub(crate) fn compute_scalars(&self, phase: usize, inputs: &[f64], sums: &[f64], values: &mut Vec<f64>) {
+    /// Computes the scalar values of phases up to `phase`, in `f64`, or up to the next total: then returns what this leaf
+    /// adds to it, and the caller appends the total. `values` keeps what was computed before.
+    pub(crate) fn compute_scalars(
+        &self,
+        phase: usize,
+        inputs: &[f64],
+        sums: &[f64],
+        values: &mut Vec<f64>,
+    ) -> Option<f64> {
         let known = self.phases[phase].known_scalars;
         for step in &self.scalar_steps[values.len().min(known)..known] {
             let value = match *step {
@@ -175,8 +207,10 @@ impl Kernel {
                     op.on_numbers(args.map(|arg| values.get(usize::from(arg)).copied().unwrap_or(0.0)))
                 }
                 ScalarStep::Sum(k) => sums[usize::from(k)],
+                ScalarStep::Total(arg) => return Some(values[usize::from(arg)]),
             };
             values.push(value);
         }
+        None
     }
 }

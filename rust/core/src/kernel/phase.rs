@@ -18,11 +18,16 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
         return Err(Error::Rule(format!("a program of {slots} values is too large for a kernel; split the rule")));
     }
     let mut builder = Builder::new(graph, inputs, graph.phase.iter().copied().max().unwrap_or(0));
+    let total = |(node, phase): (&Node, &usize)| if let Node::Total(_, k) = node { Some((*phase, *k)) } else { None };
+    let mut totals: Vec<(usize, u32)> = graph.nodes.iter().zip(&graph.phase).filter_map(total).collect();
+    totals.sort_by_key(|(phase, _)| *phase);
     builder.number_scalars();
     let phases: Vec<Phase> = (0..=builder.last).map(|phase| builder.phase(phase)).collect();
     let mut reads = vec![false; inputs];
     phases.iter().flat_map(|phase| &phase.reads).for_each(|input| reads[usize::from(*input)] = true);
     let (outputs, sums) = (graph.outputs.len(), builder.sums.len());
+    let results = graph.results.iter().map(|id| builder.step_of[id]).collect();
+    let guard = graph.guard.map(|id| (graph.phase[id], builder.step_of[&id]));
     let printed = None;
     let mut kernel = Kernel {
         inputs,
@@ -32,6 +37,9 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
         splats: builder.splats,
         phases,
         sums,
+        results,
+        guard,
+        totals,
         reads,
         printed,
     };
@@ -108,6 +116,7 @@ impl<'a> Builder<'a> {
                 self.sums.insert(id, sum);
                 ScalarStep::Sum(sum)
             }
+            Node::Total(arg, _) => ScalarStep::Total(self.step_of[&(arg as usize)]),
             Node::Leaf(_) | Node::Noise(_) => unreachable!("arrays are not scalars"),
         }
     }
@@ -121,11 +130,10 @@ impl<'a> Builder<'a> {
 
     fn phase(&self, phase: usize) -> Phase {
         let graph = self.graph;
-        let is_last = phase == self.last;
         let sums: Vec<usize> = (0..graph.nodes.len())
             .filter(|id| matches!(graph.nodes[*id], Node::Sum(_)) && graph.phase[*id] == phase + 1)
             .collect();
-        let outputs = if is_last { &graph.outputs[..] } else { &[] };
+        let outputs = if phase == graph.writing() { &graph.outputs[..] } else { &[] };
         let roots = sums.iter().flat_map(|id| arguments(&graph.nodes[*id])).chain(outputs.iter().copied());
         let needed = reachable(&graph.nodes, roots, |id| !graph.scalar[id]);
         let arrays: Vec<usize> = (0..graph.nodes.len()).filter(|id| needed[*id] && !graph.scalar[*id]).collect();
@@ -147,7 +155,7 @@ fn meets_arrays(node: &Node, graph: &Graph, id: usize) -> bool {
     match node {
         Node::Sum(_) => true,
         Node::Apply(..) => !graph.scalar[id],
-        Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_) => false,
+        Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_) | Node::Total(..) => false,
     }
 }
 
@@ -193,7 +201,9 @@ impl<'a> Writer<'a> {
                 }
                 Work::Apply(op, args)
             }
-            Node::Scalar(_) | Node::Constant(_) | Node::Sum(_) => unreachable!("scalars are not arrays"),
+            Node::Scalar(_) | Node::Constant(_) | Node::Sum(_) | Node::Total(..) => {
+                unreachable!("scalars are not arrays")
+            }
         };
         self.release(at, id);
         let to = self.destination(id);

@@ -1,0 +1,182 @@
+"""A rule as a kernel, and a rule as a function on arrays: the two ways in which a parameter is updated."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, xp
+from oxigrad._core import DtypeError, RuleError, ShapeError
+from oxigrad.rule import Rule
+from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column, put_rows
+
+
+def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False, catches_up: bool = False) -> Any:
+    """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do.
+
+    With ``zero_gradients`` it leaves zeros in the gradient; where it ``catches_up``, slots are first multiplied by factors, further
+    array inputs in the order of the slots.
+    """
+    tape = _core.symbols()
+    g, p = tape.leaf(), tape.leaf()
+    arrays = {slot.name: tape.leaf() for slot in rule.slots if not slot.is_number}
+    numbers = {name: tape.scalar() for name in rule.numbers}
+    before = [arrays[slot.name] if not slot.is_number else tape.scalar() for slot in rule.slots]
+    caught = [
+        b if slot.is_number or not catches_up else b * tape.leaf() for slot, b in zip(rule.slots, before, strict=True)
+    ]
+    guards: list[Any] = []
+    supplied: dict[str, Any] = {
+        "noise": tape.noise,
+        "total": lambda value: tape.total(xp.sum(value)),
+        "guard": guards.append,
+    }
+    try:
+        new, *after = rule.run(xp, p, g, caught, {**supplied, **numbers, **flags})
+        values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
+        own = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
+        values += [(2 + k, b, a) for k, (b, a) in enumerate(own)]
+        changed = [(k, a) for k, b, a in values if a is not b]
+        results = [a for slot, a in zip(rule.slots, after, strict=True) if slot.is_number]
+        guard = guards[0] if guards else None
+        for further in guards[1:]:
+            guard = guard * further
+        return tape.compile([a for _, a in changed], [k for k, _ in changed], results, guard)
+    except RuleError as error:
+        raise RuleError(f"the rule {rule.name}: {error}; define(..., elementwise=False) calls it on arrays") from None
+
+
+@dataclasses.dataclass
+class Leaf:
+    """One parameter that a rule is called on: where it is, its arrays, and its numbers of the step.
+
+    Where slots catch up, ``decays`` are theirs. ``rows`` are those of the parameter that the arrays are of, if not all.
+    """
+
+    path: str
+    position: int
+    rule: Rule
+    p: Any
+    g: Any
+    slots: Mapping[str, Any]
+    values: Mapping[str, Any]
+    decays: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    rows: Any = None
+
+    def touched(self) -> "Leaf":
+        """The rows of which there are gradients, their slots caught up; all of the leaf where that is an array."""
+        slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
+        if isinstance(g, SparseRows):
+            g = g.coalesce()
+            rows, g, p = g.indices, g.values, xp.take(p, g.indices, axis=0)
+            arrays = [slot.name for slot in self.rule.slots if not slot.is_number and slots.get(slot.name) is not None]
+            slots |= {name: xp.take(slots[name], rows, axis=0) for name in arrays}
+            last = last if last is None else xp.take(last, rows)
+        if last is not None:
+            for name, factor in factors(self.decays, last, self.values["step"] - 1).items():
+                slots[name] = slots[name] * like_column(xp.astype(factor, p.dtype), p.shape)
+        return dataclasses.replace(self, p=p, g=g, slots=slots, rows=rows)
+
+    def stamped(self) -> Any:
+        """The slot of the steps in which rows were last updated, after this one."""
+        last = self.slots[LAST_STEP]
+        if not isinstance(self.g, SparseRows):
+            return xp.zeros_like(last) + self.values["step"]
+        rows = self.g.coalesce().indices
+        return put_rows(last, rows, xp.zeros_like(rows, dtype=last.dtype) + self.values["step"])
+
+
+class _TotalNeededError(Exception):
+    """Stops a rule at a total that is not known yet, with what its leaf adds to it."""
+
+    def __init__(self, part: Any) -> None:
+        super().__init__()
+        self.part = part
+
+
+def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]:
+    """The rules on the arrays of these leaves: for each the new parameter and the new slots, and whether to keep them.
+
+    A total over all leaves takes another round: each rule is called up to it, the parts are added up, and then again.
+    """
+    totals: list[Any] = []
+    while True:
+        results, parts, guards = [], [], []
+        for leaf in leaves:
+            try:
+                with np.errstate(all="ignore"):  # infinities and NaN go where arithmetic has them go, as in a kernel
+                    results.append(_call(leaf, seed, totals, guards))
+            except _TotalNeededError as needed:
+                parts.append(needed.part)
+        if parts and results:
+            raise RuleError("rules that take a step together must have the same totals over all parameters")
+        if not parts:
+            keep = True
+            for guard in guards:
+                keep = guard if keep is True else xp.logical_and(keep, guard)
+            return results, keep
+        totals.append(sum(parts[1:], parts[0]))
+
+
+def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
+    """The rule on one leaf: results of the same shapes and dtypes."""
+    part = leaf.touched()
+    found = _call_on_all(part, seed, totals, guards)
+    if part.rows is None:
+        return found
+    before = [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
+    is_number = [False, *(slot.is_number for slot in leaf.rule.slots)]
+    return [
+        new if new is None or whole else put_rows(old, part.rows, new)
+        for old, new, whole in zip(before, found, is_number, strict=True)
+    ]
+
+
+def _call_on_all(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
+    p, g, path = leaf.p, leaf.g, leaf.path
+    if tuple(g.shape) != tuple(p.shape):
+        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
+    if g.dtype != p.dtype:
+        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {p.dtype}")
+    supplied = _supplied(leaf, seed, totals, guards)
+    before = [leaf.slots.get(slot.name) for slot in leaf.rule.slots]
+    outputs = leaf.rule.run(xp, p, g, before, {**leaf.values, **supplied})
+    library = xp.namespace(p)
+    found = []
+    for name, old, new in zip(["", *(slot.name for slot in leaf.rule.slots)], [p, *before], outputs, strict=True):
+        what = f"slot {name}" if name else "parameter"
+        if old is None:
+            if new is not None:
+                raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
+            found.append(None)
+            continue
+        value = new if xp.is_array(new) else library.asarray(new, dtype=old.dtype, device=xp.device_of(old))
+        if isinstance(value, np.generic) and isinstance(old, np.ndarray):
+            value = np.asarray(value)
+        if tuple(value.shape) != tuple(old.shape):
+            raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
+        found.append(value if value.dtype == old.dtype else xp.astype(value, old.dtype))
+    return found
+
+
+def _supplied(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> dict[str, Callable[..., Any]]:
+    p, step = leaf.p, leaf.values["step"]
+    draws, known = iter(range(2**32)), iter(totals)
+
+    def noise() -> Any:
+        width = xp.size_of(p.shape if leaf.rows is None else p.shape[1:])
+        rows = None if leaf.rows is None else list(map(int, leaf.rows))
+        uniform = _core.uniform(seed, int(step), leaf.position, next(draws), width, rows)
+        library = xp.namespace(p)
+        return library.asarray(
+            np.frombuffer(bytearray(uniform)).reshape(p.shape), dtype=p.dtype, device=xp.device_of(p)
+        )
+
+    def total(value: Any) -> Any:
+        found = next(known, None)
+        if found is None:
+            raise _TotalNeededError(xp.sum(value))
+        return found
+
+    return {"noise": noise, "total": total, "guard": guards.append}

@@ -1,0 +1,50 @@
+"""Dynamic loss scale: gradients of a scaled loss, so that small ones do not vanish in float16."""
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass
+class LossScale:
+    """A factor that halves after each step with gradients that are not finite, and doubles after ``interval`` good ones.
+
+    ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018, arXiv:1710.03740).
+    Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides the gradients by it, and steps
+    with gradients that are not finite are skipped. Raises `ValueError` for factors that do not scale.
+
+    >>> scale = LossScale(initial=8.0, interval=2)
+    >>> for finite in [True, False, True, True]:
+    ...     scale.observe(finite=finite)
+    >>> scale.value
+    8.0
+    """
+
+    initial: float = 2.0**16
+    factor: float = 2.0
+    interval: int = 2000
+
+    def __post_init__(self) -> None:
+        if not (self.initial > 0 and self.factor >= 1 and self.interval >= 1):
+            raise ValueError(f"{self!r}: expected a positive scale, a factor and an interval of at least 1")
+        self.value = float(self.initial)
+        self.good = 0
+
+    def observe(self, *, finite: bool) -> None:
+        """Takes note of a step."""
+        self.good = self.good + 1 if finite else 0
+        if not finite:
+            self.value /= self.factor
+        elif self.good == self.interval:
+            self.value, self.good = self.value * self.factor, 0
+
+    def get_config(self) -> dict[str, Any]:
+        """The loss scale as plain data."""
+        return dataclasses.asdict(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The present scale and the good steps since it changed."""
+        return {"value": self.value, "good": self.good}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what `state_dict` said."""
+        self.value, self.good = float(state["value"]), int(state["good"])

@@ -1,0 +1,211 @@
+"""Which parameter of a model is updated by which executor, by which rule, with which hyperparameters."""
+
+import dataclasses
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, tree, xp
+from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
+from oxigrad.sparse import SparseRows
+
+
+def host_view(array: Any) -> Any:
+    """The array as one that exports its host memory, sharing it; None where it lies elsewhere, or cannot be shared."""
+    if _core.exports_memory(array):
+        return array
+    try:
+        return np.from_dlpack(array) if xp.on_host(array) else None
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def executor(array: Any, elementwise: bool = True) -> str:
+    """How a parameter is updated: by the core in place ("host") or in a "copy", or by the "rule", maybe "into" its memory."""
+    view = host_view(array)
+    if view is None or not _core.computes(view):
+        return "rule"
+    if _core.is_writable(view):
+        return "host" if elementwise else "into"
+    return "copy" if elementwise and isinstance(array, (np.ndarray, np.generic)) else "rule"
+
+
+@dataclasses.dataclass
+class Parameter:
+    """A parameter of the model that a plan was made for; ``choice`` says whose rule updates it (see `Plan.choices`)."""
+
+    paths: list[Any]
+    text: str
+    index: int
+    tied: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: Any
+    choice: int
+    executor: str = "host"
+
+
+class Plan:
+    """What stays the same from step to step while the model keeps its structure.
+
+    ``choices`` are the rules with their hyperparameters (see `oxigrad.optim.Choice`) that parameters have; ``frozen`` the
+    paths of parameters that nobody updates. ``sparse`` says whether gradients may be `SparseRows`; set it where one is seen.
+    """
+
+    def __init__(self, leaves: list[Any], structure: Any, owner: Any) -> None:
+        self.structure = structure
+        self.sparse = owner.sparse != "dense"
+        self._owner = owner
+        self.parameters: list[Parameter] = []
+        self.choices: list[Any] = []
+        self.frozen: set[str] = set()
+        for index, *tied in _core.tree_tied(leaves, structure):
+            array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
+            choice = owner.assign(str(paths[0]), array)
+            if choice is None:
+                self.frozen.update(map(str, paths))
+                continue
+            self._add(array, paths, index, tuple(tied), choice)
+        if not self.parameters:
+            raise StructureError(
+                "the model has no parameters: expected an array of floating-point dtype somewhere"
+                + (" that is not frozen" if self.frozen else "")
+            )
+        self._choose_executors(leaves)
+
+    def _add(self, array: Any, paths: list[Any], index: int, tied: tuple[int, ...], choice: Any) -> None:
+        text = str(paths[0])
+        if xp.namespace(array).isdtype(array.dtype, "complex floating"):
+            raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
+        if choice not in self.choices:
+            self.choices.append(choice)
+        number = self.choices.index(choice)
+        self.parameters.append(Parameter(paths, text, index, tied, tuple(array.shape), array.dtype, number))
+
+    def _choose_executors(self, leaves: list[Any]) -> None:
+        rules = [choice.rule() for choice in self.choices]
+        for p in self.parameters:
+            p.executor = executor(leaves[p.index], rules[p.choice].elementwise)
+        if any(p.executor in ("rule", "into") for p in self.parameters) and any(r.supplied & {"total"} for r in rules):
+            for p in self.parameters:  # A total is over all of them: all of them by one executor.
+                p.executor = executor(leaves[p.index], elementwise=False)
+        self.host = [p for p in self.parameters if p.executor in ("host", "copy")]
+        self.pick = _picker([p.index for p in self.host], len(leaves))
+        self.replaced = [p for p in self.parameters if p.executor in ("copy", "rule")]
+        self.copied = [p for p in self.parameters if p.executor == "copy"]
+        self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
+        self.foreign = any(not _core.exports_memory(leaves[p.index]) for p in self.host)
+        self._tied = [p for p in self.parameters if p.tied]
+        # The core checks the gradients that go to it as they are.
+        self._checked_here = self.parameters if self.foreign or self.ruled else self._tied
+
+    def fits(self, leaves: list[Any]) -> bool:
+        """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""
+        if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
+            return False
+        return all(executor(leaves[p.index]) == "copy" for p in self.copied)
+
+    def check_known(self, slots: dict[str, dict[str, Any]]) -> None:
+        """Refuses a model whose parameters are not those that the slots were made for."""
+        if not slots:
+            return
+        found = {p.text: p for p in self.parameters}
+        for text in [*found, *slots]:
+            if text not in slots:
+                raise StructureError(f"{text}: a new parameter; the optimizer was begun without it")
+            if text not in found:
+                raise StructureError(
+                    f"{text}: the model has no such parameter any more; the optimizer was begun with it"
+                )
+            for slot in self.choices[found[text].choice].rule().slots:
+                begun = slots[text].get(slot.name)
+                if slot.begin is None and begun is not None and tuple(begun.shape) != found[text].shape:
+                    shape, begun = found[text].shape, tuple(begun.shape)
+                    raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
+
+    def gradients(self, leaves: list[Any], grads: Any) -> list[Any]:
+        """The gradients at the positions of the model's leaves, those of tied parameters added up."""
+        given = _leaves_like(self.structure, grads)
+        if given is None:
+            given = self._by_path(len(leaves), *tree.flatten(grads))
+        for parameter in self._checked_here:
+            for i in (parameter.index, *parameter.tied):
+                if not xp.is_array(given[i]):
+                    found = type(given[i]).__name__
+                    raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {found}")
+                self.sparse = self.sparse or isinstance(given[i], SparseRows)
+        for parameter in self._tied:
+            total = given[parameter.index]
+            for i in parameter.tied:
+                total = total + given[i]
+            given[parameter.index] = total
+        for parameter in self.parameters if self.sparse else ():
+            if isinstance(g := given[parameter.index], SparseRows):
+                self._check_rows(parameter, g)
+                given[parameter.index] = g.todense() if self._owner.sparse == "dense" else g
+        return given
+
+    def _check_rows(self, parameter: Parameter, g: SparseRows) -> None:
+        path = parameter.text
+        if g.shape != parameter.shape:
+            raise ShapeError(f"{path}: gradient has shape {g.shape}, the parameter {parameter.shape}")
+        if g.dtype != parameter.dtype:
+            raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {parameter.dtype}")
+        rule = self.choices[parameter.choice].rule()
+        if not rule.elementwise and self._owner.sparse != "dense":
+            raise RuleError(f"{path}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'")
+        if self._owner.zero_gradients:
+            raise StructureError(f"{path}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows")
+
+    def zeros(self, grads: Any) -> list[tuple[Any, Any]]:
+        """Zeros to copy into the gradients that the core does not write itself; raises where one cannot be written."""
+        if not self.ruled and not self._tied:
+            return []
+        found = {str(path): g for path, g in tree.parameters(grads).items()}
+        zeros = []
+        for p in [*self._tied, *(p for _, p in self.ruled)]:
+            for path in map(str, p.paths):
+                view = host_view(found[path])
+                if view is None or not _core.is_writable(view):
+                    raise ArrayMemoryError(f"{path}: the gradient cannot be written, so not with zero_gradients")
+                zeros.append((np.zeros((), view.dtype), view))
+        return zeros
+
+    def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:
+        """The gradients of a tree that agrees with the model only where it has arrays."""
+        found = {str(structure.path(i)): g for i, g in enumerate(given) if xp.is_array(g)}
+        aligned: list[Any] = [None] * count
+        for parameter in self.parameters:
+            for i in (parameter.index, *parameter.tied):
+                text = str(self.structure.path(i))
+                if text not in found:
+                    raise StructureError(f"{text}: the gradient is missing")
+                aligned[i] = found.pop(text)
+        unknown = [text for text in found if text not in self.frozen]
+        if unknown:
+            raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
+        return aligned
+
+
+def _leaves_like(structure: Any, like: Any) -> list[Any] | None:
+    """The leaves of a tree, in the order of ``structure``; None where it has another. Takes a third of a flatten's time."""
+    try:
+        return _core.tree_leaves(like, structure)
+    except StructureError:
+        return None
+
+
+def leaves_along(plan: Plan | None, model: Any) -> list[Any] | None:
+    """The leaves of a model for which the plan still holds; None for any other."""
+    leaves = plan and _leaves_like(plan.structure, model)
+    return leaves if plan and leaves is not None and plan.fits(leaves) else None
+
+
+def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A function that picks the items at ``indices`` of a list of ``count``."""
+    if list(indices) == list(range(count)):
+        return tuple
+    if len(indices) > 1:
+        return operator.itemgetter(*indices)
+    return lambda items: tuple(items[i] for i in indices)

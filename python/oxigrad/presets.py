@@ -1,0 +1,90 @@
+"""Where libraries give other numbers under one name: the hyperparameters with which ours gives theirs."""
+
+from typing import Any
+
+# By optimizer and library: what differs from our defaults. An empty row says that nothing does; no row, that the library has
+# no such optimizer. Rates are given where a library has one by default.
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "SGD": {"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01}},
+    "Momentum": {"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01}},
+    "ASGD": {"torch": {"lambd": 1e-4, "t0": 1_000_000, "lag": True}},
+    "Rprop": {"torch": {}, "optax": {"late": True}},
+    "Signum": {"optax": {}},
+    "Lion": {"optax": {"weight_decay": 1e-3}, "keras": {"learning_rate": 1e-3}},
+    "LARS": {"optax": {}},
+    "Adagrad": {
+        "torch": {},
+        "optax": {"initial_accumulator": 0.1, "epsilon": 1e-7, "epsilon_mode": "inside"},
+        "keras": {"learning_rate": 1e-3, "initial_accumulator": 0.1, "epsilon": 1e-7, "epsilon_mode": "inside"},
+    },
+    "Adadelta": {"torch": {}, "optax": {}, "keras": {"learning_rate": 1e-3, "rho": 0.95, "epsilon": 1e-7}},
+    "RMSprop": {
+        "torch": {},
+        "optax": {"rho": 0.9, "epsilon_mode": "inside"},
+        "keras": {"learning_rate": 1e-3, "rho": 0.9, "epsilon": 1e-7, "epsilon_mode": "inside"},
+    },
+    "FTRL": {"keras": {}},
+    "MADGRAD": {"optax": {}},
+    "Adam": {"torch": {}, "optax": {}, "keras": {"epsilon": 1e-7, "epsilon_mode": "hat"}},
+    "AdamW": {
+        "torch": {},
+        "optax": {"weight_decay": 1e-4},
+        "keras": {"weight_decay": 4e-3, "epsilon": 1e-7, "epsilon_mode": "hat"},
+    },
+    "Adamax": {
+        "torch": {},
+        "optax": {},
+        "keras": {"learning_rate": 1e-3, "epsilon": 1e-7, "epsilon_mode": "outside"},
+    },
+    "NAdam": {
+        "torch": {},
+        "optax": {"constant_momentum": True},
+        "keras": {"learning_rate": 1e-3, "momentum_decay": 1.0, "epsilon": 1e-7},
+    },
+    "RAdam": {"torch": {}, "optax": {"epsilon_mode": "outside"}},
+    "AdaBelief": {"optax": {}},
+    "AdEMAMix": {"optax": {}},
+    "ADOPT": {"optax": {}},
+    "Adan": {"optax": {"epsilon_root": 1e-8}},
+    "Yogi": {"optax": {"initial_moment": 1e-6}},
+    "LAMB": {"optax": {}, "keras": {"epsilon": 1e-7, "decoupled": True}},
+    "NovoGrad": {"optax": {}},
+    "Sophia": {"optax": {"weight_decay": 1e-4}},
+    "Prodigy": {"optax": {}},
+    "Adafactor": {
+        "torch": {},
+        "optax": {
+            "learning_rate": 1.0,
+            "epsilon1": 1e-30,
+            "add_epsilon": True,
+            "factored": "largest",
+            "min_factored": 128,
+            "relative_step": False,
+        },
+        "keras": {"learning_rate": 1e-3, "epsilon1": 1e-30, "add_epsilon": True},
+    },
+    "SM3": {"optax": {}},
+    "Muon": {
+        "torch": {},
+        "optax": {"weight_decay": 0.0, "epsilon": 1e-8, "adjust": "transposed", "debias": True},
+        "keras": {"iterations": 6},
+    },
+    "LBFGS": {"torch": {"history": 100, "line_search": None}},
+    "ScheduleFreeSGD": {"optax": {}},
+    "ScheduleFreeAdamW": {"optax": {}},
+}
+
+
+def preset(name: str, library: str) -> dict[str, Any]:
+    """The hyperparameters of an optimizer that a library has by default, where ours are others.
+
+    Raises `ValueError` where the library has no such optimizer.
+
+    >>> preset("RMSprop", "optax")
+    {'rho': 0.9, 'epsilon_mode': 'inside'}
+    """
+    found = PRESETS.get(name, {})
+    if library not in found:
+        known = ", ".join(repr(each) for each in found) or "nothing"
+        raise ValueError(f"compat is {library!r}: {name} may be compatible with {known}")
+    return dict(found[library])

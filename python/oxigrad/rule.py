@@ -1,0 +1,190 @@
+"""Rules as values: what a rule's signature says, and rules composed into one.
+
+A part of a chain is a rule of one of three kinds, told by its third argument and by how it was defined. An *update* takes the
+gradient ``g`` and returns the new parameter; a *gradient* part takes ``g`` and returns another gradient; an *after* part
+takes the ``new`` parameter and returns it changed. Each may have slots and hyperparameters of its own.
+"""
+
+import dataclasses
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from oxigrad._core import RuleError
+
+# What a rule is given if it names it, besides hyperparameters; those of the second line are numbers.
+SUPPLIED_FUNCTIONS = ("noise", "total", "guard")
+SUPPLIED_NUMBERS = ("step", "micro", "inverse_scale")
+
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """An auxiliary variable of a rule, and how it begins: a number, a function ``(xp, p, **hyperparameters)``, or zeros.
+
+    One whose default is the name of a hyperparameter begins as zeros, and is there only where that is neither 0, None nor
+    False: elsewhere the rule is given None for it, and returns None (see `Rule.without`).
+    """
+
+    name: str
+    begin: Any = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number for the whole leaf, rather than an array."""
+        return isinstance(self.begin, (int, float))
+
+    def first(self, xp: Any, p: Any, value: Callable[[str], Any]) -> Any:
+        """The array that the slot of ``p`` is before the first step; None where the parameter has none.
+
+        ``value`` tells the value of a hyperparameter.
+        """
+        if self.begin is None:
+            return xp.zeros_like(p)
+        names = list(inspect.signature(self.begin).parameters)[2:]
+        return self.begin(xp, p, **{name: value(name) for name in names})
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rule:
+    """A rule and what its signature says. ``shared`` are hyperparameters that another part of the chain declares."""
+
+    name: str
+    call: Callable[..., Any]
+    kind: str
+    slots: tuple[Slot, ...]
+    defaults: Mapping[str, Any]
+    supplied: frozenset[str]
+    shared: frozenset[str] = frozenset()
+    elementwise: bool = True
+
+    @functools.cached_property
+    def numbers(self) -> list[str]:
+        """The numbers that it is given in every step, in the order in which a kernel takes them."""
+        supplied = [name for name in SUPPLIED_NUMBERS if name in self.supplied or name == "step"]
+        return supplied + [name for name, default in self.defaults.items() if not is_flag(default)]
+
+    @property
+    def optional(self) -> list[tuple[str, str]]:
+        """The slots that are not always there, each with the hyperparameter that asks for it."""
+        return [(slot.name, slot.begin) for slot in self.slots if isinstance(slot.begin, str)]
+
+    def without(self, absent: Iterable[str]) -> "Rule":
+        """The rule where these of its optional slots are absent, and the others are there."""
+        kept = [slot.name not in absent for slot in self.slots]
+
+        def call(xp: Any, p: Any, g: Any, *given: Any, **named: Any) -> tuple[Any, ...]:
+            present = iter(given)
+            first, *after = self.run(xp, p, g, [next(present) if keep else None for keep in kept], named)
+            return (first, *itertools.compress(after, kept))
+
+        slots = [Slot(slot.name) if isinstance(slot.begin, str) else slot for slot in self.slots]
+        return dataclasses.replace(self, call=call, slots=tuple(itertools.compress(slots, kept)))
+
+    def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the values that it takes."""
+        return {name: values[name] for name in (*self.supplied, *self.defaults, *self.shared)}
+
+    def run(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
+        """What the rule returns, as a list: the parameter (or the gradient), then the slots."""
+        outputs = self.call(xp, p, g, *slots, **self.named(values))
+        listed = list(outputs) if isinstance(outputs, tuple) else [outputs]
+        if len(listed) != 1 + len(slots):
+            raise RuleError(
+                f"the rule {self.name} must return the parameter and {len(slots)} slots, it returned {len(listed)} values"
+            )
+        return listed
+
+
+def is_flag(default: Any) -> bool:
+    """Whether a hyperparameter with this default is one that the rule branches on: it becomes a part of the kernel."""
+    return default is None or isinstance(default, (bool, str))
+
+
+def read(function: Callable[..., Any], *, changes_gradient: bool = False, elementwise: bool = True) -> Rule:
+    """The rule that a function is, by its signature; `TypeError` where it is none."""
+    parameters = list(inspect.signature(function).parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    label = getattr(function, "__name__", "rule")
+    names = [p.name for p in positional]
+    if names[:3] not in (["xp", "p", "g"], ["xp", "p", "new"]) or len(positional) + len(keywords) != len(parameters):
+        raise TypeError(f"{label}: a rule has the signature (xp, p, g, *slots, then after *: hyperparameters)")
+    kind = "after" if names[2] == "new" else "gradient" if changes_gradient else "update"
+    supplied = {p.name for p in keywords} & {*SUPPLIED_FUNCTIONS, *SUPPLIED_NUMBERS}
+    own = [p for p in keywords if p.name not in supplied]
+    without = [p.name for p in own if p.default is p.empty]
+    if without and kind == "update":
+        raise TypeError(f"{label}: hyperparameters need a default: {', '.join(without)}")
+    return Rule(
+        label,
+        function,
+        kind,
+        tuple(Slot(p.name, None if p.default is p.empty else p.default) for p in positional[3:]),
+        {p.name: p.default for p in own if p.default is not p.empty},
+        frozenset(supplied),
+        frozenset(without),
+        elementwise,
+    )
+
+
+def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
+    """One rule that does what the parts do, one after the other; with ``until``, only the first so many of them.
+
+    Raises `ValueError` where two parts claim one name, or there is not exactly one update.
+    """
+    updates = [part.name for part in parts if part.kind == "update"]
+    if len(updates) != 1:
+        raise ValueError(f"a chain has one optimizer, this one has {len(updates)}: {', '.join(updates) or 'none'}")
+    if len(parts) == 1:
+        return parts[0]
+    order = [("gradient", "update", "after").index(part.kind) for part in parts]
+    if order != sorted(order):
+        raise ValueError(
+            "in a chain, what changes gradients stands before the optimizer, what changes parameters after it"
+        )
+    slots = [slot for part in parts for slot in part.slots]
+    defaults = {name: value for part in parts for name, value in part.defaults.items()}
+    _refuse_twice("slot", [slot.name for slot in slots])
+    _refuse_twice("hyperparameter", [name for part in parts for name in part.defaults])
+    shared = {name for part in parts for name in part.shared}
+    if missing := sorted(shared - defaults.keys()):
+        raise ValueError(f"a part of the chain needs {', '.join(missing)}, which no other part has")
+
+    def call(xp: Any, p: Any, g: Any, *values: Any, **named: Any) -> tuple[Any, ...]:
+        new, after = p, []
+        for number, (part, own) in enumerate(zip(parts, _split(parts, values), strict=True)):
+            if until is not None and number >= until:
+                after += own
+                continue
+            first, *rest = part.run(xp, p, new if part.kind == "after" else g, own, named)
+            if part.kind == "gradient":
+                g = first
+            else:
+                new = first
+            after += rest
+        return (new, *after)
+
+    return Rule(
+        " then ".join(part.name for part in parts),
+        call,
+        "update",
+        tuple(slots),
+        defaults,
+        frozenset().union(*(part.supplied for part in parts)),
+        elementwise=all(part.elementwise for part in parts),
+    )
+
+
+def _split(parts: Sequence[Rule], values: Sequence[Any]) -> Iterator[list[Any]]:
+    at = 0
+    for part in parts:
+        yield list(values[at : at + len(part.slots)])
+        at += len(part.slots)
+
+
+def _refuse_twice(what: str, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two parts of the chain have a {what} {', '.join(twice)}")

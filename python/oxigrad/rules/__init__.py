@@ -1,0 +1,60 @@
+"""Update rules: what an optimizer does to one parameter, written once over ``xp``.
+
+A rule takes ``xp``, the parameter ``p``, its gradient ``g`` and its slots, and returns the new parameter and the new
+slots. After ``*`` come what is supplied, if it is named (``step``, counted from 1, ``noise`` and ``total``), and the
+hyperparameters with their defaults. A hyperparameter that is True, False, None or a string is a flag: it may be branched
+on; a numeric one is a symbol, and may not.
+
+How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), or as `oxigrad.begin` has
+it: as the parameter, as a value, or as zeros and only where a hyperparameter is set; where it is not, the rule has None for it.
+
+Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.presets` has those of others.
+"""
+
+from oxigrad.rules.adam import adam, adam_lrd, adamax, adamw, adopt, nadam, radam
+from oxigrad.rules.descent import asgd, lion, momentum, rprop, sgd, signum
+from oxigrad.rules.factored import adafactor, sm3
+from oxigrad.rules.free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
+from oxigrad.rules.layerwise import lamb, lars, novograd
+from oxigrad.rules.moments import adabelief, adan, ademamix, sophia, yogi
+from oxigrad.rules.orthogonal import muon
+from oxigrad.rules.preconditioned import shampoo, soap
+from oxigrad.rules.squares import adadelta, adagrad, ftrl, madgrad, rmsprop
+
+__all__ = [
+    "adabelief",
+    "adadelta",
+    "adafactor",
+    "adagrad",
+    "adam",
+    "adam_lrd",
+    "adamax",
+    "adamw",
+    "adan",
+    "ademamix",
+    "adopt",
+    "asgd",
+    "ftrl",
+    "lamb",
+    "lars",
+    "lion",
+    "madgrad",
+    "momentum",
+    "muon",
+    "nadam",
+    "novograd",
+    "prodigy",
+    "radam",
+    "rmsprop",
+    "rprop",
+    "schedule_free_adamw",
+    "schedule_free_average",
+    "schedule_free_sgd",
+    "sgd",
+    "shampoo",
+    "signum",
+    "sm3",
+    "soap",
+    "sophia",
+    "yogi",
+]

@@ -1,0 +1,201 @@
+"""Adam and its nearest kin: bias-corrected means of the gradient and of its square."""
+
+from oxigrad.begin import only_with
+
+
+def moments(m, v, g, beta1, beta2):
+    """The moving means of the gradient and of its square, with this gradient."""
+    return beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+
+
+def root(xp, v, correction, epsilon, mode="outside"):
+    """The root of ``v / correction``, kept from zero by an ``epsilon``.
+
+    Added "outside" of the corrected root as in torch and optax, "inside" under it, or, before the correction, to the root of
+    ``v``: Kingma and Ba's epsilon "hat", as in Keras.
+    """
+    if mode == "outside":
+        return xp.sqrt(v) * (1 / xp.sqrt(correction)) + epsilon
+    if mode == "inside":
+        return xp.sqrt(v * (1 / correction) + epsilon)
+    if mode == "hat":
+        return (xp.sqrt(v) + epsilon) * (1 / xp.sqrt(correction))
+    raise ValueError(f"epsilon_mode is {mode!r}: expected 'outside', 'inside' or 'hat'")
+
+
+def adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode):
+    """What Adam subtracts from the parameter, and its slots."""
+    m, v = moments(m, v, g, beta1, beta2)
+    rate, correction, bound = learning_rate / (1 - beta1**step), 1 - beta2**step, v
+    if amsgrad == "corrected":
+        bound = v_max = xp.maximum(v_max, v / correction)
+        correction = 1.0
+    elif amsgrad in (True, "raw"):
+        bound = v_max = xp.maximum(v_max, v)
+    elif amsgrad:
+        raise ValueError(f"amsgrad is {amsgrad!r}: expected None, 'raw' or 'corrected'")
+    return rate * m / root(xp, bound, correction, epsilon, epsilon_mode), m, v, v_max
+
+
+def adam(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    v_max=only_with("amsgrad"),
+    *,
+    step,
+    learning_rate=1e-3,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    amsgrad=None,
+    epsilon_mode="outside",
+):
+    """Adam (Kingma and Ba 2015, arXiv:1412.6980), ``epsilon`` added after the bias correction, as torch and optax do.
+
+    ``amsgrad`` (Reddi et al. 2018) divides by the largest root so far: "raw" (or True) takes the maximum before the bias
+    correction, as torch and Keras do; "corrected" after it, as optax does.
+    """
+    move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
+    return p - move, m, v, v_max
+
+
+def adamw(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    v_max=only_with("amsgrad"),
+    *,
+    step,
+    learning_rate=1e-3,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    weight_decay=1e-2,
+    amsgrad=None,
+    epsilon_mode="outside",
+):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does."""
+    p = (1 - learning_rate * weight_decay) * p
+    move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
+    return p - move, m, v, v_max
+
+
+def adam_lrd(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    v_max=only_with("amsgrad"),
+    *,
+    step,
+    noise,
+    learning_rate=1e-3,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    dropout_rate=0.0,
+    amsgrad=None,
+    epsilon_mode="outside",
+):
+    """Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random part of the coordinates stays.
+
+    ``dropout_rate`` is the share that stays (the authors' program takes the share that moves). Moments go on everywhere,
+    and moves are not scaled up.
+    """
+    move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
+    return p - xp.where(noise() < dropout_rate, 0.0, 1.0) * move, m, v, v_max
+
+
+def adamax(xp, p, g, m, u, *, step, learning_rate=2e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, epsilon_mode="inside"):
+    """Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
+
+    Keras adds it to the maximum, "outside".
+    """
+    m = beta1 * m + (1 - beta1) * g
+    if epsilon_mode == "inside":
+        u = scale = xp.maximum(beta2 * u, xp.abs(g) + epsilon)
+    elif epsilon_mode == "outside":
+        u = xp.maximum(beta2 * u, xp.abs(g))
+        scale = u + epsilon
+    else:
+        raise ValueError(f"epsilon_mode is {epsilon_mode!r}: expected 'inside' or 'outside'")
+    return p - learning_rate / (1 - beta1**step) * m / scale, m, u
+
+
+def nadam(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    product=1.0,
+    *,
+    step,
+    learning_rate=2e-3,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    momentum_decay=4e-3,
+    constant_momentum=False,
+):
+    """Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
+
+    Keras' NAdam has ``momentum_decay=1``; optax' has ``constant_momentum``.
+    """
+    if constant_momentum:
+        mu = following = beta1
+    else:
+        mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
+        following = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
+    product = product * mu
+    m, v = moments(m, v, g, beta1, beta2)
+    now, ahead = (1 - mu) / (1 - product), following / (1 - product * following)
+    return p - learning_rate * (now * g + ahead * m) / root(xp, v, 1 - beta2**step, epsilon), m, v, product
+
+
+def radam(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    *,
+    step,
+    learning_rate=1e-3,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    threshold=5.0,
+    epsilon_mode="hat",
+):
+    """Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while there is none to speak of.
+
+    As torch.optim.RAdam, whose epsilon is the "hat" one; optax adds it "outside".
+    """
+    m, v = moments(m, v, g, beta1, beta2)
+    power, longest = beta2**step, 2 / (1 - beta2) - 1
+    length = longest - 2 * step * power / (1 - power)
+    rectifier = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+    adaptive = xp.sqrt(xp.maximum(rectifier, 0.0)) / root(xp, v, 1 - power, epsilon, epsilon_mode)
+    rate = learning_rate / (1 - beta1**step)
+    return p - rate * xp.where(length > threshold, adaptive, 1.0) * m, m, v
+
+
+def adopt(xp, p, g, m, v, *, step, learning_rate=1e-3, beta1=0.9, beta2=0.9999, epsilon=1e-6, clipped=True):
+    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
+
+    The first step only begins the second moment. ``clipped`` bounds what goes into the first by ``(step - 1) ** 0.25``.
+    """
+    is_first = step == 1
+    u = g / xp.maximum(xp.sqrt(v), epsilon)
+    if clipped:
+        bound = (step - 1) ** 0.25
+        u = xp.clip(u, -bound, bound)
+    m = xp.where(is_first, m, beta1 * m + (1 - beta1) * u)
+    return p - learning_rate * m, m, xp.where(is_first, g * g, beta2 * v + (1 - beta2) * g * g)

@@ -1,0 +1,90 @@
+"""Rules whose steps have the length of the parameter they move, or one second moment for all of it."""
+
+from oxigrad.rules.adam import moments, root
+
+
+def norm(xp, x):
+    """The Euclidean norm of a whole leaf, a number."""
+    return xp.sqrt(xp.sum(x * x))
+
+
+def trust_ratio(xp, size, length, coefficient=1.0, epsilon=0.0):
+    """The norm of a parameter over that of its step, times a coefficient; 1 where either is zero."""
+    ratio = coefficient * size / (xp.where(length > 0, length, 1.0) + epsilon)
+    return xp.where(xp.minimum(size, length) > 0, ratio, 1.0)
+
+
+def lars(
+    xp,
+    p,
+    g,
+    m,
+    *,
+    learning_rate=1e-3,
+    momentum=0.9,
+    weight_decay=0.0,
+    trust=1e-3,
+    epsilon=0.0,
+    nesterov=False,
+    norms="sum",
+):
+    """Layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
+
+    ``norms="sum"`` divides by the norm of gradient plus decay, as optax does; "separate" by the sum of their norms, as the
+    paper does. The rate goes into the momentum. Give biases ``trust``-free steps by a `partition`, as the paper does.
+    """
+    u = g + weight_decay * p
+    size = norm(xp, p)
+    if norms == "sum":
+        length = norm(xp, u)
+    elif norms == "separate":
+        length = norm(xp, g) + weight_decay * size
+    else:
+        raise ValueError(f"norms is {norms!r}: expected 'sum' or 'separate'")
+    u = learning_rate * trust_ratio(xp, size, length, trust, epsilon) * u
+    m = momentum * m + u
+    return p - (u + momentum * m if nesterov else m), m
+
+
+def lamb(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    *,
+    step,
+    learning_rate=1e-3,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-6,
+    weight_decay=0.0,
+    min_trust=0.01,
+    max_trust=10.0,
+    clamp=False,
+    decoupled=False,
+    epsilon_mode="outside",
+):
+    """LAMB (You et al. 2020, arXiv:1904.00962), as in optax: Adam's step, in proportion to the norm of the parameter.
+
+    ``clamp`` keeps the ratio of the norms between ``min_trust`` and ``max_trust``, as DeepSpeed does; ``decoupled`` decays
+    the parameter first, outside of the ratio, as Keras does.
+    """
+    if decoupled:
+        p = (1 - learning_rate * weight_decay) * p
+    m, v = moments(m, v, g, beta1, beta2)
+    u = m / (1 - beta1**step) / root(xp, v, 1 - beta2**step, epsilon, epsilon_mode)
+    if not decoupled:
+        u = u + weight_decay * p
+    trust = trust_ratio(xp, norm(xp, p), norm(xp, u))
+    if clamp:
+        trust = xp.clip(trust, min_trust, max_trust)
+    return p - learning_rate * trust * u, m, v
+
+
+def novograd(xp, p, g, m, v=0.0, *, step, learning_rate=1e-3, beta1=0.9, beta2=0.25, epsilon=1e-6, weight_decay=0.0):
+    """NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286), as in optax: the second moment is one number, of the whole leaf."""
+    square = xp.sum(g * g)
+    v = xp.where(step == 1, square, beta2 * v + (1 - beta2) * square)
+    m = beta1 * m + g / (xp.sqrt(v) + epsilon) + weight_decay * p
+    return p - learning_rate * m, m, v

@@ -1,0 +1,134 @@
+"""Rules of other moments than Adam's, or of Adam's in another proportion."""
+
+from oxigrad.begin import filled
+from oxigrad.rules.adam import moments, root
+
+
+def adabelief(xp, p, g, m, v, *, step, learning_rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-16, epsilon_root=1e-16):
+    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: divides by how far gradients are from their mean.
+
+    ``epsilon_root`` is added to the second moment in every step, and adds up.
+    """
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * (g - m) * (g - m) + epsilon_root
+    return p - learning_rate / (1 - beta1**step) * m / root(xp, v, 1 - beta2**step, epsilon), m, v
+
+
+def ademamix(
+    xp,
+    p,
+    g,
+    m,
+    slow,
+    v,
+    *,
+    step,
+    learning_rate=1e-3,
+    beta1=0.9,
+    beta2=0.999,
+    beta3=0.9999,
+    alpha=5.0,
+    epsilon=1e-8,
+    weight_decay=0.0,
+):
+    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slow mean, ``alpha`` times.
+
+    The paper raises ``beta3`` and ``alpha`` from zero: give them schedules.
+    """
+    m, v = moments(m, v, g, beta1, beta2)
+    slow = beta3 * slow + (1 - beta3) * g
+    u = (m / (1 - beta1**step) + alpha * slow) / root(xp, v, 1 - beta2**step, epsilon)
+    return p - learning_rate * (u + weight_decay * p), m, slow, v
+
+
+def yogi(
+    xp,
+    p,
+    g,
+    m=lambda xp, p, initial_moment: xp.full_like(p, initial_moment),
+    v=filled,
+    *,
+    step,
+    learning_rate=1e-2,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-3,
+    initial_accumulator=1e-6,
+    initial_moment=0.0,
+):
+    """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference.
+
+    optax begins the first moment, too, with 1e-6: ``initial_moment``.
+    """
+    m = beta1 * m + (1 - beta1) * g
+    v = v - (1 - beta2) * xp.sign(v - g * g) * g * g
+    return p - learning_rate / (1 - beta1**step) * m / root(xp, v, 1 - beta2**step, epsilon), m, v
+
+
+def adan(
+    xp,
+    p,
+    g,
+    m,
+    change,
+    v,
+    before,
+    *,
+    step,
+    learning_rate=1e-3,
+    beta1=0.98,
+    beta2=0.92,
+    beta3=0.99,
+    epsilon=1e-8,
+    epsilon_root=0.0,
+    weight_decay=0.0,
+    proximal=False,
+):
+    """Adan (Xie et al. 2022, arXiv:2208.06677): Nesterov's momentum from the differences of gradients.
+
+    As in optax, whose ``epsilon_root`` is 1e-8; ``proximal`` divides for the weight decay after the step, as the paper does.
+    """
+    difference = xp.where(step == 1, 0.0, g - before)
+    ahead = g + (1 - beta2) * difference
+    m = beta1 * m + (1 - beta1) * g
+    change = beta2 * change + (1 - beta2) * difference
+    v = beta3 * v + (1 - beta3) * ahead * ahead
+    u = m / (1 - beta1**step) + (1 - beta2) / (1 - beta2**step) * change
+    u = learning_rate * u / (xp.sqrt(v / (1 - beta3**step) + epsilon_root) + epsilon)
+    new = (p - u) / (1 + learning_rate * weight_decay) if proximal else p - u - learning_rate * weight_decay * p
+    return new, m, change, v, g
+
+
+def sophia(
+    xp,
+    p,
+    g,
+    m,
+    h,
+    *,
+    step,
+    learning_rate=1e-3,
+    beta1=0.965,
+    beta2=0.99,
+    epsilon=1e-8,
+    weight_decay=0.0,
+    gamma=0.01,
+    limit=1.0,
+    every=10,
+    batch_size=1.0,
+    estimate="squared",
+):
+    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient over the diagonal of the Hessian ``h``, clipped.
+
+    ``estimate="squared"`` takes ``batch_size`` times the squared gradient for the diagonal in every ``every``-th step, which
+    is the paper's Gauss-Newton-Bartlett estimate where the gradient is that of labels drawn from the model. With "given", ``h``
+    is what you write to the slot: Hutchinson's estimate, optax' default, is ``v * hvp(v)`` for random signs ``v``.
+    """
+    m = beta1 * m + (1 - beta1) * g
+    u = xp.clip(m / (1 - beta1**step) / xp.maximum(gamma * h, epsilon), -limit, limit)
+    if estimate == "squared":
+        is_due = xp.equal(xp.remainder(step - 1, every), 0.0)
+        h = xp.where(is_due, beta2 * h + (1 - beta2) * batch_size * g * g, h)
+    elif estimate != "given":
+        raise ValueError(f"estimate is {estimate!r}: expected 'squared' or 'given'")
+    return p - learning_rate * (u + weight_decay * p), m, h

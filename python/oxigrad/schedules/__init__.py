@@ -1,0 +1,73 @@
+"""Schedules: hyperparameters as functions of the step, counted from 0 for the first update.
+
+Any callable of the step is a schedule. The ones here can also be written down by `get_config`, add up and multiply, and
+take arrays and traced values as steps.
+
+>>> schedule = warmup_cosine(0.1, warmup=10, steps=110)
+>>> schedule(0), schedule(10), round(schedule(60), 6), schedule(110)
+(0.0, 0.1, 0.05, 0.0)
+"""
+
+from oxigrad.schedules.base import Schedule, add, follow, from_config, multiply
+from oxigrad.schedules.combined import (
+    clip,
+    cooldown,
+    inverse_time,
+    join,
+    multistep,
+    noam,
+    one_cycle,
+    piecewise,
+    rsqrt,
+    staircase,
+    step,
+    warmup,
+    warmup_cosine,
+    wsd,
+)
+from oxigrad.schedules.curves import (
+    constant,
+    cosine,
+    cosine_restarts,
+    cyclic,
+    exponential,
+    inverse_power,
+    linear,
+    one_minus_sqrt,
+    polynomial,
+    rex,
+)
+from oxigrad.schedules.observed import plateau
+
+__all__ = [
+    "Schedule",
+    "add",
+    "clip",
+    "constant",
+    "cooldown",
+    "cosine",
+    "cosine_restarts",
+    "cyclic",
+    "exponential",
+    "follow",
+    "from_config",
+    "inverse_power",
+    "inverse_time",
+    "join",
+    "linear",
+    "multiply",
+    "multistep",
+    "noam",
+    "one_cycle",
+    "one_minus_sqrt",
+    "piecewise",
+    "plateau",
+    "polynomial",
+    "rex",
+    "rsqrt",
+    "staircase",
+    "step",
+    "warmup",
+    "warmup_cosine",
+    "wsd",
+]

@@ -1,0 +1,339 @@
+"""What a schedule is: a function of the step that can be written down; and what may stand where one is asked for."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import xp
+from oxigrad._core import Variable
+
+# What may be joined, added and multiplied: a number, or any function of the step.
+Term = float | Callable[[Any], Any]
+
+_REGISTRY: dict[str, type["Schedule"]] = {}
+_NUMBERS = (float, int, float | None, int | None, "float", "int", "float | None", "int | None")
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """A function of the step, counted from 0, that can be written down as plain data.
+
+    Schedules add up and multiply, with each other, with numbers and with any function of the step:
+
+    >>> from oxigrad.schedules import linear
+    >>> schedule = 0.5 * linear(0.0, 1.0, 4) + 1.0
+    >>> schedule(0), schedule(2), schedule(9)
+    (1.0, 1.25, 1.5)
+
+    A new one is a frozen dataclass with a method ``at``, which is given a number, or an array or variable of floating
+    point. `get_config` writes down its fields, none of which may be named ``schedule``:
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class harmonic(Schedule):
+    ...     initial: float
+    ...
+    ...     def at(self, step):
+    ...         return self.initial / (step + 1)
+    >>> harmonic(0.5)(1), harmonic(0.5).get_config()
+    (0.25, {'schedule': 'harmonic', 'initial': 0.5})
+    """
+
+    __array_ufunc__ = None  # so that NumPy's numbers leave multiplication to us
+
+    def __init_subclass__(cls) -> None:
+        _REGISTRY[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        """Makes every field plain: Python's numbers, text, functions, and tuples of them."""
+        for field in dataclasses.fields(self):
+            if field.init:
+                try:
+                    plain = _read_field(field, getattr(self, field.name))
+                except TypeError as error:
+                    raise TypeError(f"{type(self).__name__}: {field.name}: {error}") from None
+                object.__setattr__(self, field.name, plain)
+
+    def __call__(self, step: Any) -> Any:
+        """The value at ``step``, counted from 0: a number, an array, or what a library traces in the place of one.
+
+        Arrays of integers are computed with in the default floating-point dtype of their library.
+        """
+        return self.at(_real(step))
+
+    def at(self, step: Any) -> Any:
+        """What ``self(step)`` is: to be stated by each schedule."""
+        raise TypeError(f"{type(self).__name__} does not say what its value is")
+
+    # --- as plain data -------------------------------------------------------------------------------------------------
+
+    def get_config(self) -> dict[str, Any]:
+        """The schedule as plain data (JSON), for `from_config`.
+
+        Raises `TypeError` where it is made of a function that is no `Schedule`.
+        """
+        names = [field.name for field in dataclasses.fields(self) if field.init]
+        if "schedule" in names:
+            raise TypeError(f"{type(self).__name__}: a field named schedule cannot be written down: rename it")
+        fields = {name: self._written(name, getattr(self, name)) for name in names}
+        return {"schedule": type(self).__name__, **fields}
+
+    def _written(self, name: str, value: Any) -> Any:
+        if isinstance(value, Schedule):
+            return value.get_config()
+        if isinstance(value, tuple):
+            return [self._written(name, item) for item in value]
+        if value is None or isinstance(value, (int, float, str)):
+            return value
+        raise TypeError(
+            f"{type(self).__name__}: {name} is {value!r}: only numbers and the schedules of oxigrad.schedules can be "
+            "written down"
+        )
+
+    def _states(self, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+        """What its parts remember, each with the path to it."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            parts = enumerate(value) if isinstance(value, tuple) else [(None, value)]
+            for index, part in parts:
+                if isinstance(part, Schedule):
+                    yield from part._states(f"{prefix}{field.name}." + ("" if index is None else f"{index}."))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it has been told so far, as plain data (JSON): empty but where a `plateau` is a part of it.
+
+        >>> from oxigrad.schedules import linear, plateau
+        >>> schedule = linear(0.0, 1.0, 10) * plateau(0.1)
+        >>> schedule.terms[1].observe(2.5)
+        0.1
+        >>> schedule.state_dict()
+        {'terms.1.value': 0.1, 'terms.1.best': 2.5, 'terms.1.bad': 0, 'terms.1.cooling': 0}
+        """
+        return {f"{prefix}{name}": value for prefix, held in self._states() for name, value in held.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what `state_dict` wrote down.
+
+        Raises `ValueError` where that is the state of another schedule, and `TypeError` where it is no number, with
+        nothing changed.
+        """
+        expected, found = self.state_dict().keys(), state.keys()
+        if expected != found:
+            missing, unexpected = sorted(expected - found), sorted(found - expected)
+            raise ValueError(f"the state is not of this schedule: missing {missing}, unexpected {unexpected}")
+        values = {name: None if value is None else number(value) for name, value in state.items()}
+        for prefix, held in self._states():
+            held.update({name: values[prefix + name] for name in held})
+
+    # --- arithmetic ----------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Term) -> "Schedule":
+        return _combined(add, self, other)
+
+    def __radd__(self, other: Term) -> "Schedule":
+        return _combined(add, other, self)
+
+    def __mul__(self, other: Term) -> "Schedule":
+        return _combined(multiply, self, other)
+
+    def __rmul__(self, other: Term) -> "Schedule":
+        return _combined(multiply, other, self)
+
+    def __neg__(self) -> "Schedule":
+        return -1.0 * self
+
+    def __sub__(self, other: Term) -> "Schedule":
+        return self + multiply((-1.0, other))
+
+    def __rsub__(self, other: Term) -> "Schedule":
+        return other + -self
+
+    def __truediv__(self, other: float) -> "Schedule":
+        return self * (1.0 / number(other))
+
+
+@dataclasses.dataclass(frozen=True)
+class add(Schedule):
+    """The sum of numbers and schedules: what ``a + b`` makes."""
+
+    terms: tuple[Term, ...]
+
+    def at(self, step: Any) -> Any:
+        return sum(value_at(term, step) for term in self.terms)
+
+
+@dataclasses.dataclass(frozen=True)
+class multiply(Schedule):
+    """The product of numbers and schedules: what ``a * b`` makes.
+
+    torch's ``ChainedScheduler`` of schedulers that scale the learning rate is the product of their factors:
+
+    >>> from oxigrad.schedules import constant, exponential, join
+    >>> schedule = 0.05 * join((0.1, 1.0), (20,)) * exponential(1.0, 0.9)
+    >>> [round(schedule(step), 5) for step in (0, 1, 2, 19, 20, 21)]
+    [0.005, 0.0045, 0.00405, 0.00068, 0.00608, 0.00547]
+    """
+
+    terms: tuple[Term, ...]
+
+    def at(self, step: Any) -> Any:
+        return math.prod(value_at(term, step) for term in self.terms)
+
+
+@dataclasses.dataclass(frozen=True)
+class follow(Schedule):
+    """The learning rate that a scheduler of another library has now: ``scheduler.get_last_lr()[group]``.
+
+    The step is not looked at: call ``scheduler.step()`` yourself, as often as you would without oxigrad (torch then wants
+    its own optimizer's ``step()`` to have been called once; without gradients that does nothing). A hyperparameter that
+    is set to such a scheduler is set to this. It cannot be written down; save the scheduler's own ``state_dict()``.
+    In a function that a library compiles, such as ``jax.jit(opt.apply)``, it stays what it was when that was traced.
+
+    Raises `TypeError` where there is no ``get_last_lr``, and `ValueError` where there are several groups and none is
+    named, or where there is no such group.
+
+    >>> class Halving:
+    ...     rate = 1.0
+    ...
+    ...     def get_last_lr(self):
+    ...         return [self.rate]
+    ...
+    ...     def step(self):
+    ...         self.rate /= 2
+    >>> scheduler = Halving()
+    >>> schedule = follow(scheduler)
+    >>> scheduler.step()
+    >>> schedule(0)
+    0.5
+    """
+
+    scheduler: Any
+    group: int | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(getattr(self.scheduler, "get_last_lr", None)):
+            raise TypeError(f"follow: scheduler is {self.scheduler!r}: expected one that has get_last_lr")
+        groups = len(self.scheduler.get_last_lr())
+        if self.group is None and groups != 1:
+            raise ValueError(f"the scheduler has {groups} groups: say which one, follow(scheduler, group=0)")
+        if self.group is not None and not 0 <= self.group < groups:
+            raise ValueError(f"group is {self.group}: the scheduler has {groups} groups")
+
+    def at(self, step: Any) -> Any:
+        return number(self.scheduler.get_last_lr()[self.group or 0])
+
+
+def _combined(kind: type[add] | type[multiply], *terms: Term) -> Schedule:
+    return kind(tuple(part for term in terms for part in (term.terms if isinstance(term, kind) else (term,))))
+
+
+# --- reading -----------------------------------------------------------------------------------------------------------
+
+
+def from_config(config: Mapping[str, Any]) -> Schedule:
+    """The schedule that `Schedule.get_config` wrote down; user-defined ones must have been defined before.
+
+    >>> from oxigrad.schedules import constant
+    >>> from_config(constant(0.1).get_config())(5)
+    0.1
+    """
+    fields = dict(config)
+    name = fields.pop("schedule", None)
+    if name not in _REGISTRY:
+        raise ValueError(f"schedule is {name!r}: expected one of {sorted(_REGISTRY)}")
+
+    def read(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return from_config(value)
+        return tuple(map(read, value)) if isinstance(value, (list, tuple)) else value
+
+    return _REGISTRY[name](**{key: read(value) for key, value in fields.items()})
+
+
+def number(value: Any) -> int | float:
+    """A Python number: from one of any kind, or from an array without dimensions of any library.
+
+    Raises `TypeError` for anything else.
+
+    >>> import numpy as np
+    >>> number(np.array(0.5)), number(np.int64(3))
+    (0.5, 3)
+    """
+    if type(value) in (int, float):
+        return value
+    if isinstance(value, Variable):
+        raise TypeError(f"found {value!r}, which is recorded: expected a function that gives it, or a number")
+    if isinstance(value, (bool, np.complexfloating)) or not hasattr(value, "__float__"):
+        raise TypeError(f"found {value!r}: expected a number")
+    if not xp.is_array(value):
+        return float(value)
+    inexact = xp.is_inexact(value)
+    integral = not inexact and xp.namespace(value).isdtype(value.dtype, "integral")
+    if tuple(value.shape) != () or not (inexact or integral):
+        raise TypeError(f"found an array of shape {tuple(value.shape)} and dtype {value.dtype}: expected a number")
+    try:
+        return int(value) if integral else float(value)
+    except (TypeError, RuntimeError):  # it is complex, or traced
+        raise TypeError(f"found {value!r}: expected a number") from None
+
+
+def term(value: Any) -> Term:
+    """A number or a schedule: a function of the step, or a scheduler that has ``get_last_lr``, which is followed.
+
+    Raises `TypeError` for anything else.
+    """
+    if callable(value):
+        return value
+    if callable(getattr(value, "get_last_lr", None)):
+        return follow(value)
+    return number(value)
+
+
+def _read_field(field: dataclasses.Field[Any], value: Any) -> Any:
+    if value is None and field.default is None:
+        return None
+    if field.type in _NUMBERS:
+        return number(value)
+    for kind, expected in ((str, "text"), (bool, "True or False")):
+        if field.type in (kind, kind.__name__):
+            if not isinstance(value, kind):
+                raise TypeError(f"found {value!r}: expected {expected}")
+            return value
+    return tuple(map(term, value)) if isinstance(value, (list, tuple)) else term(value)
+
+
+def positive(**values: float) -> None:
+    """Raises `ValueError`, by name, where one of the numbers is not positive and finite."""
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} is {value}: expected a positive number")
+
+
+def value_at(schedule: Term, step: Any) -> Any:
+    """The value of a schedule or number at ``step``, whatever it is."""
+    return schedule(step) if callable(schedule) else schedule
+
+
+def number_at(schedule: Term, step: Any, name: str = "the schedule") -> Any:
+    """The value at ``step`` as a Python number; only what a library traces or oxigrad differentiates stays what it is.
+
+    Raises `TypeError`, with ``name``, where the value is neither.
+    """
+    value = value_at(schedule, step)
+    if type(value) is float or isinstance(value, Variable) or xp.is_array(step):
+        return value
+    try:
+        return number(value)
+    except TypeError as error:
+        if xp.is_array(value) and tuple(value.shape) == () and xp.is_inexact(value):
+            return value
+        raise TypeError(f"{name} at step {step}: {error}") from None
+
+
+def _real(step: Any) -> Any:
+    if isinstance(step, int) or xp.is_smooth(step) or not xp.is_array(step):
+        return step
+    library = xp.namespace(step)
+    return library.astype(step, library.__array_namespace_info__().default_dtypes()["real floating"])

@@ -1,0 +1,280 @@
+"""Schedules made of others: one after the other, slowed, bounded; and those that are usually made so."""
+
+import bisect
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad import xp
+from oxigrad.schedules.base import Schedule, Term, number_at, positive, value_at
+from oxigrad.schedules.curves import cosine, exponential, inverse_power, linear, one_minus_sqrt
+
+
+@dataclasses.dataclass(frozen=True)
+class join(Schedule):
+    """One schedule after the other: the next begins, at its own step 0, at each of the ascending ``boundaries``.
+
+    The schedules may be numbers and any functions of the step. A number as the step calls only the one that it falls to.
+    An array of steps calls them all, each with steps of its own range only.
+
+    >>> schedule = join((0.5, linear(1.0, 0.0, 10)), (3,))
+    >>> schedule(2), schedule(3), schedule(8)
+    (0.5, 1.0, 0.5)
+    """
+
+    schedules: tuple[Term, ...]
+    boundaries: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.schedules) != len(self.boundaries) + 1 or list(self.boundaries) != sorted(set(self.boundaries)):
+            raise ValueError("join takes one more schedule than boundaries, and the boundaries must ascend")
+
+    def at(self, step: Any) -> Any:
+        starts = (0, *self.boundaries)
+        if isinstance(step, (int, float)):
+            which = bisect.bisect_right(self.boundaries, step)
+            return value_at(self.schedules[which], step - starts[which])
+        value = None
+        for schedule, start, end in zip(self.schedules, starts, (*self.boundaries, None), strict=True):
+            since = step - start if value is None else xp.maximum(step - start, 0.0)
+            own = value_at(schedule, since if end is None else xp.minimum(since, end - start))
+            own = own + 0.0 * since if isinstance(own, (int, float)) else own  # of the dtype of the steps
+            value = own if value is None else xp.where(step < start, value, own)
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class staircase(Schedule):
+    """``term(floor(step / every))``: a step of that schedule takes ``every`` steps.
+
+    With the number of batches in an epoch, a schedule of epochs.
+
+    >>> schedule = staircase(linear(1.0, 0.0, 4), every=100)
+    >>> schedule(99), schedule(100), schedule(399), schedule(400)
+    (1.0, 0.75, 0.25, 0.0)
+    """
+
+    term: Term
+    every: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(every=self.every)
+
+    def at(self, step: Any) -> Any:
+        count = step // self.every if isinstance(step, (int, float)) else xp.floor(step / self.every)
+        return value_at(self.term, count)
+
+
+@dataclasses.dataclass(frozen=True)
+class clip(Schedule):
+    """A schedule kept between ``minimum`` and ``maximum``, where they are given.
+
+    >>> schedule = clip(linear(1.0, 0.0, 10), minimum=0.25)
+    >>> schedule(5), schedule(9)
+    (0.5, 0.25)
+    """
+
+    term: Term
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def at(self, step: Any) -> Any:
+        value = value_at(self.term, step)
+        value = value if self.minimum is None else xp.maximum(value, self.minimum)
+        return value if self.maximum is None else xp.minimum(value, self.maximum)
+
+
+# --- ways to go from one value to another ------------------------------------------------------------------------------
+
+_INTERPOLATIONS: dict[str, Callable[[float, float, float], Schedule]] = {
+    "linear": linear,
+    "cosine": lambda initial, final, steps: cosine(initial, steps, final),
+    "sqrt": lambda initial, final, steps: one_minus_sqrt(initial, steps, final),
+}
+
+
+def _between(interpolation: str, initial: float, final: float, steps: float) -> Schedule:
+    if interpolation not in _INTERPOLATIONS:
+        raise ValueError(f"interpolation is {interpolation!r}: expected one of {', '.join(_INTERPOLATIONS)}")
+    return _INTERPOLATIONS[interpolation](initial, final, steps)
+
+
+def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolation: str = "constant") -> Schedule:
+    """Through one more value than boundaries: the first at step 0, each other one at its boundary, and the last for good.
+
+    In between, by ``interpolation``, the value stays ("constant"), or goes over to the next ("linear", "cosine").
+
+    optax's ``boundaries_and_scales`` are factors from each value to the next, where these are the values.
+
+    >>> schedule = piecewise((0.0, 1.0, 0.5), (10, 20), "linear")
+    >>> schedule(0), schedule(5), schedule(10), schedule(15), schedule(30)
+    (0.0, 0.5, 1.0, 0.75, 0.5)
+    """
+    if len(values) != len(boundaries) + 1:
+        raise ValueError(f"there are {len(values)} values for {len(boundaries)} boundaries: expected one more")
+    if interpolation == "constant":
+        return join(tuple(values), tuple(boundaries))
+    knots = zip((0, *boundaries), boundaries, values, values[1:], strict=False)
+    pieces = [_between(interpolation, initial, final, end - start) for start, end, initial, final in knots]
+    return join((*pieces, values[-1]), tuple(boundaries))
+
+
+def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: str = "linear") -> Schedule:
+    """From ``initial`` to the first value of a schedule in ``steps`` steps, then that schedule from its own step 0.
+
+    ``linear(0.0, 1.0, steps) * schedule`` is the other warm-up in use, over which the schedule runs already.
+
+    >>> schedule = warmup(linear(1.0, 0.0, 10), 4)
+    >>> schedule(0), schedule(2), schedule(4), schedule(9)
+    (0.0, 0.5, 1.0, 0.5)
+    """
+    positive(warmup=steps)
+    return join((_between(interpolation, initial, number_at(schedule, 0), steps), schedule), (steps,))
+
+
+def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, interpolation: str = "linear") -> Schedule:
+    """A schedule up to the step ``start``; from its value there to ``final`` in ``steps`` steps, and ``final`` for good.
+
+    By ``interpolation`` "linear", "cosine", or "sqrt" (`one_minus_sqrt`). With "cosine" it is what torch's ``SWALR`` does
+    from the step on at which it takes over (Izmailov et al. 2018).
+
+    >>> schedule = cooldown(0.5, start=100, steps=10)
+    >>> schedule(0), schedule(100), schedule(105), schedule(110)
+    (0.5, 0.5, 0.25, 0.0)
+    """
+    positive(start=start, cooldown=steps)
+    return join((schedule, _between(interpolation, number_at(schedule, start), final, steps)), (start,))
+
+
+# --- by name -----------------------------------------------------------------------------------------------------------
+
+
+def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
+    """``initial``, multiplied by ``factor`` every so many steps.
+
+    >>> schedule = step(1.0, every=30, factor=0.5)
+    >>> schedule(29), schedule(30), schedule(60)
+    (1.0, 0.5, 0.25)
+    """
+    return staircase(exponential(initial, factor), every)
+
+
+def multistep(initial: float, milestones: Sequence[float], factor: float = 0.1) -> Schedule:
+    """``initial``, multiplied by ``factor`` at each of the ascending milestones; twice where one comes twice.
+
+    >>> schedule = multistep(1.0, (30, 80), factor=0.5)
+    >>> schedule(29), schedule(30), schedule(80)
+    (1.0, 0.5, 0.25)
+    """
+    if list(milestones) != sorted(milestones):
+        raise ValueError(f"milestones are {list(milestones)}: expected them to ascend")
+    counts = {milestone: count for count, milestone in enumerate(milestones, 1)}
+    return piecewise([initial, *(initial * factor**count for count in counts.values())], list(counts))
+
+
+def inverse_time(initial: float, rate: float, steps: float = 1) -> Schedule:
+    """``initial / (1 + rate * step / steps)``, as Keras' ``InverseTimeDecay``: `inverse_power` with the power 1.
+
+    >>> schedule = inverse_time(1.0, rate=0.5, steps=10)
+    >>> schedule(0), schedule(20)
+    (1.0, 0.5)
+    """
+    positive(steps=steps)
+    return inverse_power(initial, rate / steps)
+
+
+def rsqrt(peak: float, warmup: float) -> Schedule:
+    """Linear from 0 to ``peak`` over the first ``warmup`` steps, then ``peak * sqrt(warmup / step)``.
+
+    >>> schedule = rsqrt(1.0, 100)
+    >>> schedule(0), schedule(50), schedule(100), schedule(400)
+    (0.0, 0.5, 1.0, 0.5)
+    """
+    positive(warmup=warmup)
+    return join((linear(0.0, peak, warmup), inverse_power(peak, 1.0 / warmup, 0.5)), (warmup,))
+
+
+def noam(width: float, warmup: float, scale: float = 1.0) -> Schedule:
+    """``scale * width ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)`` of the ``n = step + 1``-th step (Vaswani et al. 2017).
+
+    It is highest, ``scale / sqrt(width * warmup)``, after ``warmup - 1`` steps.
+
+    >>> schedule = noam(512, 4000)
+    >>> round(schedule(0), 9), round(schedule(3999), 9), round(schedule(15999), 9)
+    (1.75e-07, 0.000698771, 0.000349386)
+    """
+    positive(width=width, warmup=warmup)
+    if warmup < 1:
+        raise ValueError(f"warmup is {warmup}: expected at least 1")
+    peak = scale / math.sqrt(width * warmup)
+    decay = inverse_power(peak, 1.0 / warmup, 0.5)
+    return decay if warmup == 1 else join((linear(peak / warmup, peak, warmup - 1), decay), (warmup - 1,))
+
+
+def warmup_cosine(
+    peak: float, warmup: float, steps: float, final: float = 0.0, initial: float = 0.0, power: float = 1.0
+) -> Schedule:
+    """Linear from ``initial`` to ``peak`` over ``warmup`` steps, then `cosine` to ``final`` at step ``steps``.
+
+    >>> schedule = warmup_cosine(0.1, warmup=10, steps=110)
+    >>> schedule(0), schedule(10), round(schedule(60), 6), schedule(110)
+    (0.0, 0.1, 0.05, 0.0)
+    """
+    positive(warmup=warmup)
+    if not steps > warmup:
+        raise ValueError(f"steps is {steps}: expected more than the warm-up, which takes {warmup}")
+    return join((linear(initial, peak, warmup), cosine(peak, steps - warmup, final, power)), (warmup,))
+
+
+def one_cycle(
+    peak: float,
+    steps: float,
+    warmup: float | None = None,
+    back: float | None = None,
+    initial: float | None = None,
+    final: float | None = None,
+    interpolation: str = "cosine",
+) -> Schedule:
+    """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps`` (Smith and Topin 2018).
+
+    Where ``back`` is given, in three phases: at that step it is at ``initial`` again. Defaults are those of torch and
+    optax: ``warmup`` is 0.3 of the steps, ``initial`` a 25th of the peak, ``final`` a 10,000th of ``initial``.
+
+    torch's ``OneCycleLR(total_steps=n)`` ends with its n-th step, the phases each a step short: ``steps=n - 1``,
+    ``warmup=pct_start * n - 1``, and ``back=2 * warmup`` for ``three_phase``. optax has ``steps=n``,
+    ``warmup=int(pct_start * n)``, and, where linear, ``back=int(pct_final * n)``. The momentum that torch cycles the other
+    way is ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
+
+    >>> schedule = one_cycle(1.0, 100, interpolation="linear")
+    >>> schedule(0), schedule(30), round(schedule(65), 6), schedule(100)
+    (0.04, 1.0, 0.500002, 4e-06)
+    """
+    warmup = 0.3 * steps if warmup is None else warmup
+    initial = peak / 25 if initial is None else initial
+    final = initial / 1e4 if final is None else final
+    values, boundaries = [initial, peak, initial, final], [warmup, back, steps]
+    if back is None:
+        del values[2], boundaries[1]
+    ascending = [0, *boundaries]
+    if ascending != sorted(set(ascending)):
+        raise ValueError(f"the phases of one_cycle end at the steps {boundaries}: expected them to ascend from 0")
+    return piecewise(values, boundaries, interpolation)
+
+
+def wsd(
+    peak: float, warmup: float, stable: float, decay: float, final: float = 0.0, interpolation: str = "linear"
+) -> Schedule:
+    """Warm-up, stable, decay: ``warmup`` steps up from 0, ``stable`` steps at ``peak``, ``decay`` steps to ``final``.
+
+    See Hu et al. 2024. The decay is "linear", "cosine" or "sqrt" (`one_minus_sqrt`).
+
+    >>> schedule = wsd(1.0, warmup=10, stable=80, decay=10)
+    >>> schedule(5), schedule(10), schedule(90), schedule(95), schedule(100)
+    (0.5, 1.0, 1.0, 0.5, 0.0)
+    """
+    positive(warmup=warmup, stable=stable, decay=decay)
+    end = warmup + stable
+    return join((linear(0.0, peak, warmup), peak, _between(interpolation, peak, final, decay)), (warmup, end))

@@ -1,0 +1,300 @@
+"""Schedules that are one formula."""
+
+import dataclasses
+import math
+from typing import Any
+
+from oxigrad import xp
+from oxigrad.schedules.base import Schedule, positive
+
+
+def _progress(step: Any, steps: float) -> Any:
+    """The part of ``steps`` that lies behind: from 0 to 1."""
+    return xp.minimum(1.0, xp.maximum(0.0, step / steps))
+
+
+def _mixed(initial: float, final: float, share: Any) -> Any:
+    """``initial`` where its share is 1, ``final`` where it is 0."""
+    return initial * share + final * (1.0 - share)
+
+
+@dataclasses.dataclass(frozen=True)
+class constant(Schedule):
+    """Always ``value``.
+
+    >>> constant(0.1)(1000)
+    0.1
+    """
+
+    value: float
+
+    def at(self, step: Any) -> Any:
+        return self.value
+
+
+# --- from one value to another -----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class linear(Schedule):
+    """From ``initial`` to ``final`` over ``steps`` steps, then ``final``.
+
+    >>> schedule = linear(1.0, 0.0, 4)
+    >>> schedule(0), schedule(1), schedule(4), schedule(9)
+    (1.0, 0.75, 0.0, 0.0)
+    """
+
+    initial: float
+    final: float
+    steps: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(steps=self.steps)
+
+    def at(self, step: Any) -> Any:
+        progress = _progress(step, self.steps)
+        return self.initial * (1.0 - progress) + self.final * progress
+
+
+@dataclasses.dataclass(frozen=True)
+class polynomial(Schedule):
+    """``final + (initial - final) * (1 - step / steps) ** power`` for ``steps`` steps, then ``final``.
+
+    >>> schedule = polynomial(1.0, 10, power=2.0)
+    >>> schedule(0), schedule(5), schedule(10)
+    (1.0, 0.25, 0.0)
+    """
+
+    initial: float
+    steps: float
+    final: float = 0.0
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(steps=self.steps, power=self.power)
+
+    def at(self, step: Any) -> Any:
+        return _mixed(self.initial, self.final, (1.0 - _progress(step, self.steps)) ** self.power)
+
+
+@dataclasses.dataclass(frozen=True)
+class cosine(Schedule):
+    """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final`` (Loshchilov and Hutter 2017).
+
+    ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) ** power``. optax and Keras give the final value as
+    a part ``alpha`` of the initial one. torch's ``CosineAnnealingLR`` does not stay at the final value after ``T_max``
+    steps, but climbs back: so does ``join((cosine(a, n, b), cosine(b, n, a)), (n,))``.
+
+    >>> schedule = cosine(2.0, 10, final=1.0)
+    >>> schedule(0), round(schedule(5), 6), schedule(10), schedule(11)
+    (2.0, 1.5, 1.0, 1.0)
+    """
+
+    initial: float
+    steps: float
+    final: float = 0.0
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(steps=self.steps, power=self.power)
+
+    def at(self, step: Any) -> Any:
+        share = 0.5 * (1.0 + xp.cos(math.pi * _progress(step, self.steps)))
+        return _mixed(self.initial, self.final, share if self.power == 1 else share**self.power)
+
+
+@dataclasses.dataclass(frozen=True)
+class one_minus_sqrt(Schedule):
+    """``final + (initial - final) * (1 - sqrt(step / steps))``, then ``final``: the cooldown of Hägele et al. 2024.
+
+    >>> schedule = one_minus_sqrt(1.0, 100)
+    >>> schedule(0), schedule(25), schedule(100)
+    (1.0, 0.5, 0.0)
+    """
+
+    initial: float
+    steps: float
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(steps=self.steps)
+
+    def at(self, step: Any) -> Any:
+        return _mixed(self.initial, self.final, 1.0 - xp.sqrt(_progress(step, self.steps)))
+
+
+@dataclasses.dataclass(frozen=True)
+class rex(Schedule):
+    """``final + (initial - final) * (1 - x) / (1 - beta * x)`` with ``x = step / steps``, then ``final``.
+
+    Chen et al. 2021 have beta = 1/2, which is ``(1 - x) / (1/2 + (1 - x) / 2)``; 0 is linear, and larger ones stay high
+    for longer.
+
+    >>> schedule = rex(1.0, 10)
+    >>> schedule(0), round(schedule(5), 6), schedule(10)
+    (1.0, 0.666667, 0.0)
+    """
+
+    initial: float
+    steps: float
+    final: float = 0.0
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(steps=self.steps)
+        if not 0 <= self.beta < 1:
+            raise ValueError(f"beta is {self.beta}: expected a number from 0 to 1, and not 1")
+
+    def at(self, step: Any) -> Any:
+        progress = _progress(step, self.steps)
+        return _mixed(self.initial, self.final, (1.0 - progress) / (1.0 - self.beta * progress))
+
+
+# --- without an end ----------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class exponential(Schedule):
+    """``initial * rate ** (step / steps)``.
+
+    `clip` bounds it (optax's ``end_value``), and `staircase` makes it change every ``steps`` steps only (as
+    ``staircase=True`` of optax and Keras): ``staircase(exponential(initial, rate), steps)``.
+
+    >>> schedule = exponential(0.1, 0.5, steps=10)
+    >>> schedule(0), schedule(10), schedule(20)
+    (0.1, 0.05, 0.025)
+    """
+
+    initial: float
+    rate: float
+    steps: float = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(rate=self.rate, steps=self.steps)
+
+    def at(self, step: Any) -> Any:
+        return self.initial * self.rate ** (step / self.steps)
+
+
+@dataclasses.dataclass(frozen=True)
+class inverse_power(Schedule):
+    """``initial / (1 + gamma * (step + offset)) ** power`` (Bottou 2012).
+
+    torch's ``ASGD`` has gamma = lambd * lr and power = alpha. Where steps are counted from 1, as in swift-apis'
+    ``lr / (1 + decay * step)``, the offset is 1.
+
+    >>> schedule = inverse_power(0.1, gamma=0.5, power=1.0)
+    >>> schedule(0), schedule(2), schedule(18)
+    (0.1, 0.05, 0.01)
+    """
+
+    initial: float
+    gamma: float
+    power: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(gamma=self.gamma)
+
+    def at(self, step: Any) -> Any:
+        return self.initial / (1.0 + self.gamma * (step + self.offset)) ** self.power
+
+
+# --- again and again ---------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class cosine_restarts(Schedule):
+    """`cosine` from ``initial`` to ``final``, begun again after ``steps`` steps and so on.
+
+    SGDR: Loshchilov and Hutter 2017. Each wave is ``growth`` times as long as the one before (torch's ``T_mult``, Keras'
+    ``t_mul``) and, from the final value up, ``decay`` times as high (Keras' ``m_mul``; its waves end at ``alpha * initial``).
+
+    >>> schedule = cosine_restarts(1.0, 10, growth=2)
+    >>> [round(schedule(step), 6) for step in (0, 5, 10, 20, 30)]
+    [1.0, 0.5, 1.0, 0.5, 1.0]
+    """
+
+    initial: float
+    steps: float
+    growth: float = 1.0
+    final: float = 0.0
+    decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(steps=self.steps, decay=self.decay)
+        if not 1 <= self.growth < math.inf:
+            raise ValueError(f"growth is {self.growth}: expected at least 1")
+
+    def _start(self, wave: Any) -> Any:
+        """The step at which a wave begins: the sum of the lengths of those before it."""
+        if self.growth == 1:
+            return self.steps * wave
+        return self.steps * (self.growth**wave - 1.0) / (self.growth - 1.0)
+
+    def _wave(self, step: Any) -> Any:
+        """How many waves lie behind."""
+        if self.growth == 1:
+            return xp.floor(step / self.steps)
+        wave = xp.floor(xp.log1p(step * ((self.growth - 1.0) / self.steps)) / math.log(self.growth))
+        wave = xp.where(self._start(wave + 1.0) <= step, wave + 1.0, wave)  # where the logarithm was rounded down,
+        return xp.where(self._start(wave) > step, wave - 1.0, wave)  # and up
+
+    def at(self, step: Any) -> Any:
+        wave = self._wave(step)
+        start, end = self._start(wave), self._start(wave + 1.0)
+        share = 0.5 * (1.0 + xp.cos(math.pi * ((step - start) / (end - start))))
+        return _mixed(self.initial, self.final, share if self.decay == 1 else share * self.decay**wave)
+
+
+_CYCLES = ("triangular", "triangular2", "exp_range")
+
+
+@dataclasses.dataclass(frozen=True)
+class cyclic(Schedule):
+    """From ``low`` to ``high`` in ``up`` steps, back in ``down`` steps (``up`` where it is None), and so on (Smith 2017).
+
+    By ``mode``, the height above ``low`` stays ("triangular"), halves with every cycle ("triangular2"), or is multiplied
+    by ``gamma ** step`` ("exp_range"), as in torch's ``CyclicLR``; in place of its ``scale_fn``, multiply schedules. The
+    momentum that it cycles the other way is ``cyclic(max_momentum, base_momentum, up, down)``.
+
+    >>> schedule = cyclic(0.0, 1.0, up=4, mode="triangular2")
+    >>> [schedule(step) for step in (0, 2, 4, 8, 12, 16)]
+    [0.0, 0.5, 1.0, 0.0, 0.5, 0.0]
+    """
+
+    low: float
+    high: float
+    up: float
+    down: float | None = None
+    mode: str = "triangular"
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(up=self.up, down=self._down, gamma=self.gamma)
+        if self.mode not in _CYCLES:
+            raise ValueError(f"mode is {self.mode!r}: expected one of {', '.join(_CYCLES)}")
+
+    @property
+    def _down(self) -> float:
+        return self.up if self.down is None else self.down
+
+    def at(self, step: Any) -> Any:
+        period = self.up + self._down
+        cycle = xp.floor(step / period)
+        since = step - cycle * period
+        height = xp.minimum(since / self.up, (period - since) / self._down)
+        if self.mode == "triangular2":
+            height = height * 0.5**cycle
+        elif self.mode == "exp_range":
+            height = height * self.gamma**step
+        return _mixed(self.high, self.low, height)

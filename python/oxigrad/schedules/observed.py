@@ -1,0 +1,89 @@
+"""A schedule that depends on how training goes."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from oxigrad.schedules.base import Schedule, number, positive
+
+_MODES = {"min": 1.0, "max": -1.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class plateau(Schedule):
+    """``initial``, multiplied by ``factor`` whenever a metric has not improved for more than ``patience`` observations.
+
+    It has to be told: call `observe` with the metric, say the validation loss after each epoch. It does not depend on
+    the step. Multiply it with another schedule, and it scales that. What it has been told is in `state_dict`.
+
+    An improvement (``mode`` "min") is a value below ``best - rtol * |best| - atol``. After a reduction, ``cooldown``
+    observations are not counted. The value goes no lower than ``minimum``, and not down by ``epsilon`` or less.
+
+    As torch's ``ReduceLROnPlateau``, whose ``threshold`` is rtol, or atol in its mode "abs". There a negative best value
+    is improved on by ``best * (1 - threshold)``, which is worse than it. optax's ``reduce_on_plateau`` counts patience
+    one higher, and has no epsilon; average the values before you observe them in place of its ``accumulation_size``.
+
+    In a function that a library compiles, such as ``jax.jit(opt.apply)``, it stays what it was when that was traced.
+
+    >>> schedule = plateau(0.1, factor=0.5, patience=1)
+    >>> [schedule.observe(loss) for loss in (3.0, 2.0, 2.5, 2.5, 1.0)]
+    [0.1, 0.1, 0.1, 0.05, 0.05]
+    >>> schedule(5)
+    0.05
+    """
+
+    initial: float
+    factor: float = 0.1
+    patience: int = 10
+    rtol: float = 1e-4
+    atol: float = 0.0
+    cooldown: int = 0
+    minimum: float = 0.0
+    epsilon: float = 1e-8
+    mode: str = "min"
+    _state: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(factor=self.factor)
+        if not self.factor < 1:
+            raise ValueError(f"factor is {self.factor}: expected less than 1")
+        for name in ("patience", "rtol", "atol", "cooldown", "epsilon"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: expected 0 or more")
+        if self.mode not in _MODES:
+            raise ValueError(f"mode is {self.mode!r}: expected one of {', '.join(_MODES)}")
+        self._state.update(value=self.initial, best=None, bad=0, cooling=0)
+
+    def at(self, step: Any) -> Any:
+        return self._state["value"]
+
+    def observe(self, metric: Any) -> float:
+        """Takes note of the metric, a number or an array without dimensions; returns the value from now on.
+
+        Raises `TypeError`, with nothing changed, where it is something else. NaN is no improvement.
+        """
+        metric, state = number(metric), self._state
+        if self._improves(metric):
+            state["best"], state["bad"] = metric, 0
+        else:
+            state["bad"] += 1
+        if state["cooling"] > 0:
+            state["cooling"] -= 1
+            state["bad"] = 0
+        if state["bad"] > self.patience:
+            reduced = max(state["value"] * self.factor, self.minimum)
+            if state["value"] - reduced > self.epsilon:
+                state["value"] = reduced
+            state["cooling"], state["bad"] = self.cooldown, 0
+        return state["value"]
+
+    def _improves(self, metric: float) -> bool:
+        best, sign = self._state["best"], _MODES[self.mode]
+        if best is None:
+            return sign * metric < math.inf
+        return sign * metric < sign * best - self.rtol * abs(best) - self.atol
+
+    def _states(self, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+        yield prefix, self._state

@@ -1,0 +1,144 @@
+"""What stands around an update: regularization, noise, averages, Lookahead, loss scale."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from libraries import host
+from oxigrad import optim
+
+
+def steps(opt: Any, count: int, asarray: Any = np.array, seed: int = 0) -> tuple[Any, list[Any]]:
+    """Takes steps with random gradients from random parameters; the model, and all parameters that it had."""
+    generator = np.random.default_rng(seed)
+    model = {"w": asarray(generator.standard_normal(5))}
+    seen = [np.array(host(model["w"]))]
+    for _ in range(count):
+        model = opt.update(model, {"w": asarray(generator.standard_normal(5))})
+        seen.append(np.array(host(model["w"])))
+    return model, seen
+
+
+def test_the_moving_average(asarray: Any) -> None:
+    opt = optim.chain(optim.Adam(0.1), optim.Average(decay=0.8))
+    model, seen = steps(opt, 6, asarray)
+    expected = seen[0]
+    for p in seen[1:]:
+        expected = 0.8 * expected + 0.2 * p
+    np.testing.assert_allclose(host(opt.averaged_parameters()["w"]), expected, rtol=1e-12)
+    before = np.array(host(model["w"]))
+    model = opt.swap_in(model)
+    np.testing.assert_array_equal(host(model["w"]), host(opt.averaged_parameters()["w"]))
+    for wrong in (lambda: opt.update(model, model), lambda: opt.swap_in(model)):
+        with pytest.raises(ox.StateError, match="swapped in"):
+            wrong()
+    model = opt.swap_out(model)
+    np.testing.assert_array_equal(host(model["w"]), before)
+    with pytest.raises(ox.StateError, match="not swapped in"):
+        opt.swap_out(model)
+    opt.update(model, {"w": asarray(np.ones(5))})
+    assert opt.step == 7
+
+
+@pytest.mark.parametrize(("start", "every"), [(0, 1), (3, 1), (2, 3), (0, 4)])
+def test_the_stochastic_average_is_the_mean(start: int, every: int) -> None:
+    for count in range(1, 12):
+        opt = optim.chain(optim.SGD(0.1), optim.StochasticAverage(start=start, every=every))
+        _, seen = steps(opt, count)
+        taken = [seen[k] for k in range(start + every, count + 1, every)]
+        expected = np.mean(taken, axis=0) if taken else seen[-1]
+        np.testing.assert_allclose(opt.averaged_parameters()["w"], expected, rtol=1e-12)
+
+
+def test_no_averages() -> None:
+    opt = optim.SGD(0.1)
+    steps(opt, 1)
+    with pytest.raises(ox.StateError, match="there are no averages"):
+        opt.averaged_parameters()
+    with pytest.raises(ox.StateError, match="there are no averages"):
+        opt.swap_in({"w": np.zeros(5)})
+
+
+def test_lookahead_against_optax(library: Any) -> None:
+    jax, optax = library("jax"), library("optax")
+    jax.config.update("jax_enable_x64", True)
+    generator = np.random.default_rng(0)
+    start = generator.standard_normal(5)
+    reference = optax.lookahead(optax.adam(0.1), sync_period=3, slow_step_size=0.4)
+    params = optax.LookaheadParams.init_synced(jax.numpy.asarray(start))
+    state = reference.init(params)
+    opt, model = optim.chain(optim.Adam(0.1), optim.Lookahead(every=3, share=0.4)), {"w": start.copy()}
+    for _ in range(10):
+        g = generator.standard_normal(5)
+        updates, state = reference.update(jax.numpy.asarray(g), state, params)
+        params = optax.apply_updates(params, updates)
+        opt.update(model, {"w": g})
+        np.testing.assert_allclose(opt.slots["w"]["slow"], host(params.slow), rtol=1e-10)
+        np.testing.assert_allclose(model["w"], host(params.fast), rtol=1e-10)
+
+
+def test_decoupled_decay_makes_adam_adamw() -> None:
+    _, ours = steps(optim.chain(optim.Adam(0.1), optim.Decay(weight_decay=0.3)), 5)
+    _, expected = steps(optim.AdamW(0.1, weight_decay=0.3), 5)
+    np.testing.assert_allclose(ours, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="needs learning_rate, which no other part has"):
+        optim.chain(optim.define(lambda xp, p, g: p - g, "Plain")(), optim.Decay())
+
+
+def test_regularization_is_a_part_of_the_gradient() -> None:
+    generator = np.random.default_rng(1)
+    p, g = generator.standard_normal(4), generator.standard_normal(4)
+    model = optim.chain(optim.Regularize(l1=0.1, l2=0.2), optim.SGD(0.5)).update({"w": p.copy()}, {"w": g})
+    np.testing.assert_allclose(model["w"], p - 0.5 * (g + 0.1 * np.sign(p) + 0.2 * p), rtol=1e-14)
+
+
+def test_gradient_noise_is_normal_and_shrinks() -> None:
+    opt = optim.chain(optim.GradientNoise(eta=0.04, gamma=2.0), optim.SGD(1.0), seed=7)
+    model, zeros = {"w": np.zeros(200_000)}, {"w": np.zeros(200_000)}
+    for step in (1, 2):
+        before = model["w"].copy()
+        opt.update(model, zeros)
+        noise = (model["w"] - before) * step / 0.2
+        np.testing.assert_allclose([noise.mean(), noise.std()], [0.0, 1.0], atol=0.01)
+        np.testing.assert_allclose((np.abs(noise) < 1.96).mean(), 0.95, atol=0.003)
+        np.testing.assert_allclose((noise**4).mean(), 3.0, atol=0.06)
+
+
+def test_the_loss_scale_follows_torch(library: Any) -> None:
+    torch = library("torch")
+    ours = optim.LossScale(initial=64.0, interval=3)
+    opt, model = optim.SGD(0.1, loss_scale=ours), {"w": np.array([1.0, -2.0])}
+    theirs = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=3)
+    other = torch.optim.SGD([theirs], 0.1)
+    generator = np.random.default_rng(0)
+    for k in range(20):
+        factor = np.inf if k in (4, 5, 11) else generator.standard_normal()
+        value = opt.minimize(lambda model, factor=factor: ox.xp.sum(model["w"] ** 2) * factor, model)
+        other.zero_grad()
+        loss = (theirs**2).sum() * factor
+        scaler.scale(loss).backward()
+        scaler.step(other)
+        scaler.update()
+        assert ours.value == scaler.get_scale()
+        np.testing.assert_allclose(value, loss.item())
+        np.testing.assert_allclose(model["w"], theirs.detach().numpy(), rtol=1e-12)
+    assert (opt.step, opt.skipped) == (17, 3)
+
+
+def test_the_loss_scale_round_trips() -> None:
+    opt = optim.AdamW(loss_scale=optim.LossScale(16.0, interval=2))
+    again = optim.from_config(json.loads(json.dumps(opt.get_config())))
+    assert again.get_config() == opt.get_config()
+    for finite in (True, True, True, False):
+        opt.loss_scale.observe(finite=finite)
+    again.loss_scale.load_state_dict(opt.loss_scale.state_dict())
+    assert (again.loss_scale.value, again.loss_scale.good) == (16.0, 0)
+    with pytest.raises(ValueError, match=re.escape("LossScale(initial=0.0")):
+        optim.LossScale(0.0)
