@@ -210,12 +210,14 @@ pub fn elementwise<'py, 'v>(
         }
         return Ok(compute_broadcast(py, kernel(op), values, &like)?.map(|result| (result, false)));
     }
-    let mut numbers = [0.0; 3];
+    let (mut numbers, mut is_numpy) = ([0.0; 3], false);
     for (number, value) in numbers.iter_mut().zip(values) {
         let Some(known) = value.number().or_else(|| number_of(py, value)) else { return Ok(None) };
         *number = known;
+        is_numpy |= matches!(value, Value::Object(_));
     }
-    Ok(Some((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true)))
+    // Of Python's numbers alone the result is one of Python's.
+    if is_numpy { Ok(Some((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true))) } else { Ok(None) }
 }
 
 /// The number of a value that is a NumPy scalar of float64.
