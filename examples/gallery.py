@@ -52,7 +52,7 @@ VALLEYS = [
     Valley(beale, (0.5, -1.0), (3.0, 0.5), (-0.5, 4.2), (-1.6, 1.4)),
 ]
 
-# --- the optimizers: a learning rate for each valley ------------------------------------------------------------------
+# --- the optimizers: a learning rate for each valley; Muon is for matrices ------------------------------------------------------------------
 
 RATES: dict[str, tuple[float, float]] = {
     "SGD": (0.003, 0.02),
@@ -84,17 +84,21 @@ RATES: dict[str, tuple[float, float]] = {
     "Prodigy": (1.0, 0.1),
     "ScheduleFreeSGD": (0.006, 0.01),
     "ScheduleFreeAdamW": (0.3, 0.2),
+    "Adafactor": (1.0, 0.02),
+    "SM3": (3.0, 2.0),
+    "Shampoo": (3.0, 2.0),
+    "SOAP": (0.02, 0.02),
+    "LBFGS": (1.0, 1.0),
 }
 
 
 def path(name: str, rate: float, valley: Valley, steps: int = STEPS) -> np.ndarray:
     """The points that an optimizer comes through, of shape (steps + 1, 2)."""
     optimizer = getattr(ox.optim, name)(learning_rate=rate)
-    gradient = ox.grad(valley.function)
     point = np.array(valley.start)
     points = [point.copy()]
     for _ in range(steps):
-        optimizer.update(point, gradient(point))
+        optimizer.minimize(valley.function, point)
         points.append(point.copy())
     return np.array(points)
 

@@ -3,6 +3,8 @@
 import inspect
 from pathlib import Path
 
+import numpy as np
+
 from oxigrad import optim, presets
 
 PATH = Path(__file__).parent.parent / "docs" / "rules.md"
@@ -13,9 +15,10 @@ HEAD = """\
 Printed from the rules by `make generated`; do not edit. What holds for all of them is on [a page of its own](optimizers.md).
 
 Each is a function of a few lines in [python/oxigrad/rules](../python/oxigrad/rules), which says where its formula is from and where
-libraries differ. Slots are kept for each parameter, in its dtype; the bytes are for one number of float32. A slot in italics is one
-number for a whole array; one in brackets is kept only with the hyperparameter named. *As in* says whose numbers the defaults give,
-and in brackets whose `compat="..."` gives. Compiled rules run as native code, the others are interpreted, a block at a time.
+libraries differ. Slots are kept for each parameter, in its dtype; the bytes are for one number of float32, in a matrix of 256 by 256.
+A slot in italics is one number for a whole array; one in brackets is kept only with the hyperparameter named. *As in* says whose
+numbers the defaults give, and in brackets whose `compat="..."` gives. Compiled rules run as native code, others are interpreted, a
+block at a time, or called on whole arrays.
 
 | optimizer | what it is | slots | bytes | as in | compiled |
 |---|---|---|---|---|---|
@@ -42,12 +45,15 @@ def row(made: type[optim.RuleOptimizer]) -> str:
         else slot.name
         for slot in made.rule.slots
     }
-    kept = [slot for slot in made.rule.slots if not slot.is_number and not isinstance(slot.begin, str)]
+    matrix, opt = np.zeros((256, 256), np.float32), made()
+    opt.build({"w": matrix})
+    kept = sum(array.nbytes for array in opt.slots["w"].values() if array.shape)
     libraries = presets.PRESETS.get(made.__name__, {})
     like = ", ".join(name if not values else f"({name})" for name, values in libraries.items())
     summary = (made.__doc__ or "").partition("\n")[0].replace("``", "`")
-    compiled = "yes" if made().program and made().program.is_native else ""
-    return f"| {made.__name__} | {summary} | {', '.join(names.values())} | {4 * len(kept)} | {like} | {compiled} |"
+    compiled = "called" if not made.rule.elementwise else "yes" if opt.program.is_native else ""
+    size = f"{kept / matrix.size:.2g}"
+    return f"| {made.__name__} | {summary} | {', '.join(names.values())} | {size} | {like} | {compiled} |"
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> No
     for name, found in ends.items():
         assert all(end < 0.5 * begin for end, begin in zip(found, begins, strict=True)), (name, found, begins)
     shipped = {name for name, made in vars(optim).items() if isinstance(made, type) and getattr(made, "declared", None)}
-    assert ends.keys() == {name for name in shipped if issubclass(getattr(optim, name), optim.RuleOptimizer)}
+    shipped = {name for name in shipped if issubclass(getattr(optim, name), optim.RuleOptimizer)}
+    assert ends.keys() == shipped - {"Muon"}  # which is for matrices
 
 
 def run(name: str, directory: Path | None = None) -> str:

@@ -1,5 +1,5 @@
 """The rows of the comparison, one file a topic."""
 
-from rows import adamw, chain, digits, gradients, jacobians, package
+from rows import adamw, chain, digits, gradients, jacobians, package, sparse
 
-ROWS = [*adamw.ROWS, *chain.ROWS, *digits.ROWS, *gradients.ROWS, *jacobians.ROWS, *package.ROWS]
+ROWS = [*adamw.ROWS, *chain.ROWS, *digits.ROWS, *gradients.ROWS, *jacobians.ROWS, *package.ROWS, *sparse.ROWS]

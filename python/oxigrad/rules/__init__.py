@@ -13,14 +13,18 @@ Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.p
 
 from oxigrad.rules.adam import adam, adam_lrd, adamax, adamw, adopt, nadam, radam
 from oxigrad.rules.descent import asgd, lion, momentum, rprop, sgd, signum
+from oxigrad.rules.factored import adafactor, sm3
 from oxigrad.rules.free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
 from oxigrad.rules.layerwise import lamb, lars, novograd
 from oxigrad.rules.moments import adabelief, adan, ademamix, sophia, yogi
+from oxigrad.rules.orthogonal import muon
+from oxigrad.rules.preconditioned import shampoo, soap
 from oxigrad.rules.squares import adadelta, adagrad, ftrl, madgrad, rmsprop
 
 __all__ = [
     "adabelief",
     "adadelta",
+    "adafactor",
     "adagrad",
     "adam",
     "adam_lrd",
@@ -36,6 +40,7 @@ __all__ = [
     "lion",
     "madgrad",
     "momentum",
+    "muon",
     "nadam",
     "novograd",
     "prodigy",
@@ -46,7 +51,10 @@ __all__ = [
     "schedule_free_average",
     "schedule_free_sgd",
     "sgd",
+    "shampoo",
     "signum",
+    "sm3",
+    "soap",
     "sophia",
     "yogi",
 ]

@@ -3,7 +3,10 @@
 //! A [`Buffer`] is plain data and safe to make: it says nothing about who owns the memory. Running a kernel over it is
 //! what needs a promise, and [`crate::exec::run`] states it. Nothing here or there makes a reference to foreign memory.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
+use crate::rows::Rows;
 
 macro_rules! dtypes {
     ($($variant:ident $name:literal $t:ty, $bytes:literal;)*) => {
@@ -143,6 +146,8 @@ pub struct Buffer {
     pub(crate) dtype: Dtype,
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
+    /// Which rows the elements are of the table that lies there; all of it where there are none.
+    pub(crate) rows: Option<Arc<Rows>>,
 }
 
 // SAFETY: a buffer is an address and never dereferences it; `exec::run` asks its caller for what threads need.
@@ -180,7 +185,7 @@ impl Buffer {
         if pointer.is_null() && length > 0 {
             return Err(Error::Memory(format!("{length} elements of {} at a null pointer", dtype.name())));
         }
-        Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous })
+        Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous, rows: None })
     }
 
     /// One element, read as often as the leaf has elements.
@@ -223,23 +228,34 @@ impl Buffer {
             [only] if only.stride.unsigned_abs() == dtype.size() && only.stride > 0 => Layout::Contiguous,
             _ => Layout::Strided(axes.into()),
         };
-        let buffer = Self { pointer, length, dtype, writable, layout };
+        let buffer = Self { pointer, length, dtype, writable, layout, rows: None };
         if pointer.is_null() || buffer.checked_span().is_none() {
             return Err(Error::Memory(format!("an array of shape {extents:?} leaves the address space")));
         }
         Ok(buffer)
     }
 
+    /// Only these rows of the table that the buffer is.
+    ///
+    /// # Errors
+    /// `Shape` where the table has no such row.
+    pub fn of_rows(self, rows: Arc<Rows>) -> Result<Self> {
+        if rows.reach().is_none_or(|reach| reach > self.length) {
+            return Err(Error::Shape(format!("a table of {} elements has fewer rows than are asked for", self.length)));
+        }
+        Ok(Self { rows: Some(rows), ..self })
+    }
+
     /// How many elements a kernel sees.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.length
+        self.rows.as_ref().map_or(self.length, |rows| rows.len())
     }
 
     /// Whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 
     /// The type of the elements.
@@ -319,6 +335,7 @@ impl Buffer {
             && self.length == other.length
             && self.dtype == other.dtype
             && self.layout == other.layout
+            && self.rows == other.rows
     }
 }
 

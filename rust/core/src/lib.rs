@@ -16,5 +16,6 @@ pub mod noise;
 pub mod op;
 pub mod overlap;
 pub mod print;
+pub mod rows;
 pub mod tape;
 pub mod tree;

@@ -118,10 +118,23 @@ pub fn print_generated(programs: Vec<(String, PyRef<'_, Program>)>) -> PyResult<
     oxigrad_core::print::print_generated(&rows).python()
 }
 
-/// The uniform numbers of [0, 1) that a kernel draws for one leaf, as the bytes of float64.
+/// The uniform numbers of [0, 1) that a kernel draws for one leaf, or for rows of one, each of `count` elements, as the
+/// bytes of float64.
 #[pyfunction]
-pub fn uniform(py: Python<'_>, seed: u64, step: u64, leaf: u64, draw: u32, count: usize) -> Bound<'_, PyBytes> {
+#[pyo3(signature = (seed, step, leaf, draw, count, rows=None))]
+pub fn uniform(
+    py: Python<'_>,
+    seed: u64,
+    step: u64,
+    leaf: u64,
+    draw: u32,
+    count: u64,
+    rows: Option<Vec<u64>>,
+) -> Bound<'_, PyBytes> {
     let key = noise::noise_key(seed, step, leaf);
-    let drawn = (0..count as u64).flat_map(|index| f64::from(noise::uniform(key, draw, index)).to_ne_bytes());
+    let rows = rows.unwrap_or_else(|| vec![0]);
+    let elements =
+        rows.iter().flat_map(|row| (0..count).map(move |column| row.wrapping_mul(count).wrapping_add(column)));
+    let drawn = elements.flat_map(|element| f64::from(noise::uniform(key, draw, element)).to_ne_bytes());
     PyBytes::new(py, &drawn.collect::<Vec<u8>>())
 }

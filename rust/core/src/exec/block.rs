@@ -93,7 +93,7 @@ struct Interpreter<'a, 'b> {
 
 /// Whether a block can be read and written where the buffer lies.
 pub(super) fn lies_ready<E: Compute>(buffer: &Buffer) -> bool {
-    buffer.dtype == E::DTYPE && buffer.layout == Layout::Contiguous
+    buffer.dtype == E::DTYPE && buffer.layout == Layout::Contiguous && buffer.rows.is_none()
 }
 
 impl Interpreter<'_, '_> {
@@ -237,8 +237,13 @@ impl Interpreter<'_, '_> {
             }
             Work::Noise(draw) => {
                 let to = slots[usize::from(code.to)].pointer.cast::<L::Element>();
-                // SAFETY: a slot that is written has room for a block.
-                unsafe { draws(to, self.part.leaf.noise_key, draw, start, length) };
+                let key = self.part.leaf.noise_key;
+                // SAFETY: a slot that is written has room for a block, and the places of all runs lie in it.
+                let fill = |start, place, count| unsafe { draws(to.wrapping_add(place), key, draw, start, count) };
+                match self.part.leaf.rows() {
+                    None => fill(start, 0, length),
+                    Some(rows) => rows.runs(start, length, fill),
+                }
             }
             Work::Sum(arg) => {
                 let from = slots[usize::from(arg)];

@@ -61,20 +61,30 @@ impl<E: Compute> Transfer<'_, E> {
 
     /// Calls `f(address, step, place, count)` for each run of evenly spaced elements.
     fn runs(&self, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+        match &self.buffer.rows {
+            None => self.runs_of(self.start, 0, self.length, &mut f),
+            Some(rows) => {
+                rows.runs(self.start, self.length, |start, place, count| self.runs_of(start, place, count, &mut f));
+            }
+        }
+    }
+
+    /// The runs among `length` elements from `start` on of all that lies there.
+    fn runs_of(&self, start: usize, place: usize, length: usize, f: &mut impl FnMut(*mut u8, isize, usize, usize)) {
         let base = self.buffer.pointer;
         match &self.buffer.layout {
             Layout::Contiguous => {
                 let size = self.buffer.dtype.size();
-                f(base.wrapping_add(self.start * size), size.cast_signed(), 0, self.length);
+                f(base.wrapping_add(start * size), size.cast_signed(), place, length);
             }
-            Layout::Repeated => f(base, 0, 0, self.length),
+            Layout::Repeated => f(base, 0, place, length),
             Layout::Strided(axes) => {
                 let mut done = 0;
-                while done < self.length {
-                    let (offset, left) = locate(axes, self.start + done);
-                    let count = left.min(self.length - done);
+                while done < length {
+                    let (offset, left) = locate(axes, start + done);
+                    let count = left.min(length - done);
                     let step = axes.last().map_or(0, |axis| axis.stride);
-                    f(base.wrapping_offset(offset), step, done, count);
+                    f(base.wrapping_offset(offset), step, place + done, count);
                     done += count;
                 }
             }
@@ -101,7 +111,22 @@ impl<E: Compute> DtypeVisitor for Gather<'_, E> {
     type Output = ();
 
     fn visit<T: Stored>(self) {
+        let (same, size) = (self.0.buffer.dtype == E::DTYPE, size_of::<T>());
         self.0.runs(|from, step, place, count| {
+            if same && step == size.cast_signed() {
+                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                unsafe { self.0.block.add(place).cast::<u8>().copy_from_nonoverlapping(from, count * size) };
+                return;
+            }
+            if step == 0 && count > 0 {
+                // SAFETY: as below.
+                let one = E::read(unsafe { from.cast::<T>().read_unaligned() });
+                for k in 0..count {
+                    // SAFETY: as below.
+                    unsafe { self.0.block.add(place + k).write_unaligned(one) };
+                }
+                return;
+            }
             for k in 0..count {
                 let address = from.wrapping_offset(k.cast_signed() * step).cast::<T>();
                 // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid, and
@@ -118,7 +143,13 @@ impl<E: Compute> DtypeVisitor for Scatter<'_, E> {
     type Output = ();
 
     fn visit<T: Stored>(self) {
+        let (same, size) = (self.0.buffer.dtype == E::DTYPE, size_of::<T>());
         self.0.runs(|to, step, place, count| {
+            if same && step == size.cast_signed() {
+                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                unsafe { to.copy_from_nonoverlapping(self.0.block.add(place).cast::<u8>(), count * size) };
+                return;
+            }
             for k in 0..count {
                 let address = to.wrapping_offset(k.cast_signed() * step).cast::<T>();
                 // SAFETY: the run lies in the buffer's span, which the caller of `scatter` promises to be writable,

@@ -1,13 +1,4 @@
-"""Optimizers: a rule from `oxigrad.rules`, its hyperparameters, its slots by key path, and the steps taken.
-
->>> import numpy as np
->>> import oxigrad as ox
->>> model = {"w": np.array([1.0, 2.0])}
->>> opt = ox.optim.SGD(learning_rate=0.5)
->>> value = opt.minimize(lambda model: ox.xp.sum(model["w"] ** 2), model)
->>> model["w"]
-array([0., 0.])
-"""
+"""What an optimizer is: a rule, its hyperparameters, its slots by key path, and the steps taken; chains and partitions."""
 
 import copy
 import functools
@@ -15,17 +6,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import around, groups, presets, rule, rules, step, tree, xp
+from oxigrad import around, groups, presets, rule, step, tree, xp
 from oxigrad._core import StateError, StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
 from oxigrad.loss_scale import LossScale
 from oxigrad.rule import Rule
 from oxigrad.schedules.base import number_at
+from oxigrad.sparse import FAMILIES, decays
 from oxigrad.state import Report, collect, read, resume, write
 from oxigrad.transforms import value_and_grad
 
-_REGISTRY: dict[str, type[Part]] = {}
+# What makes an optimizer or a part of a chain of its configuration, by name.
+REGISTRY: dict[str, Callable[..., Any]] = {}
 _NONFINITE = ("propagate", "skip", "raise")
 
 
@@ -58,7 +51,8 @@ class Optimizer:
     becomes of a step whose gradients have infinities or NaN: "propagate" (as arithmetic has it), "skip" (nothing changes, and
     `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
     `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
-    lie in host memory and be writable.
+    lie in host memory and be writable; ``sparse``: what a gradient that is `SparseRows` does to the rows that it does not have,
+    "dense" (what zeros do), "lazy" (nothing) or "catch_up" (see `oxigrad.sparse`); the last two do not ``accumulate``.
     """
 
     def __init__(
@@ -69,12 +63,20 @@ class Optimizer:
         nonfinite: str = "propagate",
         loss_scale: LossScale | None = None,
         zero_gradients: bool = False,
+        sparse: str = "dense",
     ) -> None:
         if nonfinite not in _NONFINITE:
             raise ValueError(f"nonfinite is {nonfinite!r}: expected one of {', '.join(_NONFINITE)}")
         if isinstance(accumulate, bool) or int(accumulate) != accumulate or accumulate < 1:
             raise ValueError(f"accumulate is {accumulate!r}: expected how many gradients make a step, at least 1")
+        if sparse not in FAMILIES:
+            raise ValueError(f"sparse is {sparse!r}: expected one of {', '.join(FAMILIES)}")
+        if sparse != "dense" and accumulate > 1:
+            raise ValueError(
+                f"sparse={sparse!r} does not accumulate: add up SparseRows before the step, or use 'dense'"
+            )
         self.seed = int(seed)
+        self.sparse = sparse
         self.accumulate = int(accumulate)
         self.loss_scale = loss_scale
         self.zero_gradients = bool(zero_gradients)
@@ -90,6 +92,7 @@ class Optimizer:
     def get_config(self) -> dict[str, Any]:
         """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
 
+        >>> from oxigrad.optim import Adam
         >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
         0.1
         """
@@ -118,6 +121,10 @@ class Optimizer:
 
     def assign(self, path: str, array: Any) -> "Choice | None":
         """Whose rule updates a parameter, with which group of hyperparameters; None where it is frozen."""
+        return self.choice(self, path, array)
+
+    def choice(self, owner: "Optimizer", path: str, array: Any) -> "Choice | None":
+        """As `assign`, where another optimizer, the ``owner``, takes the steps."""
         raise NotImplementedError
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -179,6 +186,7 @@ class Optimizer:
         """The averages of the parameters, by key path, as ASGD, `Average`, `StochasticAverage` and the like keep them.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Average
         >>> opt = chain(SGD(1.0), Average(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.averaged_parameters()
@@ -201,6 +209,7 @@ class Optimizer:
         """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Average
         >>> opt = chain(SGD(1.0), Average(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.swap_in(model), opt.swap_out({"w": model["w"].copy()})
@@ -269,6 +278,7 @@ class Optimizer:
         """The state before the first step, for `apply`: the step, and the slots by key path.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import Adam
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
@@ -285,6 +295,7 @@ class Optimizer:
         """Which parameter of ``model`` is updated by what, as a table to be printed.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD
         >>> opt = SGD(0.1, groups={"*bias": {"weight_decay": 0.0}, "head.*": None})
         >>> print(opt.table({"w": np.ones((2, 3)), "bias": np.ones(3), "head": {"w": np.ones(2)}}))
         parameter  shape   dtype    optimizer  hyperparameters
@@ -301,6 +312,10 @@ class Optimizer:
         rows = (row(path, array) for path, array in tree.parameters(model).items())
         return groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
 
+    def stepping_options(self) -> list[str]:
+        """Which options it was given of those that belong to what takes the steps."""
+        return [name for name, value in Optimizer._given_options(self).items() if value != _OPTIONS[name]]
+
     def _options(self) -> dict[str, Any]:
         """The options that are not as they are by default, as plain data."""
         return {name: value for name, value in self._given_options().items() if value != _OPTIONS[name]}
@@ -312,6 +327,7 @@ class Optimizer:
             "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
             "zero_gradients": self.zero_gradients,
+            "sparse": self.sparse,
         }
 
 
@@ -365,7 +381,21 @@ class Choice:
 
     def program(self, rule: Rule) -> Any:
         """The kernel that `rule` becomes with the present flags; None for one that is not elementwise."""
-        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients) if rule.elementwise else None
+        if not rule.elementwise:
+            return None
+        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether slots of rows that steps skipped catch up with them."""
+        return self._owner.sparse == "catch_up" and self.rule().elementwise
+
+    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """By how much a zero gradient multiplies each slot, if slots catch up: see `oxigrad.sparse.decays`."""
+        if not self.catches_up:
+            return {}
+        first = self.numbers(0)
+        return decays(self.rule(), self.flags, first, {name: values[name] for name in first})
 
 
 @functools.cache
@@ -375,8 +405,8 @@ def _composed(parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> R
 
 
 @functools.cache
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool) -> Any:
-    return trace(composed, dict(flags), zero_gradients=zero_gradients)
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
+    return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)
 
 
 class RuleOptimizer(Part, Optimizer):
@@ -434,12 +464,8 @@ class RuleOptimizer(Part, Optimizer):
             )
         return {name: self.declared[name].check(value) for name, value in values.items()}
 
-    def assign(self, path: str, array: Any) -> Choice | None:
-        """See `Optimizer.assign`."""
-        return self.choice(self, path, array)
-
     def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
-        """The group of a parameter, in the steps of ``owner``."""
+        """See `Optimizer.choice`."""
         if self.dtype is not None and not xp.namespace(array).isdtype(array.dtype, _dtype_in(array, self.dtype)):
             return None
         at = groups.first_match(self._groups, path, array)
@@ -480,6 +506,7 @@ _OPTIONS = {
     "nonfinite": "propagate",
     "loss_scale": None,
     "zero_gradients": False,
+    "sparse": "dense",
     "groups": None,
     "dtype": None,
 }
@@ -520,8 +547,7 @@ class Partition(Optimizer):
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
                 raise TypeError(f"the pattern {pattern!r} has {optimizer!r}: expected an optimizer, or None to freeze")
-            common = Optimizer._given_options(optimizer) if optimizer else {}  # groups and dtype may be its own
-            if given := [name for name, value in common.items() if value != _OPTIONS[name]]:
+            if given := optimizer.stepping_options() if optimizer else []:
                 raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
         self.optimizers = dict(optimizers)
 
@@ -536,13 +562,13 @@ class Partition(Optimizer):
             found = optimizer._parts() if optimizer else ()
             yield from ((f"parts.{number}.{name}", part) for name, part in found)
 
-    def assign(self, path: str, array: Any) -> Choice | None:
-        """See `Optimizer.assign`."""
+    def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
+        """See `Optimizer.choice`."""
         at = groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(f"{path}: no pattern of the partition matches; None as an optimizer freezes")
         optimizer = list(self.optimizers.values())[at]
-        return optimizer and optimizer.choice(self, path, array)
+        return optimizer and optimizer.choice(owner, path, array)
 
     def get_config(self) -> dict[str, Any]:
         """See `Optimizer.get_config`."""
@@ -569,7 +595,7 @@ def define(function: Callable[..., Any], name: str | None = None, *, elementwise
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
     """
-    made = _register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
+    made = register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
 
@@ -580,17 +606,19 @@ def transform(function: Callable[..., Any], name: str | None = None, *, elementw
     The rule is ``(xp, p, g, *slots, ...)`` and returns another gradient, or ``(xp, p, new, *slots, ...)`` and returns the
     new parameter changed; each followed by its slots.
 
+    >>> from oxigrad.optim import SGD
     >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve")
     >>> chain(Halve(share=0.1), SGD(1.0))
     chain(Halve(share=0.1), SGD(learning_rate=1.0, weight_decay=0.0))
     """
-    return _register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
+    return register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
 
 
-def _register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+    """A subclass of ``base`` for a rule, known to `from_config` by its name; ``options`` are named in its signature."""
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
     made = declare(read, title, base, options)
-    _REGISTRY[title] = made
+    REGISTRY[title] = made
     return made
 
 
@@ -601,6 +629,7 @@ def chain(*parts: Part, **options: Any) -> Chain:
     ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
 
     >>> import numpy as np
+    >>> from oxigrad.optim import SGD, ClipGlobalNorm
     >>> opt = chain(ClipGlobalNorm(1.0), SGD(learning_rate=1.0))
     >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
     {'a': array([-0.6]), 'b': array([-0.8])}
@@ -622,6 +651,7 @@ def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) ->
     """One optimizer that gives each parameter to the first of ``optimizers`` whose pattern it matches; None freezes.
 
     >>> import numpy as np
+    >>> from oxigrad.optim import SGD, Adam
     >>> opt = partition({"*bias": SGD(1.0), "*": Adam(0.1)})
     >>> opt.update({"w": np.zeros(1), "bias": np.zeros(1)}, {"w": np.ones(1), "bias": np.ones(1)})
     {'w': array([-0.1]), 'bias': array([-1.])}
@@ -633,6 +663,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     """The optimizer that `get_config` wrote down; user-defined ones must have been defined before.
 
     >>> from oxigrad import schedules
+    >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
     SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), weight_decay=0.0)
     """
@@ -643,14 +674,12 @@ def from_config(config: Mapping[str, Any]) -> Any:
         values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
     if found := values.get("loss_scale"):
         values["loss_scale"] = LossScale(**found)
-    if name == "chain":
-        return chain(*map(from_config, parts), **values)
     if name == "partition":
         read = {groups.from_plain(pattern): inner and from_config(inner) for pattern, inner in parts}
         return partition(read, **values)
-    if name not in _REGISTRY:
-        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(_REGISTRY))}")
-    return _REGISTRY[name](**_read(values))
+    if name not in REGISTRY:
+        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
+    return REGISTRY[name](*map(from_config, parts), **_read(values))
 
 
 def _restored(config: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
@@ -669,47 +698,8 @@ def _dtype_in(array: Any, dtype: Any) -> Any:
     return getattr(xp.namespace(array), dtype) if isinstance(dtype, str) else dtype
 
 
+REGISTRY["chain"] = chain
+
 _UNSCALE = rule.read(around.unscale, changes_gradient=True)
 _FINITE = rule.read(around.finite, changes_gradient=True)
 _ACCUMULATE = rule.read(around.accumulate, changes_gradient=True)
-
-Clip = transform(around.clip)
-ClipNorm = transform(around.clip_norm)
-ClipGlobalNorm = transform(around.clip_global_norm)
-Maximize = transform(around.maximize)
-Regularize = transform(around.regularize)
-GradientNoise = transform(around.gradient_noise)
-Decay = transform(around.decay)
-Average = transform(around.average)
-StochasticAverage = transform(around.stochastic_average)
-Lookahead = transform(around.lookahead)
-
-SGD = define(rules.sgd, "SGD")
-Momentum = define(rules.momentum)
-ASGD = define(rules.asgd, "ASGD")
-Rprop = define(rules.rprop)
-Signum = define(rules.signum)
-Lion = define(rules.lion)
-LARS = define(rules.lars, "LARS")
-Adagrad = define(rules.adagrad)
-Adadelta = define(rules.adadelta)
-RMSprop = define(rules.rmsprop, "RMSprop")
-FTRL = define(rules.ftrl, "FTRL")
-MADGRAD = define(rules.madgrad, "MADGRAD")
-Adam = define(rules.adam)
-AdamW = define(rules.adamw, "AdamW")
-AdamLRD = define(rules.adam_lrd, "AdamLRD")
-Adamax = define(rules.adamax)
-NAdam = define(rules.nadam, "NAdam")
-RAdam = define(rules.radam, "RAdam")
-AdaBelief = define(rules.adabelief, "AdaBelief")
-AdEMAMix = define(rules.ademamix, "AdEMAMix")
-ADOPT = define(rules.adopt, "ADOPT")
-Adan = define(rules.adan)
-Yogi = define(rules.yogi)
-LAMB = define(rules.lamb, "LAMB")
-NovoGrad = define(rules.novograd, "NovoGrad")
-Sophia = define(rules.sophia)
-Prodigy = define(rules.prodigy)
-ScheduleFreeSGD = define(rules.schedule_free_sgd, "ScheduleFreeSGD")
-ScheduleFreeAdamW = define(rules.schedule_free_adamw, "ScheduleFreeAdamW")
