@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def model_and_gradients(seed: int = 0, dtype: Any = np.float64) -> tuple[dict[str, Any], dict[str, Any]]:
     generator = np.random.default_rng(seed)
     draw = lambda *shape: generator.standard_normal(shape).astype(dtype)  # noqa: E731
-    make = lambda: {"a": draw(40, 50), "b": [draw(7), np.asarray(draw())], "c": {"1.x": draw(3)}}  # noqa: E731
+    make = lambda: {"a": draw(40, 50), "b": [draw(7), host(draw())], "c": {"1.x": draw(3)}}  # noqa: E731
     return make(), make()
 
 
@@ -161,6 +161,7 @@ RESUMED = """
 import json, sys
 import numpy as np
 import oxigrad as ox
+from libraries import host
 state = ox.state.read(sys.argv[1])
 opt, model = ox.optim.from_config(state["config"]), {"w": np.load(sys.argv[2])}
 opt.load_state_dict(state)

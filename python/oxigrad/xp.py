@@ -36,6 +36,7 @@ from oxigrad.libraries import on_host as on_host
 from oxigrad.libraries import size_of as size_of
 from oxigrad.primitives import *
 from oxigrad.products import *
+from oxigrad.protocols import op_of_ufunc as op_of_ufunc
 from oxigrad.sets import *
 from oxigrad.tangents import in_dtype as in_dtype
 from oxigrad.tangents import like_cotangent as like_cotangent

@@ -45,6 +45,10 @@ class SAM(Optimizer):
         """See `Optimizer.choice`."""
         return self.optimizer.choice(owner, path, array)
 
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        yield from ((f"optimizer.{name}", part) for name, part in self.optimizer._parts())
+
     def perturbed(self, model: Any, grads: Any) -> Any:
         """A copy of ``model`` with its parameters moved to where the gradient is to be taken, given that at the model."""
         leaves, structure = tree.flatten(model)

@@ -6,11 +6,14 @@ use oxigrad_core::tape::Id;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use smallvec::SmallVec;
 
 use crate::derivatives::hook;
 use crate::error::to_python;
 use crate::record::{record, record_numbers};
+use crate::spare;
 use crate::tape::Tape;
 use crate::value::{Value, host_number};
 
@@ -23,6 +26,15 @@ pub struct Variable {
     pub tape: Py<Tape>,
     pub id: Id,
     pub value: Value,
+}
+
+impl Drop for Variable {
+    /// The array of a variable is often nobody else's: a later one takes its memory.
+    fn drop(&mut self) {
+        if matches!(self.value, Value::Object(_)) {
+            Python::attach(|py| spare::keep(py, std::mem::replace(&mut self.value, Value::Absent)));
+        }
+    }
 }
 
 /// A binary operator; `reflected` says that `slf` is the right operand.
@@ -99,6 +111,22 @@ impl Variable {
             |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
         !self.tape.get().is_ended() || outer(&self.value)
     }
+}
+
+/// The op that a ufunc of NumPy's is; none where that is not plain.
+fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
+    static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let py = ufunc.py();
+    let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let name = match names.get_item(ufunc)? {
+        Some(name) => name,
+        None => {
+            let name = hook(py, "op_of_ufunc")?.call1((ufunc,))?;
+            names.set_item(ufunc, &name)?;
+            name
+        }
+    };
+    Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
 }
 
 /// The plain value under a variable of any depth of tapes; anything else comes back as it is.
@@ -335,6 +363,13 @@ impl Variable {
         inputs: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if method == "__call__"
+            && named.is_none_or(PyDictMethods::is_empty)
+            && let Some(op) = ufunc_op(ufunc)?
+        {
+            let args: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+            return record(py, op, &args, None);
+        }
         hook(py, "array_ufunc")?.call1((ufunc, method, inputs, named))
     }
 

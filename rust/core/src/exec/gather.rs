@@ -81,28 +81,49 @@ impl<E: Compute> Transfer<'_, E> {
             Layout::Strided(axes) => {
                 let mut done = 0;
                 while done < length {
-                    let (offset, left) = locate(axes, start + done);
-                    let count = left.min(length - done);
-                    let step = axes.last().map_or(0, |axis| axis.stride);
-                    f(base.wrapping_offset(offset), step, place + done, count);
-                    done += count;
+                    let mut from = Place::of(axes, start + done);
+                    while from.rows > 0 && done < length {
+                        let count = from.left.min(length - done);
+                        f(base.wrapping_offset(from.offset), from.last.stride, place + done, count);
+                        done += count;
+                        from.next_row();
+                    }
                 }
             }
         }
     }
 }
 
-/// Where the element of an index lies, in bytes, and how many follow it on the last axis, itself included.
-fn locate(axes: &[Axis], index: usize) -> (isize, usize) {
-    let (mut rest, mut offset, mut left) = (index, 0isize, None);
-    for axis in axes.iter().rev() {
-        let at = rest % axis.extent;
-        rest /= axis.extent;
-        // The span was checked to lie in the address space: no product of it overflows.
-        offset += at.cast_signed() * axis.stride;
-        left.get_or_insert(axis.extent - at);
+/// Where an element lies, in bytes, and what follows it: elements on the last axis, rows on the one before.
+struct Place {
+    last: Axis,
+    /// What leads from the end of a row to the start of the next.
+    step: isize,
+    offset: isize,
+    left: usize,
+    rows: usize,
+}
+
+impl Place {
+    fn of(axes: &[Axis], index: usize) -> Self {
+        const NONE: Axis = Axis { extent: 1, stride: 0 };
+        let axis = |back: usize| axes.len().checked_sub(back).map_or(NONE, |at| axes[at]);
+        let (last, row) = (axis(1), axis(2));
+        let (mut rest, mut offset) = (index, 0);
+        for axis in axes.iter().rev() {
+            // The span was checked to lie in the address space: no product of it overflows.
+            offset += (rest % axis.extent).cast_signed() * axis.stride;
+            rest /= axis.extent;
+        }
+        let (left, rows) = (last.extent - index % last.extent, row.extent - index / last.extent % row.extent);
+        Self { last, step: row.stride - last.extent.cast_signed() * last.stride, offset, left, rows }
     }
-    (offset, left.unwrap_or(1))
+
+    fn next_row(&mut self) {
+        self.offset += self.left.cast_signed() * self.last.stride + self.step;
+        self.left = self.last.extent;
+        self.rows -= 1;
+    }
 }
 
 struct Gather<'a, E>(Transfer<'a, E>);
