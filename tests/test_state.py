@@ -161,7 +161,6 @@ RESUMED = """
 import json, sys
 import numpy as np
 import oxigrad as ox
-from libraries import host
 state = ox.state.read(sys.argv[1])
 opt, model = ox.optim.from_config(state["config"]), {"w": np.load(sys.argv[2])}
 opt.load_state_dict(state)

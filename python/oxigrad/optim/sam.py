@@ -76,10 +76,6 @@ class SAM(Optimizer):
         """See `Optimizer.name`."""
         return "SAM"
 
-    def _parts(self) -> Iterator[tuple[str, Any]]:
-        yield from super()._parts()
-        yield from ((f"parts.0.{name}", part) for name, part in self.optimizer._parts())
-
     def get_config(self) -> dict[str, Any]:
         """See `Optimizer.get_config`."""
         own = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
