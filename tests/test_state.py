@@ -54,6 +54,8 @@ OPTIMIZERS: dict[str, Any] = {
     "partition": lambda: optim.partition({"a": optim.AdamW(RATE), "*": Noisy()}, accumulate=2, seed=5),
     "loss scale": lambda: optim.Adam(0.1, loss_scale=ox.optim.LossScale(initial=4.0, interval=2)),
     "plateau": lambda: optim.Momentum(0.5 * schedules.plateau(0.2, patience=1), groups={"a": {"momentum": 0.5}}),
+    "matrices": lambda: optim.partition({"a": optim.Muon(), "*": optim.Adam(0.1)}),
+    "catching up": lambda: optim.Adam(0.1, sparse="catch_up"),
     "skip": lambda: optim.Adam(0.1, nonfinite="skip"),
 }
 
@@ -124,11 +126,41 @@ def test_resuming_with_any_array_library(name: str, asarray: Any, tmp_path: Path
     same(results[1], expected)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.LBFGS(max_iterations=2),
+        lambda: optim.SAM(optim.Momentum(1e-4 * schedules.plateau(1.0)), rho=0.01),
+    ],
+    ids=["LBFGS", "SAM"],
+)
+def test_resuming_where_the_loss_is_evaluated_many_times(make: Any, tmp_path: Path) -> None:
+    def rosenbrock(model: Any) -> Any:
+        x, y = model["x"][0], model["x"][1]
+        return 100 * (y - x**2) ** 2 + (1 - x) ** 2
+
+    expected, whole = {"x": np.array([-1.0, 2.0])}, make()
+    model, opt = copied(expected), make()
+    if opt.name == "SAM":
+        opt.optimizer.learning_rate.terms[1].observe(3.0)
+    for _ in range(6):
+        whole.minimize(rosenbrock, expected)
+    for _ in range(3):
+        opt.minimize(rosenbrock, model)
+    opt.save(tmp_path / "state")
+    again = optim.from_config(opt.get_config())
+    again.load(tmp_path / "state")
+    assert again.state_dict()["remembered"] == opt.state_dict()["remembered"]
+    assert bool(opt.state_dict()["remembered"]) == (opt.name == "SAM")
+    for _ in range(3):
+        again.minimize(rosenbrock, model)
+    same(model, expected)
+
+
 RESUMED = """
 import json, sys
 import numpy as np
 import oxigrad as ox
-from libraries import host
 state = ox.state.read(sys.argv[1])
 opt, model = ox.optim.from_config(state["config"]), {"w": np.load(sys.argv[2])}
 opt.load_state_dict(state)
