@@ -142,11 +142,10 @@ impl Sums<'_> {
     fn parts<E: Element>(&self, parts: Range<usize>) {
         match (self.axes.inner, self.chunks) {
             (1, 1) => parts.for_each(|outer| self.write::<E>(outer, self.row::<E>(outer, 0))),
-            (1, chunks) => {
-                parts.for_each(|part| {
-                    self.partials[part].store(self.row::<E>(part / chunks, part % chunks).to_bits(), Relaxed)
-                });
-            }
+            (1, chunks) => parts.for_each(|part| {
+                let total = self.row::<E>(part / chunks, part % chunks);
+                self.partials[part].store(total.to_bits(), Relaxed);
+            }),
             _ => parts.for_each(|part| self.block::<E>(part)),
         }
     }

@@ -14,9 +14,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
+use crate::dense::{Dense, float64, scalar, unshared};
 use crate::derivatives::op_named;
 use crate::error::IntoPython;
-use crate::memory::{Dense, Memory, float64, scalar, unshared};
+use crate::memory::Memory;
 use crate::spare;
 use crate::threads::{isa, pool};
 use crate::value::Value;

@@ -16,8 +16,9 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::arrays::{LARGE, execute, number_of};
+use crate::dense::length;
 use crate::error::IntoPython;
-use crate::memory::{Memory, length};
+use crate::memory::Memory;
 use crate::spare;
 use crate::tape::Attributes;
 use crate::value::Value;

@@ -7,6 +7,7 @@
 )]
 
 mod arrays;
+mod dense;
 mod derivatives;
 mod error;
 mod forward;

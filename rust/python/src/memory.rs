@@ -3,17 +3,15 @@
 //! NumPy's own arrays are read where they lie: the layout of its array object is a part of its public C interface, and
 //! is compared with what the buffer protocol says before it is trusted. Anything else goes by the buffer protocol.
 
-use std::ffi::{c_int, c_uint, c_void};
-use std::marker::PhantomData;
+use std::ffi::c_int;
 
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyImportError;
-use pyo3::ffi::{Py_REFCNT, PyObject};
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
+use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 /// What keeps the memory of an array where it is.
@@ -163,53 +161,31 @@ where
 /// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct ArrayFields {
+pub struct ArrayFields {
     head: [usize; size_of::<PyObject>() / size_of::<usize>()],
-    data: *mut u8,
-    nd: c_int,
-    dimensions: *const isize,
+    pub data: *mut u8,
+    pub nd: c_int,
+    pub dimensions: *const isize,
     strides: *const isize,
     base: *mut PyObject,
-    descr: *mut PyObject,
-    flags: c_int,
-    weakrefs: *mut PyObject,
+    pub descr: *mut PyObject,
+    pub flags: c_int,
+    pub weakrefs: *mut PyObject,
 }
 
 /// `NPY_ARRAY_C_CONTIGUOUS`.
-const C_CONTIGUOUS: c_int = 0x0001;
+pub const C_CONTIGUOUS: c_int = 0x0001;
 /// `NPY_ARRAY_OWNDATA`.
-const OWNDATA: c_int = 0x0004;
+pub const OWNDATA: c_int = 0x0004;
 /// `NPY_ARRAY_WRITEABLE`.
-const WRITABLE: c_int = 0x0400;
-
-/// `PyArray_Empty`: takes over the reference to the dtype.
-type Create = unsafe extern "C" fn(c_int, *const isize, *mut PyObject, c_int) -> *mut PyObject;
-
-/// `PyArray_Empty` of the NumPy that is installed; none where its C interface is of a version that we do not know.
-fn create(py: Python<'_>) -> PyResult<Option<Create>> {
-    const VERSIONS: [c_uint; 2] = [0x0100_0009, 0x0200_0000];
-    const EMPTY: usize = 184;
-    let module = py.import("numpy._core._multiarray_umath").or_else(|_| py.import("numpy.core._multiarray_umath"))?;
-    let table = module.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?.pointer_checked(None)?.cast::<*const c_void>();
-    // SAFETY: the capsule holds the table of functions of NumPy's C interface, the first of which tells its version; in
-    // these versions it has more than 184 entries, and that one is `PyArray_Empty`.
-    unsafe {
-        let version = std::mem::transmute::<*const c_void, extern "C" fn() -> c_uint>(table.read());
-        let known = VERSIONS.contains(&version());
-        Ok(known.then(|| std::mem::transmute::<*const c_void, Create>(table.add(EMPTY).read())))
-    }
-}
+pub const WRITABLE: c_int = 0x0400;
 
 /// What we know of the NumPy that is installed.
-struct Numpy {
+pub struct Numpy {
     array: Py<PyAny>,
     scalar: Py<PyAny>,
     empty: Py<PyAny>,
     asarray: Py<PyAny>,
-    float32: Py<PyAny>,
-    float64: Py<PyAny>,
-    /// What makes an array, from the table of functions of NumPy's C interface.
-    create: Option<Create>,
     /// The dtypes in native byte order, which NumPy has one object of each.
     dtypes: Vec<(Py<PyAny>, Dtype)>,
     /// Whether its arrays are laid out as `ArrayFields`.
@@ -217,7 +193,7 @@ struct Numpy {
 }
 
 impl Numpy {
-    fn get(py: Python<'_>) -> Option<&Self> {
+    pub fn get(py: Python<'_>) -> Option<&Self> {
         static NUMPY: PyOnceLock<Option<Numpy>> = PyOnceLock::new();
         NUMPY.get_or_init(py, || Self::new(py).ok()).as_ref()
     }
@@ -229,10 +205,8 @@ impl Numpy {
         let dtypes = Dtype::ALL.iter().map(dtype).collect::<PyResult<_>>()?;
         let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
         let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
-        let (float32, float64) = (attribute("float32")?, attribute("float64")?);
-        let mut known = Self { array, scalar, empty, asarray, float32, float64, create: None, dtypes, is_known: true };
+        let mut known = Self { array, scalar, empty, asarray, dtypes, is_known: true };
         known.is_known = known.verify(py)?;
-        known.create = create(py).ok().flatten().filter(|_| known.is_known);
         Ok(known)
     }
 
@@ -256,7 +230,7 @@ impl Numpy {
         object.is_instance(self.scalar.bind(object.py())).unwrap_or(false)
     }
 
-    fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {
+    pub fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {
         if !self.is_known || !object.get_type().is(&self.array) {
             return None;
         }
@@ -264,108 +238,13 @@ impl Numpy {
         Some(unsafe { *object.as_ptr().cast::<ArrayFields>() })
     }
 
-    fn dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
+    pub fn dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
         self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype)
     }
-}
 
-/// The extents of an array of few dimensions, the rest zero.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    dimensions: usize,
-    extents: [usize; Shape::MOST],
-}
-
-impl Shape {
-    const MOST: usize = 6;
-
-    /// The shape of these extents; none where there are too many.
-    pub fn new(given: &[usize]) -> Option<Self> {
-        let (dimensions, mut extents) = (given.len(), [0; Self::MOST]);
-        extents.get_mut(..dimensions)?.copy_from_slice(given);
-        Some(Self { dimensions, extents })
-    }
-
-    /// The extents.
-    pub fn extents(&self) -> &[usize] {
-        &self.extents[..self.dimensions]
-    }
-
-    /// The shape that two arrays are broadcast to; none where they cannot be.
-    pub fn broadcast(&self, other: &Self) -> Option<Self> {
-        let dimensions = self.dimensions.max(other.dimensions);
-        let mut extents = [0; Self::MOST];
-        for (axis, extent) in extents[..dimensions].iter_mut().enumerate() {
-            let of = |shape: &Self| (axis + shape.dimensions).checked_sub(dimensions).map_or(1, |at| shape.extents[at]);
-            *extent = match (of(self), of(other)) {
-                (a, b) if a == b || b == 1 => a,
-                (1, b) => b,
-                _ => return None,
-            };
-        }
-        Some(Self { dimensions, extents })
-    }
-}
-
-/// A NumPy array as it lies most often: contiguous, with a few dimensions, of a dtype that kernels compute in. It takes a
-/// look at some fields to tell, and no reference.
-#[derive(Clone, Copy)]
-pub struct Dense<'a> {
-    pub shape: Shape,
-    pub dtype: Dtype,
-    pub length: usize,
-    fields: ArrayFields,
-    array: PhantomData<&'a PyObject>,
-}
-
-impl<'a> Dense<'a> {
-    /// The array as such; none of anything else.
-    #[inline]
-    pub fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
-        let numpy = Numpy::get(object.py())?;
-        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
-        let dtype = numpy.dtype(&fields).filter(|dtype| dtype.computes())?;
-        let dimensions = usize::try_from(fields.nd).ok().filter(|count| (1..=Shape::MOST).contains(count))?;
-        let (mut extents, mut length) = ([0; Shape::MOST], 1);
-        for (axis, extent) in extents[..dimensions].iter_mut().enumerate() {
-            // SAFETY: as in `of_fields`.
-            *extent = unsafe { *fields.dimensions.add(axis) }.cast_unsigned();
-            length *= *extent;
-        }
-        Some(Self { shape: Shape { dimensions, extents }, dtype, length, fields, array: PhantomData })
-    }
-
-    /// Whether this is its dtype.
-    pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
-        self.fields.descr == dtype.as_ptr()
-    }
-
-    /// Whether the other has the same shape and dtype.
-    #[inline]
-    pub fn is_like(&self, other: &Self) -> bool {
-        self.dtype == other.dtype && self.shape == other.shape
-    }
-
-    /// The memory as an array of a larger shape, repeated along the axes that broadcasting adds or stretches.
-    pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
-        let (extents, mut step) = (self.shape.extents(), self.dtype.size().cast_signed());
-        let added = shape.len().checked_sub(extents.len())?;
-        let mut strides: SmallVec<[isize; Shape::MOST]> = SmallVec::from_elem(0, shape.len());
-        for (axis, extent) in extents.iter().enumerate().rev() {
-            match (*extent, shape[added + axis]) {
-                (extent, wanted) if extent == wanted => strides[added + axis] = step,
-                (1, _) => {}
-                _ => return None,
-            }
-            step *= extent.cast_signed();
-        }
-        Buffer::strided(self.fields.data, shape, &strides, self.dtype, false).ok()
-    }
-
-    /// The memory as kernels see it.
-    #[inline]
-    pub fn buffer(&self) -> Option<Buffer> {
-        Buffer::contiguous(self.fields.data, self.length, self.dtype, self.fields.flags & WRITABLE != 0).ok()
+    /// NumPy's own object of a dtype.
+    pub fn descr(&self, dtype: Dtype) -> Option<&Py<PyAny>> {
+        self.dtypes.iter().rev().find(|(_, known)| *known == dtype).map(|(descr, _)| descr)
     }
 }
 
@@ -386,24 +265,6 @@ pub fn contiguous(object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> O
     Buffer::contiguous(fields.data, length, dtype, fields.flags & WRITABLE != 0).ok()
 }
 
-/// The array, where it is nobody else's, so that its memory may be used again.
-pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Dense<'a>> {
-    const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
-    // A view of the array, or an export of its memory, would hold a reference to it.
-    // SAFETY: the pointer is that of a live object.
-    let is_alone = unsafe { Py_REFCNT(array.as_ptr()) } == 1;
-    let is_plain = |fields: &ArrayFields| fields.flags & PLAIN == PLAIN && fields.weakrefs.is_null();
-    if is_alone { Dense::of(array).filter(|dense| is_plain(&dense.fields)) } else { None }
-}
-
-/// How many elements a NumPy array has; none of anything else.
-pub fn length(array: &Bound<'_, PyAny>) -> Option<usize> {
-    let fields = Numpy::get(array.py())?.fields(array)?;
-    let count = usize::try_from(fields.nd).unwrap_or_default();
-    // SAFETY: as in `of_fields`.
-    Some((0..count).map(|axis| unsafe { *fields.dimensions.add(axis) }.cast_unsigned()).product())
-}
-
 /// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
 pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;
@@ -418,35 +279,8 @@ pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.
 pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
-    let numpy = Numpy::get(py).ok_or_else(missing)?;
-    let known = numpy.dtypes.iter().rev().find(|(_, known)| *known == dtype).map(|(descr, _)| descr);
-    if let (Some(create), Some(descr), Ok(dimensions)) = (numpy.create, known, c_int::try_from(shape.len())) {
-        let extents: SmallVec<[isize; Shape::MOST]> = shape.iter().map(|extent| extent.cast_signed()).collect();
-        // SAFETY: there are as many extents as dimensions, and the reference to the dtype is given away; what comes back is
-        // a new reference, or null with an error set.
-        return unsafe {
-            let array = create(dimensions, extents.as_ptr(), descr.clone_ref(py).into_ptr(), 0);
-            Bound::from_owned_ptr_or_err(py, array)
-        };
-    }
-    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, known))
-}
-
-/// The number of a scalar of NumPy's of float64; none of anything else.
-pub fn float64(object: &Bound<'_, PyAny>) -> Option<f64> {
-    let numpy = Numpy::get(object.py())?;
-    if object.get_type().is(&numpy.float64) { object.extract().ok() } else { None }
-}
-
-/// A scalar of NumPy's: what its functions give in place of an array without dimensions.
-pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
-    let numpy = Numpy::get(py).ok_or_else(missing)?;
-    let of_type = if dtype == Dtype::F32 { &numpy.float32 } else { &numpy.float64 };
-    of_type.bind(py).call1((number,))
-}
-
-fn missing() -> PyErr {
-    PyImportError::new_err("NumPy cannot be used")
+    let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
+    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, numpy.descr(dtype)))
 }
 
 /// The dtype of a format of Python's `struct`; none where kernels cannot read it, another byte order among them.

@@ -6,14 +6,16 @@ use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 
 use crate::arrays::{DETACHED, LARGE};
+use crate::dense::Shape;
 use crate::error::IntoPython;
-use crate::memory::{Memory, Shape};
+use crate::memory::Memory;
 use crate::spare;
 use crate::threads::{isa, pool};
 
 /// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; none of anything else, or
 /// where NumPy does it as well.
 pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();
     let (Some(x), Some(y)) = (Memory::of_numpy(a), Memory::of_numpy(b)) else { return Ok(None) };
     let ([stack1 @ .., rows, inner], [stack2 @ .., other, columns]) = (x.shape(), y.shape()) else { return Ok(None) };
@@ -41,7 +43,6 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
     if shape.iter().product::<usize>() < LARGE {
         return Ok(None);
     }
-    static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let matmul = MATMUL.get_or_try_init(py, || py.import("numpy")?.getattr("matmul").map(Bound::unbind))?;
     let (result, _) = spare::take(py, &shape, dtype)?;
     matmul.bind(py).call1((a, b, result)).map(Some)

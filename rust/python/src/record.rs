@@ -73,10 +73,10 @@ pub fn record<'py>(
             None => (None, Value::of_argument(arg)),
         });
     }
-    if let Op::Elementwise(op) = op {
-        if let Some((result, are_alike)) = elementwise(py, op, operands.iter().map(|(_, value)| value))? {
-            return append(tape, Op::Elementwise(op), operands, named, result, are_alike);
-        }
+    if let Op::Elementwise(elementary) = op
+        && let Some((result, are_alike)) = elementwise(py, elementary, operands.iter().map(|(_, value)| value))?
+    {
+        return append(tape, op, operands, named, result, are_alike);
     }
     let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match id {
         Some(_) => value.object(py),

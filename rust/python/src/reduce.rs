@@ -10,8 +10,8 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::DETACHED;
+use crate::dense::{Dense, scalar};
 use crate::error::IntoPython;
-use crate::memory::{Dense, scalar};
 use crate::spare;
 use crate::threads::{isa, pool};
 

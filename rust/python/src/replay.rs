@@ -9,9 +9,9 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use crate::arrays::{add_to, compute, number_of};
+use crate::dense::scalar;
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
 use crate::fusion::{Flow, Fusion};
-use crate::memory::scalar;
 use crate::record::by_operator;
 use crate::reduce::sum_to;
 use crate::spare;

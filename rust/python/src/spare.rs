@@ -10,7 +10,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::memory::{Dense, Memory, Shape, empty, unshared};
+use crate::dense::{Dense, Shape, create, unshared};
+use crate::memory::Memory;
 use crate::value::Value;
 
 /// How many arrays are kept, and of how many bytes together: for all threads.
@@ -78,7 +79,7 @@ pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bo
 
 /// A new array to write to.
 pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
-    let array = empty(py, shape, dtype)?;
+    let array = create(py, shape, dtype)?;
     let of_any_shape = || Memory::of(&array)?.buffer();
     let buffer = Dense::of(&array).and_then(|dense| dense.buffer()).or_else(of_any_shape);
     buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))

@@ -118,13 +118,12 @@ fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
     static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let py = ufunc.py();
     let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
-    let name = match names.get_item(ufunc)? {
-        Some(name) => name,
-        None => {
-            let name = hook(py, "op_of_ufunc")?.call1((ufunc,))?;
-            names.set_item(ufunc, &name)?;
-            name
-        }
+    let name = if let Some(name) = names.get_item(ufunc)? {
+        name
+    } else {
+        let name = hook(py, "op_of_ufunc")?.call1((ufunc,))?;
+        names.set_item(ufunc, &name)?;
+        name
     };
     Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
 }
