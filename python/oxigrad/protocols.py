@@ -59,7 +59,7 @@ def op_of_ufunc(ufunc: np.ufunc) -> str | None:
     """The op that a ufunc of NumPy's is, called on arrays alone; None for what is no op, or no ufunc of its own."""
     name = _of_ufunc(ufunc.__name__, "__call__")
     arities = dict(_core.ops())
-    return name if getattr(np, ufunc.__name__, None) is ufunc and arities.get(name) == ufunc.nin else None
+    return name if getattr(np, ufunc.__name__, None) is ufunc and arities.get(name or "") == ufunc.nin else None
 
 
 def _of_ufunc(name: str, method: str) -> str | None:
