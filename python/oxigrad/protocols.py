@@ -57,7 +57,7 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
 
 def op_of_ufunc(ufunc: np.ufunc) -> str | None:
     """The op that a ufunc of NumPy's is, called on arrays alone; None for what is no op, or no ufunc of its own."""
-    name = _of_ufunc(ufunc.__name__, "__call__")
+    name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     arities = dict(_core.ops())
     return name if getattr(np, ufunc.__name__, None) is ufunc and arities.get(name) == ufunc.nin else None
 

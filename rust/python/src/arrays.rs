@@ -211,12 +211,15 @@ pub fn elementwise<'py, 'v>(
         }
         return Ok(compute_broadcast(py, kernel(op), values, &like)?.map(|result| (result, false)));
     }
-    let mut numbers = [0.0; 3];
+    let (mut numbers, mut has_scalar) = ([0.0; 3], false);
     for (number, value) in numbers.iter_mut().zip(values) {
-        let Some(known) = value.number().or_else(|| number_of(py, value)) else { return Ok(None) };
+        let scalar = number_of(py, value);
+        has_scalar |= scalar.is_some();
+        let Some(known) = scalar.or_else(|| value.number()) else { return Ok(None) };
         *number = known;
     }
-    Ok(Some((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true)))
+    // Numbers alone are the caller's: what they give is a number.
+    has_scalar.then(|| Ok((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true))).transpose()
 }
 
 /// The number of a value that is a NumPy scalar of float64.
