@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: help demo test test-all lint format bench versus generated develop clean
+.PHONY: help demo test test-all test-gpu wheels standard lint format bench versus generated develop clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -24,6 +24,14 @@ test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with 
 
 test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX, optax and autograd as well, none of which may be missing
 	$(BIN)/python -m pytest --require=torch,jax,optax,autograd
+
+test-gpu: ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
+	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl
+	PYTHONPATH=output/gpu $(PYTHON) -m pytest --gpu
+
+wheels: .venv/pip ## Build the wheel, and gather in dist what else test-gpu needs, for a machine without network or Rust
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist --group gpu .
 
 lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
 	cargo fmt --check
@@ -41,11 +49,15 @@ bench: .venv/bench .venv/wheel ## Time the kernels, and the Python package
 	cargo bench --locked --package oxigrad-core
 	$(BIN)/python -m pytest benches
 
+standard: .venv/test .venv/wheel ## Print what of the Array API standard is differentiable, and over which installed libraries
+	$(BIN)/python tests/standard.py
+
 versus: .venv/bench .venv/wheel ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py
 
-generated: .venv/test .venv/wheel ## Print the rules as native code for the core, after a rule has changed
+generated: .venv/test .venv/wheel ## Print the rules as native code for the core, and as a table, after a rule has changed
 	$(BIN)/python tests/generated.py
+	$(BIN)/python tests/overview.py
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast

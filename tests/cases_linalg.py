@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case, normal
+from cases import Case, like, normal
 from oxigrad import xp
 from oxigrad._core import record
 
@@ -32,7 +32,7 @@ def symmetric(x: Any) -> Any:
 
 def definite(x: Any) -> Any:
     """A Hermitian positive definite matrix."""
-    return x @ xp.matrix_transpose(xp.conjugate(x)) + np.eye(x.shape[-1])
+    return x @ xp.matrix_transpose(xp.conjugate(x)) + xp.eye_like(x)
 
 
 def both(name: str, f: Callable[..., Any], *args: np.ndarray, seed: int = 70) -> list[Case]:
@@ -49,7 +49,7 @@ def named(module: Any, name: str, *args: Any, **options: Any) -> Callable[..., A
 def signless_svd(x: Any) -> tuple[Any, ...]:
     """What a singular value decomposition says whatever the signs: the values, and products of pairs of vectors."""
     u, s, vh = la.svd(x, full_matrices=False)
-    weights = np.arange(1.0, s.shape[-1] + 1)
+    weights = like(s, np.arange(1.0, s.shape[-1] + 1))
     return (
         s,
         (u * weights) @ vh,
@@ -61,7 +61,7 @@ def signless_svd(x: Any) -> tuple[Any, ...]:
 def signless_eigh(x: Any) -> tuple[Any, ...]:
     """What a Hermitian eigendecomposition says whatever the signs."""
     w, v = la.eigh(symmetric(x))
-    return w, (v * np.arange(1.0, w.shape[-1] + 1)) @ la.matrix_transpose(xp.conjugate(v))
+    return w, (v * like(w, np.arange(1.0, w.shape[-1] + 1))) @ la.matrix_transpose(xp.conjugate(v))
 
 
 def signless_eig(x: Any) -> tuple[Any, ...]:
@@ -92,6 +92,8 @@ COMPLEX = [
     Case("matmul-complex", lambda a, b: a @ b, (complex_normal(2, 3), complex_normal(3, 2))),
     Case("matmul-real-complex", lambda a, b: a @ b, (normal(2, 3), complex_normal(3, 2))),
     Case("stack-real-complex", lambda a, b: xp.stack([a, b]), (normal(6), Z)),
+    Case("var-complex", lambda z: xp.var(z, axis=1, correction=1), (Z3[0],), False),
+    Case("std-complex", lambda z: np.std(z, axis=0), (Z3[0],), False),
     Case("number-complex", lambda x: abs(x * 1j + 2.0), (3.0,)),
 ]
 
@@ -205,7 +207,7 @@ FFT = [
         for norm in ("backward", "ortho", "forward")
     ],
     *[
-        Case(f"{name}-{norm}-real", named(fft, name, norm=norm), (Z3.real,))
+        Case(f"{name}-{norm}-real", named(fft, name, norm=norm), (Z3.real,), name in ("rfft", "rfftn", "ihfft"))
         for name in ("fft", "ifftn", "rfft", "rfftn", "ihfft")
         for norm in ("backward", "ortho", "forward")
     ],
@@ -224,8 +226,8 @@ FFT = [
     Case("irfftn-sizes", lambda z: np.fft.irfftn(z, s=(3, 5), axes=(2, 1)), (Z3,)),
     Case("fft2", np.fft.fft2, (Z3,)),
     Case("rfft2", lambda x: np.fft.irfft2(np.fft.rfft2(x) ** 2), (Z3.real,)),
-    Case("fftshift", lambda x: fft.fftshift(x) * np.arange(3.0), (Z3,)),
-    Case("ifftshift", lambda x: np.fft.ifftshift(x, axes=(0, 2)) * np.arange(3.0), (Z3,)),
+    Case("fftshift", lambda x: fft.fftshift(x) * like(x, np.arange(3.0)), (Z3,)),
+    Case("ifftshift", lambda x: np.fft.ifftshift(x, axes=(0, 2)) * like(x, np.arange(3.0)), (Z3,)),
 ]
 
 CASES = [*COMPLEX, *PRODUCTS, *LINALG, *FFT]

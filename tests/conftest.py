@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+import libraries
 import oxigrad as ox
+from libraries import Library
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: its functions then take any array
 
@@ -22,7 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require",
         default="",
         metavar="LIBRARY,...",
-        help="libraries that must be installed, so that no test of theirs is skipped",
+        help="libraries that must be installed (with --gpu: and find a GPU), so that no test of theirs is skipped",
+    )
+    parser.addoption(
+        "--gpu",
+        action="store_true",
+        help="run what runs over array libraries, on the GPU that PyTorch or CuPy finds here, and nothing else",
     )
 
 
@@ -31,6 +40,74 @@ def pytest_configure(config: pytest.Config) -> None:
     missing = [name for name in required if importlib.util.find_spec(name) is None]
     if missing:
         raise pytest.UsageError(f"--require: not installed: {', '.join(missing)}")
+    if config.getoption("--gpu"):
+        found = [library.module for library in libraries.GPU if library.is_there()]
+        missing = [name for name in required if name not in found]
+        if missing or not found:
+            raise pytest.UsageError(f"--gpu: no GPU is found by {', '.join(missing) or 'PyTorch or CuPy'}")
+
+
+# --- over array libraries ----------------------------------------------------------------------------------------------
+
+
+def _tested(config: pytest.Config) -> list[Library]:
+    """The array libraries that tests run over."""
+    if config.getoption("--gpu"):
+        return [library for library in libraries.GPU if library.is_there()]
+    return libraries.LIBRARIES
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for ``arrays`` runs over every array library, one that asks for ``case`` too over its cases.
+
+    One marked ``on_device`` runs where arrays lie on a device.
+    """
+    if "arrays" not in metafunc.fixturenames:
+        return
+    tested = _tested(metafunc.config)
+    if metafunc.definition.get_closest_marker("on_device"):
+        tested = [library for library in tested if library.leave_alone]
+    if "case" in metafunc.fixturenames:
+        pairs = [(library, case) for library in tested for case in libraries.cases(library)]
+        ids = [f"{library.name}-{case}" for library, case in pairs]
+        metafunc.parametrize(("arrays", "case"), pairs, ids=ids, indirect=["arrays"])
+    else:
+        metafunc.parametrize("arrays", tested, ids=[library.name for library in tested], indirect=True)
+
+
+_OVER_LIBRARIES = re.compile(r"def test_\w+\([^)]*\b(arrays|asarray)\b")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With --gpu, leaves out the modules without a test over array libraries: they may import what is not installed."""
+    is_module = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    if config.getoption("--gpu") and is_module and not _OVER_LIBRARIES.search(collection_path.read_text()):
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --gpu, leaves out the tests that do not run over array libraries."""
+    if config.getoption("--gpu"):
+        over = [("arrays" in getattr(item, "fixturenames", ()), item) for item in items]
+        config.hook.pytest_deselected(items=[item for is_over, item in over if not is_over])
+        items[:] = [item for is_over, item in over if is_over]
+
+
+@pytest.fixture
+def arrays(request: pytest.FixtureRequest) -> Library:
+    """Each array library in turn: what makes its arrays, and what is to be expected of it."""
+    pytest.importorskip(request.param.module)
+    return request.param
+
+
+@pytest.fixture
+def asarray(arrays: Library) -> Callable[..., Any]:
+    """A function that makes an array of each library from NumPy's values."""
+    return arrays.asarray
+
+
+# --- anything else -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -81,31 +158,3 @@ def learning_rate() -> Callable[[Any, int], Any]:
         return seen[0]
 
     return given
-
-
-def _read_only(values: Any) -> np.ndarray:
-    array = np.array(values)
-    array.setflags(write=False)
-    return array
-
-
-def _jax(jax: ModuleType) -> Callable[..., Any]:
-    jax.config.update("jax_enable_x64", True)
-    return jax.numpy.asarray
-
-
-# How each library makes an array of NumPy values; "read-only" stands for NumPy arrays that must not be written.
-ARRAYS: dict[str, tuple[str, Callable[[ModuleType], Callable[..., Any]]]] = {
-    "numpy": ("numpy", lambda numpy: numpy.array),
-    "read-only": ("numpy", lambda numpy: _read_only),
-    "array-api-strict": ("array_api_strict", lambda strict: strict.asarray),
-    "torch": ("torch", lambda torch: lambda values: torch.asarray(np.array(values))),
-    "jax": ("jax", _jax),
-}
-
-
-@pytest.fixture(params=ARRAYS)
-def asarray(request: pytest.FixtureRequest, library: Callable[[str], ModuleType]) -> Callable[..., Any]:
-    """A function that makes an array of each library from NumPy's values."""
-    name, make = ARRAYS[request.param]
-    return make(library(name))

@@ -1,15 +1,19 @@
-"""What of the Array API standard is differentiable: the closed table, printed by ``python tests/standard.py``."""
+"""What of the Array API standard is differentiable, and over which array libraries that is tested: ``make standard``.
+
+Each row is a function, each column a library that is installed: the highest order to which derivatives, in both modes,
+agree with central differences (over NumPy) or with NumPy's (over any other library), in every case that tests have of it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from cases import CASES
-from cases_linalg import CASES as LINALG
+import libraries
+from libraries import TABLE, Library
 from oxigrad import xp
 
 STEP = "a step: its derivative is zero wherever it has one"
@@ -86,8 +90,6 @@ PLAIN: dict[str, Plain] = {
     "fft.rfftfreq": Plain(MADE, lambda x: xp.fft.rfftfreq(3)),
 }
 
-CASE_NAMES = {case.name.split("-")[0] for case in (*CASES, *LINALG)}
-
 
 def names(strict: Any) -> list[str]:
     """Every function of the standard, by the listing of ``array_api_strict``; extensions with their own name in front."""
@@ -105,9 +107,9 @@ def _is_function(strict: Any, name: str) -> bool:
     return type(getattr(strict, name)).__name__ != "DType" and hasattr(getattr(strict, name), "__name__")
 
 
-def is_tested(name: str) -> bool:
-    """Whether the derivatives of the function are in the table of cases."""
-    return name.rpartition(".")[2] in CASE_NAMES
+def cases_of(name: str, known: Iterable[str] = TABLE) -> list[str]:
+    """The cases of a function among those that are known."""
+    return [case for case in known if libraries.function_of(case) == name.rpartition(".")[2]]
 
 
 def is_ours(name: str) -> bool:
@@ -116,23 +118,52 @@ def is_ours(name: str) -> bool:
     return own in vars(getattr(xp, part[0]) if part else xp)
 
 
+def order(name: str, library: Library) -> int:
+    """The highest order to which derivatives of a function are right over a library; 0 where that lacks the function."""
+    tested = cases_of(name, libraries.cases(library))
+    try:
+        for case in tested:
+            libraries.check(case, library)
+    except NotImplementedError:
+        return 0
+    return 0 if not tested else 2 if library.yields else 1
+
+
+def orders(strict: Any, tested: Iterable[Library]) -> dict[str, dict[str, int]]:
+    """Of each differentiable function of the standard, the highest order over each library."""
+    differentiable = [name for name in names(strict) if name not in PLAIN and is_ours(name)]
+    return {name: {library.name: order(name, library) for library in tested} for name in differentiable}
+
+
+def table(rows: dict[str, dict[str, int]]) -> list[str]:
+    """The orders as text, a line a function."""
+    columns = list(next(iter(rows.values())))
+    head = f"{'':20}" + "".join(f"{column:>18}" for column in columns)
+    return [
+        head,
+        *(f"{name:20}" + "".join(f"{of[column] or '-':>18}" for column in columns) for name, of in rows.items()),
+    ]
+
+
+def summary(rows: dict[str, dict[str, int]], count: int) -> list[str]:
+    """How many functions are differentiable, and over which library to which order, as text."""
+    lines = [f"{count} functions of the standard: {len(rows)} differentiable, {len(PLAIN)} give plain values"]
+    for column in next(iter(rows.values())):
+        reached = [of[column] for of in rows.values()]
+        first, second = (sum(order >= least for order in reached) for least in (1, 2))
+        lines.append(f"{column:18} first order {first:3}, second order {second:3}")
+    return lines
+
+
 def main() -> None:
-    """Prints a line for each function of the standard, and how many there are of each sort."""
+    """Prints every function of the standard, and how many there are of each sort."""
     import array_api_strict
 
-    found = names(array_api_strict)
-    for name in found:
-        plain = PLAIN.get(name)
-        state = (
-            f"plain: {plain.reason}" if plain else "differentiable" if is_ours(name) and is_tested(name) else "MISSING"
-        )
-        print(f"{name:28} {state}")
-    plain = [name for name in found if name in PLAIN]
-    missing = [name for name in found if name not in PLAIN and not (is_ours(name) and is_tested(name))]
-    tested = len(found) - len(plain) - len(missing)
-    print(
-        f"{len(found)} functions: {tested} differentiable and tested, {len(plain)} plain values, {len(missing)} missing"
-    )
+    installed = [library for library in (*libraries.LIBRARIES, *libraries.GPU) if library.is_there()]
+    rows = orders(array_api_strict, installed)
+    for name, plain in PLAIN.items():
+        print(f"{name:26}plain: {plain.reason}")
+    print("\n".join(["", *table(rows), "", *summary(rows, len(names(array_api_strict)))]))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
+from libraries import host
 from oxigrad import optim
 
 
@@ -17,10 +18,10 @@ def steps(opt: Any, count: int, asarray: Any = np.array, seed: int = 0) -> tuple
     """Takes steps with random gradients from random parameters; the model, and all parameters that it had."""
     generator = np.random.default_rng(seed)
     model = {"w": asarray(generator.standard_normal(5))}
-    seen = [np.array(np.asarray(model["w"]))]
+    seen = [np.array(host(model["w"]))]
     for _ in range(count):
         model = opt.update(model, {"w": asarray(generator.standard_normal(5))})
-        seen.append(np.array(np.asarray(model["w"])))
+        seen.append(np.array(host(model["w"])))
     return model, seen
 
 
@@ -30,15 +31,15 @@ def test_the_moving_average(asarray: Any) -> None:
     expected = seen[0]
     for p in seen[1:]:
         expected = 0.8 * expected + 0.2 * p
-    np.testing.assert_allclose(np.asarray(opt.averaged_parameters()["w"]), expected, rtol=1e-12)
-    before = np.array(np.asarray(model["w"]))
+    np.testing.assert_allclose(host(opt.averaged_parameters()["w"]), expected, rtol=1e-12)
+    before = np.array(host(model["w"]))
     model = opt.swap_in(model)
-    np.testing.assert_array_equal(np.asarray(model["w"]), np.asarray(opt.averaged_parameters()["w"]))
+    np.testing.assert_array_equal(host(model["w"]), host(opt.averaged_parameters()["w"]))
     for wrong in (lambda: opt.update(model, model), lambda: opt.swap_in(model)):
         with pytest.raises(ox.StateError, match="swapped in"):
             wrong()
     model = opt.swap_out(model)
-    np.testing.assert_array_equal(np.asarray(model["w"]), before)
+    np.testing.assert_array_equal(host(model["w"]), before)
     with pytest.raises(ox.StateError, match="not swapped in"):
         opt.swap_out(model)
     opt.update(model, {"w": asarray(np.ones(5))})
@@ -78,8 +79,8 @@ def test_lookahead_against_optax(library: Any) -> None:
         updates, state = reference.update(jax.numpy.asarray(g), state, params)
         params = optax.apply_updates(params, updates)
         opt.update(model, {"w": g})
-        np.testing.assert_allclose(opt.slots["w"]["slow"], np.asarray(params.slow), rtol=1e-10)
-        np.testing.assert_allclose(model["w"], np.asarray(params.fast), rtol=1e-10)
+        np.testing.assert_allclose(opt.slots["w"]["slow"], host(params.slow), rtol=1e-10)
+        np.testing.assert_allclose(model["w"], host(params.fast), rtol=1e-10)
 
 
 def test_decoupled_decay_makes_adam_adamw() -> None:

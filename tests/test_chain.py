@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
+from libraries import host
 from oxigrad import optim, xp
 
 BAD = (np.nan, np.inf, -np.inf)
@@ -27,12 +28,12 @@ def converted(tree: Any, asarray: Any) -> Any:
 
 def close(a: Any, b: Any, rtol: float = 1e-12) -> None:
     for x, y in zip(ox.tree.leaves(a), ox.tree.leaves(b), strict=True):
-        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=rtol, atol=1e-15)
+        np.testing.assert_allclose(host(x), host(y), rtol=rtol, atol=1e-15)
 
 
 def unchanged(a: Any, b: Any) -> None:
     for x, y in zip(ox.tree.leaves(a), ox.tree.leaves(b), strict=True):
-        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+        np.testing.assert_array_equal(host(x), host(y))
 
 
 # --- chains --------------------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ def test_a_slot_that_is_one_number(asarray: Any) -> None:
     for _ in range(3):
         model = opt.update(model, given)
     close(model, expected)
-    np.testing.assert_allclose([float(opt.slots[path]["norm"]) for path in opt.slots], norms)
+    np.testing.assert_allclose([float(host(opt.slots[path]["norm"])) for path in opt.slots], norms)
 
 
 # --- groups --------------------------------------------------------------------------------------------------------------
@@ -297,14 +298,14 @@ def test_a_step_that_is_skipped_changes_nothing(bad: float, make: Any, asarray: 
     model, grads = model_and_gradients()
     opt = make(nonfinite="skip")
     found = opt.update(converted(model, asarray), converted(grads, asarray))
-    before = ox.tree.map(lambda leaf: np.asarray(leaf).copy(), found)
-    slots = {path: {name: np.asarray(slot).copy() for name, slot in own.items()} for path, own in opt.slots.items()}
+    before = ox.tree.map(lambda leaf: host(leaf).copy(), found)
+    slots = {path: {name: host(slot).copy() for name, slot in own.items()} for path, own in opt.slots.items()}
     grads["b"][0][3] = bad
     found = opt.update(found, converted(grads, asarray))
     unchanged(found, before)
     for path, own in slots.items():
         for name, slot in own.items():
-            np.testing.assert_array_equal(np.asarray(opt.slots[path][name]), slot)
+            np.testing.assert_array_equal(host(opt.slots[path][name]), slot)
     assert (opt.step, opt.skipped) == (1, 1)
     grads["b"][0][3] = 0.0
     opt.update(found, converted(grads, asarray))
@@ -350,7 +351,7 @@ def test_a_rule_that_is_not_elementwise_is_written_into_place(asarray: Any) -> N
     start, g = np.zeros((2, 3)), np.arange(6.0).reshape(2, 3)
     p = asarray(start)
     model = rows(1.0).update({"p": p}, {"p": asarray(g)})
-    np.testing.assert_array_equal(np.asarray(model["p"]), [[-1.0] * 3, [-4.0] * 3])
+    np.testing.assert_array_equal(host(model["p"]), [[-1.0] * 3, [-4.0] * 3])
     if isinstance(p, np.ndarray) and p.flags.writeable:
         assert model["p"] is p
     assert xp.is_array(p)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oxigrad import schedules
+from oxigrad import optim, schedules
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -48,6 +48,18 @@ def test_schedules_are_all_drawn(tmp_path: Path) -> None:
     assert drawn | {"plateau", "follow", "Schedule", "from_config"} == set(schedules.__all__)
     values = example["observed"]()
     assert values[0] == 1.0 and values == sorted(values, reverse=True) and values[-1] < 0.1
+
+
+def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "gallery.py"))
+    ends = example["main"](tmp_path)
+    assert (tmp_path / "gallery.png").stat().st_size > 100_000
+    begins = [float(valley.function(np.array(valley.start))) for valley in example["VALLEYS"]]
+    for name, found in ends.items():
+        assert all(end < 0.5 * begin for end, begin in zip(found, begins, strict=True)), (name, found, begins)
+    shipped = {name for name, made in vars(optim).items() if isinstance(made, type) and getattr(made, "declared", None)}
+    shipped = {name for name in shipped if issubclass(getattr(optim, name), optim.RuleOptimizer)}
+    assert ends.keys() == shipped - {"Muon"}  # which is for matrices
 
 
 def run(name: str, directory: Path | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Linear algebra, products and Fourier transforms beside other libraries, over array libraries, and where they end."""
+"""Linear algebra, products and Fourier transforms beside other libraries, and where they end."""
 
 import math
 import warnings
@@ -109,54 +109,6 @@ def test_gradients_of_decompositions_are_those_of_torch(name: str, kind: type, l
     np.testing.assert_allclose(np.conj(ox.grad(lambda z: loss(xp, z))(z)), leaf.grad.numpy(), rtol=1e-8, atol=1e-9)
 
 
-def _real(xp, y):
-    return xp.sum(xp.real(y)) + xp.sum(xp.imag(y) ** 2)
-
-
-# Code for any namespace of the standard.
-STANDARD = {
-    "inv": lambda xp, x: xp.linalg.inv(x),
-    "solve": lambda xp, x: xp.linalg.solve(x, x[..., :1]),
-    "det": lambda xp, x: xp.linalg.det(x),
-    "slogdet": lambda xp, x: xp.linalg.slogdet(x).logabsdet,
-    "cholesky": lambda xp, x: xp.linalg.cholesky(x @ x.mT, upper=True),
-    "qr": lambda xp, x: xp.linalg.qr(x[..., :2]).R,
-    "svd": lambda xp, x: xp.linalg.svd(x[:2, ...], full_matrices=False).Vh ** 2,
-    "svdvals": lambda xp, x: xp.linalg.svdvals(x),
-    "eigh": lambda xp, x: xp.linalg.eigh(x + x.mT).eigenvectors ** 2,
-    "eigvalsh": lambda xp, x: xp.linalg.eigvalsh(x + x.mT) ** 2,
-    "pinv": lambda xp, x: xp.linalg.pinv(x[:, :2]),
-    "matrix_power": lambda xp, x: xp.linalg.matrix_power(x, 3),
-    "matrix_norm": lambda xp, x: xp.linalg.matrix_norm(x, ord=2),
-    "vector_norm": lambda xp, x: xp.linalg.vector_norm(x, axis=0, ord=3),
-    "outer": lambda xp, x: xp.linalg.outer(x[0, :], x[1, :]) ** 2,
-    "cross": lambda xp, x: xp.linalg.cross(x, x[:1, :] ** 2),
-    "diagonal": lambda xp, x: xp.linalg.diagonal(x, offset=1) ** 2,
-    "trace": lambda xp, x: xp.linalg.trace(x @ x),
-    "tensordot": lambda xp, x: xp.tensordot(x, x, axes=((0,), (1,))),
-    "vecdot": lambda xp, x: xp.vecdot(x, x[:1, :]),
-}
-SPECTRA = {
-    "rfft": lambda xp, x: xp.fft.rfft(x, n=5, axis=0),
-    "irfftn": lambda xp, x: xp.fft.irfftn(xp.fft.rfftn(x) ** 2, s=(3, 3)),
-    "fftshift": lambda xp, x: xp.fft.fftshift(xp.fft.ihfft(x)),
-    "hfft": lambda xp, x: xp.fft.hfft(xp.fft.rfft(x, norm="ortho"), n=4),
-}
-
-
-@pytest.mark.parametrize("name", [*STANDARD, *SPECTRA])
-def test_gradients_over_array_libraries(name: str, asarray) -> None:
-    def loss(x):
-        space = x.__array_namespace__()
-        y = {**STANDARD, **SPECTRA}[name](space, x)
-        return xp.sum(y) if name in STANDARD else xp.sum(xp.abs(y) ** 3)
-
-    expected = ox.grad(loss)(A)
-    gradient = ox.grad(loss)(asarray(A))
-    assert type(gradient) is type(asarray(A))
-    np.testing.assert_allclose(np.asarray(gradient), expected, rtol=1e-9, atol=1e-11)
-
-
 # --- where derivatives end ---------------------------------------------------------------------------------------------
 
 
@@ -209,6 +161,15 @@ def test_plain_arrays_give_the_library_s_own_results() -> None:
     assert la.matrix_rank(x) == 1
     assert ox.grad(lambda x: xp.sum(x) * la.matrix_rank(x))(x).tolist() == x.tolist()
     np.testing.assert_array_equal(xp.fft.rfftfreq(4), np.fft.rfftfreq(4))
+
+
+def test_expm_scales_each_matrix_by_itself(library) -> None:
+    scipy = library("scipy.linalg")
+    stack = np.stack([A * size for size in (0.0, 1e-3, 1.0, 5.0, 60.0)])
+    np.testing.assert_allclose(la.expm(stack), scipy.expm(stack), rtol=1e-11)
+    assert la.expm(stack[:0]).shape == (0, 3, 3)
+    nilpotent = np.diag([1e6, 2e6], k=1)
+    np.testing.assert_allclose(la.expm(nilpotent), np.eye(3) + nilpotent + nilpotent @ nilpotent / 2)
 
 
 def test_both_results_of_a_decomposition_are_pulled_at_once() -> None:

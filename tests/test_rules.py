@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import generated
+import overview
 import oxigrad as ox
+from libraries import host
 from oxigrad import optim, presets, schedules
 
 STEPS = 25
@@ -133,12 +135,12 @@ def test_asgd_averages_exactly_from_its_first_step_on(asarray: Any) -> None:
     for step, g in enumerate(gradients(), 1):
         model = opt.update(model, {"w": asarray(g)})
         since = seen[min(step, 5) - 1 if step > 5 else step - 1 : step]
-        average = np.asarray(opt.averaged_parameters()["w"])
+        average = host(opt.averaged_parameters()["w"])
         np.testing.assert_allclose(average, np.mean(since if step > 5 else [seen[step - 1]], axis=0), rtol=1e-12)
-    before = np.asarray(model["w"]).copy()
+    before = host(model["w"]).copy()
     model = opt.swap_in(model)
-    np.testing.assert_array_equal(np.asarray(model["w"]), np.asarray(opt.averaged_parameters()["w"]))
-    np.testing.assert_array_equal(np.asarray(opt.swap_out(model)["w"]), before)
+    np.testing.assert_array_equal(host(model["w"]), host(opt.averaged_parameters()["w"]))
+    np.testing.assert_array_equal(host(opt.swap_out(model)["w"]), before)
 
 
 def test_asgd_with_l1_regularization() -> None:
@@ -187,7 +189,7 @@ def test_a_slot_comes_and_goes_with_its_flag(asarray: Any) -> None:
         model = opt.update(model, {"w": asarray(g)})
         plain.update(found, {"w": g})
         assert ("v_max" in opt.slots["w"]) == (number == 0)
-        np.testing.assert_allclose(np.asarray(model["w"]), found["w"], rtol=1e-12)
+        np.testing.assert_allclose(host(model["w"]), found["w"], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_a_step_of_averages_and_counts_as_a_pure_function() -> None:
             params, state = opt.apply(params, {"w": g, "b": g[:2]}, state)
             opt.update(found, {"w": g, "b": g[:2]})
         for key, value in found.items():
-            np.testing.assert_allclose(np.asarray(params[key]), value, rtol=1e-11)
+            np.testing.assert_allclose(host(params[key]), value, rtol=1e-11)
 
 
 # --- native code -----------------------------------------------------------------------------------------------------------
@@ -245,6 +247,11 @@ def test_a_step_of_averages_and_counts_as_a_pure_function() -> None:
 @pytest.mark.skipif(not generated.PATH.exists(), reason="the sources of the core are not here")
 def test_native_code_is_printed_from_the_rules() -> None:
     assert generated.PATH.read_text() == generated.text(), "the rules have changed: make generated"
+
+
+@pytest.mark.skipif(not overview.PATH.exists(), reason="the pages are not here")
+def test_the_table_of_optimizers_is_printed_from_the_rules() -> None:
+    assert overview.PATH.read_text() == overview.text(), "the rules have changed: make generated"
 
 
 @pytest.mark.parametrize("name", generated.SHIPPED)

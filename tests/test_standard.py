@@ -1,16 +1,19 @@
-"""The Array API standard: all of it is accounted for, over every array library; and NumPy's functions of variables."""
+"""The Array API standard: all of it is accounted for; and NumPy's functions of variables."""
 
 import inspect
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import libraries
 import oxigrad as ox
 import standard
-from cases import CASES, Case, apart, normal
+from cases import apart
+from libraries import host
 from oxigrad import tree, xp
 from oxigrad._core import Variable
 from oxigrad.testing import check_grads
@@ -26,7 +29,7 @@ def test_every_function_of_the_standard_is_differentiable_or_plain_for_a_reason(
     assert len(found) > 150
     left = {name for name in found if name not in standard.PLAIN}
     assert {name for name in left if not standard.is_ours(name)} == set()
-    assert {name for name in left if not standard.is_tested(name)} == set()
+    assert {name for name in left if not standard.cases_of(name)} == set()
     assert set(standard.PLAIN) <= set(found)
 
 
@@ -38,6 +41,14 @@ def test_plain_functions_give_plain_values(name: str) -> None:
     assert not any(isinstance(part, Variable) for part in parts)
 
 
+def test_the_readme_shows_what_is_printed(library) -> None:
+    for name in ("torch", "jax"):
+        library(name)
+    strict = library("array_api_strict")
+    printed = standard.summary(standard.orders(strict, libraries.LIBRARIES), len(standard.names(strict)))
+    assert "\n".join(["```", *printed, "```"]) in (Path(__file__).parent.parent / "README.md").read_text()
+
+
 def test_signatures_are_the_standard_s(library) -> None:
     strict = library("array_api_strict")
     for name in set(standard.names(strict)) & set(vars(xp)):
@@ -47,45 +58,6 @@ def test_signatures_are_the_standard_s(library) -> None:
         own = inspect.signature(getattr(xp, name)).parameters
         missing = {parameter for parameter in theirs if parameter not in own and theirs[parameter].kind.value > 0}
         assert missing <= {"device", "copy"}, name
-
-
-# --- over array libraries ----------------------------------------------------------------------------------------------
-
-
-def weighted(value: Any, asarray: Callable[..., Any]) -> Any:
-    """A number that depends on every element of a tree of arrays."""
-    total: Any = 0.0
-    for at, leaf in enumerate(tree.leaves(value)):
-        total = total + xp.sum(leaf * asarray(normal(*leaf.shape, seed=at)))
-    return total
-
-
-def gradients(case: Case, asarray: Callable[..., Any], order: int) -> list[np.ndarray]:
-    """The gradients of the first order, or of a weighted sum of those for the second."""
-    args = tuple(asarray(arg) for arg in case.args)
-    f, every = case.function, tuple(range(len(args)))
-    for _ in range(order):
-        f = ox.grad(lambda *args, f=f: weighted(f(*args), asarray), argnums=every)
-    return [np.asarray(gradient) for gradient in f(*args)]
-
-
-# What a library does not do on plain arrays either.
-LACKING = {("torch", "unique_all")}
-# JAX takes its time; the operators of array-api-strict refuse a variable on their right, and with it rules that have one.
-FIRST_ORDER_ONLY = {"jax", "array-api-strict"}
-PORTABLE = [case for case in CASES if "-" not in case.name and all(isinstance(arg, np.ndarray) for arg in case.args)]
-
-
-@pytest.mark.parametrize("case", PORTABLE, ids=str)
-def test_gradients_over_array_libraries(case: Case, asarray, request) -> None:
-    library = request.node.callspec.params["asarray"]
-    if (library, case.name) in LACKING:
-        with pytest.raises(NotImplementedError):
-            gradients(case, asarray, 1)
-        return
-    for order in (1,) if library in FIRST_ORDER_ONLY else (1, 2):
-        for own, expected in zip(gradients(case, asarray, order), gradients(case, np.asarray, order), strict=True):
-            np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
 
 
 # --- NumPy's functions -------------------------------------------------------------------------------------------------
@@ -197,6 +169,14 @@ def test_sort_gives_each_of_equal_elements_its_own_gradient() -> None:
     np.testing.assert_array_equal(gradient, [2.0, 1.0, 3.0])
 
 
+def test_linspace_keeps_the_dtype_and_the_device(arrays) -> None:
+    ends = arrays.asarray(np.array([1.0, 2.0], np.float32))
+    value, pullback = ox.vjp(lambda x: xp.linspace(x[0], x[1], 3), ends)
+    assert (value.dtype, value.device) == (ends.dtype, ends.device)
+    np.testing.assert_array_equal(host(value), [1.0, 1.5, 2.0])
+    np.testing.assert_array_equal(host(pullback(xp.ones_like(value))[0]), [1.5, 1.5])
+
+
 def test_unique_values_give_the_gradient_to_the_first() -> None:
     gradient = ox.grad(lambda x: xp.sum(xp.unique_values(x)))(np.array([2.0, 1.0, 2.0]))
     np.testing.assert_array_equal(gradient, [1.0, 1.0, 0.0])
@@ -279,4 +259,19 @@ def test_repeated_indices_add_up_with_any_library(asarray) -> None:
     where = asarray(np.array([3, 0, 3, 3, 1, 0, 3]))
     weights = asarray(np.arange(1.0, 8.0))
     gradient = ox.grad(lambda x: xp.sum(xp.take(x, where) * weights))(asarray(np.zeros(5)))
-    np.testing.assert_array_equal(np.asarray(gradient), [8.0, 5.0, 0.0, 15.0, 0.0])
+    np.testing.assert_array_equal(host(gradient), [8.0, 5.0, 0.0, 15.0, 0.0])
+
+
+def test_unique_elements_and_where_they_are(arrays) -> None:
+    values = np.array([[3.0, 1.0, np.nan], [1.0, np.nan, 3.0]])
+    for x in (values, values[:0]):
+        with ox.Tape() as tape:
+            found = xp.unique_all(tape.watch(arrays.asarray(x)))
+            counts = xp.unique_counts(tape.watch(arrays.asarray(x))).counts
+            inverse = xp.unique_inverse(tape.watch(arrays.asarray(x))).inverse_indices
+        expected = np.unique_all(x)
+        for name in ("values", "indices", "inverse_indices", "counts"):
+            part = getattr(found, name)
+            np.testing.assert_array_equal(host(ox.stop_gradient(part)), getattr(expected, name), err_msg=name)
+        np.testing.assert_array_equal(host(counts), expected.counts)
+        np.testing.assert_array_equal(host(inverse), expected.inverse_indices)

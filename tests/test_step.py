@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+import linecache
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -275,12 +279,15 @@ def test_a_cycle_and_a_deep_tree() -> None:
 
 
 def test_two_threads_on_one_optimizer() -> None:
-    opt, model = optim.SGD(1.0), {"w": np.zeros(100_000)}
-    g = {"w": np.ones(100_000)}
+    opt, model = optim.define(summed)(), {"w": np.zeros(100_000)}
+    g, found = {"w": np.ones(100_000)}, []
 
     def work() -> None:
-        for _ in range(50):
+        for number in range(50):
             opt.update(model, g)
+            if number % 10 == 0:  # a copy is of one moment
+                found.append(opt.state_dict())
+                found.append(copy.deepcopy(opt).state_dict())
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -289,51 +296,180 @@ def test_two_threads_on_one_optimizer() -> None:
         thread.join()
     assert opt.step == 200
     np.testing.assert_array_equal(model["w"], -200.0)
+    assert len(found) == 40
+    for state in found:
+        np.testing.assert_array_equal(state["slots"]["w"]["total"], float(state["step"]))
 
 
 INTERRUPTED = """
 import os, random, signal, sys, threading, time
 import numpy as np
 import oxigrad as ox
+from oxigrad import optim
 
+def counted(xp, p, g, total, *, learning_rate=1.0):
+    return p - learning_rate * g, total + g
+
+Counted, Called = optim.define(counted, "Counted"), optim.define(counted, "Called", elementwise=False)
+OPTIMIZERS = {
+    "one": lambda: Counted(),
+    "called": lambda: Called(),
+    "chain": lambda: optim.chain(optim.ClipGlobalNorm(1e9), Counted(), optim.Lookahead(every=1, share=1.0)),
+    "accumulate": lambda: optim.chain(optim.Clip(1e9), Counted(), accumulate=3),
+    "accumulate called": lambda: Called(accumulate=3),
+    "partition": lambda: optim.partition({"a": Counted(), "*": Called()}, accumulate=3, nonfinite="skip"),
+    "nonfinite": lambda: Counted(nonfinite="skip"),
+}
+opt = OPTIMIZERS[sys.argv[1]]()
 frozen = np.zeros(1000); frozen.setflags(write=False)
 model = {"a": np.zeros(200_000), "b": [np.zeros(10), (np.zeros(3),)], "r": frozen}
-grads = {"a": np.ones(200_000), "b": [np.ones(10), (np.ones(3),)], "r": np.ones(1000)}
-opt = ox.optim.Momentum(1.0, momentum=0.0)
-opt.update(model, grads)
-random.seed(int(sys.argv[1]))
-interrupted = 0
+shares = (0.5, 1.0, 1.5) if opt.accumulate == 3 else (1.0,)  # of which the mean is 1
+grads = [ox.tree.map(lambda leaf: np.full_like(leaf, share), model) for share in shares]
+infinite = ox.tree.map(lambda leaf: np.full_like(leaf, np.inf), model)
+means = (None, 0.5, 0.75)
+random.seed(int(sys.argv[2]))
+interrupted = between = 0
+
+def step():
+    if opt.nonfinite == "skip" and random.random() < 0.3:
+        opt.update(model, infinite)
+    opt.update(model, grads[opt._stepper.micro])
+
+def check():
+    step, micro = opt.step, opt._stepper.micro
+    for leaf in ox.tree.leaves(model):
+        assert (leaf == -step).all(), (step, leaf)
+    for path, own in opt.slots.items():
+        assert (own["total"] == step).all(), (path, step, own["total"])
+        assert not micro or (own["mean"] == means[micro]).all(), (path, step, micro, own["mean"])
+    return micro
 
 def torment():
     for _ in range(60):
+        armed.wait()  # one interrupt for each time that the main thread is ready for it
+        armed.clear()
         time.sleep(random.uniform(0.0002, 0.004))
         os.kill(os.getpid(), signal.SIGINT)
+    armed.wait()
     done.append(True)
 
-done = []
+step()
+done, armed = [], threading.Event()
 thread = threading.Thread(target=torment)
-while True:
+thread.start()
+while not done:
     try:
-        if not thread.ident:
-            thread.start()
+        armed.set()
         while not done:
-            opt.update(model, grads)
-        break
+            step()
     except KeyboardInterrupt:
         interrupted += 1
-        step = opt.step
-        for leaf in ox.tree.leaves(model):
-            assert (leaf == -step).all(), (step, leaf)
-print(interrupted, opt.step)
+        between += check() > 0
+thread.join()
+check()
+print(interrupted, between, opt.step)
 """
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_an_interrupt_falls_between_steps(seed: int) -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED, str(seed)], capture_output=True, text=True, timeout=120)
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        *[("one", 0), ("one", 1), ("called", 0), ("chain", 0), ("accumulate", 0), ("accumulate", 1)],
+        *[("accumulate called", 0), ("partition", 0), ("partition", 1), ("nonfinite", 0)],
+    ],
+)
+def test_an_interrupt_falls_between_steps(name: str, seed: int) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, name, str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    interrupted, steps = map(int, done.stdout.split())
+    interrupted, between, steps = map(int, done.stdout.split())
     assert interrupted > 0 and steps > 0
+    assert between > 0 or "accumulate" not in name
+
+
+# --- failures at any place -----------------------------------------------------------------------------------------------
+
+
+def summed(xp, p, g, total, count=0.0, *, learning_rate=1.0):
+    return p - learning_rate * g, total + g, count + 1.0
+
+
+Summed, SummedByRule = optim.define(summed, "Summed"), optim.define(summed, "SummedByRule", elementwise=False)
+
+FAILING: dict[str, Callable[[], Any]] = {
+    "fused": lambda: Summed(),
+    "by rule": lambda: SummedByRule(),
+    "chain": lambda: optim.chain(optim.ClipGlobalNorm(1e9), Summed()),
+    "accumulate": lambda: Summed(accumulate=2),
+    "partition": lambda: optim.partition({"a": Summed(), "*": SummedByRule()}, nonfinite="skip"),
+    "loss scale": lambda: Summed(loss_scale=optim.LossScale(1.0)),
+}
+
+
+def state_of(opt: Any, model: Any) -> Any:
+    """All that a step changes but what the loss scale remembers, which may miss a step that an interrupt followed."""
+    return {**opt.state_dict(), "remembered": None, "model": ox.tree.map(np.copy, model)}
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [*((name, KeyboardInterrupt) for name in FAILING), ("partition", MemoryError)],
+)
+def test_an_error_at_any_line_leaves_before_or_after(name: str, error: type[BaseException]) -> None:
+    """Raised at each line of the package's Python that a step runs, one after the other, as tracing makes possible."""
+    frozen = np.zeros(4)
+    frozen.setflags(write=False)
+    start = {"a": np.zeros(4), "b": [np.zeros((2, 3), np.float32), np.zeros(())], "r": frozen}
+    grads, new = ox.tree.map(np.ones_like, start), FAILING[name]()
+
+    def begun(steps: int) -> tuple[Any, Any]:
+        opt, model = copy.deepcopy(new), ox.tree.map(lambda leaf: leaf if leaf is frozen else np.copy(leaf), start)
+        for _ in range(steps):
+            opt.update(model, grads)
+        return opt, model
+
+    for steps in (0, 1):
+        before, after = state_of(*begun(steps)), state_of(*begun(steps + 1))
+        for number in itertools.count():
+            opt, model = begun(steps)
+            failed = fails_at(number, error, lambda opt=opt, model=model: opt.update(model, grads))
+            found = state_of(opt, model)
+            if (found["step"], found["micro"]) == (before["step"], before["micro"]):
+                if not steps:  # The slots may be there already, as they begin.
+                    assert not any(np.any(slot) for own in found.pop("slots").values() for slot in own.values())
+                np.testing.assert_equal(found, {key: before[key] for key in found})
+                opt.update(model, grads)
+            np.testing.assert_equal(state_of(opt, model), after)
+            if not failed:
+                break
+        assert number > 50
+
+
+def fails_at(number: int, error: type[BaseException], call: Callable[[], Any]) -> bool:
+    """Calls, and raises at the line of this number of the package's Python; whether there was such a line."""
+    seen = 0
+    folder = str(Path(ox.__file__).parent)
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal seen
+        if not frame.f_code.co_filename.startswith(folder):
+            return None
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        if event == "line" and not line.startswith("with "):  # where no signal is seen before the lock is let go
+            seen += 1
+            if seen == number + 1:
+                raise error("raised by the test")
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except error:
+        return True
+    finally:
+        sys.settrace(before)
+    return seen > number
 
 
 FORKED = """

@@ -1,6 +1,7 @@
 """The tape by hand: recording, replaying, printing, and what it refuses."""
 
 import gc
+import math
 import signal
 import subprocess
 import sys
@@ -355,7 +356,7 @@ class TestVariable:
 
     def test_a_number_has_attributes_too(self) -> None:
         x = self.variable(2.0)
-        assert (x.shape, x.ndim, x.size, float(x), int(x), bool(x)) == ((), 0, 1, 2.0, 2, True)
+        assert (x.shape, x.ndim, x.size, int(x), bool(x)) == ((), 0, 1, 2, True)
         assert x.dtype == np.float64
 
     def test_repr_shows_value_and_name(self) -> None:
@@ -384,6 +385,24 @@ class TestVariable:
     def test_it_does_not_turn_into_an_array_by_itself(self) -> None:
         with pytest.raises(TypeError, match="stop_gradient"):
             np.asarray(self.variable(np.ones(2)))
+
+    def test_it_does_not_turn_into_a_float_while_that_would_lose_its_derivative(self) -> None:
+        for lossy in (float, math.sin, lambda x: ox.grad(lambda y: float(x) * y)(2.0)):
+            with pytest.raises(TypeError, match="stop_gradient"):
+                lossy(self.variable(1.0))
+        with pytest.raises(ValueError, match="array element") as caught:
+            np.zeros(3)[0] = self.variable(1.0)
+        assert "x.at[key].set(value)" in str(caught.value.__cause__)
+        with ox.Tape():
+            with ox.Tape() as inner:
+                x = inner.watch(3.0)
+            assert float(x) == 3.0
+        with ox.Tape() as outer:
+            with ox.Tape() as inner:
+                x = inner.watch(outer.watch(3.0))
+            with pytest.raises(TypeError, match="stop_gradient"):
+                float(x)
+        assert float(x) == 3.0
 
     def test_it_cannot_be_changed_in_place(self) -> None:
         x = self.variable(np.ones(2))

@@ -1,5 +1,6 @@
 """The rows of the comparison, one file a topic."""
 
-from rows import adamw, chain, digits, gradients, jacobians, package, precision
+from rows import adamw, chain, digits, gradients, jacobians, package, precision, sparse
 
-ROWS = [*adamw.ROWS, *chain.ROWS, *digits.ROWS, *gradients.ROWS, *jacobians.ROWS, *package.ROWS, *precision.ROWS]
+TOPICS = (adamw, chain, digits, gradients, jacobians, package, precision, sparse)
+ROWS = [row for topic in TOPICS for row in topic.ROWS]

@@ -1,6 +1,6 @@
 """Automatic differentiation and optimizers for any array library, with a Rust core."""
 
-from oxigrad import derivatives, optim, schedules, testing, tree, xp
+from oxigrad import derivatives, optim, schedules, state, testing, tree, xp
 from oxigrad._core import (
     AliasError,
     ArrayMemoryError,
@@ -22,6 +22,7 @@ from oxigrad._core import (
 )
 from oxigrad.custom import checkpoint, custom_vjp, derivative
 from oxigrad.jacobians import hessian, hvp, jacobian
+from oxigrad.sparse import SparseRows
 from oxigrad.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.tree import field
 
@@ -34,6 +35,7 @@ __all__ = [
     "NonFiniteError",
     "RuleError",
     "ShapeError",
+    "SparseRows",
     "StateError",
     "StructureError",
     "Tape",
@@ -55,6 +57,7 @@ __all__ = [
     "optim",
     "schedules",
     "set_num_threads",
+    "state",
     "stop_gradient",
     "testing",
     "tree",

@@ -231,7 +231,7 @@ class Stepper:
     micro: int
     def __new__(cls) -> Self: ...
     def prepare(
-        self, parameters: Sequence[tuple[str, int, Any, Sequence[Any], Sequence[Any], int, int, bool]]
+        self, parameters: Sequence[tuple[str, int, Any, Sequence[Any], Sequence[Any], bool, bool, int, int]]
     ) -> None: ...
     def step(
         self,
@@ -239,9 +239,10 @@ class Stepper:
         seed: int,
         written: tuple[Any, ...],
         gradients: tuple[Any, ...],
+        touched: Sequence[tuple[int, Any, Sequence[Any]]],
         model: _T,
         replacements: Sequence[tuple[KeyPath, Any]],
-        assignments: Sequence[tuple[dict[str, Any], str, Any]],
+        assignments: Sequence[tuple[Any, Any, Any]],
         copies: Sequence[tuple[Any, Any]],
         holds: bool,
     ) -> _T | None: ...
@@ -255,8 +256,8 @@ class Stepper:
 
 def symbols() -> Symbols: ...
 def print_generated(programs: Sequence[tuple[str, Program]]) -> str: ...
-def uniform(seed: int, step: int, leaf: int, draw: int, count: int) -> bytes: ...
-def rounding(seed: int, step: int, leaf: int, number: int, count: int) -> bytes: ...
+def uniform(seed: int, step: int, leaf: int, draw: int, count: int, rows: Sequence[int] | None = None) -> bytes: ...
+def rounding(seed: int, step: int, leaf: int, number: int, count: int, rows: Sequence[int] | None = None) -> bytes: ...
 
 # --- host memory and threads ------------------------------------------------------------------------------------------
 

@@ -91,3 +91,43 @@ def lookahead(xp, p, new, slow=copied, *, step, every=6, share=0.5):
     is_due = xp.equal(xp.remainder(step, every), 0.0)
     moved = slow + share * (new - slow)
     return xp.where(is_due, moved, new), xp.where(is_due, moved, slow)
+
+
+def _unit_norms(xp, x, units):
+    """The norm of each unit's part of ``x``, with the axes kept: of all of it, where it has one axis longer than 1 at most."""
+    ndim = len(x.shape)
+    if sum(n != 1 for n in x.shape) <= 1:
+        axes = tuple(range(ndim))
+    elif units == "first":
+        axes = tuple(range(1, ndim))
+    elif units == "last":
+        axes = (0,) if ndim <= 3 else tuple(range(ndim - 1))
+    else:
+        raise ValueError(f"units is {units!r}: expected 'first' or 'last', the axis that counts the units")
+    return xp.sqrt(xp.sum(x * x, axis=axes, keepdims=True))
+
+
+def clip_adaptive(xp, p, g, *, max_ratio=0.01, min_norm=1e-3, units="last"):
+    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): each unit's gradient, against its weights.
+
+    Its norm is at most ``max_ratio`` times that of the weights, which counts as ``min_norm`` at least. ``units`` says
+    which axis counts the units of a layer: the "last", as optax.adaptive_grad_clip has it (matrices of inputs by
+    outputs; with three axes, all but the first), or the "first", as torch's layers do.
+    """
+    limit = max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
+    norm = _unit_norms(xp, g, units)
+    return g * xp.where(norm > limit, limit / xp.maximum(norm, 1e-6), 1.0)
+
+
+def centralize(xp, p, g, *, kept="first"):
+    """Gradient centralisation (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more.
+
+    Each index of the ``kept`` axis, "first" (as optax.centralize) or "last", has a mean of its own.
+    """
+    if kept not in ("first", "last"):
+        raise ValueError(f"kept is {kept!r}: expected 'first' or 'last', the axis of which each index has its own mean")
+    ndim = len(g.shape)
+    if ndim < 2 or 0 in g.shape:
+        return g
+    axes = range(1, ndim) if kept == "first" else range(ndim - 1)
+    return g - xp.mean(g, axis=tuple(axes), keepdims=True)

@@ -1,4 +1,11 @@
-"""How slots begin that do not begin as zeros; see `oxigrad.rule.Slot`. Imports nothing."""
+"""How slots begin that do not simply begin as zeros: their defaults; see `oxigrad.rule.Slot`."""
+
+from typing import Any
+
+
+def only_with(hyperparameter: str) -> Any:
+    """As zeros, and only where a hyperparameter is neither 0, None nor False: elsewhere the rule has None for the slot."""
+    return hyperparameter
 
 
 def copied(xp, p):

@@ -282,11 +282,21 @@ def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: f
 def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) -> Any:
     library, device = namespace(x), device_of(plain(x))
     if mode != "constant":
-        places = np.pad(np.arange(x.shape[axis]), width, mode=mode)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        return take(x, library.asarray(places, device=device), axis=axis)
+        places = library.arange(-width[0], x.shape[axis] + width[1], device=device)
+        return take(x, _places(places, mode, x.shape[axis]), axis=axis)
     shapes = [tuple(count if a == axis else size for a, size in enumerate(x.shape)) for count in width]
     before, after = (library.full(shape, value, dtype=dtype_of(x), device=device) for shape in shapes)
     return concat([before, x, after], axis=axis)
+
+
+def _places(places: Any, mode: str, size: int) -> Any:
+    """Which of so many elements stand at places before, among and behind them."""
+    library = namespace(places)
+    if mode == "edge":
+        return library.clip(places, 0, size - 1)
+    period = {"wrap": size, "reflect": max(2 * size - 2, 1), "symmetric": 2 * size}[mode]
+    places = places % period
+    return places if mode == "wrap" else library.minimum(places, period - (mode == "symmetric") - places)
 
 
 def partition(x: Any, kth: int, /, *, axis: int = -1) -> Any:

@@ -92,16 +92,16 @@ def _matmul_x1(g: Any, x2: Any, x1_shape: tuple[int, ...]) -> Any:
     if len(x2.shape) == 1:
         return g * x2 if len(x1_shape) == 1 else xp.expand_dims(g, axis=-1) * x2
     if len(x1_shape) == 1:
-        return xp.squeeze(x2 @ xp.expand_dims(g, axis=-1), axis=-1)
-    return g @ x2.mT
+        return xp.squeeze(xp.matmul(x2, xp.expand_dims(g, axis=-1)), axis=-1)
+    return xp.matmul(g, x2.mT)
 
 
 def _matmul_x2(g: Any, x1: Any, x2_shape: tuple[int, ...]) -> Any:
     if len(x1.shape) == 1:
         return g * x1 if len(x2_shape) == 1 else xp.expand_dims(x1, axis=-1) * xp.expand_dims(g, axis=-2)
     if len(x2_shape) == 1:
-        return xp.squeeze(x1.mT @ xp.expand_dims(g, axis=-1), axis=-1)
-    return x1.mT @ g
+        return xp.squeeze(xp.matmul(x1.mT, xp.expand_dims(g, axis=-1)), axis=-1)
+    return xp.matmul(x1.mT, g)
 
 
 def _along_axis(indices: Any, axis: int, shape: tuple[int, ...]) -> tuple[Any, ...]:

@@ -11,11 +11,10 @@ from oxigrad import xp
 
 def _shares(n: int, axis: int, like: Any, twice: float) -> Any:
     """``twice`` for the elements of a half spectrum that stand for two, 1 for the others."""
-    library, size = xp.namespace(like), n // 2 + 1
-    alone = [0, size - 1] if n % 2 == 0 else [0]
-    weights = [1.0 if k in alone else twice for k in range(size)]
-    shape = (1,) * axis + (-1,) + (1,) * (len(like.shape) - axis - 1)
-    return library.reshape(library.asarray(weights, dtype=like.dtype, device=xp.device_of(like)), shape)
+    library = xp.namespace(like)
+    places = library.arange(n // 2 + 1, device=xp.device_of(like))
+    alone = library.astype(2 * places % n == 0, like.dtype)
+    return library.reshape(twice + (1.0 - twice) * alone, (1,) * axis + (-1,) + (1,) * (len(like.shape) - axis - 1))
 
 
 def _rfft(g: Any, n: int, axis: int, norm: str) -> Any:

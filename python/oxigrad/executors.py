@@ -10,15 +10,23 @@ from oxigrad import _core, xp
 from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.precision import half, rounded, widened
 from oxigrad.rule import Rule
+from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column, put_rows
 
 
-def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False) -> Any:
-    """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do."""
+def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False, catches_up: bool = False) -> Any:
+    """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do.
+
+    With ``zero_gradients`` it leaves zeros in the gradient; where it ``catches_up``, slots are first multiplied by factors, further
+    array inputs in the order of the slots.
+    """
     tape = _core.symbols()
     g, p = tape.leaf(), tape.leaf()
     arrays = {slot.name: tape.leaf() for slot in rule.slots if not slot.is_number}
     numbers = {name: tape.scalar() for name in rule.numbers}
     before = [arrays[slot.name] if not slot.is_number else tape.scalar() for slot in rule.slots]
+    caught = [
+        b if slot.is_number or not catches_up else b * tape.leaf() for slot, b in zip(rule.slots, before, strict=True)
+    ]
     guards: list[Any] = []
     supplied: dict[str, Any] = {
         "noise": tape.noise,
@@ -26,7 +34,7 @@ def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False)
         "guard": guards.append,
     }
     try:
-        new, *after = rule.run(xp, p, g, before, {**supplied, **numbers, **flags})
+        new, *after = rule.run(xp, p, g, caught, {**supplied, **numbers, **flags})
         values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
         own = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
         values += [(2 + k, b, a) for k, (b, a) in enumerate(own)]
@@ -42,7 +50,10 @@ def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False)
 
 @dataclasses.dataclass
 class Leaf:
-    """One parameter that a rule is called on: where it is, its arrays, and its numbers of the step."""
+    """One parameter that a rule is called on: where it is, its arrays, and its numbers of the step.
+
+    Where slots catch up, ``decays`` are theirs. ``rows`` are those of the parameter that the arrays are of, if not all.
+    """
 
     path: str
     position: int
@@ -51,7 +62,31 @@ class Leaf:
     g: Any
     slots: Mapping[str, Any]
     values: Mapping[str, Any]
+    decays: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     stochastic: bool = False
+    rows: Any = None
+
+    def touched(self) -> "Leaf":
+        """The rows of which there are gradients, their slots caught up; all of the leaf where that is an array."""
+        slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
+        if isinstance(g, SparseRows):
+            g = g.coalesce()
+            rows, g, p = g.indices, g.values, xp.take(p, g.indices, axis=0)
+            arrays = [slot.name for slot in self.rule.slots if not slot.is_number and slots.get(slot.name) is not None]
+            slots |= {name: xp.take(slots[name], rows, axis=0) for name in arrays}
+            last = last if last is None else xp.take(last, rows)
+        if last is not None:
+            for name, factor in factors(self.decays, last, self.values["step"] - 1).items():
+                slots[name] = slots[name] * like_column(xp.astype(factor, slots[name].dtype), p.shape)
+        return dataclasses.replace(self, p=p, g=g, slots=slots, rows=rows)
+
+    def stamped(self) -> Any:
+        """The slot of the steps in which rows were last updated, after this one."""
+        last = self.slots[LAST_STEP]
+        if not isinstance(self.g, SparseRows):
+            return xp.zeros_like(last) + self.values["step"]
+        rows = self.g.coalesce().indices
+        return put_rows(last, rows, xp.zeros_like(rows, dtype=last.dtype) + self.values["step"])
 
 
 class _TotalNeededError(Exception):
@@ -72,7 +107,8 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
         results, parts, guards = [], [], []
         for leaf in leaves:
             try:
-                results.append(_call(leaf, seed, totals, guards))
+                with np.errstate(all="ignore"):  # infinities and NaN go where arithmetic has them go, as in a kernel
+                    results.append(_call(leaf, seed, totals, guards))
             except _TotalNeededError as needed:
                 parts.append(needed.part)
         if parts and results:
@@ -86,7 +122,21 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
 
 
 def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
-    """The rule on one leaf, computed in float32 where it has half precision: results of the same shapes and dtypes."""
+    """The rule on one leaf: results of the same shapes and dtypes."""
+    part = leaf.touched()
+    found = _call_on_all(part, seed, totals, guards)
+    if part.rows is None:
+        return found
+    before = [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
+    is_number = [False, *(slot.is_number for slot in leaf.rule.slots)]
+    return [
+        new if new is None or whole else put_rows(old, part.rows, new)
+        for old, new, whole in zip(before, found, is_number, strict=True)
+    ]
+
+
+def _call_on_all(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
+    """The rule on all there is of a leaf, computed in float32 where it has half precision."""
     p, g, path = widened(leaf.p), leaf.g, leaf.path
     if tuple(g.shape) != tuple(p.shape):
         raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
@@ -115,18 +165,28 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
         if new is not None:
             raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
         return None
-    value = new if xp.is_array(new) else xp.namespace(leaf.p).asarray(new, dtype=old.dtype)
+    library = xp.namespace(leaf.p)
+    value = new if xp.is_array(new) else library.asarray(new, dtype=old.dtype, device=xp.device_of(old))
+    if isinstance(value, np.generic) and isinstance(old, np.ndarray):
+        value = np.asarray(value)
     if tuple(value.shape) != tuple(old.shape):
         raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
     if not (leaf.stochastic and half(old)) or value.dtype == old.dtype:
         return in_dtype(value, old.dtype)
-    random = _core.rounding(seed, int(leaf.values["step"]), leaf.position, number, xp.size_of(old.shape))
+    random = _core.rounding(seed, int(leaf.values["step"]), leaf.position, number, *_elements(leaf))
     return rounded(value, old.dtype, _asarray(random, value))
+
+
+def _elements(leaf: Leaf) -> tuple[int, list[int] | None]:
+    """How many elements there are in all, or in each of which rows: what random numbers are drawn for."""
+    if leaf.rows is None:
+        return xp.size_of(leaf.p.shape), None
+    return xp.size_of(leaf.p.shape[1:]), list(map(int, xp.fetched(leaf.rows)))
 
 
 def _asarray(numbers: bytes, like: Any) -> Any:
     """An array of float64 from its bytes, of the library, shape, dtype and device of another."""
-    found = np.frombuffer(numbers).reshape(tuple(like.shape))
+    found = np.frombuffer(bytearray(numbers)).reshape(tuple(like.shape))
     return xp.namespace(like).asarray(found, dtype=like.dtype, device=xp.device_of(like))
 
 
@@ -135,7 +195,7 @@ def _supplied(leaf: Leaf, p: Any, seed: int, totals: Sequence[Any], guards: list
     draws, known = iter(range(2**32)), iter(totals)
 
     def noise() -> Any:
-        return _asarray(_core.uniform(seed, int(step), leaf.position, next(draws), xp.size_of(p.shape)), p)
+        return _asarray(_core.uniform(seed, int(step), leaf.position, next(draws), *_elements(leaf)), p)
 
     def total(value: Any) -> Any:
         found = next(known, None)

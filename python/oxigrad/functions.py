@@ -13,7 +13,7 @@ import numpy as np
 from oxigrad import primitives as ops
 from oxigrad._core import ShapeError, Variable, plain
 from oxigrad.libraries import composed as _composed
-from oxigrad.libraries import device_of, dtype_of, is_array, namespace, standard_namespace
+from oxigrad.libraries import device_of, dtype_of, is_array, is_complex, namespace, standard_namespace
 from oxigrad.primitives import (
     Axis,
     along,
@@ -51,10 +51,6 @@ __all__ = [
     "tile",
     "tril",
     "triu",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
     "unstack",
     "var",
 ]
@@ -103,9 +99,9 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
     """Variance over ``axis``, or over everything; ``correction`` is taken off the number of elements."""
     count = _size(x, axis)
     free = builtins.max(count - correction, 0)
-    return mean(ops.square(x - mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims) * (
-        count / free if free else math.nan
-    )
+    apart = x - mean(x, axis=axis, keepdims=True)
+    squares = ops.real(apart * ops.conj(apart)) if is_complex(x) else ops.square(apart)
+    return mean(squares, axis=axis, keepdims=keepdims) * (count / free if free else math.nan)
 
 
 @_composed
@@ -309,47 +305,6 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     return take_along_axis(x, order, axis=axis)
 
 
-@_composed
-def unique_all(x: Any, /) -> Any:
-    """The different elements, which keep the gradient of where they come first, and where they are, as plain values."""
-    found = standard_namespace(x).unique_all(plain(x))
-    return found._replace(values=take(reshape(x, (-1,)), found.indices))
-
-
-def _distinct(x: Any) -> Any:
-    """The different elements in order, each with the gradient of where it comes first."""
-    flat = reshape(x, (-1,))
-    library, bare = standard_namespace(x), plain(flat)
-    order = library.argsort(bare, stable=True)
-    ordered = library.take(bare, order)
-    (new,) = library.nonzero(ordered[1:] != ordered[:-1])
-    first = library.zeros(builtins.min(1, flat.shape[0]), dtype=new.dtype, device=device_of(bare))
-    return take(flat, library.take(order, library.concat([first, new + 1])))
-
-
-def _unique(name: str, x: Any) -> Any:
-    found = getattr(standard_namespace(x), name)(plain(x))
-    return found._replace(values=_distinct(x))
-
-
-@_composed
-def unique_counts(x: Any, /) -> Any:
-    """The different elements, with their gradients, and how often each comes, as plain values."""
-    return _unique("unique_counts", x)
-
-
-@_composed
-def unique_inverse(x: Any, /) -> Any:
-    """The different elements, with their gradients, and the place of each element among them, as plain values."""
-    return _unique("unique_inverse", x)
-
-
-@_composed
-def unique_values(x: Any, /) -> Any:
-    """The different elements, with the gradient of where they come first."""
-    return _distinct(x)
-
-
 # --- creation ----------------------------------------------------------------------------------------------------------
 
 
@@ -374,8 +329,10 @@ def linspace(
 ) -> Any:
     """``num`` numbers from ``start`` to ``stop``, evenly spaced."""
     steps = num - 1 if endpoint else num
-    library = namespace(start, stop)
-    fractions = library.astype(library.arange(num, device=device), library.float64) / builtins.max(steps, 1)
+    like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
+    library = namespace(like)
+    places = library.arange(num, device=device_of(like) if device is None and is_array(like) else device)
+    fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
     spaced = start * (1.0 - fractions) + stop * fractions
     return spaced if dtype is None else astype(spaced, dtype)
 

@@ -26,7 +26,7 @@ class Hyperparameter:
     def check(self, value: Any) -> Any:
         """The value, or `TypeError` where it is not of the kind of the default."""
         if self.is_flag:
-            if not is_flag(value):
+            if not (is_flag(value) or (self.default is None and isinstance(value, (int, float)))):
                 raise TypeError(f"{self.name} is {value!r}: expected a flag like {self.default!r}")
             return value
         try:

@@ -33,13 +33,11 @@ def namespace(*values: Any) -> Any:
 
 
 def _namespace_of(value: Any) -> Any:
-    if isinstance(value, np.generic):
+    if isinstance(value, (np.ndarray, np.generic)):
         return np
     if isinstance(value, _NUMBERS):
         return None
-    if hasattr(value, "__array_namespace__"):
-        return value.__array_namespace__()
-    from array_api_compat import array_namespace  # for libraries whose arrays do not bring their namespace themselves
+    from array_api_compat import array_namespace  # for libraries whose own namespace is not the standard's
 
     return array_namespace(value)
 
@@ -120,13 +118,82 @@ def dtype_of(value: Any) -> Any:
 
 
 def device_of(value: Any) -> Any:
-    """Where an array lives."""
-    return value.device if hasattr(value, "device") else "cpu"
+    """Where an array lives; None where that is its library's own affair, as while a program is traced."""
+    return getattr(value, "device", None if is_array(value) else "cpu")
+
+
+def on_host(array: Any) -> bool:
+    """Whether the numbers of an array lie in host memory, so that they can be looked at without waiting for a device."""
+    if _core.exports_memory(array):
+        return True
+    device = getattr(array, "__dlpack_device__", None)
+    try:
+        return device is not None and int(device()[0]) == 1
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):  # an array that is not computed yet
+        return False
+
+
+def fetched(value: Any) -> Any:
+    """The value where the host can look at it, which waits for the device that it lies on."""
+    if not is_array(value) or on_host(value):
+        return value
+    from array_api_compat import to_device
+
+    return to_device(value, "cpu")
 
 
 def size_of(shape: tuple[int, ...]) -> int:
     """How many elements an array of this shape has."""
     return math.prod(shape)
+
+
+def dtype_name(dtype: Any) -> str:
+    """What the standard calls a dtype, whatever library it is of.
+
+    >>> dtype_name(np.dtype(">f4"))
+    'float32'
+    """
+    name = getattr(dtype, "name", None)
+    return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
+
+
+def to_host(array: Any) -> np.ndarray:
+    """An array of any library as NumPy's, of the same dtype; a copy only where it must be.
+
+    A dtype that NumPy does not have by itself (bfloat16) takes the package ml_dtypes.
+    """
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.asarray(array)
+    name = dtype_name(array.dtype)
+    for way in (np.from_dlpack, lambda x: np.from_dlpack(x, device="cpu"), np.asarray):
+        try:
+            found = way(array)
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+            continue
+        if dtype_name(found.dtype) == name:
+            return found
+    there = fetched(array)
+    if isinstance(there, np.ndarray):
+        return there
+    importlib.import_module("ml_dtypes")
+    library = namespace(there)
+    return to_host(library.astype(there, library.float32)).astype(name)
+
+
+def copied_like(value: Any, like: Any) -> Any:
+    """A copy of an array, of any library, as one of the library and on the device of ``like``, with its shape and dtype."""
+    library = namespace(like)
+    if library is np:
+        made = np.empty_like(like)
+        made[...] = to_host(value)
+        return made
+    if namespace(value) is not library:
+        value = np.array(to_host(value))  # of its own memory: a library may warn about what is read-only
+        if (
+            value.dtype.isbuiltin == 2
+        ):  # of ml_dtypes, which most libraries cannot read; float32 holds all that they hold
+            value = value.astype(np.float32)
+    return library.asarray(value, dtype=like.dtype, device=device_of(like), copy=True)
 
 
 def fingerprint(value: Any) -> int | None:
@@ -145,7 +212,9 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
     own = getattr(library, name, None) or _special(name, library, array)
     if own is None:
         return functools.partial(_through_host, name, library)
-    return (lambda order, x: own(_whole(order), x)) if name in _ORDERED else own
+    if name in _ORDERED:
+        return lambda order, x: own(_whole(order), x)
+    return functools.partial(_of_two, library, own) if name in _OF_TWO and library is not np else own
 
 
 # --- functions that the standard does not have -------------------------------------------------------------------------
@@ -214,29 +283,29 @@ def _is_basic(key: Any) -> bool:
 
 
 def _scatter_add(library: Any, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
-    import array_api_extra as xpx
-
-    if isinstance(g, (np.ndarray, np.generic)):
-        sums = np.zeros(shape, g.dtype)
-        if _is_basic(key):
-            sums[key] = g
-        else:
-            np.add.at(sums, key, g)
-        return sums
-    zeros = library.zeros(shape, dtype=g.dtype, device=g.device)
+    zeros = library.zeros(shape, dtype=g.dtype, device=device_of(g))
     if hasattr(zeros, "at"):  # arrays that are never changed in place have this
         return zeros.at[key].add(g)
     if _is_basic(key):
-        return xpx.at(zeros, key).set(g)
-    places = library.reshape(library.arange(size_of(shape), device=g.device), shape)
+        if key is None or (isinstance(key, tuple) and None in key):  # what is assigned to takes no new axes
+            key = tuple(part for part in key or () if part is not None)
+            g = library.reshape(g, zeros[key].shape)
+        zeros[key] = g
+        return zeros
+    if hasattr(library.add, "at"):  # an add that is a ufunc
+        library.add.at(zeros, key, g)
+        return zeros
+    places = library.reshape(library.arange(size_of(shape), device=device_of(g)), shape)
     places = library.reshape(_index(library, places, key=key), (-1,))
     return library.reshape(_sum_at(library, library.reshape(g, (-1,)), places, size_of(shape)), shape)
 
 
 def _sum_at(library: Any, values: Any, places: Any, size: int) -> Any:
     """Zeros with the values added at places, which may come again: those of one place are added up by halves."""
-    zeros = library.zeros(size, dtype=values.dtype, device=values.device)
+    zeros = library.zeros(size, dtype=values.dtype, device=device_of(values))
     count = places.shape[0]
+    if hasattr(zeros, "index_put_"):
+        return zeros.index_put_((places,), values, accumulate=True)
     if not count:
         return zeros
     order = library.argsort(places)
@@ -244,23 +313,43 @@ def _sum_at(library: Any, values: Any, places: Any, size: int) -> Any:
     width = 1
     while width < count:
         same = places[width:] == places[:-width]
-        if not library.any(same):
+        if on_host(same) and not library.any(same):
             break
         added = library.where(same, values[width:], library.zeros_like(values[width:]))
         values = library.concat([values[:-width] + added, values[-width:]])
         width *= 2
-    wanted = library.arange(size, dtype=places.dtype, device=values.device)
+    wanted = library.arange(size, dtype=places.dtype, device=device_of(values))
     first = library.searchsorted(places, wanted)
     there = first < library.searchsorted(places, wanted, side="right")
     return library.where(there, library.take(values, library.clip(first, max=count - 1)), zeros)
 
 
 def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
+    like = next(value for value in (x1, x2, condition) if is_array(value))
     if not is_array(condition):
-        condition = library.asarray(bool(condition), device=device_of(x1 if is_array(x1) else x2))
-    if not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
-        x1 = library.asarray(x1, device=condition.device)
+        condition = library.full((), bool(condition), device=device_of(like))
+    if not on_host(like):  # a number that is copied to a device makes the host wait
+        x1, x2 = (value if is_array(value) else _filled(library, value, like) for value in (x1, x2))
+    elif not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
+        x1 = library.asarray(x1, device=device_of(like))
     return library.where(condition, x1, x2)
+
+
+# Functions of two arguments that no operator stands for: a number among them is some libraries' to copy.
+_OF_TWO = {"atan2", "hypot", "logaddexp", "maximum", "minimum"}
+
+
+def _of_two(library: Any, own: Callable[..., Any], x1: Any, x2: Any) -> Any:
+    like = x1 if is_array(x1) else x2
+    if on_host(like):
+        return own(x1, x2)
+    return own(*(x if is_array(x) else _filled(library, x, like) for x in (x1, x2)))
+
+
+def _filled(library: Any, number: Any, like: Any) -> Any:
+    """A number as an array, made where another lies."""
+    fits = is_inexact(like) and (is_complex(like) or not isinstance(number, complex))
+    return library.full((), number, dtype=like.dtype if fits else None, device=device_of(like))
 
 
 def _broadcast_to(library: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
@@ -284,7 +373,7 @@ _OF_NO_LIBRARY: dict[str, Callable[..., Any]] = {
 
 def _cofactor(library: Any, x: Any) -> Any:
     """The derivative of the determinant; from singular values, of which some may be zero, where one may be."""
-    if _core.exports_memory(x):  # its numbers can be looked at
+    if on_host(x):
         y = library.linalg.det(x)
         if bool(library.all(y != 0)):
             return y[..., None, None] * library.matrix_transpose(library.linalg.inv(x))
@@ -307,6 +396,18 @@ def _rounded(name: str, library: Any, x: Any) -> Any:
     return library.astype(library.astype(x, getattr(library, name)), x.dtype)
 
 
+def _part(part: str, name: str, **options: Any) -> Callable[..., Any]:
+    """A function of one of the standard's extensions."""
+
+    def called(library: Any, *args: Any, **named: Any) -> Any:
+        own = getattr(getattr(library, part, None), name, None)
+        if own is None:
+            raise NotImplementedError(f"{library.__name__} has no function {part}.{name}")
+        return own(*args, **options, **named)
+
+    return called
+
+
 # What computes an op where the standard has no function of that name and signature.
 _irregular: dict[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to,
@@ -319,20 +420,10 @@ _irregular: dict[str, Callable[..., Any]] = {
     "scatter_add": _scatter_add,
     "astype": lambda library, x, *, dtype, copy: library.astype(x, dtype, copy=copy),
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
-    "inv": lambda library, x: library.linalg.inv(x),
-    "solve": lambda library, x1, x2: library.linalg.solve(x1, x2),
-    "cholesky": lambda library, x: library.linalg.cholesky(x),
-    "qr": lambda library, x: library.linalg.qr(x, mode="reduced"),
-    "svd": lambda library, x: library.linalg.svd(x, full_matrices=False),
-    "eigh": lambda library, x: library.linalg.eigh(x),
-    "eig": lambda library, x: library.linalg.eig(x),
-    "det": lambda library, x: library.linalg.det(x),
     "cofactor": _cofactor,
-    "slogdet": lambda library, x: library.linalg.slogdet(x),
     "pinv": _pinv,
-    "vector_norm": lambda library, x, *, axis, keepdims: library.linalg.vector_norm(x, axis=axis, keepdims=keepdims),
-    "fftn": lambda library, x, *, axes, norm: library.fft.fftn(x, axes=axes, norm=norm),
-    "ifftn": lambda library, x, *, axes, norm: library.fft.ifftn(x, axes=axes, norm=norm),
-    "rfft": lambda library, x, *, n, axis, norm: library.fft.rfft(x, n=n, axis=axis, norm=norm),
-    "irfft": lambda library, x, *, n, axis, norm: library.fft.irfft(x, n=n, axis=axis, norm=norm),
+    "qr": _part("linalg", "qr", mode="reduced"),
+    "svd": _part("linalg", "svd", full_matrices=False),
+    **{name: _part("linalg", name) for name in "inv solve cholesky eigh eig det slogdet vector_norm".split()},
+    **{name: _part("fft", name) for name in "fftn ifftn rfft irfft".split()},
 }

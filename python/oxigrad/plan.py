@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
+from oxigrad.libraries import dtype_name, to_host
+from oxigrad.precision import HALVES
+from oxigrad.sparse import SparseRows
+
+
+def copying(value: Any, array: Any) -> tuple[Any, Any]:
+    """What the core copies at the end of a step: a value in host memory, and the array there that takes it."""
+    return value if _core.exports_memory(value) else to_host(value), array
 
 
 def executor(array: Any, elementwise: bool = True) -> str:
@@ -33,16 +41,23 @@ class Parameter:
     choice: int
     executor: str = "host"
 
+    @property
+    def is_half(self) -> bool:
+        """Whether it is of half precision: its gradient may be of float32, then."""
+        return dtype_name(self.dtype) in HALVES
+
 
 class Plan:
     """What stays the same from step to step while the model keeps its structure.
 
     ``choices`` are the rules with their hyperparameters (see `oxigrad.optim.Choice`) that parameters have; ``frozen`` the
-    paths of parameters that nobody updates.
+    paths of parameters that nobody updates. ``sparse`` says whether gradients may be `SparseRows`; set it where one is seen.
     """
 
     def __init__(self, leaves: list[Any], structure: Any, owner: Any) -> None:
         self.structure = structure
+        self.sparse = owner.sparse != "dense"
+        self._owner = owner
         self.parameters: list[Parameter] = []
         self.choices: list[Any] = []
         self.frozen: set[str] = set()
@@ -119,12 +134,29 @@ class Plan:
                 if not xp.is_array(given[i]):
                     found = type(given[i]).__name__
                     raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {found}")
+                self.sparse = self.sparse or isinstance(given[i], SparseRows)
         for parameter in self._tied:
             total = given[parameter.index]
             for i in parameter.tied:
                 total = total + given[i]
             given[parameter.index] = total
+        for parameter in self.parameters if self.sparse else ():
+            if isinstance(g := given[parameter.index], SparseRows):
+                self._check_rows(parameter, g)
+                given[parameter.index] = g.todense() if self._owner.sparse == "dense" else g
         return given
+
+    def _check_rows(self, parameter: Parameter, g: SparseRows) -> None:
+        path = parameter.text
+        if g.shape != parameter.shape:
+            raise ShapeError(f"{path}: gradient has shape {g.shape}, the parameter {parameter.shape}")
+        if g.dtype != parameter.dtype and not (parameter.is_half and dtype_name(g.dtype) == "float32"):
+            raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {parameter.dtype}")
+        rule = self.choices[parameter.choice].rule()
+        if not rule.elementwise and self._owner.sparse != "dense":
+            raise RuleError(f"{path}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'")
+        if self._owner.zero_gradients:
+            raise StructureError(f"{path}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows")
 
     def zeros(self, grads: Any) -> list[tuple[Any, Any]]:
         """Zeros to copy into the gradients that the core does not write itself; raises where one cannot be written."""

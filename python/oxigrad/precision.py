@@ -9,11 +9,12 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._core import DtypeError
 from oxigrad.begin import copied
+from oxigrad.libraries import dtype_name
 from oxigrad.rule import Rule, Slot
 
 _SLOT_DTYPES = (None, "float32", "bfloat16", "float16", "8bit")
 _ROUNDINGS = ("nearest", "stochastic", "kahan")
-_HALVES = ("bfloat16", "float16")
+HALVES = ("bfloat16", "float16")
 # Smaller arrays stay as they are: there is little to save (the limit is that of bitsandbytes).
 _SMALLEST_8BIT = 4096
 
@@ -24,8 +25,8 @@ def half(array: Any) -> str | None:
     >>> half(np.ones(2, np.float16)), half(np.ones(2))
     ('float16', None)
     """
-    name = str(array.dtype).rpartition(".")[2]
-    return name if name in _HALVES else None
+    name = dtype_name(array.dtype)
+    return name if name in HALVES else None
 
 
 @dataclasses.dataclass(frozen=True)

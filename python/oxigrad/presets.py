@@ -51,6 +51,25 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "NovoGrad": {"optax": {}},
     "Sophia": {"optax": {"weight_decay": 1e-4}},
     "Prodigy": {"optax": {}},
+    "Adafactor": {
+        "torch": {},
+        "optax": {
+            "learning_rate": 1.0,
+            "epsilon1": 1e-30,
+            "add_epsilon": True,
+            "factored": "largest",
+            "min_factored": 128,
+            "relative_step": False,
+        },
+        "keras": {"learning_rate": 1e-3, "epsilon1": 1e-30, "add_epsilon": True},
+    },
+    "SM3": {"optax": {}},
+    "Muon": {
+        "torch": {},
+        "optax": {"weight_decay": 0.0, "epsilon": 1e-8, "adjust": "transposed", "debias": True},
+        "keras": {"iterations": 6},
+    },
+    "LBFGS": {"torch": {"history": 100, "line_search": None}},
     "ScheduleFreeSGD": {"optax": {}},
     "ScheduleFreeAdamW": {"optax": {}},
 }

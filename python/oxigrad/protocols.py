@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import _core
 from oxigrad._core import DerivativeError, is_inexact
 from oxigrad.libraries import has_variable, strip
 
@@ -52,6 +53,13 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
     if found in vars(xp):
         return _call(vars(xp)[found], called, inputs, given)
     return undifferentiated(ufunc, called, inputs, given)
+
+
+def op_of_ufunc(ufunc: np.ufunc) -> str | None:
+    """The op that a ufunc of NumPy's is, called on arrays alone; None for what is no op, or no ufunc of its own."""
+    name = _of_ufunc(ufunc.__name__, "__call__")
+    arities = dict(_core.ops())
+    return name if getattr(np, ufunc.__name__, None) is ufunc and arities.get(name or "") == ufunc.nin else None
 
 
 def _of_ufunc(name: str, method: str) -> str | None:

@@ -29,6 +29,15 @@ class Quantized:
     codes: np.ndarray
     scales: np.ndarray
 
+    def __post_init__(self) -> None:
+        codes, scales = np.asarray(self.codes), np.asarray(self.scales)
+        blocks = -(-codes.size // _BLOCK)
+        if codes.dtype != np.uint8 or scales.dtype != np.float32 or scales.shape != (blocks,):
+            raise ValueError(
+                f"found codes of {codes.dtype} and scales of {scales.dtype} and shape {scales.shape}: expected uint8, and "
+                f"float32 of shape ({blocks},)"
+            )
+
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> "Quantized":
         """As many zeros."""
@@ -39,6 +48,15 @@ class Quantized:
     def shape(self) -> tuple[int, ...]:
         """The shape of the array."""
         return self.codes.shape
+
+    @property
+    def dtype(self) -> str:
+        """What stands for a dtype."""
+        return "8bit"
+
+    def copy(self) -> "Quantized":
+        """The same numbers in memory of their own."""
+        return Quantized(self.codes.copy(), self.scales.copy())
 
     @property
     def nbytes(self) -> int:

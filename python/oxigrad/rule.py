@@ -6,6 +6,7 @@ takes the ``new`` parameter and returns it changed. Each may have slots and hype
 """
 
 import dataclasses
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +46,8 @@ class Slot:
         if self.begin is None:
             return xp.zeros_like(p, dtype=dtype)
         names = list(inspect.signature(self.begin).parameters)[2:]
-        return self.begin(xp, xp.astype(p, dtype), **{name: value(name) for name in names})
+        p = p if p.dtype == dtype else xp.astype(p, dtype)
+        return self.begin(xp, p, **{name: value(name) for name in names})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ class Rule:
     shared: frozenset[str] = frozenset()
     elementwise: bool = True
 
-    @property
+    @functools.cached_property
     def numbers(self) -> list[str]:
         """The numbers that it is given in every step, in the order in which a kernel takes them."""
         supplied = [name for name in SUPPLIED_NUMBERS if name in self.supplied or name == "step"]

@@ -102,13 +102,13 @@ def erfcinv(y: Any, /) -> Any:
 def xlogy(x: Any, y: Any, /) -> Any:
     """``x * log(y)``, and zero where both are zero."""
     nothing = ops.logical_and(x == 0.0, y == 0.0)
-    return x * ops.log(ops.where(nothing, 1.0, y))
+    return ops.multiply(x, ops.log(ops.where(nothing, 1.0, y)))
 
 
 def xlog1py(x: Any, y: Any, /) -> Any:
     """``x * log1p(y)``, and zero where ``x`` is zero and ``y`` -1."""
     nothing = ops.logical_and(x == 0.0, y == -1.0)
-    return x * ops.log1p(ops.where(nothing, 0.0, y))
+    return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, y)))
 
 
 def entr(x: Any, /) -> Any:

@@ -5,21 +5,25 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Container
+import copy
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError, StructureError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
-from oxigrad.plan import Parameter, Plan, executor, leaves_along
+from oxigrad.libraries import to_host
+from oxigrad.plan import Parameter, Plan, copying, executor, leaves_along
 from oxigrad.quantized import Quantized
+from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column
+from oxigrad.state import Fitting, copied_slots
 
 _ON_HOST = ("host", "copy")
 
 
-def new_slots(choice: Any, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
+def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
     """The slots of one parameter as they begin, but for those that are ``known``.
 
     Numbers are arrays without axes, of the highest precision there is.
@@ -37,8 +41,20 @@ def new_slots(choice: Any, p: Any, *, on_host: bool, known: Container[str] = ())
         return Quantized.zeros(tuple(p.shape)) if dtype == "8bit" else slot.first(xp, p, dtype, choice.value)
 
     slots = [slot for slot in choice.rule().slots if slot.name not in known]
-    first = {slot.name: number(slot.begin) if slot.is_number else array(slot) for slot in slots}
+    try:
+        first = {slot.name: number(slot.begin) if slot.is_number else array(slot) for slot in slots}
+    except ShapeError as error:
+        raise ShapeError(f"{path}: {error}") from None
+    if choice.catches_up and p.shape and LAST_STEP not in known:
+        first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
     return {name: value for name, value in first.items() if value is not None}
+
+
+def _zero_steps(p: Any) -> Any:
+    """A zero for each row, of the default integer dtype of the array's library."""
+    library, device = xp.namespace(p), xp.device_of(p)
+    dtype = library.__array_namespace_info__().default_dtypes(device=device)["integral"]
+    return library.zeros(p.shape[0], dtype=dtype, device=device)
 
 
 def _memory(slot: Any) -> Any:
@@ -54,8 +70,10 @@ class Stepper:
         self._core = _core.Stepper()
         self._plan: Plan | None = None
         self._layout: list[tuple[int, int]] = []
-        self._rules: list[Any] = []
+        self._absent: list[tuple[str, ...]] = []
         self.slots: dict[str, dict[str, Any]] = {}
+        # What makes slots that were loaded before a model was seen those of its parameters; None once it has.
+        self.fitting: Fitting | None = None
         self.skipped = 0
         self._swapped: dict[str, Any] | None = None
 
@@ -69,11 +87,25 @@ class Stepper:
         """How many gradients have been accumulated since the last step."""
         return self._core.micro
 
-    def restore(self, count: int, micro: int, slots: dict[str, dict[str, Any]]) -> None:
-        """Puts the steps taken and the slots back to what they were when they were saved."""
-        self._core.count, self._core.micro = count, micro
-        self.slots = slots
-        self._plan = None
+    def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any = None) -> "Stepper":
+        """Another stepper of the same optimizer, that goes on from other counts and slots."""
+        made = Stepper(self._owner)
+        made._core.count, made._core.micro, made.skipped = counts["step"], counts["micro"], counts["skipped"]
+        made.slots, made.fitting = slots, fitting
+        return made
+
+    def copied(self, owner: Any) -> "Stepper":
+        """A stepper of a copy of its optimizer, which goes on from here with arrays of its own."""
+        made = copy.copy(self)
+        made._owner, made._core, made._plan = owner, _core.Stepper(), None
+        made._core.count, made._core.micro = self.count, self.micro
+        made.slots = copied_slots(self.slots)
+        return made
+
+    def refuse_swapped(self) -> None:
+        """Raises `StateError` while the averages are in the place of the parameters."""
+        if self._swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
 
     def reset(self) -> None:
         """Forgets the plan, so that the next step makes a new one."""
@@ -91,45 +123,58 @@ class Stepper:
             return self._plan, leaves
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self._owner)
+        if self.fitting:
+            self._fit(self.fitting, plan, leaves)
         plan.check_known(self.slots)
         return plan, leaves
 
+    def _fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
+        """Makes the slots that were loaded before a model was seen those of its parameters."""
+        first = {
+            p.text: new_slots(plan.choices[p.choice], p.text, leaves[p.index], on_host=p.executor in _ON_HOST)
+            for p in plan.parameters
+        }
+        self.slots = fitting(self.slots, first)
+        if fitting.report:
+            self._core.micro = 0  # The mean of the gradients so far may be a part of what did not fit.
+        self.fitting = None
+
     def update(self, model: Any, grads: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
-        if self._swapped is not None:
-            raise StateError("the averages are swapped in: swap_out brings the parameters back")
+        self.refuse_swapped()
         plan, leaves = self._planned(model)
         gradients = plan.gradients(leaves, grads)
-        if keep_root and plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
-            raise StructureError(
-                "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
-                "the new tree"
-            )
+        if keep_root:
+            _check_replaceable(plan, model)
         holds = self.micro + 1 < self._owner.accumulate
         values = self._values(plan)
         programs, layout = self._laid_out(plan, values, holds)
-        rules = [choice.rule() for choice in plan.choices]
-        if plan is not self._plan or layout != self._layout or rules != self._rules:
+        absent = [choice.absent for choice in plan.choices]
+        if plan is not self._plan or layout != self._layout or absent != self._absent:
             self._enter(plan, leaves, layout)
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
-            return self._skip(plan, model, gradients)
+            return self.skip(plan, model, gradients)
         if self._owner.zero_gradients:
             copies += plan.zeros(grads)
+        touched, stamps = self._touch(plan, gradients, values)
         for parameter in plan.copied:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
             replacements += [(path, copy) for path in parameter.paths]
         written, given = plan.pick(leaves), plan.pick(gradients)
-        seed = self._owner.seed
+        seed, items = self._owner.seed, [*assignments, *stamps]
         try:
-            done = self._core.step(programs, seed, written, given, model, replacements, assignments, copies, holds)
+            done = self._core.step(programs, seed, written, given, touched, model, replacements, items, copies, holds)
         except ArrayMemoryError:
+            if not plan.sparse and any(isinstance(g, SparseRows) for g in given):
+                plan.sparse = True
+                return self.update(model, grads, keep_root=keep_root)
             if all(executor(array) == "host" for array in plan.pick(leaves)):
                 raise
             self._plan = None  # An array has become read-only: it is replaced from now on.
             return self.update(model, grads, keep_root=keep_root)
         if done is None:
-            return self._skip(plan, model, gradients)
+            return self.skip(plan, model, gradients)
         self._owner.observe(finite=True)
         return done
 
@@ -139,9 +184,12 @@ class Stepper:
             raise StateError("the averages are swapped in already")
         plan, leaves = self._planned(model)
         kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-        model = self._replace(plan, leaves, model, averages)
-        self._swapped = kept
-        return model
+        self._swapped = kept  # An interrupt from here on leaves what can be swapped out, swapped in or not.
+        try:
+            return self._replace(plan, leaves, model, averages)
+        except Exception:
+            self._swapped = None
+            raise
 
     def swap_out(self, model: Any) -> Any:
         """See `Optimizer.swap_out`."""
@@ -153,16 +201,23 @@ class Stepper:
 
     def _replace(self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any]) -> Any:
         """The model with other values for its parameters, in place where they can be written."""
-        copies, replacements = [], []
+        replacements, copies = self._replaced(plan, leaves, values)
+        return self._core.write(model, replacements, [], copies)
+
+    def _replaced(
+        self, plan: Plan, leaves: list[Any], values: dict[str, Any]
+    ) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+        """What is to be replaced, and copied, for other values of parameters."""
+        replacements, copies = [], []
         for p in plan.parameters:
             if p.text not in values:
                 continue
-            value = xp.astype(values[p.text], p.dtype)
+            value = xp.asarray(xp.astype(values[p.text], p.dtype))
             if p.executor in ("host", "into"):
-                copies.append((value, leaves[p.index]))
+                copies.append(copying(value, leaves[p.index]))
             else:
                 replacements += [(path, value) for path in p.paths]
-        return self._core.write(model, replacements, [], copies)
+        return replacements, copies
 
     def _values(self, plan: Plan) -> list[dict[str, Any]]:
         """The flags and numbers of each choice in this step."""
@@ -177,7 +232,8 @@ class Stepper:
         programs: list[tuple[Any, list[list[float]]]] = []
         layout = []
         for number, choice in enumerate(plan.choices):
-            program = choice.program(holds)
+            rule = choice.rule(holds)
+            program = choice.program(rule)
             if program is None:
                 layout.append((0, 0))
                 continue
@@ -185,7 +241,7 @@ class Stepper:
             if at == len(programs):
                 programs.append((program, []))
             layout.append((at, len(programs[at][1])))
-            numbers = [float(values[number][name]) for name in choice.rule(holds).numbers] if values else []
+            numbers = [float(values[number][name]) for name in rule.numbers] if values else []
             programs[at][1].append(numbers)
         return programs if plan.host else [], layout
 
@@ -194,6 +250,7 @@ class Stepper:
         rules = [choice.rule() for choice in plan.choices]
         begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
         self.slots = {**self.slots, **begun}
+        self._plan = None  # An interrupt from here on leaves none, rather than one that the core was not told of.
         prepared = []
         for position, p in enumerate(plan.parameters):
             if p.executor not in _ON_HOST:
@@ -201,64 +258,145 @@ class Stepper:
             rule, own = rules[p.choice], self.slots[p.text]
             arrays = [_memory(own[slot.name]) for slot in rule.slots if not slot.is_number]
             numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
-            stochastic = plan.choices[p.choice].precision.rounding == "stochastic"
-            prepared.append((p.text, position, leaves[p.index], arrays, numbers, *layout[p.choice], stochastic))
+            choice = plan.choices[p.choice]
+            flags = choice.catches_up, choice.precision.rounding == "stochastic"
+            prepared.append((p.text, position, leaves[p.index], arrays, numbers, *flags, *layout[p.choice]))
         self._core.prepare(prepared)
-        self._plan, self._layout, self._rules = plan, layout, rules
+        self._plan, self._layout = plan, layout
+        self._absent = [choice.absent for choice in plan.choices]
+
+    def _touch(
+        self, plan: Plan, gradients: list[Any], values: list[dict[str, Any]]
+    ) -> tuple[list[tuple[int, Any, list[Any]]], list[tuple[Any, Any, Any]]]:
+        """Which rows of parameters in host memory are touched, with factors of their slots; and the items of slots to assign.
+
+        Puts the values of sparse gradients in their places.
+        """
+        if not plan.sparse:
+            return [], []
+        touched, stamps, decays = [], [], _decays(plan, values)
+        for position, p in enumerate(plan.host):
+            g, rows = gradients[p.index], None
+            if isinstance(g, SparseRows):
+                g = g.map(to_host).coalesce()
+                gradients[p.index], rows = g.values, g.indices
+            last = self.slots[p.text].get(LAST_STEP)
+            if last is None:
+                caught = [np.ones(()) for _ in decays[p.choice]]
+            else:
+                index = slice(None) if rows is None else rows
+                found = factors(decays[p.choice], last[index], self.count)
+                caught = [like_column(factor, p.shape) for factor in found.values()]
+                stamps.append((last, index, self.count + 1))
+            if rows is not None or caught:
+                touched.append((position, rows, caught))
+        return touched, stamps
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: those that there were, and new ones."""
-        choice, known = plan.choices[parameter.choice], dict(self.slots.get(parameter.text, {}))
-        on_host = parameter.executor in _ON_HOST
+        choice, path = plan.choices[parameter.choice], parameter.text
+        known, on_host = dict(self.slots.get(path, {})), parameter.executor in _ON_HOST
         for name, slot in known.items():
             if isinstance(slot, Quantized) and not on_host:  # Only the core reads codes.
                 known[name] = xp.namespace(array).asarray(np.asarray(slot), device=xp.device_of(array))
-        found = {**known, **new_slots(choice, array, on_host=on_host, known=known)}
-        return {slot.name: found[slot.name] for slot in choice.rule().slots if slot.name in found}
+        found = {**known, **new_slots(choice, path, array, on_host=on_host, known=known)}
+        names = [*(slot.name for slot in choice.rule().slots), *([LAST_STEP] if choice.catches_up else [])]
+        return {name: found[name] for name in names if name in found}
 
     def _call_rules(
         self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool
     ) -> tuple[list[tuple[Any, Any]], list[tuple[dict[str, Any], str, Any]], list[tuple[Any, Any]], bool]:
         """What the rules that are called want replaced, assigned and copied, and whether they want it at all."""
         replacements, assignments, copies = [], [], []
-        called = [
-            Leaf(
-                p.text,
-                position,
-                plan.choices[p.choice].rule(holds),
-                leaves[p.index],
-                gradients[p.index],
-                self.slots[p.text],
-                values[p.choice],
-                plan.choices[p.choice].precision.rounding == "stochastic",
-            )
-            for position, p in plan.ruled
-        ]
+        called = _leaves(plan, plan.ruled, leaves, gradients, self.slots, values, holds)
         results, keep = call_rules(called, self._owner.seed)
         for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
             if parameter.executor == "into":
-                copies.append((new, leaf.p))
+                copies.append(copying(new, leaf.p))
             else:
                 replacements += [(path, new) for path in parameter.paths]
             changed = zip(leaf.rule.slots, after, strict=True)
-            assignments += [(self.slots[leaf.path], slot.name, value) for slot, value in changed if value is not None]
-        return replacements, assignments, copies, bool(keep)
+            own = self.slots[leaf.path]
+            assignments += [(own, slot.name, value) for slot, value in changed if value is not None]
+            assignments += [(own, LAST_STEP, leaf.stamped())] if LAST_STEP in own else []
+        return replacements, assignments, copies, bool(xp.fetched(keep))
 
-    def _skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
+    def begin(self, model: Any) -> tuple[Plan, list[Any]]:
+        """The plan for a model that is to be changed in place, and its leaves; the slots are there."""
+        self.build(model)
+        plan, leaves = self._planned(model)
+        _check_replaceable(plan, model)
+        return plan, leaves
+
+    def finish(self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]) -> None:
+        """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
+        named = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
+        replacements, copies = self._replaced(plan, leaves, named)
+        of_leaves = [self.slots[p.text] for p in plan.parameters]
+        assignments = [
+            (own, name, array) for own, new in zip(of_leaves, slots, strict=True) for name, array in new.items()
+        ]
+        self._core.step([], self._owner.seed, (), (), [], model, replacements, assignments, copies, False)
+        self._owner.observe(finite=True)
+
+    def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
         if self._owner.nonfinite == "raise":
-            bad = [p.text for p in plan.parameters if not xp.all(xp.isfinite(gradients[p.index]))]
+            given = {p.text: gradients[p.index] for p in plan.parameters}
+            given |= {path: g.values for path, g in given.items() if isinstance(g, SparseRows)}
+            bad = [path for path, g in given.items() if not xp.fetched(xp.all(xp.isfinite(g)))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
         self.skipped += 1
         self._owner.observe(finite=False)
         return model
 
 
+def _check_replaceable(plan: Plan, model: Any) -> None:
+    """Refuses a model of which a new tree would have to be made."""
+    if plan.replaced and not all(path.replaceable(model) for p in plan.replaced for path in p.paths):
+        raise StructureError(
+            "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
+            "the new tree"
+        )
+
+
+def _leaves(
+    plan: Plan,
+    parameters: Iterable[tuple[int, Parameter]],
+    leaves: list[Any],
+    gradients: list[Any],
+    slots: dict[str, dict[str, Any]],
+    values: list[dict[str, Any]],
+    holds: bool,
+) -> list[Leaf]:
+    """What rules are called on for these parameters, given with their positions."""
+    decays = _decays(plan, values)
+    return [
+        Leaf(
+            p.text,
+            position,
+            plan.choices[p.choice].rule(holds),
+            leaves[p.index],
+            gradients[p.index],
+            slots[p.text],
+            values[p.choice],
+            decays[p.choice],
+            plan.choices[p.choice].precision.rounding == "stochastic",
+        )
+        for position, p in parameters
+    ]
+
+
+def _decays(plan: Plan, values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each choice, by how much a zero gradient multiplies its slots, where they catch up."""
+    return [choice.decays(of_choice) for choice, of_choice in zip(plan.choices, values, strict=True)]
+
+
 def init(owner: Any, params: Any) -> dict[str, Any]:
     """See `Optimizer.init`."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
-    slots = {p.text: new_slots(plan.choices[p.choice], leaves[p.index], on_host=False) for p in plan.parameters}
+    slots = {p.text: new_slots(plan.choices[p.choice], p.text, leaves[p.index], on_host=False) for p in plan.parameters}
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
 
@@ -273,30 +411,16 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
     values = [{**now, **choice.flags, **choice.numbers(step)} for choice in plan.choices]
 
-    def called(holds: bool) -> tuple[list[list[Any]], Any]:
-        return call_rules(
-            [
-                Leaf(
-                    p.text,
-                    position,
-                    plan.choices[p.choice].rule(holds),
-                    leaves[p.index],
-                    gradients[p.index],
-                    state["slots"][p.text],
-                    values[p.choice],
-                    plan.choices[p.choice].precision.rounding == "stochastic",
-                )
-                for position, p in enumerate(plan.parameters)
-            ],
-            owner.seed,
-        )
+    def called_on(holds: bool) -> list[Leaf]:
+        return _leaves(plan, enumerate(plan.parameters), leaves, gradients, state["slots"], values, holds)
 
-    results, keep = called(holds=False)
+    called = called_on(holds=False)
+    results, keep = call_rules(called, owner.seed)
     if owner.accumulate > 1:
-        held, _ = called(holds=True)
+        held, _ = call_rules(called_on(holds=True), owner.seed)
         results = [_select(last, new, old) for new, old in zip(results, held, strict=True)]
     filled, slots = list(leaves), {}
-    for parameter, result in zip(plan.parameters, results, strict=True):
+    for parameter, leaf, result in zip(plan.parameters, called, results, strict=True):
         old = state["slots"][parameter.text]
         rule = plan.choices[parameter.choice].rule()
         before = [leaves[parameter.index], *(old.get(slot.name) for slot in rule.slots)]
@@ -305,7 +429,9 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
             filled[i] = new
         named = zip(rule.slots, after, strict=True)
         slots[parameter.text] = {slot.name: value for slot, value in named if value is not None}
-    counted = 1 * xp.logical_and(keep, last) if keep is not True or last is not True else 1
+        if LAST_STEP in old:
+            slots[parameter.text][LAST_STEP] = _select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
+    counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
     changed = {"step": step + counted, "slots": slots}
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])

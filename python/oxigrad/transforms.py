@@ -106,8 +106,9 @@ def _fit(given: Any, value: Any, what: str, like: str) -> Any:
     return given
 
 
+@functools.lru_cache
 def _positions(argnums: Argnums, count: int) -> tuple[int, ...]:
-    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    positions = (argnums,) if isinstance(argnums, int) else argnums
     for position in positions:
         if not -count <= position < count:
             raise TypeError(f"argnums is {argnums}, and there are {count} positional arguments")
@@ -130,7 +131,7 @@ class Recording:
         forward: bool = False,
     ) -> None:
         self._argnums = argnums
-        positions = _positions(argnums, len(args))
+        positions = _positions(argnums if isinstance(argnums, int) else tuple(argnums), len(args))
         with Tape(forward=forward) as self.tape:
             self.watched = _Watched(self.tape, [args[position] for position in positions])
             filled = list(args)

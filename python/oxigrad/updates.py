@@ -5,7 +5,7 @@ from typing import Any
 
 from oxigrad import functions, primitives
 from oxigrad._core import plain
-from oxigrad.libraries import is_array, namespace
+from oxigrad.libraries import is_array, namespace, on_host
 
 
 class At:
@@ -28,7 +28,8 @@ class At:
 class Place:
     """Some places of an array. Each method returns a new array; values are broadcast to the places.
 
-    A key that names an element twice is refused with `ValueError`, but by `add` and `subtract`, which add up.
+    A key that names an element twice is refused with `ValueError`, but by `add` and `subtract`, which add up; where the
+    host would have to wait for a device to find out, the element gets the sum of its values.
     """
 
     def __init__(self, x: Any, key: Any) -> None:
@@ -41,7 +42,7 @@ class Place:
     def set(self, value: Any) -> Any:
         """``x`` with ``value`` there."""
         touched = primitives.scatter_add(namespace(self._x).ones_like(plain(self.get())), self._key, self._x.shape)
-        if bool(namespace(touched).any(touched > 1)):
+        if on_host(touched) and bool(namespace(touched).any(touched > 1)):
             raise ValueError("the key names an element twice: which value it would get is not defined")
         return primitives.where(touched > 0, self._scattered(value), self._x)
 

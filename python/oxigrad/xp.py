@@ -26,14 +26,18 @@ from oxigrad.beyond import *
 from oxigrad.functions import *
 from oxigrad.libraries import device_of as device_of
 from oxigrad.libraries import dtype_of as dtype_of
+from oxigrad.libraries import fetched as fetched
 from oxigrad.libraries import fingerprint as fingerprint
 from oxigrad.libraries import implementation as implementation
 from oxigrad.libraries import is_array, is_complex, standard_namespace
 from oxigrad.libraries import is_smooth as is_smooth
 from oxigrad.libraries import namespace as namespace
+from oxigrad.libraries import on_host as on_host
 from oxigrad.libraries import size_of as size_of
 from oxigrad.primitives import *
 from oxigrad.products import *
+from oxigrad.protocols import op_of_ufunc as op_of_ufunc
+from oxigrad.sets import *
 from oxigrad.tangents import in_dtype as in_dtype
 from oxigrad.tangents import like_cotangent as like_cotangent
 from oxigrad.tangents import part as part

@@ -5,23 +5,26 @@ slots. After ``*`` come what is supplied, if it is named (``step``, counted from
 hyperparameters with their defaults. A hyperparameter that is True, False, None or a string is a flag: it may be branched
 on; a numeric one is a symbol, and may not.
 
-How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), as what a function of
-`oxigrad.begin` makes, or as zeros and only where a hyperparameter is set (the name of that hyperparameter). Where it is
-not, the rule has None for it.
+How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), or as `oxigrad.begin` has
+it: as the parameter, as a value, or as zeros and only where a hyperparameter is set; where it is not, the rule has None for it.
 
 Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.presets` has those of others.
 """
 
 from oxigrad.rules.adam import adam, adam_lrd, adamax, adamw, adopt, nadam, radam
 from oxigrad.rules.descent import asgd, lion, momentum, rprop, sgd, signum
+from oxigrad.rules.factored import adafactor, sm3
 from oxigrad.rules.free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
 from oxigrad.rules.layerwise import lamb, lars, novograd
 from oxigrad.rules.moments import adabelief, adan, ademamix, sophia, yogi
+from oxigrad.rules.orthogonal import muon
+from oxigrad.rules.preconditioned import shampoo, soap
 from oxigrad.rules.squares import adadelta, adagrad, ftrl, madgrad, rmsprop
 
 __all__ = [
     "adabelief",
     "adadelta",
+    "adafactor",
     "adagrad",
     "adam",
     "adam_lrd",
@@ -37,6 +40,7 @@ __all__ = [
     "lion",
     "madgrad",
     "momentum",
+    "muon",
     "nadam",
     "novograd",
     "prodigy",
@@ -47,7 +51,10 @@ __all__ = [
     "schedule_free_average",
     "schedule_free_sgd",
     "sgd",
+    "shampoo",
     "signum",
+    "sm3",
+    "soap",
     "sophia",
     "yogi",
 ]

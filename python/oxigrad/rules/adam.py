@@ -1,5 +1,7 @@
 """Adam and its nearest kin: bias-corrected means of the gradient and of its square."""
 
+from oxigrad.begin import only_with
+
 
 def moments(m, v, g, beta1, beta2):
     """The moving means of the gradient and of its square, with this gradient."""
@@ -41,7 +43,7 @@ def adam(
     g,
     m,
     v,
-    v_max="amsgrad",
+    v_max=only_with("amsgrad"),
     *,
     step,
     learning_rate=1e-3,
@@ -66,7 +68,7 @@ def adamw(
     g,
     m,
     v,
-    v_max="amsgrad",
+    v_max=only_with("amsgrad"),
     *,
     step,
     learning_rate=1e-3,
@@ -89,7 +91,7 @@ def adam_lrd(
     g,
     m,
     v,
-    v_max="amsgrad",
+    v_max=only_with("amsgrad"),
     *,
     step,
     noise,

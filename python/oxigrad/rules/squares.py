@@ -1,6 +1,6 @@
 """Rules that divide by the root of a sum or a mean of squared gradients, each coordinate by its own."""
 
-from oxigrad.begin import copied, filled
+from oxigrad.begin import copied, filled, only_with
 
 
 def rooted(xp, v, epsilon, mode):
@@ -46,8 +46,8 @@ def rmsprop(
     p,
     g,
     v=filled,
-    mean="centered",
-    m="momentum",
+    mean=only_with("centered"),
+    m=only_with("momentum"),
     *,
     step,
     learning_rate=1e-2,

@@ -17,6 +17,7 @@ struct Numbers(Rules);
 
 impl Host<Number, ()> for Numbers {
     type Error = ();
+    type Flow = Number;
     fn rules(&self) -> &Rules {
         &self.0
     }

@@ -3,7 +3,10 @@
 //! A [`Buffer`] is plain data and safe to make: it says nothing about who owns the memory. Running a kernel over it is
 //! what needs a promise, and [`crate::exec::run`] states it. Nothing here or there makes a reference to foreign memory.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
+use crate::rows::Rows;
 use crate::{noise, quantized};
 
 pub use crate::dtype::Dtype;
@@ -34,6 +37,8 @@ pub struct Buffer {
     pub(crate) dtype: Dtype,
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
+    /// Which rows the elements are of the table that lies there; all of it where there are none.
+    pub(crate) rows: Option<Arc<Rows>>,
     /// Where the scales of quantized elements lie, as `f32`; null where elements stand for themselves.
     pub(crate) scales: *mut u8,
     pub(crate) rounding: Rounding,
@@ -104,8 +109,8 @@ impl Buffer {
         if pointer.is_null() && length > 0 {
             return Err(Error::Memory(format!("{length} elements of {} at a null pointer", dtype.name())));
         }
-        let (scales, rounding) = (std::ptr::null_mut(), Rounding::Nearest);
-        Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous, scales, rounding })
+        let (scales, rounding, rows) = (std::ptr::null_mut(), Rounding::Nearest, None);
+        Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous, rows, scales, rounding })
     }
 
     /// One element, read as often as the leaf has elements.
@@ -148,8 +153,8 @@ impl Buffer {
             [only] if only.stride.unsigned_abs() == dtype.size() && only.stride > 0 => Layout::Contiguous,
             _ => Layout::Strided(axes.into()),
         };
-        let (scales, rounding) = (std::ptr::null_mut(), Rounding::Nearest);
-        let buffer = Self { pointer, length, dtype, writable, layout, scales, rounding };
+        let (scales, rounding, rows) = (std::ptr::null_mut(), Rounding::Nearest, None);
+        let buffer = Self { pointer, length, dtype, writable, layout, rows, scales, rounding };
         if pointer.is_null() || buffer.checked_span().is_none() {
             return Err(Error::Memory(format!("an array of shape {extents:?} leaves the address space")));
         }
@@ -186,16 +191,33 @@ impl Buffer {
         Self { rounding, ..self }
     }
 
+    /// Only these rows of the table that the buffer is.
+    ///
+    /// # Errors
+    /// `Shape` where the table has no such row, or is quantized and its rows are no whole blocks.
+    pub fn of_rows(self, rows: Arc<Rows>) -> Result<Self> {
+        if rows.reach().is_none_or(|reach| reach > self.length) {
+            return Err(Error::Shape(format!("a table of {} elements has fewer rows than are asked for", self.length)));
+        }
+        if self.is_quantized() && !rows.width().is_multiple_of(quantized::BLOCK) {
+            let (block, width) = (quantized::BLOCK, rows.width());
+            return Err(Error::Shape(format!(
+                "rows of codes have whole blocks of {block} elements, these have {width}"
+            )));
+        }
+        Ok(Self { rows: Some(rows), ..self })
+    }
+
     /// How many elements a kernel sees.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.length
+        self.rows.as_ref().map_or(self.length, |rows| rows.len())
     }
 
     /// Whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 
     /// The type of the elements.
@@ -282,6 +304,7 @@ impl Buffer {
             && self.dtype == other.dtype
             && self.layout == other.layout
             && self.scales == other.scales
+            && self.rows == other.rows
     }
 }
 

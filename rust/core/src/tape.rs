@@ -202,14 +202,14 @@ impl<V: Value, A> Tape<V, A> {
     /// What `host` raises.
     pub fn replay<H: Host<V, A>>(
         &mut self,
-        seeds: Vec<(Id, V)>,
+        seeds: Vec<(Id, H::Flow)>,
         inputs: &[Id],
         release: bool,
         host: &mut H,
-    ) -> Result<Vec<V>, H::Error> {
+    ) -> Result<Vec<H::Flow>, H::Error> {
         let top = seeds.iter().map(|(id, _)| *id as usize + 1).max().unwrap_or(0);
-        let mut cotangents: Vec<V> = Vec::new();
-        cotangents.resize_with(top, V::absent);
+        let mut cotangents: Vec<H::Flow> = Vec::new();
+        cotangents.resize_with(top, H::Flow::absent);
         for (id, seed) in seeds {
             accumulate(&mut cotangents[id as usize], seed, host)?;
         }
@@ -219,23 +219,30 @@ impl<V: Value, A> Tape<V, A> {
                 host.pulse()?;
             }
             if matches!(self.entries[id].origin, Origin::Op(_)) && !cotangents[id].is_absent() {
-                let cotangent = std::mem::replace(&mut cotangents[id], V::absent());
+                let cotangent = std::mem::replace(&mut cotangents[id], H::Flow::absent());
                 self.pull(index(id), &cotangent, &mut cotangents, host)?;
                 if asked_for_ops.contains(&index(id)) {
                     cotangents[id] = cotangent;
                 } else {
-                    host.retire(cotangent);
+                    host.spend(cotangent);
                 }
             }
             if release {
                 host.retire(std::mem::replace(&mut self.values[id], V::absent()));
             }
         }
-        let mut take = |id: &Id| cotangents.get_mut(*id as usize).map(|slot| std::mem::replace(slot, V::absent()));
-        Ok(inputs.iter().map(|id| take(id).unwrap_or_else(V::absent)).collect())
+        let mut take =
+            |id: &Id| cotangents.get_mut(*id as usize).map(|slot| std::mem::replace(slot, H::Flow::absent()));
+        Ok(inputs.iter().map(|id| take(id).unwrap_or_else(H::Flow::absent)).collect())
     }
 
-    fn pull<H: Host<V, A>>(&self, id: Id, cotangent: &V, sums: &mut [V], host: &mut H) -> Result<(), H::Error> {
+    fn pull<H: Host<V, A>>(
+        &self,
+        id: Id,
+        cotangent: &H::Flow,
+        sums: &mut [H::Flow],
+        host: &mut H,
+    ) -> Result<(), H::Error> {
         let view = self.view(id);
         let Origin::Op(op) = view.origin else { return Ok(()) };
         if matches!(op, Op::Structured(_))
@@ -252,7 +259,7 @@ impl<V: Value, A> Tape<V, A> {
             }
             let pulled = match (op, cotangent.number()) {
                 (Op::Elementwise(op), Some(g)) => match host.rules().on_numbers(op, which, g, &view) {
-                    Some(number) => V::from_number(number),
+                    Some(number) => H::Flow::from_number(number),
                     None => host.pullback(&view, which, cotangent)?,
                 },
                 _ => host.pullback(&view, which, cotangent)?,
@@ -265,11 +272,11 @@ impl<V: Value, A> Tape<V, A> {
     }
 }
 
-fn accumulate<V: Value, A, H: Host<V, A>>(sum: &mut V, term: V, host: &mut H) -> Result<(), H::Error> {
+fn accumulate<V, A, H: Host<V, A>>(sum: &mut H::Flow, term: H::Flow, host: &mut H) -> Result<(), H::Error> {
     *sum = match (sum.number(), term.number()) {
-        (Some(a), Some(b)) => V::from_number(a + b),
+        (Some(a), Some(b)) => H::Flow::from_number(a + b),
         _ if sum.is_absent() => term,
-        _ => host.add(std::mem::replace(sum, V::absent()), term)?,
+        _ => host.add(std::mem::replace(sum, H::Flow::absent()), term)?,
     };
     Ok(())
 }
@@ -285,6 +292,8 @@ fn index(position: usize) -> Id {
 pub trait Host<V, A> {
     /// What can go wrong.
     type Error;
+    /// A cotangent on its way back, or a tangent on its way forwards.
+    type Flow: Value;
 
     /// The derivative rules of the elementwise ops, traced.
     fn rules(&self) -> &Rules;
@@ -293,29 +302,43 @@ pub trait Host<V, A> {
     ///
     /// # Errors
     /// Where there is no derivative, or its computation fails.
-    fn pullback(&mut self, entry: &View<'_, V, A>, which: usize, cotangent: &V) -> Result<V, Self::Error>;
+    fn pullback(
+        &mut self,
+        entry: &View<'_, V, A>,
+        which: usize,
+        cotangent: &Self::Flow,
+    ) -> Result<Self::Flow, Self::Error>;
 
     /// The cotangents of all arguments of an op whose rule gives them together; none for any other op.
     ///
     /// # Errors
     /// Where the computation fails.
-    fn pull_together(&mut self, entry: &View<'_, V, A>, cotangent: &V) -> Result<Option<Vec<V>>, Self::Error>;
+    fn pull_together(
+        &mut self,
+        entry: &View<'_, V, A>,
+        cotangent: &Self::Flow,
+    ) -> Result<Option<Vec<Self::Flow>>, Self::Error>;
 
     /// The tangent of the result, given those of the arguments, some of which are there; absent where it is zero.
     ///
     /// # Errors
     /// Where there is no derivative, or its computation fails.
-    fn pushforward(&mut self, entry: &View<'_, V, A>, tangents: &[&V]) -> Result<V, Self::Error>;
+    fn pushforward(&mut self, entry: &View<'_, V, A>, tangents: &[&Self::Flow]) -> Result<Self::Flow, Self::Error>;
 
     /// The sum of two cotangents, or tangents, of one entry.
     ///
     /// # Errors
     /// Where the values cannot be added.
-    fn add(&mut self, a: V, b: V) -> Result<V, Self::Error>;
+    fn add(&mut self, a: Self::Flow, b: Self::Flow) -> Result<Self::Flow, Self::Error>;
 
     /// Takes a value that the replay needs no more: it may be dropped, or its memory used again.
     fn retire(&mut self, value: V) {
         drop(value);
+    }
+
+    /// Takes a cotangent that every rule has read: it may be dropped, or its memory used again.
+    fn spend(&mut self, cotangent: Self::Flow) {
+        drop(cotangent);
     }
 
     /// Called now and then, so that a long replay can be interrupted.
@@ -350,14 +373,20 @@ pub const RULE_NODES: usize = 32;
 
 impl Rule {
     fn on_numbers<V: Value, A>(&self, g: f64, entry: &View<'_, V, A>) -> Option<f64> {
+        self.evaluate(|source| match source {
+            Source::Cotangent => Some(g),
+            Source::Result => entry.result().number(),
+            Source::Arg(which) => entry.arg(which as usize).number(),
+        })
+    }
+
+    /// The rule on numbers; none where `number` gives none of a source.
+    #[inline]
+    pub fn evaluate(&self, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
         let mut values = [0.0; RULE_NODES];
         for (at, node) in self.nodes.iter().enumerate() {
             values[at] = match *node {
-                Node::Leaf(leaf) => match self.sources[leaf as usize] {
-                    Source::Cotangent => g,
-                    Source::Result => entry.result().number()?,
-                    Source::Arg(which) => entry.arg(which as usize).number()?,
-                },
+                Node::Leaf(leaf) => number(self.sources[leaf as usize])?,
                 Node::Constant(number) => number,
                 Node::Apply(op, args) => op.on_numbers(args.map(|arg| values[arg as usize])),
                 Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => return None,
@@ -408,6 +437,7 @@ mod tests {
 
     impl Host<Number, ()> for Numbers {
         type Error = String;
+        type Flow = Number;
         fn rules(&self) -> &Rules {
             &self.0
         }

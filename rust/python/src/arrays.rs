@@ -7,22 +7,25 @@ use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::tape::Value as _;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
+use crate::dense::{Dense, float64, scalar, unshared};
 use crate::derivatives::op_named;
 use crate::error::IntoPython;
 use crate::memory::{Memory, Numbers};
-use crate::numpy::{contiguous, empty, is_unshared};
+use crate::spare;
 use crate::threads::{isa, pool};
 use crate::value::Value;
 
-/// From this many elements on, threads share the work on one array.
-const PARALLEL: usize = 1 << 15;
+/// From this many elements on, the memory that an op goes through is most of its cost.
+pub const LARGE: usize = 1 << 14;
+/// From this many elements on, threads share the work, and other threads of Python run meanwhile.
+pub const DETACHED: usize = 1 << 15;
 
 thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
 
@@ -34,58 +37,27 @@ pub fn memory(py: Python<'_>, value: &Value) -> Option<Memory> {
     }
 }
 
-/// Arrays that nobody needs any more: a new one takes the memory of one of the same shape and dtype.
-#[derive(Default)]
-pub struct Spare(Vec<Py<PyAny>>);
-
-/// How many arrays are kept: those that die together in one step of a replay, and a few.
-const SPARE: usize = 8;
-
-impl Spare {
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Keeps an array for later, if it is nobody else's.
-    pub fn keep(&mut self, py: Python<'_>, value: Value) {
-        let Value::Object(object) = value else { return };
-        if self.0.len() == SPARE {
-            self.0.remove(0);
-        }
-        if is_unshared(object.bind(py)) {
-            self.0.push(object);
-        }
-    }
-
-    /// An array to write to.
-    fn take<'py>(&mut self, py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
-        let fits = |array: &Py<PyAny>| contiguous(array.bind(py), shape, dtype);
-        if let Some((at, buffer)) = self.0.iter().enumerate().rev().find_map(|(at, array)| Some((at, fits(array)?))) {
-            return Ok((self.0.swap_remove(at).into_bound(py), buffer));
-        }
-        let array = empty(py, shape, dtype)?;
-        let buffer = Memory::of(&array).and_then(|memory| memory.buffer());
-        buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
-    }
-}
-
 /// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
 /// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
 pub fn compute<'py, 'v>(
-    py: Python<'py>,
     kernel: &Kernel,
-    values: impl Iterator<Item = Option<&'v Value>>,
-    like: &Memory,
-    spare: &mut Spare,
+    values: impl Iterator<Item = &'v Value> + Clone,
+    like: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(dense) = Dense::of(like)
+        && let Some(result) = compute_alike(like.py(), kernel, values.clone(), &dense)?
+    {
+        return Ok(Some(result));
+    }
+    let py = like.py();
+    let Some(like) = Memory::of_numpy(like) else { return Ok(None) };
     let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
     let (shape, length) = (like.shape(), like.shape().iter().product());
-    let (mut held, mut inputs): (SmallVec<[Memory; 3]>, SmallVec<[Buffer; 3]>) = (SmallVec::new(), SmallVec::new());
+    let (mut held, mut inputs): (SmallVec<[Memory; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
     for value in values {
         let buffer = match value {
-            Some(Value::Number(number)) => Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok(),
-            value => value.and_then(|value| memory(py, value)).and_then(|memory| {
+            Value::Number(number) => repeated(number, length),
+            value => memory(py, value).and_then(|memory| {
                 let buffer = memory.broadcast(shape);
                 held.push(memory);
                 buffer
@@ -94,11 +66,73 @@ pub fn compute<'py, 'v>(
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = spare.take(py, shape, dtype)?;
-    let leaf = Leaf { inputs: &inputs, outputs: &[output], length, dtype, scalar_set: 0, noise_key: 0 };
-    // SAFETY: `held`, the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
-    unsafe { run(kernel, &leaf) }?;
+    let (result, output) = spare::fresh(py, shape, dtype)?;
+    // SAFETY: the values, `held` and `result` keep the memory; the output is new, so it overlaps nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
+}
+
+/// The same where all arrays lie contiguous, of the shape and the dtype of the result.
+fn compute_alike<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value>,
+    like: &Dense,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut inputs = Buffers::new();
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, like.length),
+            Value::Object(object) => match Dense::of(object.bind(py)) {
+                Some(other) if other.is_like(like) => other.buffer(),
+                _ => None,
+            },
+            Value::Absent => None,
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = spare::take(py, like.shape.extents(), like.dtype)?;
+    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The same where arrays of one dtype, contiguous as well, are broadcast against each other.
+fn compute_broadcast<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value> + Clone,
+    like: &Dense,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let dense = |value: &'v Value| if let Value::Object(object) = value { Dense::of(object.bind(py)) } else { None };
+    let mut shape = like.shape;
+    for value in values.clone().filter(|value| matches!(value, Value::Object(_))) {
+        let other = dense(value).filter(|other| other.dtype == like.dtype);
+        let Some(both) = other.and_then(|other| shape.broadcast(&other.shape)) else { return Ok(None) };
+        shape = both;
+    }
+    let mut inputs = Buffers::new();
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, shape.extents().iter().product()),
+            value => dense(value).and_then(|array| array.broadcast(shape.extents())),
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = spare::take(py, shape.extents(), like.dtype)?;
+    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The arguments of an op: seldom more than three.
+type Buffers = SmallVec<[Buffer; 3]>;
+
+/// A number as an array, for as long as it stays where it is.
+fn repeated(number: &f64, length: usize) -> Option<Buffer> {
+    Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok()
 }
 
 /// The kernel of one op.
@@ -115,79 +149,146 @@ fn kernel(op: Elementwise) -> &'static Kernel {
     &kernels[op as usize]
 }
 
-/// Adds one NumPy array to another of its shape and dtype, in place.
-pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<()> {
-    let buffers = Memory::of_numpy(sum).zip(Memory::of_numpy(term));
-    let buffers = buffers.and_then(|(sum, term)| Some([sum.computing().ok()?, term.computing().ok()?]));
-    let Some([own, other]) = buffers else {
-        return sum.call_method1(intern!(sum.py(), "__iadd__"), (term,)).map(drop);
-    };
-    let (length, dtype) = (own.len(), own.dtype());
-    let (inputs, outputs) = ([own.clone(), other], [own]);
-    let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
-    // SAFETY: the references that we hold keep the memory.
-    unsafe { run(kernel(Elementwise::Add), &leaf) }
+/// Adds one NumPy array to another of its shape and dtype, in place, where nobody else has it.
+pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(own) = unshared(sum) else { return Ok(false) };
+    let Some(other) = Dense::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
+    let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
+    // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
+    unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
+    Ok(true)
 }
 
-/// Copies numbers from an array in host memory to another, rounded to its dtype. Either may be a tuple of codes of eight bits
-/// and their scales. One array without axes fills another.
+/// Numbers on their way from an array in host memory to another, whose dtype they are rounded to. Either may be a tuple of codes
+/// of eight bits and their scales. One array without axes fills another.
+pub struct Copying {
+    input: Buffer,
+    /// What holds the memory of both.
+    from: Numbers,
+    to: Numbers,
+}
+
+impl Copying {
+    /// Checks what can be checked before anything is written.
+    pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
+        let [from, to] = [source, target].map(|stated| Numbers::of(stated).python()?.ok_or_else(unshared));
+        let (from, to) = (from?, to?);
+        let [given, wanted] = [&from, &to].map(|numbers| numbers.memory[0].shape());
+        let input = if given == wanted { Some(from.buffer.clone()) } else { from.memory[0].broadcast(wanted) };
+        let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
+        Ok(Self { input, from, to })
+    }
+
+    /// Writes them. This runs no Python, in which an interrupt could come between.
+    pub fn run(self, py: Python<'_>) -> PyResult<()> {
+        let (input, output) = (self.input, self.to.buffer.clone());
+        let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
+        // SAFETY: `from` and `to` keep the memory.
+        let done = unsafe { execute(py, kernel(Elementwise::Positive), &[input], &[output], dtype) };
+        drop((self.from, self.to));
+        done
+    }
+}
+
+/// Copies numbers: see [`Copying`].
 #[pyfunction]
 pub fn copy(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
-    let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
-    let [from, to] = [source, target].map(|stated| Numbers::of(stated).python()?.ok_or_else(unshared));
-    let (from, to) = (from?, to?);
-    let (output, length) = (to.buffer.clone(), to.buffer.len());
-    let shapes = [&from, &to].map(|numbers| numbers.memory[0].shape());
-    let input = if shapes[0] == shapes[1] { Some(from.buffer.clone()) } else { from.memory[0].broadcast(shapes[1]) };
-    let input = input.ok_or_else(|| PyValueError::new_err(format!("{:?} is copied to {:?}", shapes[0], shapes[1])))?;
-    let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
-    let (inputs, outputs) = ([input], [output]);
-    let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
-    // SAFETY: `from` and `to` keep the memory.
-    unsafe { run(kernel(Elementwise::Positive), &leaf) }
-}
-
-/// The sum over the leading axes that `shape` has not: what a bias gets. None unless that is all that differs, and the
-/// array is NumPy's.
-pub fn sum_leading<'py>(array: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static REDUCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = array.py();
-    let Some(memory) = Memory::of_numpy(array) else { return Ok(None) };
-    let shape: SmallVec<[usize; 4]> = shape.extract::<Vec<usize>>()?.into();
-    let added = memory.shape().len().saturating_sub(shape.len());
-    if added == 0 || memory.shape()[added..] != shape[..] {
-        return Ok(None);
-    }
-    let reduce = REDUCE
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("add")?.getattr("reduce")?.unbind()))?;
-    reduce.bind(py).call1((array, PyTuple::new(py, 0..added)?)).map(Some)
+    Copying::new(source, target)?.run(source.py())
 }
 
 /// # Safety
 /// As `exec::run`.
-unsafe fn run(kernel: &Kernel, leaf: &Leaf) -> PyResult<()> {
+unsafe fn run(py: Python<'_>, kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()> {
+    let dtype = output.dtype();
     // SAFETY: the caller's promise.
-    let done = SCRATCH.with_borrow_mut(|scratch| unsafe {
-        if leaf.length < PARALLEL {
-            exec::run_one(kernel, &[], leaf, isa(), scratch)
-        } else {
-            exec::run(&[Batch { kernel, scalars: &[], leaves: &[*leaf] }], isa(), pool().as_deref()).map(drop)
-        }
-    });
+    unsafe { execute(py, kernel, inputs, &[output], dtype) }
+}
+
+/// Runs a kernel over arrays: large ones on several threads, and without the interpreter lock.
+///
+/// # Safety
+/// As `exec::run`.
+pub unsafe fn execute(
+    py: Python<'_>,
+    kernel: &Kernel,
+    inputs: &[Buffer],
+    outputs: &[Buffer],
+    dtype: Dtype,
+) -> PyResult<()> {
+    let length = outputs.first().map_or(0, Buffer::len);
+    let leaf = Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0 };
+    let done = if length < DETACHED {
+        // SAFETY: the caller's promise.
+        SCRATCH.with_borrow_mut(|scratch| unsafe { exec::run_one(kernel, &[], &leaf, isa(), scratch) })
+    } else {
+        let (pool, batch) = (pool(), Batch { kernel, scalars: &[], leaves: &[leaf] });
+        // SAFETY: the caller's promise.
+        py.detach(|| unsafe { exec::run(&[batch], isa(), pool.as_deref()) }).map(drop)
+    };
     done.python()
 }
 
-/// The function of a NumPy array of floating-point dtype, for the functions that the core has vector code of; none of
-/// anything else.
-pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if has_vector_code(op) { on_arrays(op, std::slice::from_ref(array)) } else { Ok(None) }
+/// What an elementwise op gives on NumPy arrays of one dtype (or float64 scalars) and numbers, where the core computes it
+/// as NumPy does, or to more digits; none of anything else. Says also whether all of them have the shape of the result.
+pub fn elementwise<'py, 'v>(
+    py: Python<'py>,
+    op: Elementwise,
+    values: impl Iterator<Item = &'v Value> + Clone,
+) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
+    if !is_exact(op) && !has_vector_code(op) {
+        return Ok(None);
+    }
+    let dense = values.clone().find_map(|value| match value {
+        Value::Object(object) => Dense::of(object.bind(py)),
+        Value::Number(_) | Value::Absent => None,
+    });
+    if let Some(like) = dense {
+        if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
+            return Ok(Some((result, true)));
+        }
+        return Ok(compute_broadcast(py, kernel(op), values, &like)?.map(|result| (result, false)));
+    }
+    let (mut numbers, mut is_numpy) = ([0.0; 3], false);
+    for (number, value) in numbers.iter_mut().zip(values) {
+        let Some(known) = value.number().or_else(|| number_of(py, value)) else { return Ok(None) };
+        *number = known;
+        is_numpy |= matches!(value, Value::Object(_));
+    }
+    // Of Python's numbers alone the result is one of Python's.
+    if is_numpy { Ok(Some((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true))) } else { Ok(None) }
 }
 
-/// What an elementwise op gives on arrays, which are broadcast to the shape of the first and computed in its dtype.
-fn on_arrays<'py>(op: Elementwise, args: &[Bound<'py, PyAny>]) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(like) = args.first().and_then(Memory::of_numpy) else { return Ok(None) };
-    let values: SmallVec<[Value; 3]> = args.iter().map(Value::new).collect();
-    compute(args[0].py(), kernel(op), values.iter().map(Some), &like, &mut Spare::default())
+/// The number of a value that is a NumPy scalar of float64.
+pub fn number_of(py: Python<'_>, value: &Value) -> Option<f64> {
+    if let Value::Object(object) = value { float64(object.bind(py)) } else { None }
+}
+
+/// The function of a NumPy array of any layout, for the functions that the core has vector code of.
+pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if has_vector_code(op) { compute(kernel(op), std::iter::once(&Value::new(array)), array) } else { Ok(None) }
+}
+
+/// A NumPy array or scalar repeated to a larger shape, if that is not large: for the next op, its own elements are worth
+/// more than a view would save.
+pub fn broadcast_to<'py>(
+    array: &Bound<'py, PyAny>,
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = array.py();
+    let Some(shape) = named.map(|named| named.get_item(intern!(py, "shape"))).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let shape: Vec<usize> = shape.extract()?;
+    let memory = Memory::of_numpy(array).filter(|_| !shape.is_empty() && shape.iter().product::<usize>() < LARGE);
+    let Some(buffer) = memory.as_ref().and_then(|memory| memory.broadcast(&shape)) else { return Ok(None) };
+    if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
+        return Ok(None);
+    }
+    let (result, output) = spare::take(py, &shape, buffer.dtype())?;
+    // SAFETY: `memory` and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
+    Ok(Some(result))
 }
 
 /// Computes an elementwise op on NumPy arrays, for what NumPy has no function. The first array has the shape and the
@@ -196,12 +297,31 @@ fn on_arrays<'py>(op: Elementwise, args: &[Bound<'py, PyAny>]) -> PyResult<Optio
 #[pyo3(name = "compute")]
 pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let computed = match op_named(name)? {
-        Op::Elementwise(op) if args.len() == op.arity() => on_arrays(op, &args)?,
+        Op::Elementwise(op) if args.len() == op.arity() => {
+            let values: Vec<Value> = args.iter().map(Value::new).collect();
+            compute(kernel(op), values.iter(), &args[0])?
+        }
         Op::Elementwise(_) | Op::Structured(_) => None,
     };
     computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
 }
 
+/// Whether NumPy gives the same bits: an op that the processor rounds correctly.
+const fn is_exact(op: Elementwise) -> bool {
+    matches!(
+        op,
+        Elementwise::Add
+            | Elementwise::Subtract
+            | Elementwise::Multiply
+            | Elementwise::Divide
+            | Elementwise::Negative
+            | Elementwise::Square
+            | Elementwise::Sqrt
+            | Elementwise::Reciprocal
+    )
+}
+
+/// Whether the core has vector code of a function that is fast where NumPy's may not be.
 const fn has_vector_code(op: Elementwise) -> bool {
     matches!(
         op,
@@ -212,5 +332,6 @@ const fn has_vector_code(op: Elementwise) -> bool {
             | Elementwise::Sin
             | Elementwise::Cos
             | Elementwise::Tanh
+            | Elementwise::Expit
     )
 }

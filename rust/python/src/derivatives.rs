@@ -3,7 +3,7 @@
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::tape::{self, Id, Rules};
+use oxigrad_core::tape::{self, Rules};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -51,6 +51,11 @@ pub struct Derivative {
 }
 
 impl Derivative {
+    /// Whether the rule changes the sign of the cotangent, and nothing else.
+    pub fn is_negation(&self) -> bool {
+        matches!(self.only, Some((Op::Elementwise(Elementwise::Negative), _))) && self.sources.len() == 1
+    }
+
     /// Whether the rule gives the cotangents of all arguments at once.
     pub fn is_together(&self) -> bool {
         self.needs.all_args
@@ -140,9 +145,9 @@ impl Registry {
     }
 
     /// What the rules of the arguments that are on the tape need.
-    pub fn needs(&self, op: Op, ids: &[Option<Id>]) -> Needs {
+    pub fn needs(&self, op: Op, are_active: impl Iterator<Item = bool>) -> Needs {
         let mut all = Needs::default();
-        for which in (0..ids.len()).filter(|which| ids[*which].is_some()) {
+        for (which, _) in are_active.enumerate().filter(|(_, is_active)| *is_active) {
             if let Row::Rule(derivative) = self.row(op, which) {
                 let needs = derivative.needs;
                 all.result |= needs.result;

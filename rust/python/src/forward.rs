@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::derivatives::{Fit, Row, hook, missing};
+use crate::fusion::Flow;
 use crate::replay::PythonHost;
 use crate::tape::{Attributes, CoreTape, Tape};
 use crate::value::Value;
@@ -23,7 +24,10 @@ pub fn replay_forward(
     targets: &[Id],
     batch: Option<usize>,
 ) -> PyResult<Vec<Value>> {
-    tape.replay_forward(seeds, targets, &mut PythonHost::new(py, batch)?)
+    let mut host = PythonHost::new(py, batch)?;
+    let seeds = seeds.into_iter().map(|(id, seed)| (id, Flow::Known(seed))).collect();
+    let found = tape.replay_forward(seeds, targets, &mut host)?;
+    found.iter().map(|flow| host.settle(flow)).collect()
 }
 
 impl<'py> PythonHost<'py> {
@@ -47,7 +51,7 @@ impl<'py> PythonHost<'py> {
             sum = match (sum, push(self, entry, which, tangent)?) {
                 (sum, Value::Absent) => sum,
                 (Value::Absent, pushed) => pushed,
-                (sum, pushed) => self.add(sum, pushed)?,
+                (sum, pushed) => self.sum(sum, pushed)?,
             };
         }
         Ok(sum)
@@ -126,7 +130,8 @@ impl<'py> PythonHost<'py> {
         let tape = Bound::new(py, Tape::new(false))?;
         let given = hook(py, "zero_cotangent")?.call1((&tape, entry.result().object(py)))?;
         let (cotangent, variables): (Bound<'py, PyAny>, Bound<'py, PyAny>) = given.extract()?;
-        let Value::Object(pulled) = self.pullback(entry, which, &Value::new(&cotangent))? else {
+        let pulled = self.pullback(entry, which, &Flow::new(&cotangent))?;
+        let Value::Object(pulled) = self.settle(&pulled)? else {
             return Ok(Value::Absent);
         };
         if !pulled.bind(py).cast::<Variable>().is_ok_and(|pulled| pulled.get().tape.is(&tape)) {

@@ -7,15 +7,20 @@
 )]
 
 mod arrays;
+mod dense;
 mod derivatives;
 mod dlpack;
 mod error;
 mod forward;
+mod fusion;
 mod guard;
 mod memory;
 mod numpy;
+mod products;
 mod record;
+mod reduce;
 mod replay;
+mod spare;
 mod step;
 mod symbols;
 mod tape;

@@ -73,7 +73,7 @@ impl Memory {
     }
 
     fn of_fields(fields: &ArrayFields, dtype: Dtype, keep: Keep) -> Self {
-        let (shape, strides) = (fields.shape(), fields.strides());
+        let (shape, strides) = (fields.extents().collect(), fields.strides().collect());
         Self { keep, pointer: fields.data, shape, strides, dtype: Some(dtype), writable: fields.is_writable() }
     }
 
@@ -109,6 +109,16 @@ impl Memory {
     /// The extents of the array.
     pub fn shape(&self) -> &[usize] {
         &self.shape
+    }
+
+    /// Where the first element lies.
+    pub fn pointer(&self) -> *mut u8 {
+        self.pointer
+    }
+
+    /// Bytes from an element to the next, along each axis.
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
     }
 
     /// Whether the memory may be written.

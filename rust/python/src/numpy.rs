@@ -4,11 +4,10 @@
 use std::ffi::c_int;
 
 use oxigrad_core::buffer::{Buffer, Dtype};
-use pyo3::ffi::{Py_REFCNT, PyObject};
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
-use smallvec::SmallVec;
 
 use crate::memory::Memory;
 
@@ -22,31 +21,34 @@ pub struct ArrayFields {
     dimensions: *const isize,
     strides: *const isize,
     base: *mut PyObject,
-    descr: *mut PyObject,
-    flags: c_int,
+    pub descr: *mut PyObject,
+    pub flags: c_int,
+    pub weakrefs: *mut PyObject,
 }
 
 /// `NPY_ARRAY_C_CONTIGUOUS`.
-const C_CONTIGUOUS: c_int = 0x0001;
+pub const C_CONTIGUOUS: c_int = 0x0001;
 /// `NPY_ARRAY_OWNDATA`.
-const OWNDATA: c_int = 0x0004;
+pub const OWNDATA: c_int = 0x0004;
 /// `NPY_ARRAY_WRITEABLE`.
-const WRITABLE: c_int = 0x0400;
+pub const WRITABLE: c_int = 0x0400;
 
 impl ArrayFields {
+    #[inline]
     pub fn dimensions(&self) -> usize {
         usize::try_from(self.nd).unwrap_or_default()
     }
 
-    pub fn shape(&self) -> SmallVec<[usize; 4]> {
+    #[inline]
+    pub fn extents(&self) -> impl Iterator<Item = usize> {
         // SAFETY: NumPy keeps `nd` extents here for as long as the array is there and not reshaped, which takes the
-        // interpreter lock that we hold; `copied` is told of none where there are none.
-        unsafe { copied(self.dimensions, self.dimensions()) }
+        // interpreter lock that we hold.
+        (0..self.dimensions()).map(|axis| unsafe { *self.dimensions.add(axis) }.cast_unsigned())
     }
 
-    pub fn strides(&self) -> SmallVec<[isize; 4]> {
-        // SAFETY: as for `shape`.
-        unsafe { copied(self.strides, self.dimensions()) }
+    pub fn strides(&self) -> impl Iterator<Item = isize> {
+        // SAFETY: as for `extents`.
+        (0..self.dimensions()).map(|axis| unsafe { *self.strides.add(axis) })
     }
 
     pub fn is_writable(&self) -> bool {
@@ -62,6 +64,8 @@ pub struct Numpy {
     asarray: Py<PyAny>,
     /// The dtypes in native byte order, which NumPy has one object of each.
     dtypes: Vec<(Py<PyAny>, Dtype)>,
+    /// Frequent dtypes that kernels do not read.
+    others: Vec<Py<PyAny>>,
     /// The dtype of bfloat16, once an array had it: NumPy has none, but may be given one.
     bfloat16: PyOnceLock<Py<PyAny>>,
     /// Whether its arrays are laid out as `ArrayFields`.
@@ -77,12 +81,14 @@ impl Numpy {
     fn new(py: Python<'_>) -> PyResult<Self> {
         let numpy = py.import("numpy")?;
         let attribute = |name| numpy.getattr(name).map(Bound::unbind);
-        let dtype = |dtype: &Dtype| Ok((numpy.getattr("dtype")?.call1((dtype.name(),))?.unbind(), *dtype));
+        let named = |name: &str| Ok(numpy.getattr("dtype")?.call1((name,))?.unbind());
         let own = Dtype::ALL.iter().filter(|dtype| **dtype != Dtype::BF16);
-        let dtypes = own.map(dtype).collect::<PyResult<_>>()?;
+        let dtypes = own.map(|dtype| Ok((named(dtype.name())?, *dtype))).collect::<PyResult<_>>()?;
+        let others = ["complex64", "complex128", "object"].into_iter().map(named).collect::<PyResult<_>>()?;
         let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
         let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
-        let mut known = Self { array, scalar, empty, asarray, dtypes, bfloat16: PyOnceLock::new(), is_known: true };
+        let bfloat16 = PyOnceLock::new();
+        let mut known = Self { array, scalar, empty, asarray, dtypes, others, bfloat16, is_known: true };
         known.is_known = known.verify(py)?;
         Ok(known)
     }
@@ -124,14 +130,27 @@ impl Numpy {
         Some(unsafe { *object.as_ptr().cast::<ArrayFields>() })
     }
 
+    /// The dtype of an array, where it is one of NumPy's own.
+    pub fn own_dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
+        self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype)
+    }
+
+    /// The dtype of an array, bfloat16 among them.
     pub fn dtype(&self, py: Python<'_>, fields: &ArrayFields) -> Option<Dtype> {
-        let own = self.dtypes.iter().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype);
-        own.or_else(|| self.is_bfloat16(py, fields).then_some(Dtype::BF16))
+        self.own_dtype(fields).or_else(|| self.is_bfloat16(py, fields).then_some(Dtype::BF16))
+    }
+
+    /// NumPy's own object of a dtype.
+    pub fn descr(&self, dtype: Dtype) -> Option<&Py<PyAny>> {
+        self.dtypes.iter().rev().find(|(_, known)| *known == dtype).map(|(descr, _)| descr)
     }
 
     fn is_bfloat16(&self, py: Python<'_>, fields: &ArrayFields) -> bool {
         if let Some(known) = self.bfloat16.get(py) {
             return known.as_ptr() == fields.descr;
+        }
+        if self.others.iter().any(|other| other.as_ptr() == fields.descr) {
+            return false;
         }
         // SAFETY: an array keeps its dtype.
         let descr = unsafe { Bound::from_borrowed_ptr(py, fields.descr) };
@@ -151,46 +170,22 @@ pub fn contiguous(object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> O
     if fields.flags & C_CONTIGUOUS == 0 || fields.dimensions() != shape.len() {
         return None;
     }
-    // SAFETY: as for `ArrayFields::shape`.
-    let same = |(axis, extent): (usize, &usize)| unsafe { *fields.dimensions.add(axis) }.cast_unsigned() == *extent;
-    if numpy.dtype(object.py(), &fields) != Some(dtype) || !shape.iter().enumerate().all(same) {
+    if numpy.dtype(object.py(), &fields) != Some(dtype) || !fields.extents().eq(shape.iter().copied()) {
         return None;
     }
     let length = shape.iter().product();
     Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()
 }
 
-/// Whether a NumPy array is nobody else's, so that its memory may be used again.
-pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
-    const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
-    let fields = Numpy::get(array.py()).and_then(|numpy| numpy.fields(array));
-    // A view of the array, or an export of its memory, would hold a reference to it.
-    // SAFETY: the pointer is that of a live object.
-    let references = unsafe { Py_REFCNT(array.as_ptr()) };
-    fields.is_some_and(|fields| fields.flags & PLAIN == PLAIN && references == 1)
-}
-
 /// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
 pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;
     let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
-    Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.shape() == b.shape()))
+    Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
 }
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.
 pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
     let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
-    let known = numpy.dtypes.iter().find(|(_, known)| *known == dtype).map(|(descr, _)| descr);
-    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, known))
-}
-
-/// # Safety
-/// `count` elements can be read at `pointer`, if there are any.
-unsafe fn copied<T, const N: usize>(pointer: *const isize, count: usize) -> SmallVec<[T; N]>
-where
-    [T; N]: smallvec::Array<Item = T>,
-    T: Copy + Default + TryFrom<isize>,
-{
-    // SAFETY: the caller's promise, for each of the elements.
-    (0..count).map(|at| T::try_from(unsafe { *pointer.add(at) }).unwrap_or_default()).collect()
+    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, numpy.descr(dtype)))
 }

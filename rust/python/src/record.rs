@@ -11,10 +11,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::function;
+use crate::arrays::{broadcast_to, elementwise, function};
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
 use crate::numpy::are_alike;
+use crate::products::matmul;
+use crate::reduce::reduce;
 use crate::tape::{Attributes, Tape};
 use crate::value::{Value, host_number};
 use crate::variable::Variable;
@@ -57,13 +59,30 @@ pub fn record<'py>(
     if tape.get().symbolic {
         return record_symbol(tape, op, args, named);
     }
-    let mut ids: Few<Option<Id>> = Few::with_capacity(args.len());
-    let mut values: Few<Object<'py>> = Few::with_capacity(args.len());
+    let (op, args) = match op {
+        Op::Elementwise(Elementwise::Pow) if args.get(1).and_then(host_number) == Some(2.0) => {
+            (Op::Elementwise(Elementwise::Square), &args[..1]) // a shorter rule, and the same bits
+        }
+        op => (op, args),
+    };
+    let mut operands: Few<(Option<Id>, Value)> = Few::with_capacity(args.len());
     for arg in args {
         let own = arg.cast_exact::<Variable>().ok().map(Bound::get).filter(|own| own.tape.is(tape));
-        ids.push(own.map(|own| own.id));
-        values.push(own.map_or_else(|| arg.clone(), |own| own.value.object(py)));
+        operands.push(match own {
+            Some(own) => (Some(own.id), own.value.share(py)),
+            None => (None, Value::of_argument(arg)),
+        });
     }
+    if let Op::Elementwise(elementary) = op
+        && let Some((result, are_alike)) = elementwise(py, elementary, operands.iter().map(|(_, value)| value))?
+    {
+        return append(tape, op, operands, named, result, are_alike);
+    }
+    let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match id {
+        Some(_) => value.object(py),
+        None => arg.clone(),
+    };
+    let values: Few<Object<'py>> = args.iter().zip(&operands).map(plain).collect();
     let mut result = record(py, op, &values, named)?;
     if !is_smooth(op) {
         // The sign of a complex number turns with it: that it is a step is true of real numbers only.
@@ -75,65 +94,80 @@ pub fn record<'py>(
     if result.is_exact_instance_of::<PyComplex>() {
         result = hook(py, "complex_number")?.call1((result,))?;
     }
-    append(tape, op, &ids, &values, named, &result)
+    append(tape, op, operands, named, result, false)
 }
 
-/// Appends an op whose result is known; `ids` says which arguments are on the tape.
+/// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype of
+/// the result.
 fn append<'py>(
     tape: &Bound<'py, Tape>,
     op: Op,
-    ids: &[Option<Id>],
-    values: &[Object<'py>],
+    operands: Few<(Option<Id>, Value)>,
     named: Option<&Bound<'py, PyDict>>,
-    result: &Object<'py>,
+    result: Object<'py>,
+    are_alike: bool,
 ) -> PyResult<Object<'py>> {
     let py = tape.py();
-    let mut needs = registry(py)?.needs(op, ids);
+    let mut needs = registry(py)?.needs(op, operands.iter().map(|(id, _)| id.is_some()));
     // Tangents take the shape and the dtype of the result: what differs in neither from the only argument says both.
-    let says_both = || matches!(op, Op::Elementwise(_)) && are_alike(&values[0], result) == Some(true);
-    needs.result |= tape.get().forward && !(values.len() == 1 && says_both());
-    let fits = fits(op, ids, values, result, needs)?;
+    let says_both = || matches!(op, Op::Elementwise(_)) && (are_alike || is_alike(&operands[0].1, &result));
+    needs.result |= tape.get().forward && !(operands.len() == 1 && says_both());
+    let fits = fits(op, &operands, &result, needs, are_alike)?;
     let attributes = Attributes { named: named.map(|named| named.clone().unbind()), fits };
     let attributes = (attributes.named.is_some() || !attributes.fits.is_empty()).then_some(attributes);
-    let value = Value::new(result);
+    let value = Value::new(&result);
     let kept = if needs.result || matches!(value, Value::Number(_)) { value.share(py) } else { Value::Absent };
-    let operand = |(which, value): (usize, &Object<'py>)| match host_number(value) {
-        Some(number) => Value::Number(number),
-        None if needs.reads(which) => Value::new(value),
-        None => Value::Absent,
+    let checked = tape.get().check && (needs.result || (0..operands.len()).any(|which| needs.reads(which)));
+    let read: Few<Object<'py>> = if checked {
+        let read = operands.iter().enumerate().filter(|(which, _)| needs.reads(*which));
+        read.map(|(_, (_, value))| value.object(py)).chain(needs.result.then(|| result.clone())).collect()
+    } else {
+        Few::new()
     };
-    let checked = tape.get().check && (needs.result || (0..values.len()).any(|which| needs.reads(which)));
-    let operands: Few<Value> = values.iter().enumerate().map(operand).collect();
+    let mut unneeded: Few<Value> = Few::new(); // dropped after the lock
     let id = {
         let core = &mut tape.get().lock().tape;
-        let mut entry = |(operand, id): (Value, &Option<Id>)| match *id {
-            Some(id) => {
-                if matches!(operand, Value::Object(_)) && !core.keeps(id) {
-                    core.keep(id, operand);
+        let mut entry = |(which, (id, value)): (usize, (Option<Id>, Value))| {
+            let is_kept = matches!(value, Value::Number(_)) || needs.reads(which);
+            match id {
+                Some(id) if is_kept && matches!(value, Value::Object(_)) && !core.keeps(id) => {
+                    core.keep(id, value);
+                    id
                 }
-                id
+                Some(id) => {
+                    unneeded.push(value);
+                    id
+                }
+                None if is_kept => core.constant(value),
+                None => {
+                    unneeded.push(value);
+                    core.constant(Value::Absent)
+                }
             }
-            None => core.constant(operand),
         };
-        let ids: Few<Id> = operands.into_iter().zip(ids).map(&mut entry).collect();
+        let ids: Few<Id> = operands.into_iter().enumerate().map(&mut entry).collect();
         core.push(op, &ids, attributes, kept)
     };
     if checked {
-        let read = values.iter().enumerate().filter(|(which, _)| needs.reads(*which)).map(|(_, value)| value);
-        tape.get().guard(id, read.chain(needs.result.then_some(result)))?;
+        tape.get().guard(id, read.iter())?;
     }
     Ok(Bound::new(py, Variable { tape: tape.clone().unbind(), id, value })?.into_any())
+}
+
+/// Whether an argument is an array of the shape and dtype of the result.
+fn is_alike(value: &Value, result: &Object<'_>) -> bool {
+    matches!(value, Value::Object(object) if are_alike(object.bind(result.py()), result) == Some(true))
 }
 
 /// How the arguments differ from the result, where an op has several of them or a rule asks; empty where they do not.
 fn fits<'py>(
     op: Op,
-    ids: &[Option<Id>],
-    values: &[Object<'py>],
+    operands: &[(Option<Id>, Value)],
     result: &Object<'py>,
     needs: Needs,
+    are_alike: bool,
 ) -> PyResult<Vec<Fit>> {
-    let alone = values.len() == 1 && !is_variadic(op);
+    let alone = operands.len() == 1 && !is_variadic(op);
     if needs.all_args || !needs.shape && (alone || result.is_exact_instance_of::<PyFloat>()) {
         return Ok(Vec::new());
     }
@@ -143,22 +177,23 @@ fn fits<'py>(
     };
     let is_elementwise = matches!(op, Op::Elementwise(_));
     let mut fits = Vec::new();
-    for (which, (value, id)) in values.iter().zip(ids).enumerate() {
-        let fit = if id.is_none() || is_elementwise && are_alike(value, result) == Some(true) {
-            Fit::Same
-        } else if host_number(value).is_some() {
-            Fit::Number
-        } else {
-            let (shape, dtype) = of(value)?;
-            let like = of(result)?;
-            if is_elementwise && shape.eq(&like.0)? && dtype.eq(&like.1)? {
-                Fit::Same
-            } else {
-                Fit::Array { shape: shape.unbind(), dtype: dtype.unbind() }
+    for (which, (id, value)) in operands.iter().enumerate() {
+        let fit = match value {
+            _ if id.is_none() => Fit::Same,
+            Value::Number(_) | Value::Absent => Fit::Number,
+            Value::Object(_) if are_alike || is_elementwise && is_alike(value, result) => Fit::Same,
+            Value::Object(object) => {
+                let (shape, dtype) = of(object.bind(py))?;
+                let like = of(result)?;
+                if is_elementwise && shape.eq(&like.0)? && dtype.eq(&like.1)? {
+                    Fit::Same
+                } else {
+                    Fit::Array { shape: shape.unbind(), dtype: dtype.unbind() }
+                }
             }
         };
         if !matches!(fit, Fit::Same) {
-            fits.resize_with(values.len(), || Fit::Same);
+            fits.resize_with(operands.len(), || Fit::Same);
             fits[which] = fit;
         }
     }
@@ -230,9 +265,22 @@ fn evaluate<'py>(
         if let Some(result) = on_host_numbers(py, op, args) {
             return Ok(result);
         }
+        let values: Few<Value> = args.iter().map(Value::of_argument).collect();
+        if let Some((result, _)) = elementwise(py, op, values.iter())? {
+            return Ok(result);
+        }
         if let Some(result) = function(op, &args[0])? {
             return Ok(result);
         }
+    }
+    let by_core = match op {
+        Op::Structured(Structured::BroadcastTo) => broadcast_to(&args[0], named)?,
+        Op::Structured(Structured::Matmul) if args.len() == 2 => matmul(&args[0], &args[1])?,
+        Op::Structured(op) => reduce(op, &args[0], named)?,
+        Op::Elementwise(_) => None,
+    };
+    if let Some(result) = by_core {
+        return Ok(result);
     }
     if let Some(result) = by_operator(op, args) {
         return result;

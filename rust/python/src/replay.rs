@@ -1,15 +1,20 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
-use oxigrad_core::tape::{Host, Id, Origin, Rules, View};
+use oxigrad_core::buffer::Dtype;
+use oxigrad_core::op::Op;
+use oxigrad_core::tape::{self, Host, Id, Origin, Rule, Rules, Value as _, View};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::arrays::{Spare, add_to, compute, memory, sum_leading};
+use crate::arrays::{add_to, compute, number_of};
+use crate::dense::scalar;
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
-use crate::numpy::{are_alike, is_unshared};
+use crate::fusion::{Flow, Fusion};
 use crate::record::by_operator;
+use crate::reduce::sum_to;
+use crate::spare;
 use crate::tape::{Attributes, CoreTape};
 use crate::value::Value;
 
@@ -18,7 +23,7 @@ pub struct PythonHost<'py> {
     pub registry: &'py Registry,
     /// How many tangents go forwards at once, along a leading axis; none where a tangent is shaped like its value.
     pub batch: Option<usize>,
-    spare: Spare,
+    fusion: Fusion,
 }
 
 /// Replays a tape from the seeds; gives the cotangents of `inputs`.
@@ -30,67 +35,81 @@ pub fn replay(
     release: bool,
 ) -> PyResult<Vec<Value>> {
     let mut host = PythonHost::new(py, None)?;
-    tape.replay(seeds, inputs, release, &mut host)
+    let seeds = seeds.into_iter().map(|(id, seed)| (id, Flow::Known(seed))).collect();
+    let found = tape.replay(seeds, inputs, release, &mut host)?;
+    found.iter().map(|flow| host.settle(flow)).collect()
 }
 
 impl Host<Value, Attributes> for PythonHost<'_> {
     type Error = PyErr;
+    type Flow = Flow;
 
     fn rules(&self) -> &Rules {
         &self.registry.rules
     }
 
-    fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Value) -> PyResult<Value> {
-        let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
-        let pulled = match self.registry.row(op, which) {
+    fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Flow) -> PyResult<Flow> {
+        let Origin::Op(op) = entry.origin else { return Ok(Flow::absent()) };
+        let derivative = match self.registry.row(op, which) {
             Row::Missing => return Err(missing(op, which)),
-            Row::Zero => return Ok(Value::Absent),
-            Row::Rule(derivative) => self.apply(derivative, entry, which, cotangent)?,
+            Row::Zero => return Ok(Flow::absent()),
+            Row::Rule(derivative) => derivative,
         };
-        let fitted = match entry.attributes.and_then(|attributes| attributes.fits.get(which)) {
-            None | Some(Fit::Same) => pulled,
-            Some(Fit::Number) => hook(self.py, "fit_number")?.call1((pulled,))?,
-            Some(Fit::Array { .. }) if entry.args.len() == 1 => pulled,
-            Some(Fit::Array { shape, dtype }) => fit(pulled, shape.bind(self.py), dtype.bind(self.py))?,
+        let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.fits.get(which)));
+        let (shape, dtype) = match fit {
+            Some(Fit::Number) => {
+                let pulled = self.through(derivative, entry, which, cotangent)?;
+                return Ok(Flow::new(&hook(py, "fit_number")?.call1((self.settle(&pulled)?.object(py),))?));
+            }
+            Some(Fit::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
+            _ => return self.through(derivative, entry, which, cotangent),
         };
-        Ok(Value::new(&fitted))
+        if derivative.is_negation() {
+            // There is less to negate after the sum.
+            let fitted = Flow::new(&fit_to(self.settle(cotangent)?.object(py), shape, dtype)?);
+            return self.through(derivative, entry, which, &fitted);
+        }
+        let pulled = self.through(derivative, entry, which, cotangent)?;
+        Ok(Flow::new(&fit_to(self.settle(&pulled)?.object(py), shape, dtype)?))
     }
 
-    fn pull_together(
-        &mut self,
-        entry: &View<'_, Value, Attributes>,
-        cotangent: &Value,
-    ) -> PyResult<Option<Vec<Value>>> {
+    fn pull_together(&mut self, entry: &View<'_, Value, Attributes>, cotangent: &Flow) -> PyResult<Option<Vec<Flow>>> {
         let Origin::Op(op) = entry.origin else { return Ok(None) };
         let Row::Rule(derivative) = self.registry.row(op, 0) else { return Ok(None) };
         if !derivative.is_together() {
             return Ok(None);
         }
-        let pulled = self.call(derivative, entry, 0, cotangent)?;
-        let value = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
+        let cotangent = self.settle(cotangent)?;
+        let pulled = self.call(derivative, entry, 0, &cotangent)?;
+        let flow = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
             pulled.map(
-                |pulled| if pulled.is_none() || !entry.is_active(which) { Value::Absent } else { Value::new(&pulled) },
+                |pulled| if pulled.is_none() || !entry.is_active(which) { Flow::absent() } else { Flow::new(&pulled) },
             )
         };
-        pulled.try_iter()?.enumerate().map(value).collect::<PyResult<_>>().map(Some)
+        pulled.try_iter()?.enumerate().map(flow).collect::<PyResult<_>>().map(Some)
     }
 
-    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Value]) -> PyResult<Value> {
-        self.push(entry, tangents)
+    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Flow]) -> PyResult<Flow> {
+        let tangents = tangents.iter().map(|tangent| self.settle(tangent)).collect::<PyResult<Vec<_>>>()?;
+        self.push(entry, &tangents.iter().collect::<Vec<_>>()).map(Flow::Known)
     }
 
-    fn add(&mut self, a: Value, b: Value) -> PyResult<Value> {
-        let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
-        if is_unshared(&sum) && are_alike(&sum, &term) == Some(true) {
-            add_to(&sum, &term)?;
-            self.spare.keep(self.py, Value::Object(term.unbind()));
-            return Ok(Value::Object(sum.unbind()));
+    fn add(&mut self, a: Flow, b: Flow) -> PyResult<Flow> {
+        if let Some(sum) = self.fusion.add(self.py, &a, &b)? {
+            return Ok(sum);
         }
-        Ok(Value::new(&sum.add(term)?))
+        let (sum, term) = (self.settled(a)?, self.settled(b)?);
+        self.sum(sum, term).map(Flow::Known)
     }
 
     fn retire(&mut self, value: Value) {
-        self.spare.keep(self.py, value);
+        spare::keep(self.py, value);
+    }
+
+    fn spend(&mut self, cotangent: Flow) {
+        if let Some(value) = cotangent.last() {
+            spare::keep(self.py, value);
+        }
     }
 
     fn pulse(&mut self) -> PyResult<()> {
@@ -101,7 +120,64 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 impl<'py> PythonHost<'py> {
     /// A host for one replay; `batch` tells how many tangents go forwards at once.
     pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
-        Ok(Self { py, registry: registry(py)?, batch, spare: Spare::default() })
+        Ok(Self { py, registry: registry(py)?, batch, fusion: Fusion::default() })
+    }
+
+    /// The value of a cotangent; computed now, if it has waited.
+    pub fn settle(&mut self, flow: &Flow) -> PyResult<Value> {
+        self.fusion.settle(self.py, flow)
+    }
+
+    /// The same, without another reference to a value that is known.
+    fn settled(&mut self, flow: Flow) -> PyResult<Value> {
+        if let Flow::Known(value) = flow {
+            return Ok(value);
+        }
+        let value = self.settle(&flow)?;
+        Ok(flow.last().unwrap_or(value))
+    }
+
+    /// The sum of two cotangents, in the memory of the first if it is nobody else's.
+    pub fn sum(&self, a: Value, b: Value) -> PyResult<Value> {
+        let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
+        if add_to(&sum, &term)? {
+            spare::keep(self.py, Value::Object(term.unbind()));
+            return Ok(Value::Object(sum.unbind()));
+        }
+        Ok(Value::new(&sum.add(term)?))
+    }
+
+    /// What a rule gives for a cotangent: at once, or later.
+    fn through(
+        &mut self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Flow,
+    ) -> PyResult<Flow> {
+        if derivative.is_identity {
+            return Ok(cotangent.share(self.py));
+        }
+        if let Origin::Op(Op::Elementwise(op)) = entry.origin
+            && let Some(rule) = self.registry.rules.get(op, which)
+        {
+            if let Some(g) = cotangent.scalar(self.py)
+                && let Some(number) = on_scalars(self.py, rule, entry, g)
+            {
+                return Ok(Flow::new(&scalar(self.py, number, Dtype::F64)?));
+            }
+            if let Some(waiting) = self.fusion.wait(self.py, rule, entry, cotangent)? {
+                return Ok(waiting);
+            }
+        }
+        let pulled = match cotangent {
+            Flow::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
+            Flow::Waiting(_) => {
+                let cotangent = self.settle(cotangent)?;
+                self.apply(derivative, entry, which, &cotangent)?
+            }
+        };
+        Ok(Flow::Known(Value::from(pulled)))
     }
 
     /// What a rule gives for a cotangent, or for a tangent of the shape of the result.
@@ -147,12 +223,10 @@ impl<'py> PythonHost<'py> {
         cotangent: &Value,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
-        if derivative.only.is_some() && self.spare.is_empty() {
-            return Ok(None); // An array library does one operator as well, and makes the array for it faster.
-        }
-        let Some(g) = memory(py, cotangent) else { return Ok(None) };
+        let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
-        compute(py, kernel, values, &g, &mut self.spare)
+        let Some(values) = values.collect::<Option<SmallVec<[&Value; 4]>>>() else { return Ok(None) };
+        compute(kernel, values.into_iter(), g.bind(py))
     }
 
     fn call(
@@ -197,20 +271,28 @@ impl<'py> PythonHost<'py> {
     }
 }
 
+/// A rule on a NumPy scalar of float64, where all else that it reads are such scalars or numbers.
+fn on_scalars(py: Python<'_>, rule: &Rule, entry: &View<'_, Value, Attributes>, g: f64) -> Option<f64> {
+    let number = |value: &Value| value.number().or_else(|| number_of(py, value));
+    rule.evaluate(|source| match source {
+        tape::Source::Cotangent => Some(g),
+        tape::Source::Result => number(entry.result()),
+        tape::Source::Arg(which) => number(entry.arg(which as usize)),
+    })
+}
+
 /// The cotangent, in the shape and dtype of the argument.
-fn fit<'py>(
+fn fit_to<'py>(
     pulled: Bound<'py, PyAny>,
     shape: &Bound<'py, PyAny>,
     dtype: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = pulled.py();
+    if let Some(fitted) = sum_to(&pulled, shape, dtype)? {
+        return Ok(fitted);
+    }
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(pulled);
-    }
-    if pulled.getattr(intern!(py, "dtype"))?.is(dtype)
-        && let Some(summed) = sum_leading(&pulled, shape)?
-    {
-        return Ok(summed);
     }
     hook(py, "fit")?.call1((pulled, shape, dtype))
 }

@@ -1,7 +1,7 @@
 //! A step over host memory: every check first, then one dispatch, then what it replaces, then the count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::buffer::{Buffer, Dtype, Rounding, Span};
 use oxigrad_core::error::{Error, Result};
@@ -9,10 +9,12 @@ use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::Kernel;
 use oxigrad_core::noise::noise_key;
 use oxigrad_core::overlap::Sweep;
+use oxigrad_core::rows::Rows;
+use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 
-use crate::arrays::copy;
+use crate::arrays::Copying;
 use crate::error::{IntoPython, to_python};
 use crate::memory::{Memory, Numbers};
 use crate::numpy::contiguous;
@@ -30,6 +32,8 @@ struct Parameter {
     slots: Vec<Numbers>,
     /// The slots that are one number each.
     numbers: Vec<Number>,
+    /// Whether the program takes a factor for each slot, after the slots.
+    catches_up: bool,
     /// Which program updates it, with which set of scalars.
     program: usize,
     set: usize,
@@ -69,15 +73,22 @@ impl Number {
     }
 }
 
-/// What Python states of a parameter: path, position, array, slots (those of eight bits as tuples of codes and scales), slots
-/// of one number, numbers of its program and of its set of scalars, and whether halves are rounded stochastically.
-type Stated<'py> = (String, u64, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, usize, usize, bool);
+/// What Python states of a parameter: path, position, array, slots (those of eight bits as tuples of codes and scales), slots of
+/// one number, whether slots catch up, whether halves are rounded stochastically, number of its program and of its set of
+/// scalars.
+type Stated<'py> =
+    (String, u64, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, bool, bool, usize, usize);
+
+/// What of a parameter a step touches: its number, the indices (int64, growing) of the rows whose gradients are given, or all
+/// rows; and a factor for each slot, broadcast to the shape of the gradient.
+type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 
 /// Everything that a step needs besides what it is given.
 #[derive(Default)]
 struct Prepared {
     parameters: Vec<Parameter>,
-    /// Where the buffers of each parameter start, those of all in a row: gradient, parameter, slots.
+    /// Where the buffers of each parameter start, those of all in a row: gradient, parameter, slots, factors of slots; and
+    /// where the last ones end.
     starts: Vec<usize>,
     sweep: Sweep,
 }
@@ -128,20 +139,19 @@ impl Stepper {
     fn prepare(&self, parameters: Vec<Stated<'_>>) -> PyResult<()> {
         let parameters: Vec<Parameter> =
             parameters.into_iter().map(|stated| prepare(stated).python()).collect::<PyResult<_>>()?;
-        let starts = parameters.iter().scan(0, |end, parameter| {
-            let start = *end;
-            *end += 2 + parameter.slots.len();
-            Some(start)
-        });
-        let starts = starts.collect();
+        let mut starts = vec![0];
+        starts.extend(parameters.iter().scan(0, |end, parameter| {
+            *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
+            Some(*end)
+        }));
         let before = std::mem::replace(&mut *self.lock(), Prepared { parameters, starts, sweep: Sweep::default() });
         drop(before);
         Ok(())
     }
 
     /// Takes one step, whole or not at all: updates `written` from `gradients` in place by `programs`, each with its sets
-    /// of scalars, copies arrays (from, to) into others, then replaces parts of `model` and items of dicts, and counts the step,
-    /// or (where gradients are accumulated) that it `holds` back. Returns the model; None where a guard stopped the step.
+    /// of scalars, only rows of those `touched`, copies arrays (from, to) into others, then replaces parts of `model` and items of
+    /// dicts and arrays, and counts the step, or (where gradients are accumulated) that it `holds` back. Returns the model; None where a guard stopped the step.
     #[expect(clippy::too_many_arguments, reason = "a step is all of this at once")]
     fn step<'py>(
         &self,
@@ -150,22 +160,24 @@ impl Stepper {
         seed: u64,
         written: &Bound<'py, PyTuple>,
         gradients: &Bound<'py, PyTuple>,
+        touched: Vec<Touched<'py>>,
         model: Bound<'py, PyAny>,
         replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
-        assignments: Vec<(Bound<'py, PyDict>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        assignments: Vec<Assignment<'py>>,
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
         holds: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let copies = copying(&copies)?;
         if !programs.is_empty() {
             // Taken out, so that no lock is held while Python may run.
             let mut prepared = std::mem::take(&mut *self.lock());
-            let updated = prepared.update(py, &programs, seed, self.count() + 1, written, gradients);
+            let updated = prepared.update(py, &programs, seed, self.count() + 1, written, gradients, &touched);
             *self.lock() = prepared;
             if !updated? {
                 return Ok(None);
             }
         }
-        let model = self.write(model, replacements, assignments, copies)?;
+        let model = write(py, model, replacements, assignments, copies)?;
         if holds {
             self.micro.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -179,23 +191,40 @@ impl Stepper {
     #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
     fn write<'py>(
         &self,
+        py: Python<'py>,
         model: Bound<'py, PyAny>,
         replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
-        assignments: Vec<(Bound<'py, PyDict>, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        assignments: Vec<Assignment<'py>>,
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        for (from, to) in copies {
-            copy(&from, &to)?;
-        }
-        let mut model = model;
-        for (path, value) in replacements {
-            model = set(&path.0, &model, &value)?;
-        }
-        for (dict, key, value) in assignments {
-            dict.set_item(key, value)?;
-        }
-        Ok(model)
+        write(py, model, replacements, assignments, copying(&copies)?)
     }
+}
+
+/// A holder, and what of it is to be what.
+type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// What is copied at the end of a step, checked before its start.
+fn copying(copies: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)]) -> PyResult<Vec<Copying>> {
+    copies.iter().map(|(from, to)| Copying::new(from, to)).collect()
+}
+
+fn write<'py>(
+    py: Python<'py>,
+    model: Bound<'py, PyAny>,
+    replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
+    assignments: Vec<Assignment<'py>>,
+    copies: Vec<Copying>,
+) -> PyResult<Bound<'py, PyAny>> {
+    copies.into_iter().try_for_each(|copying| copying.run(py))?;
+    let mut model = model;
+    for (path, value) in replacements {
+        model = set(&path.0, &model, &value)?;
+    }
+    for (holder, key, value) in assignments {
+        holder.set_item(key, value)?;
+    }
+    Ok(model)
 }
 
 impl Stepper {
@@ -204,13 +233,14 @@ impl Stepper {
     }
 }
 
-fn prepare((path, position, array, slots, numbers, program, set, stochastic): Stated<'_>) -> Result<Parameter> {
+fn prepare(stated: Stated<'_>) -> Result<Parameter> {
+    let (path, position, array, slots, numbers, catches_up, stochastic, program, set) = stated;
     let parameter = Memory::of(&array).ok_or_else(|| unexported(&path, "parameter"))?;
     let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error))?.dtype();
     let slots = slots.iter().map(|stated| slot(&path, stated)).collect::<Result<_>>()?;
     let numbers = numbers.iter().map(|slot| Number::new(&path, slot)).collect::<Result<_>>()?;
     let shape = parameter.shape().to_vec();
-    Ok(Parameter { path, position, dtype, shape, slots, numbers, program, set, stochastic })
+    Ok(Parameter { path, position, dtype, shape, slots, numbers, catches_up, stochastic, program, set })
 }
 
 fn slot(path: &str, stated: &Bound<'_, PyAny>) -> Result<Numbers> {
@@ -257,6 +287,15 @@ fn tuple(shape: &[usize]) -> String {
     format!("({}{})", sizes.join(", "), if shape.len() == 1 { "," } else { "" })
 }
 
+/// What a step is given of a parameter: the gradient, of this shape, and whether it is written too.
+#[derive(Clone, Copy)]
+struct Given<'a, 'py> {
+    p: &'a Bound<'py, PyAny>,
+    g: &'a Bound<'py, PyAny>,
+    shape: &'a [usize],
+    writes_gradient: bool,
+}
+
 impl Parameter {
     /// How what is written to the parameter (number 0) and to its slots (from 1 on) is rounded.
     fn rounding(&self, number: u32) -> Rounding {
@@ -264,20 +303,31 @@ impl Parameter {
     }
 
     /// The buffers of the gradient and the parameter, where they are plainly what they must be.
-    fn plain(&self, p: &Bound<'_, PyAny>, g: &Bound<'_, PyAny>, writes_gradient: bool) -> Option<[Buffer; 2]> {
-        let own = contiguous(p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
-        let given = contiguous(g, &self.shape, self.dtype);
-        let given = given.filter(|given| given.is_writable() || !writes_gradient)?;
-        Some([given, own.with_rounding(self.rounding(0))])
+    fn plain(&self, given: &Given) -> Option<[Buffer; 2]> {
+        let own = contiguous(given.p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
+        let gradient = contiguous(given.g, given.shape, self.dtype);
+        let gradient = gradient.filter(|gradient| gradient.is_writable() || !given.writes_gradient)?;
+        Some([gradient, own.with_rounding(self.rounding(0))])
+    }
+
+    /// Adds the buffers of the gradient, the parameter and its slots, and what holds their memory.
+    fn gather(&self, given: &Given, buffers: &mut Vec<Buffer>, held: &mut Vec<Memory>) -> PyResult<()> {
+        if let Some(plain) = self.plain(given) {
+            buffers.extend(plain);
+        } else {
+            for (memory, buffer) in self.check(given)? {
+                held.push(memory);
+                buffers.push(buffer);
+            }
+        }
+        let slots = self.slots.iter().zip(1..);
+        buffers.extend(slots.map(|(slot, number)| slot.buffer.clone().with_rounding(self.rounding(number))));
+        Ok(())
     }
 
     /// The gradient and the parameter of a step, if they are what they must be.
-    fn check(
-        &self,
-        p: &Bound<'_, PyAny>,
-        g: &Bound<'_, PyAny>,
-        writes_gradient: bool,
-    ) -> PyResult<[(Memory, Buffer); 2]> {
+    fn check(&self, given: &Given) -> PyResult<[(Memory, Buffer); 2]> {
+        let Given { p, g, shape, writes_gradient } = *given;
         let path = &self.path;
         let (memory, gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
         let expected = tuple(&self.shape);
@@ -295,8 +345,8 @@ impl Parameter {
                 "{path}: the parameter has dtype {found}, its slots {dtype}"
             ))));
         }
-        if gradient.shape() != self.shape {
-            let found = tuple(gradient.shape());
+        if gradient.shape() != shape {
+            let (found, expected) = (tuple(gradient.shape()), tuple(shape));
             return Err(to_python(&Error::Shape(format!(
                 "{path}: gradient has shape {found}, the parameter {expected}"
             ))));
@@ -314,6 +364,33 @@ impl Parameter {
                 Err(to_python(&Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}"))))
             }
         }
+    }
+
+    /// The rows of these indices.
+    fn rows(&self, indices: &Bound<'_, PyAny>) -> PyResult<Arc<Rows>> {
+        let given = PyBuffer::<i64>::get(indices)?.to_vec(indices.py())?;
+        let indices: Vec<usize> = given.iter().filter_map(|index| usize::try_from(*index).ok()).collect();
+        let extent = self.shape.first().copied().unwrap_or_default();
+        if indices.len() != given.len() || indices.last().is_some_and(|last| *last >= extent) {
+            let (path, shape) = (&self.path, tuple(&self.shape));
+            return Err(to_python(&Error::Shape(format!("{path}: rows are touched that the shape {shape} has not"))));
+        }
+        Rows::new(indices, self.shape.iter().skip(1).product()).map(Arc::new).python()
+    }
+
+    /// The factors of the slots, as arrays of the gradient's shape.
+    fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(Memory, Buffer)>> {
+        let factor = |factor: &Bound<'_, PyAny>| {
+            let memory = Memory::of(factor)?;
+            let buffer = memory.broadcast(shape)?;
+            Some((memory, buffer))
+        };
+        let found: Option<Vec<_>> = given.iter().map(factor).collect();
+        let wanted = if self.catches_up { self.slots.len() } else { 0 };
+        found.filter(|found| found.len() == wanted).ok_or_else(|| {
+            let path = &self.path;
+            to_python(&Error::Shape(format!("{path}: expected {wanted} factors of slots, of the gradient's shape")))
+        })
     }
 
     fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
@@ -347,6 +424,7 @@ impl<'a> Work<'a> {
 
 impl Prepared {
     /// Whether the update was made: a guard may stop it.
+    #[expect(clippy::too_many_arguments, reason = "as `Stepper::step`")]
     fn update(
         &mut self,
         py: Python<'_>,
@@ -355,24 +433,40 @@ impl Prepared {
         step: u64,
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
+        touched: &[Touched<'_>],
     ) -> PyResult<bool> {
         let count = self.parameters.len();
         if written.len() != count || gradients.len() != count {
             return Err(to_python(&Error::Structure("another step of this optimizer is under way".into())));
         }
         let (mut buffers, mut held) = (Vec::with_capacity(count * 4), Vec::new());
-        for ((parameter, p), g) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()) {
+        let mut touched = touched.iter().peekable();
+        for (at, ((parameter, p), g)) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()).enumerate() {
             let writes_gradient = programs[parameter.program].0.writes_gradients();
-            if let Some(plain) = parameter.plain(&p, &g, writes_gradient) {
-                buffers.extend(plain);
-            } else {
-                for (memory, buffer) in parameter.check(&p, &g, writes_gradient)? {
-                    held.push(memory);
-                    buffers.push(buffer);
+            let given = Given { p: &p, g: &g, shape: &parameter.shape, writes_gradient };
+            let Some((_, indices, factors)) = touched.next_if(|(number, ..)| *number == at) else {
+                parameter.gather(&given, &mut buffers, &mut held)?;
+                continue;
+            };
+            let rows = indices.as_ref().map(|indices| parameter.rows(indices)).transpose()?;
+            let mut shape = parameter.shape.clone();
+            if let (Some(rows), Some(extent)) = (&rows, shape.first_mut()) {
+                *extent = rows.count();
+            }
+            let start = buffers.len();
+            parameter.gather(&Given { shape: &shape, ..given }, &mut buffers, &mut held)?;
+            if let Some(rows) = rows {
+                for buffer in &mut buffers[start + 1..] {
+                    *buffer = buffer.clone().of_rows(rows.clone()).python()?;
                 }
             }
-            let slots = parameter.slots.iter().zip(1..);
-            buffers.extend(slots.map(|(slot, number)| slot.buffer.clone().with_rounding(parameter.rounding(number))));
+            for (memory, buffer) in parameter.factors(factors, &shape)? {
+                held.push(memory);
+                buffers.push(buffer);
+            }
+        }
+        if touched.next().is_some() || Some(&buffers.len()) != self.starts.last() {
+            return Err(to_python(&Error::Structure("what is touched is not what was prepared".into())));
         }
         self.refuse_overlap(&buffers, programs, written, gradients)?;
         let chosen = self.chosen(programs, &buffers);
@@ -382,7 +476,7 @@ impl Prepared {
             let inputs = self.row(&buffers, at);
             let (length, dtype, noise_key) =
                 (inputs[0].len(), parameter.dtype.computed_in(), noise_key(seed, step, parameter.position));
-            let outputs = chosen.get(at).map_or(&inputs[1..], |outputs| &outputs[..]);
+            let outputs = chosen.get(at).map_or(&inputs[1..2 + parameter.slots.len()], |outputs| &outputs[..]);
             let mut scalar_set = parameter.set;
             if !parameter.numbers.is_empty() {
                 scalar_set = leaves.len();
@@ -418,9 +512,9 @@ impl Prepared {
         Ok(true)
     }
 
-    /// The buffers of a parameter: gradient, parameter, slots.
+    /// The buffers of a parameter: gradient, parameter, slots, factors of slots.
     fn row<'a>(&self, buffers: &'a [Buffer], at: usize) -> &'a [Buffer] {
-        &buffers[self.starts[at]..self.starts.get(at + 1).copied().unwrap_or(buffers.len())]
+        &buffers[self.starts[at]..self.starts[at + 1]]
     }
 
     /// What is written of each parameter, where that is not all of it and of its slots for every parameter.
@@ -448,8 +542,13 @@ impl Prepared {
         gradients: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
         let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
-        for (parameter, gradient) in self.parameters.iter().zip(&self.starts) {
+        for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
             ranges[*gradient].1 = programs[parameter.program].0.writes_gradients();
+            if parameter.catches_up {
+                // The factors are made for this step, and nobody else's.
+                let count = parameter.slots.len();
+                ranges[gradient + 2 + count..][..count].fill((Span { start: 0, end: 0 }, false));
+            }
         }
         // The scales of codes come after all buffers.
         let scaled: Vec<usize> = (0..buffers.len()).filter(|at| buffers[*at].is_quantized()).collect();

@@ -119,19 +119,44 @@ pub fn print_generated(programs: Vec<(String, PyRef<'_, Program>)>) -> PyResult<
     oxigrad_core::print::print_generated(&rows).python()
 }
 
-/// The uniform numbers of [0, 1) that a kernel draws for one leaf, as the bytes of float64.
+/// The uniform numbers of [0, 1) that a kernel draws for one leaf, or for rows of one, each of `count` elements, as the
+/// bytes of float64.
 #[pyfunction]
-pub fn uniform(py: Python<'_>, seed: u64, step: u64, leaf: u64, draw: u32, count: usize) -> Bound<'_, PyBytes> {
+#[pyo3(signature = (seed, step, leaf, draw, count, rows=None))]
+pub fn uniform(
+    py: Python<'_>,
+    seed: u64,
+    step: u64,
+    leaf: u64,
+    draw: u32,
+    count: u64,
+    rows: Option<Vec<u64>>,
+) -> Bound<'_, PyBytes> {
     let key = noise::noise_key(seed, step, leaf);
-    let drawn = (0..count as u64).flat_map(|index| f64::from(noise::uniform(key, draw, index)).to_ne_bytes());
-    PyBytes::new(py, &drawn.collect::<Vec<u8>>())
+    let drawn = elements(count, rows).map(|element| f64::from(noise::uniform(key, draw, element)));
+    PyBytes::new(py, &drawn.flat_map(f64::to_ne_bytes).collect::<Vec<u8>>())
 }
 
-/// The random numbers, from 0 to 65535, by which a kernel rounds one leaf stochastically, as the bytes of float64. `number` is
-/// 0 for the parameter, and counts its slots from 1 on.
+/// The random numbers, from 0 to 65535, by which a kernel rounds one leaf, or rows of one, stochastically, as the bytes of
+/// float64. `number` is 0 for the parameter, and counts its slots from 1 on.
 #[pyfunction]
-pub fn rounding(py: Python<'_>, seed: u64, step: u64, leaf: u64, number: u32, count: usize) -> Bound<'_, PyBytes> {
+#[pyo3(signature = (seed, step, leaf, number, count, rows=None))]
+pub fn rounding(
+    py: Python<'_>,
+    seed: u64,
+    step: u64,
+    leaf: u64,
+    number: u32,
+    count: u64,
+    rows: Option<Vec<u64>>,
+) -> Bound<'_, PyBytes> {
     let key = noise::noise_key(seed, step, leaf);
-    let random = |index| f64::from(Rounding::random(key, number, index)).to_ne_bytes();
-    PyBytes::new(py, &(0..count as u64).flat_map(random).collect::<Vec<u8>>())
+    let drawn = elements(count, rows).map(|element| f64::from(Rounding::random(key, number, element)));
+    PyBytes::new(py, &drawn.flat_map(f64::to_ne_bytes).collect::<Vec<u8>>())
+}
+
+/// The elements of a leaf of `count` of them, or of rows of a table, each of `count`.
+fn elements(count: u64, rows: Option<Vec<u64>>) -> impl Iterator<Item = u64> {
+    let rows = rows.unwrap_or_else(|| vec![0]);
+    rows.into_iter().flat_map(move |row| (0..count).map(move |column| row.wrapping_mul(count).wrapping_add(column)))
 }

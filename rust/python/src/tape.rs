@@ -100,7 +100,7 @@ impl Tape {
     /// Whether ops can be recorded now, on this thread.
     #[inline]
     pub fn check_recording(&self, id: Id) -> PyResult<()> {
-        if self.ended.load(Ordering::Relaxed) {
+        if self.is_ended() {
             let name = self.name(id);
             return Err(to_python(&Error::TapeEnded(format!(
                 "variable {name} belongs to a tape that has ended; return its value from the function, or detach it \
@@ -125,6 +125,11 @@ impl Tape {
     pub fn name(&self, id: Id) -> String {
         let inner = self.lock();
         Names::new(&inner).get(id)
+    }
+
+    /// Whether nothing is recorded any more.
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     fn end(&self) {
@@ -257,7 +262,7 @@ impl Tape {
     fn __repr__(&self) -> String {
         let inner = self.lock();
         let ops = inner.tape.views().filter(|view| matches!(view.origin, Origin::Op(_))).count();
-        let state = if self.ended.load(Ordering::Relaxed) { "ended" } else { "open" };
+        let state = if self.is_ended() { "ended" } else { "open" };
         format!("<Tape: {ops} ops, {state}>")
     }
 

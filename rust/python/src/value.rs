@@ -38,6 +38,13 @@ impl tape::Value for Value {
     }
 }
 
+impl From<Bound<'_, PyAny>> for Value {
+    /// As [`Value::new`], without another reference.
+    fn from(object: Bound<'_, PyAny>) -> Self {
+        exact_float(&object).map_or_else(|| Self::Object(object.unbind()), Self::Number)
+    }
+}
+
 impl Value {
     /// The value of a Python object: a float becomes a number.
     pub fn new(object: &Bound<'_, PyAny>) -> Self {
@@ -45,6 +52,11 @@ impl Value {
             Some(number) => Self::Number(number),
             None => Self::Object(object.clone().unbind()),
         }
+    }
+
+    /// The value of an argument: Python's whole numbers and truth values are numbers, too.
+    pub fn of_argument(object: &Bound<'_, PyAny>) -> Self {
+        host_number(object).map_or_else(|| Self::Object(object.clone().unbind()), Self::Number)
     }
 
     /// Another reference to the same value.

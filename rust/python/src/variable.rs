@@ -6,11 +6,14 @@ use oxigrad_core::tape::Id;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use smallvec::SmallVec;
 
 use crate::derivatives::hook;
 use crate::error::to_python;
 use crate::record::{record, record_numbers};
+use crate::spare;
 use crate::tape::Tape;
 use crate::value::{Value, host_number};
 
@@ -23,6 +26,15 @@ pub struct Variable {
     pub tape: Py<Tape>,
     pub id: Id,
     pub value: Value,
+}
+
+impl Drop for Variable {
+    /// The array of a variable is often nobody else's: a later one takes its memory.
+    fn drop(&mut self) {
+        if matches!(self.value, Value::Object(_)) {
+            Python::attach(|py| spare::keep(py, std::mem::replace(&mut self.value, Value::Absent)));
+        }
+    }
 }
 
 /// A binary operator; `reflected` says that `slf` is the right operand.
@@ -92,6 +104,28 @@ impl Variable {
              leaf (xp.where takes the place of a branch)"
         ))))
     }
+
+    /// Whether the variable's tape, or one around it that its value is on, is open still.
+    fn is_recording(&self, py: Python<'_>) -> bool {
+        let outer =
+            |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
+        !self.tape.get().is_ended() || outer(&self.value)
+    }
+}
+
+/// The op that a ufunc of NumPy's is; none where that is not plain.
+fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
+    static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let py = ufunc.py();
+    let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let name = if let Some(name) = names.get_item(ufunc)? {
+        name
+    } else {
+        let name = hook(py, "op_of_ufunc")?.call1((ufunc,))?;
+        names.set_item(ufunc, &name)?;
+        name
+    };
+    Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
 }
 
 /// The plain value under a variable of any depth of tapes; anything else comes back as it is.
@@ -214,8 +248,15 @@ impl Variable {
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        let value = plain(&self.known(py, "the value")?);
-        py.get_type::<PyFloat>().call1((value,))?.extract()
+        let value = self.known(py, "the value")?;
+        if self.is_recording(py) {
+            return Err(PyTypeError::new_err(
+                "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
+                 functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
+                 array; ox.stop_gradient(x) gives the number",
+            ));
+        }
+        py.get_type::<PyFloat>().call1((plain(&value),))?.extract()
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -321,6 +362,13 @@ impl Variable {
         inputs: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if method == "__call__"
+            && named.is_none_or(PyDictMethods::is_empty)
+            && let Some(op) = ufunc_op(ufunc)?
+        {
+            let args: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+            return record(py, op, &args, None);
+        }
         hook(py, "array_ufunc")?.call1((ufunc, method, inputs, named))
     }
 

@@ -106,7 +106,7 @@ struct Interpreter<'a, 'b> {
 #[inline(always)]
 fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool {
     let is_read = buffer.dtype == L::Element::DTYPE || (native && buffer.dtype.is_half() && reads_halves::<L>());
-    is_read && buffer.layout == Layout::Contiguous
+    is_read && buffer.layout == Layout::Contiguous && buffer.rows.is_none()
 }
 
 /// Whether numbers are rounded on their way into the buffer otherwise than to nearest.
@@ -281,8 +281,13 @@ impl Interpreter<'_, '_> {
             }
             Work::Noise(draw) => {
                 let to = slots[usize::from(code.to)].pointer.cast::<L::Element>();
-                // SAFETY: a slot that is written has room for a block.
-                unsafe { draws(to, self.part.leaf.noise_key, draw, start, length) };
+                let key = self.part.leaf.noise_key;
+                // SAFETY: a slot that is written has room for a block, and the places of all runs lie in it.
+                let fill = |start, place, count| unsafe { draws(to.wrapping_add(place), key, draw, start, count) };
+                match self.part.leaf.rows() {
+                    None => fill(start, 0, length),
+                    Some(rows) => rows.runs(start, length, fill),
+                }
             }
             Work::Sum(arg) => {
                 let from = slots[usize::from(arg)];

@@ -66,6 +66,9 @@ pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf, sets: usize) -> Result<()> {
             return Err(Error::Shape(format!("a buffer of {} elements in a leaf of {}", buffer.len(), leaf.length)));
         }
     }
+    if leaf.outputs.iter().any(|output| output.rows.as_deref() != leaf.rows()) {
+        return Err(Error::Shape("the outputs are not the same rows of their tables".into()));
+    }
     leaf.outputs
         .iter()
         .enumerate()

@@ -106,7 +106,7 @@ impl<E: Compute> Transfer<'_, E> {
     /// Whether it is worth code of its own for each instruction set.
     #[inline(always)]
     fn is_vectorised(&self) -> bool {
-        E::DTYPE == Dtype::F32 && self.buffer.layout == Layout::Contiguous
+        E::DTYPE == Dtype::F32 && self.buffer.layout == Layout::Contiguous && self.buffer.rows.is_none()
     }
 
     /// `gather`, but for any dtype and layout, and of no instruction set.
@@ -164,15 +164,11 @@ impl<E: Compute> Transfer<'_, E> {
     /// Rounds the numbers of the block to halves at random, so that writing them will be exact.
     #[inline(always)]
     fn round<H: Half>(&mut self, key: u64, number: u32) {
-        let (draw, shift) = (Rounding::draw(number), Rounding::shift(number));
-        let (mut drawn, mut index) = ([0; 64], self.start as u64);
-        for numbers in self.block.chunks_mut(drawn.len()) {
-            let drawn = &mut drawn[..numbers.len()];
-            noise::fill::<{ noise::ROUNDING }>(drawn, key, draw, index);
-            for (number, bits) in numbers.iter_mut().zip(drawn) {
-                *number = number.round::<H>(*bits >> shift);
-            }
-            index += numbers.len() as u64;
+        match &self.buffer.rows {
+            None => round::<E, H>(self.block, key, number, self.start),
+            Some(rows) => rows.runs(self.start, self.block.len(), |element, place, count| {
+                round::<E, H>(&mut self.block[place..][..count], key, number, element);
+            }),
         }
     }
 
@@ -215,8 +211,28 @@ impl<E: Compute> Transfer<'_, E> {
     }
 }
 
+/// Rounds numbers, the first of which is that of the element `index`, to halves at random.
+#[inline(always)]
+fn round<E: Compute, H: Half>(numbers: &mut [E], key: u64, number: u32, index: usize) {
+    let (draw, shift) = (Rounding::draw(number), Rounding::shift(number));
+    let (mut drawn, mut index) = ([0; 64], index as u64);
+    for numbers in numbers.chunks_mut(drawn.len()) {
+        let drawn = &mut drawn[..numbers.len()];
+        noise::fill::<{ noise::ROUNDING }>(drawn, key, draw, index);
+        for (number, bits) in numbers.iter_mut().zip(drawn) {
+            *number = number.round::<H>(*bits >> shift);
+        }
+        index += numbers.len() as u64;
+    }
+}
+
 /// Where the code of an index lies, the first of a block, and its scale.
 fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
+    let mut element = index;
+    if let Some(rows) = &buffer.rows {
+        rows.runs(index, 1, |first, _, _| element = first);
+    }
+    let index = element;
     debug_assert!(index.is_multiple_of(quantized::BLOCK), "parts start where blocks of codes do");
     let scales = buffer.scales.cast::<f32>();
     (buffer.pointer.wrapping_add(index), scales.wrapping_add(index / quantized::BLOCK))
@@ -224,37 +240,72 @@ fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
 
 /// Calls `f(address, step, place, count)` for each run of evenly spaced elements among `length` of them from `start` on.
 fn runs(buffer: &Buffer, start: usize, length: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+    match &buffer.rows {
+        None => runs_of(buffer, start, 0, length, &mut f),
+        Some(rows) => rows.runs(start, length, |start, place, count| runs_of(buffer, start, place, count, &mut f)),
+    }
+}
+
+/// The runs among `length` elements from `start` on of all that lies there.
+fn runs_of(
+    buffer: &Buffer,
+    start: usize,
+    place: usize,
+    length: usize,
+    f: &mut impl FnMut(*mut u8, isize, usize, usize),
+) {
     let base = buffer.pointer;
     match &buffer.layout {
         Layout::Contiguous => {
             let size = buffer.dtype.size();
-            f(base.wrapping_add(start * size), size.cast_signed(), 0, length);
+            f(base.wrapping_add(start * size), size.cast_signed(), place, length);
         }
-        Layout::Repeated => f(base, 0, 0, length),
+        Layout::Repeated => f(base, 0, place, length),
         Layout::Strided(axes) => {
             let mut done = 0;
             while done < length {
-                let (offset, left) = locate(axes, start + done);
-                let count = left.min(length - done);
-                let step = axes.last().map_or(0, |axis| axis.stride);
-                f(base.wrapping_offset(offset), step, done, count);
-                done += count;
+                let mut from = Place::of(axes, start + done);
+                while from.rows > 0 && done < length {
+                    let count = from.left.min(length - done);
+                    f(base.wrapping_offset(from.offset), from.last.stride, place + done, count);
+                    done += count;
+                    from.next_row();
+                }
             }
         }
     }
 }
 
-/// Where the element of an index lies, in bytes, and how many follow it on the last axis, itself included.
-fn locate(axes: &[Axis], index: usize) -> (isize, usize) {
-    let (mut rest, mut offset, mut left) = (index, 0isize, None);
-    for axis in axes.iter().rev() {
-        let at = rest % axis.extent;
-        rest /= axis.extent;
-        // The span was checked to lie in the address space: no product of it overflows.
-        offset += at.cast_signed() * axis.stride;
-        left.get_or_insert(axis.extent - at);
+/// Where an element lies, in bytes, and what follows it: elements on the last axis, rows on the one before.
+struct Place {
+    last: Axis,
+    /// What leads from the end of a row to the start of the next.
+    step: isize,
+    offset: isize,
+    left: usize,
+    rows: usize,
+}
+
+impl Place {
+    fn of(axes: &[Axis], index: usize) -> Self {
+        const NONE: Axis = Axis { extent: 1, stride: 0 };
+        let axis = |back: usize| axes.len().checked_sub(back).map_or(NONE, |at| axes[at]);
+        let (last, row) = (axis(1), axis(2));
+        let (mut rest, mut offset) = (index, 0);
+        for axis in axes.iter().rev() {
+            // The span was checked to lie in the address space: no product of it overflows.
+            offset += (rest % axis.extent).cast_signed() * axis.stride;
+            rest /= axis.extent;
+        }
+        let (left, rows) = (last.extent - index % last.extent, row.extent - index / last.extent % row.extent);
+        Self { last, step: row.stride - last.extent.cast_signed() * last.stride, offset, left, rows }
     }
-    (offset, left.unwrap_or(1))
+
+    fn next_row(&mut self) {
+        self.offset += self.left.cast_signed() * self.last.stride + self.step;
+        self.left = self.last.extent;
+        self.rows -= 1;
+    }
 }
 
 struct Gather<'a, E>(Transfer<'a, E>);
@@ -264,8 +315,20 @@ impl<E: Compute> DtypeVisitor for Gather<'_, E> {
 
     fn visit<T: Stored>(self) {
         let Transfer { buffer, start, block } = self.0;
+        let (same, size) = (buffer.dtype == E::DTYPE, size_of::<T>());
         runs(buffer, start, block.len(), |from, step, place, count| {
-            for (k, number) in block[place..][..count].iter_mut().enumerate() {
+            let numbers = &mut block[place..][..count];
+            if same && step == size.cast_signed() {
+                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                unsafe { numbers.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, count * size) };
+                return;
+            }
+            if step == 0 && count > 0 {
+                // SAFETY: as below.
+                numbers.fill(E::read(unsafe { from.cast::<T>().read_unaligned() }));
+                return;
+            }
+            for (k, number) in numbers.iter_mut().enumerate() {
                 let address = from.wrapping_offset(k.cast_signed() * step).cast::<T>();
                 // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid; `T` is
                 // the buffer's dtype, all bits of it are valid.
@@ -282,8 +345,15 @@ impl<E: Compute> DtypeVisitor for Scatter<'_, E> {
 
     fn visit<T: Stored>(self) {
         let Transfer { buffer, start, block } = self.0;
+        let (same, size) = (buffer.dtype == E::DTYPE, size_of::<T>());
         runs(buffer, start, block.len(), |to, step, place, count| {
-            for (k, number) in block[place..][..count].iter().enumerate() {
+            let numbers = &block[place..][..count];
+            if same && step == size.cast_signed() {
+                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                unsafe { to.copy_from_nonoverlapping(numbers.as_ptr().cast::<u8>(), count * size) };
+                return;
+            }
+            for (k, number) in numbers.iter().enumerate() {
                 let address = to.wrapping_offset(k.cast_signed() * step).cast::<T>();
                 // SAFETY: the run lies in the buffer's span, which the caller of `scatter` promises to be writable.
                 unsafe { address.write_unaligned(number.write::<T>()) };

@@ -19,6 +19,7 @@ use crate::buffer::{Buffer, Dtype};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::lane::dispatch::Isa;
+use crate::rows::Rows;
 use block::{Part, Run};
 use plan::Plan;
 
@@ -37,6 +38,13 @@ pub struct Leaf<'a> {
     pub scalar_set: usize,
     /// The key of its random numbers: see [`crate::noise::noise_key`].
     pub noise_key: u64,
+}
+
+impl<'a> Leaf<'a> {
+    /// Which rows of a table it writes, if not all: its random numbers are those of the elements of the whole table.
+    fn rows(&self) -> Option<&'a Rows> {
+        self.outputs.first().and_then(|output| output.rows.as_deref())
+    }
 }
 
 /// A kernel and the leaves that it runs over. `scalars` holds one or more sets of [`Kernel::scalar_inputs`] values.

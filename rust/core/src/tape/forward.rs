@@ -17,13 +17,13 @@ impl<V: Value, A> Tape<V, A> {
     /// What `host` raises.
     pub fn replay_forward<H: Host<V, A>>(
         &self,
-        seeds: Vec<(Id, V)>,
+        seeds: Vec<(Id, H::Flow)>,
         targets: &[Id],
         host: &mut H,
-    ) -> Result<Vec<V>, H::Error> {
+    ) -> Result<Vec<H::Flow>, H::Error> {
         let last = self.last_readers(targets);
-        let mut tangents: Vec<V> = Vec::new();
-        tangents.resize_with(self.len(), V::absent);
+        let mut tangents: Vec<H::Flow> = Vec::new();
+        tangents.resize_with(self.len(), H::Flow::absent);
         for (id, seed) in seeds {
             accumulate(&mut tangents[id as usize], seed, host)?;
         }
@@ -36,14 +36,14 @@ impl<V: Value, A> Tape<V, A> {
             let pushed = push(op, &view, &tangents, host)?;
             for arg in view.args {
                 if last[*arg as usize] == view.id {
-                    tangents[*arg as usize] = V::absent();
+                    tangents[*arg as usize] = H::Flow::absent();
                 }
             }
             if !pushed.is_absent() {
                 accumulate(&mut tangents[id], pushed, host)?;
             }
         }
-        Ok(targets.iter().map(|id| std::mem::replace(&mut tangents[*id as usize], V::absent())).collect())
+        Ok(targets.iter().map(|id| std::mem::replace(&mut tangents[*id as usize], H::Flow::absent())).collect())
     }
 
     /// For each entry, the last one that reads it on the way to a target.
@@ -68,19 +68,19 @@ impl<V: Value, A> Tape<V, A> {
 fn push<V: Value, A, H: Host<V, A>>(
     op: Op,
     view: &View<'_, V, A>,
-    tangents: &[V],
+    tangents: &[H::Flow],
     host: &mut H,
-) -> Result<V, H::Error> {
+) -> Result<H::Flow, H::Error> {
     let tangent = |arg: &Id| &tangents[*arg as usize];
     if view.args.iter().all(|arg| tangent(arg).is_absent()) {
-        return Ok(V::absent());
+        return Ok(H::Flow::absent());
     }
     if let Op::Elementwise(op) = op
         && let Some(number) = push_numbers(op, view, tangents, host)
     {
-        return Ok(V::from_number(number));
+        return Ok(H::Flow::from_number(number));
     }
-    let read: Vec<&V> = view.args.iter().map(tangent).collect();
+    let read: Vec<&H::Flow> = view.args.iter().map(tangent).collect();
     host.pushforward(view, &read)
 }
 
@@ -88,7 +88,7 @@ fn push<V: Value, A, H: Host<V, A>>(
 fn push_numbers<V: Value, A, H: Host<V, A>>(
     op: Elementwise,
     view: &View<'_, V, A>,
-    tangents: &[V],
+    tangents: &[H::Flow],
     host: &H,
 ) -> Option<f64> {
     let mut sum = None;

@@ -1,32 +1,27 @@
-"""Optimizers: a rule from `oxigrad.rules`, its hyperparameters, its slots by key path, and the steps taken.
+"""What an optimizer is: a rule, its hyperparameters, its slots by key path, and the steps taken; chains and partitions."""
 
->>> import numpy as np
->>> import oxigrad as ox
->>> model = {"w": np.array([1.0, 2.0])}
->>> opt = ox.optim.SGD(learning_rate=0.5)
->>> value = opt.minimize(lambda model: ox.xp.sum(model["w"] ** 2), model)
->>> model["w"]
-array([0., 0.])
-"""
-
+import copy
 import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import around, groups, presets, rule, rules, step, tree
+from oxigrad import around, groups, presets, rule, step, tree
 from oxigrad._core import StateError, StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
+from oxigrad.libraries import dtype_name
 from oxigrad.loss_scale import LossScale
 from oxigrad.precision import Precision, half
-from oxigrad.quantized import Quantized as Quantized
 from oxigrad.rule import Rule
 from oxigrad.schedules.base import number_at
+from oxigrad.sparse import FAMILIES, decays
+from oxigrad.state import Report, collect, read, resume, write
 from oxigrad.transforms import value_and_grad
 
-_REGISTRY: dict[str, type[Part]] = {}
+# What makes an optimizer or a part of a chain of its configuration, by name.
+REGISTRY: dict[str, Callable[..., Any]] = {}
 _NONFINITE = ("propagate", "skip", "raise")
 
 
@@ -59,7 +54,8 @@ class Optimizer:
     becomes of a step whose gradients have infinities or NaN: "propagate" (as arithmetic has it), "skip" (nothing changes, and
     `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
     `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
-    lie in host memory and be writable.
+    lie in host memory and be writable; ``sparse``: what a gradient that is `SparseRows` does to the rows that it does not have,
+    "dense" (what zeros do), "lazy" (nothing) or "catch_up" (see `oxigrad.sparse`); the last two do not ``accumulate``.
 
     Parameters of float16 and bfloat16 are computed in float32, and by default have slots of float32. ``slot_dtype`` keeps the slots
     of the update that begin as zeros in another dtype ("float32", "bfloat16", "float16"), or as codes of "8bit" (`Quantized`)
@@ -77,6 +73,7 @@ class Optimizer:
         nonfinite: str = "propagate",
         loss_scale: LossScale | None = None,
         zero_gradients: bool = False,
+        sparse: str = "dense",
         slot_dtype: str | None = None,
         master: bool = False,
         rounding: str = "nearest",
@@ -85,7 +82,14 @@ class Optimizer:
             raise ValueError(f"nonfinite is {nonfinite!r}: expected one of {', '.join(_NONFINITE)}")
         if isinstance(accumulate, bool) or int(accumulate) != accumulate or accumulate < 1:
             raise ValueError(f"accumulate is {accumulate!r}: expected how many gradients make a step, at least 1")
+        if sparse not in FAMILIES:
+            raise ValueError(f"sparse is {sparse!r}: expected one of {', '.join(FAMILIES)}")
+        if sparse != "dense" and accumulate > 1:
+            raise ValueError(
+                f"sparse={sparse!r} does not accumulate: add up SparseRows before the step, or use 'dense'"
+            )
         self.seed = int(seed)
+        self.sparse = sparse
         self.accumulate = int(accumulate)
         self.loss_scale = loss_scale
         self.zero_gradients = bool(zero_gradients)
@@ -93,6 +97,20 @@ class Optimizer:
         self.nonfinite = "skip" if loss_scale and nonfinite == "propagate" else nonfinite
         self._stepper = step.Stepper(self)
         self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
+
+        >>> from oxigrad.optim import Adam
+        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
+        0.1
+        """
+        raise NotImplementedError
 
     # --- what a step asks of it ----------------------------------------------------------------------------------------
 
@@ -117,6 +135,10 @@ class Optimizer:
 
     def assign(self, path: str, array: Any) -> "Choice | None":
         """Whose rule updates a parameter, with which group of hyperparameters; None where it is frozen."""
+        return self.choice(self, path, array)
+
+    def choice(self, owner: "Optimizer", path: str, array: Any) -> "Choice | None":
+        """As `assign`, where another optimizer, the ``owner``, takes the steps."""
         raise NotImplementedError
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -178,6 +200,7 @@ class Optimizer:
         """The averages of the parameters, by key path, as ASGD, `Average`, `StochasticAverage` and the like keep them.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Average
         >>> opt = chain(SGD(1.0), Average(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.averaged_parameters()
@@ -200,6 +223,7 @@ class Optimizer:
         """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Average
         >>> opt = chain(SGD(1.0), Average(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.swap_in(model), opt.swap_out({"w": model["w"].copy()})
@@ -208,10 +232,67 @@ class Optimizer:
         with self._lock:
             return self._stepper.swap_out(model)
 
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
+        """All that the next steps depend on but the model, as plain data and arrays: slots by key path, counts, its config.
+
+        The arrays are those of the slots, of the same library and dtype; with ``copy=False`` they are the slots
+        themselves, which later steps may write to. ``config`` is None where it cannot be written down (see `get_config`).
+        Raises `StateError` between `swap_in` and `swap_out`.
+        """
+        with self._lock:
+            return collect(self, copy=copy)
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
+        """Goes on from what `state_dict` gave. Hyperparameters stay as they are (`from_config` makes an optimizer of a config).
+
+        Arrays are copied, to the library and device of the parameter; the dtype must be the same. All is done or
+        nothing: `StateError` lists what is missing, unexpected or of another shape or dtype. With ``strict=False``, what
+        fits is loaded, and the report lists the rest. Where no model was seen yet, slots are compared when it comes, in
+        `build` or the first `update`, which then raise the error, or fill the report.
+        """
+        with self._lock:
+            return resume(self, state, strict=strict)
+
+    def save(self, file: Any) -> None:
+        """Writes `state_dict` to a safetensors file, which is replaced whole or not at all, whatever happens.
+
+        Raises `OSError` where it cannot be written, and `StateError` for a dtype that the format does not have.
+        """
+        with self._lock:
+            write(file, collect(self, copy=False))
+
+    def load(self, file: Any, strict: bool = True) -> Report:
+        """Loads what `save` wrote, as `load_state_dict`. Raises `StateError` also where the file has no state or is damaged."""
+        return self.load_state_dict(read(file), strict)
+
+    def _remembering(self) -> dict[str, Any]:
+        """The parts that have a state of their own, by name."""
+        found = {name: part for name, part in self._parts() if hasattr(part, "state_dict")}
+        return {name: part for name, part in found.items() if part.state_dict()}
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield "loss_scale", self.loss_scale
+
+    def __reduce__(self) -> Any:
+        """As plain data: `TypeError` says where a function of the user's is a part of it."""
+        return _restored, (self.get_config(), self.state_dict())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = memo[id(self)] = object.__new__(type(self))
+        with self._lock:
+            own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_stepper")}
+            vars(made).update(copy.deepcopy(own, memo), _lock=threading.Lock(), _stepper=self._stepper.copied(made))
+        return made
+
+    # --- as a pure function --------------------------------------------------------------------------------------------
+
     def init(self, params: Any) -> dict[str, Any]:
         """The state before the first step, for `apply`: the step, and the slots by key path.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import Adam
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
@@ -228,6 +309,7 @@ class Optimizer:
         """Which parameter of ``model`` is updated by what, as a table to be printed.
 
         >>> import numpy as np
+        >>> from oxigrad.optim import SGD
         >>> opt = SGD(0.1, groups={"*bias": {"weight_decay": 0.0}, "head.*": None})
         >>> print(opt.table({"w": np.ones((2, 3)), "bias": np.ones(3), "head": {"w": np.ones(2)}}))
         parameter  shape   dtype    optimizer  hyperparameters
@@ -244,6 +326,10 @@ class Optimizer:
         rows = (row(path, array) for path, array in tree.parameters(model).items())
         return groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
 
+    def stepping_options(self) -> list[str]:
+        """Which options it was given of those that belong to what takes the steps."""
+        return [name for name, value in Optimizer._given_options(self).items() if value != _OPTIONS[name]]
+
     def _options(self) -> dict[str, Any]:
         """The options that are not as they are by default, as plain data."""
         return {name: value for name, value in self._given_options().items() if value != _OPTIONS[name]}
@@ -255,6 +341,7 @@ class Optimizer:
             "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
             "zero_gradients": self.zero_gradients,
+            "sparse": self.sparse,
             **dataclasses.asdict(self.precision),
         }
 
@@ -277,7 +364,7 @@ class Choice:
     def rule(self, holds: bool = False) -> Rule:
         """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
         prefix = self._owner.prefix()
-        composed = _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self._absent())
+        composed = _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self.absent)
         return self.precision.around(composed, self._storage)
 
     @property
@@ -285,12 +372,13 @@ class Choice:
         """How many bits."""
         return self._owner.precision
 
-    def _absent(self) -> frozenset[str]:
+    @property
+    def absent(self) -> tuple[str, ...]:
         """The optional slots that nothing asks for."""
         if not self._optional:
-            return frozenset()
-        values = self._values
-        return frozenset(slot for slot, asks in self._optional if not values[asks])
+            return ()
+        own, given = self.optimizer.hyperparameters, self._overrides
+        return tuple([slot for slot, asks in self._optional if not given.get(asks, own[asks])])
 
     @property
     def _values(self) -> dict[str, Any]:
@@ -318,21 +406,34 @@ class Choice:
         value = self._values[name]
         return number_at(value, 0, name) if callable(value) else value
 
-    def program(self, holds: bool = False) -> Any:
-        """The kernel that the rule becomes with the present flags; None for a rule that is not elementwise."""
-        rule = self.rule(holds)
-        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients) if rule.elementwise else None
+    def program(self, rule: Rule) -> Any:
+        """The kernel that `rule` becomes with the present flags; None for one that is not elementwise."""
+        if not rule.elementwise:
+            return None
+        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether slots of rows that steps skipped catch up with them."""
+        return self._owner.sparse == "catch_up" and self.rule().elementwise
+
+    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """By how much a zero gradient multiplies each slot, if slots catch up: see `oxigrad.sparse.decays`."""
+        if not self.catches_up:
+            return {}
+        first = self.numbers(0)
+        return decays(self.rule(), self.flags, first, {name: values[name] for name in first})
 
 
 @functools.cache
-def _composed(parts: tuple[Rule, ...], until: int, absent: frozenset[str]) -> Rule:
+def _composed(parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
     composed = rule.compose(parts, until=until or None)
     return composed.without(absent) if composed.optional else composed
 
 
 @functools.cache
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool) -> Any:
-    return trace(composed, dict(flags), zero_gradients=zero_gradients)
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
+    return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)
 
 
 class RuleOptimizer(Part, Optimizer):
@@ -359,7 +460,7 @@ class RuleOptimizer(Part, Optimizer):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """See `Optimizer.name`."""
         return type(self).__name__
 
     @property
@@ -390,12 +491,8 @@ class RuleOptimizer(Part, Optimizer):
             )
         return {name: self.declared[name].check(value) for name, value in values.items()}
 
-    def assign(self, path: str, array: Any) -> Choice | None:
-        """See `Optimizer.assign`."""
-        return self.choice(self, path, array)
-
     def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
-        """The group of a parameter, in the steps of ``owner``."""
+        """See `Optimizer.choice`."""
         if self.dtype is not None and not _has(array, self.dtype):
             return None
         at = groups.first_match(self._groups, path, array)
@@ -408,16 +505,19 @@ class RuleOptimizer(Part, Optimizer):
     @property
     def program(self) -> Any:
         """The kernel that the rule becomes with the present flags, which prints as a listing; None where it is called."""
-        return Choice(self, self, {}).program()
+        choice = Choice(self, self, {})
+        return choice.program(choice.rule())
 
     def get_config(self) -> dict[str, Any]:
-        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
-
-        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
-        0.1
-        """
+        """See `Optimizer.get_config`."""
         values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        yield from self.hyperparameters.items()
+        for number, values in enumerate(self._groups.values()):
+            yield from ((f"groups.{number}.{name}", value) for name, value in (values or {}).items())
 
     def _given_options(self) -> dict[str, Any]:
         def group(values: Mapping[str, Any] | None) -> Any:
@@ -434,6 +534,7 @@ _OPTIONS = {
     "nonfinite": "propagate",
     "loss_scale": None,
     "zero_gradients": False,
+    "sparse": "dense",
     "slot_dtype": None,
     "master": False,
     "rounding": "nearest",
@@ -453,11 +554,11 @@ class Chain(RuleOptimizer):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """See `Optimizer.name`."""
         return self.rule.name
 
     def get_config(self) -> dict[str, Any]:
-        """See `RuleOptimizer.get_config`."""
+        """See `Optimizer.get_config`."""
         return {"optimizer": "chain", "parts": [part.get_config() for part in self._present()], **self._options()}
 
     def _present(self) -> list[Part]:
@@ -477,20 +578,31 @@ class Partition(Optimizer):
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
                 raise TypeError(f"the pattern {pattern!r} has {optimizer!r}: expected an optimizer, or None to freeze")
-            if optimizer is not None and (given := optimizer._options().keys() - {"groups", "dtype"}):
-                raise ValueError(f"the pattern {pattern!r}: {', '.join(sorted(given))} belong to the partition")
+            if given := optimizer.stepping_options() if optimizer else []:
+                raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
         self.optimizers = dict(optimizers)
 
-    def assign(self, path: str, array: Any) -> Choice | None:
-        """See `Optimizer.assign`."""
+    @property
+    def name(self) -> str:
+        """See `Optimizer.name`."""
+        return "partition"
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        for number, optimizer in enumerate(self.optimizers.values()):
+            found = optimizer._parts() if optimizer else ()
+            yield from ((f"parts.{number}.{name}", part) for name, part in found)
+
+    def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
+        """See `Optimizer.choice`."""
         at = groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(f"{path}: no pattern of the partition matches; None as an optimizer freezes")
         optimizer = list(self.optimizers.values())[at]
-        return optimizer and optimizer.choice(self, path, array)
+        return optimizer and optimizer.choice(owner, path, array)
 
     def get_config(self) -> dict[str, Any]:
-        """See `RuleOptimizer.get_config`."""
+        """See `Optimizer.get_config`."""
         found = [
             [groups.plain(pattern), optimizer and optimizer.get_config()]
             for pattern, optimizer in self.optimizers.items()
@@ -514,7 +626,7 @@ def define(function: Callable[..., Any], name: str | None = None, *, elementwise
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
     """
-    made = _register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
+    made = register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
 
@@ -525,17 +637,19 @@ def transform(function: Callable[..., Any], name: str | None = None, *, elementw
     The rule is ``(xp, p, g, *slots, ...)`` and returns another gradient, or ``(xp, p, new, *slots, ...)`` and returns the
     new parameter changed; each followed by its slots.
 
+    >>> from oxigrad.optim import SGD
     >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve")
     >>> chain(Halve(share=0.1), SGD(1.0))
     chain(Halve(share=0.1), SGD(learning_rate=1.0, weight_decay=0.0))
     """
-    return _register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
+    return register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
 
 
-def _register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+    """A subclass of ``base`` for a rule, known to `from_config` by its name; ``options`` are named in its signature."""
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
     made = declare(read, title, base, options)
-    _REGISTRY[title] = made
+    REGISTRY[title] = made
     return made
 
 
@@ -546,6 +660,7 @@ def chain(*parts: Part, **options: Any) -> Chain:
     ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
 
     >>> import numpy as np
+    >>> from oxigrad.optim import SGD, ClipGlobalNorm
     >>> opt = chain(ClipGlobalNorm(1.0), SGD(learning_rate=1.0))
     >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
     {'a': array([-0.6]), 'b': array([-0.8])}
@@ -567,6 +682,7 @@ def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) ->
     """One optimizer that gives each parameter to the first of ``optimizers`` whose pattern it matches; None freezes.
 
     >>> import numpy as np
+    >>> from oxigrad.optim import SGD, Adam
     >>> opt = partition({"*bias": SGD(1.0), "*": Adam(0.1)})
     >>> opt.update({"w": np.zeros(1), "bias": np.zeros(1)}, {"w": np.ones(1), "bias": np.ones(1)})
     {'w': array([-0.1]), 'bias': array([-1.])}
@@ -578,6 +694,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     """The optimizer that `get_config` wrote down; user-defined ones must have been defined before.
 
     >>> from oxigrad import schedules
+    >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
     SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), weight_decay=0.0)
     """
@@ -588,14 +705,19 @@ def from_config(config: Mapping[str, Any]) -> Any:
         values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
     if found := values.get("loss_scale"):
         values["loss_scale"] = LossScale(**found)
-    if name == "chain":
-        return chain(*map(from_config, parts), **values)
     if name == "partition":
         read = {groups.from_plain(pattern): inner and from_config(inner) for pattern, inner in parts}
         return partition(read, **values)
-    if name not in _REGISTRY:
-        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(_REGISTRY))}")
-    return _REGISTRY[name](**_read(values))
+    if name not in REGISTRY:
+        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
+    return REGISTRY[name](*map(from_config, parts), **_read(values))
+
+
+def _restored(config: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+    """The optimizer that was taken apart by pickle."""
+    made = from_config(config)
+    made.load_state_dict(state)
+    return made
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -604,50 +726,11 @@ def _read(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _has(array: Any, dtype: Any) -> bool:
     """Whether an array has a dtype, or the dtype of a name."""
-    return str(array.dtype).rpartition(".")[2] == dtype if isinstance(dtype, str) else bool(array.dtype == dtype)
+    return dtype_name(array.dtype) == dtype if isinstance(dtype, str) else bool(array.dtype == dtype)
 
+
+REGISTRY["chain"] = chain
 
 _UNSCALE = rule.read(around.unscale, changes_gradient=True)
 _FINITE = rule.read(around.finite, changes_gradient=True)
 _ACCUMULATE = rule.read(around.accumulate, changes_gradient=True)
-
-Clip = transform(around.clip)
-ClipNorm = transform(around.clip_norm)
-ClipGlobalNorm = transform(around.clip_global_norm)
-Maximize = transform(around.maximize)
-Regularize = transform(around.regularize)
-GradientNoise = transform(around.gradient_noise)
-Decay = transform(around.decay)
-Average = transform(around.average)
-StochasticAverage = transform(around.stochastic_average)
-Lookahead = transform(around.lookahead)
-
-SGD = define(rules.sgd, "SGD")
-Momentum = define(rules.momentum)
-ASGD = define(rules.asgd, "ASGD")
-Rprop = define(rules.rprop)
-Signum = define(rules.signum)
-Lion = define(rules.lion)
-LARS = define(rules.lars, "LARS")
-Adagrad = define(rules.adagrad)
-Adadelta = define(rules.adadelta)
-RMSprop = define(rules.rmsprop, "RMSprop")
-FTRL = define(rules.ftrl, "FTRL")
-MADGRAD = define(rules.madgrad, "MADGRAD")
-Adam = define(rules.adam)
-AdamW = define(rules.adamw, "AdamW")
-AdamLRD = define(rules.adam_lrd, "AdamLRD")
-Adamax = define(rules.adamax)
-NAdam = define(rules.nadam, "NAdam")
-RAdam = define(rules.radam, "RAdam")
-AdaBelief = define(rules.adabelief, "AdaBelief")
-AdEMAMix = define(rules.ademamix, "AdEMAMix")
-ADOPT = define(rules.adopt, "ADOPT")
-Adan = define(rules.adan)
-Yogi = define(rules.yogi)
-LAMB = define(rules.lamb, "LAMB")
-NovoGrad = define(rules.novograd, "NovoGrad")
-Sophia = define(rules.sophia)
-Prodigy = define(rules.prodigy)
-ScheduleFreeSGD = define(rules.schedule_free_sgd, "ScheduleFreeSGD")
-ScheduleFreeAdamW = define(rules.schedule_free_adamw, "ScheduleFreeAdamW")

@@ -1,0 +1,108 @@
+"""A line search for the strong Wolfe conditions (Nocedal and Wright 2006, algorithms 3.5 and 3.6), with the numbers of minFunc.
+
+Along a direction, a step is long enough where the slope is small (``abs(slope) <= 0.9 * abs(slope at the start)``), and
+short enough where the value has fallen by ``1e-4`` of what the slope at the start promised.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+_DECREASE = 1e-4
+_CURVATURE = 0.9
+
+
+class Point(NamedTuple):
+    """A step of some length along the direction: the value there, its derivative along the direction, and its gradient."""
+
+    length: float
+    value: float
+    slope: float
+    gradient: Any
+
+
+def strong_wolfe(
+    evaluate: Callable[[float], Point], start: Point, length: float, *, evaluations: int, width: float
+) -> Point:
+    """A step that satisfies the conditions, or the best found with one evaluation more than ``evaluations``.
+
+    ``evaluate`` gives the point of a step; ``start`` is where it begins (length 0), ``length`` the first to try. It
+    ends where the interval is narrower than ``width``. A value that is not finite counts as infinite: the step was too
+    long.
+
+    >>> parabola = lambda t: Point(t, (t - 3.0) ** 2, 2 * (t - 3.0), None)
+    >>> strong_wolfe(parabola, parabola(0.0), 1.0, evaluations=10, width=1e-9).length
+    1.0
+    """
+    search = _Search(evaluate, start, evaluations)
+    interval = search.bracket(length)
+    return interval[0] if len(interval) == 1 else search.zoom(*interval, width)
+
+
+class _Search:
+    def __init__(self, evaluate: Callable[[float], Point], start: Point, evaluations: int) -> None:
+        self._evaluate = evaluate
+        self._start = start
+        self._left = evaluations
+
+    def _falls(self, point: Point) -> bool:
+        return point.value <= self._start.value + _DECREASE * point.length * self._start.slope
+
+    def _is_flat(self, point: Point) -> bool:
+        return abs(point.slope) <= -_CURVATURE * self._start.slope
+
+    def bracket(self, length: float) -> tuple[Point] | tuple[Point, Point]:
+        """A step that satisfies the conditions, or two with one between them, the later one tried last."""
+        last, new = self._start, self._evaluate(length)
+        tried = 0
+        while self._left > 0:
+            if not self._falls(new) or (tried > 1 and new.value >= last.value):
+                return last, new
+            if self._is_flat(new):
+                return (new,)
+            if new.slope >= 0:
+                return last, new
+            length = _cubic_minimum(last, new, new.length + 0.01 * (new.length - last.length), 10 * new.length)
+            last, new = new, self._evaluate(length)
+            self._left -= 1
+            tried += 1
+        return self._start, new
+
+    def zoom(self, first: Point, second: Point, width: float) -> Point:
+        """A step between two that satisfies the conditions."""
+        low, high = (first, second) if first.value <= second.value else (second, first)
+        was_near_an_end = False
+        while self._left > 0 and low.length != high.length and abs(high.length - low.length) >= width:
+            left, right = sorted((low.length, high.length))
+            length = _cubic_minimum(low, high, left, right)
+            margin = 0.1 * (right - left)
+            is_near_an_end = min(right - length, length - left) < margin
+            if is_near_an_end and (was_near_an_end or not left < length < right):
+                length = right - margin if right - length < length - left else left + margin
+                is_near_an_end = False
+            was_near_an_end = is_near_an_end
+            new = self._evaluate(length)
+            self._left -= 1
+            if not self._falls(new) or new.value >= low.value:
+                low, high = (low, new) if low.value <= new.value else (new, low)
+                continue
+            if self._is_flat(new):
+                return new
+            if new.slope * (high.length - low.length) >= 0:
+                high = low
+            low = new
+        return low
+
+
+def _cubic_minimum(a: Point, b: Point, lower: float, upper: float) -> float:
+    """Where the cubic through two points with their slopes has its minimum, kept between bounds; their middle if it has none."""
+    a, b = (a, b) if a.length <= b.length else (b, a)
+    slope = a.slope + b.slope - 3 * (a.value - b.value) / (a.length - b.length)
+    discriminant = slope * slope - a.slope * b.slope
+    if not (math.isfinite(discriminant) and discriminant >= 0):
+        return (lower + upper) / 2
+    root = math.sqrt(discriminant)
+    bend = b.slope - a.slope + 2 * root
+    if bend == 0:
+        return (lower + upper) / 2
+    return min(max(b.length - (b.length - a.length) * (b.slope + root - slope) / bend, lower), upper)

@@ -1,0 +1,88 @@
+"""SAM: gradients taken where the loss is higher, so that minima with flat surroundings are preferred."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from oxigrad import tree, xp
+from oxigrad.optim.optimizer import REGISTRY, Optimizer
+from oxigrad.plan import Plan
+
+
+class SAM(Optimizer):
+    """Sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412) around another optimizer.
+
+    The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is that of
+    all parameters together. With ``adaptive`` (ASAM, Kwon et al. 2021, arXiv:2102.11600) each element counts by its
+    size ``t = abs(p) + eta``: it is at ``p + rho * t * t * g / norm(t * g)``, for biases too. Frozen parameters stay
+    where they are.
+
+    `minimize` evaluates the loss twice, at the model and at a copy of it; the model itself is only changed by the step.
+    For steps as a pure function there is `perturbed`, whose gradient `apply` is to be given. ``options`` are those of
+    every optimizer: they belong here, and not to the optimizer inside, whose slots are here too. Raises `ValueError`
+    for a ``rho`` or ``eta`` below 0.
+
+    >>> import numpy as np
+    >>> from oxigrad import optim
+    >>> model, opt = {"x": np.array([1.0, 0.0])}, optim.SAM(optim.SGD(0.5), rho=0.1)
+    >>> opt.minimize(lambda model: xp.sum(model["x"] ** 2), model), model["x"]
+    (np.float64(1.0), array([-0.1,  0. ]))
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, rho: float = 0.05, *, adaptive: bool = False, eta: float = 0.01, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        if not isinstance(optimizer, Optimizer) or type(optimizer).minimize is not Optimizer.minimize:
+            raise TypeError(f"the optimizer is {optimizer!r}: expected one that takes a step from a gradient")
+        if not (rho >= 0 and eta >= 0):
+            raise ValueError(f"rho is {rho!r}, eta {eta!r}: expected how far to look, and not below 0")
+        if given := optimizer.stepping_options():
+            raise ValueError(f"{optimizer!r}: {', '.join(given)} belong to SAM")
+        self.optimizer = optimizer
+        self.rho, self.adaptive, self.eta = float(rho), bool(adaptive), float(eta)
+
+    def choice(self, owner: Optimizer, path: str, array: Any) -> Any:
+        """See `Optimizer.choice`."""
+        return self.optimizer.choice(owner, path, array)
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        yield from ((f"optimizer.{name}", part) for name, part in self.optimizer._parts())
+
+    def perturbed(self, model: Any, grads: Any) -> Any:
+        """A copy of ``model`` with its parameters moved to where the gradient is to be taken, given that at the model."""
+        leaves, structure = tree.flatten(model)
+        plan = Plan(leaves, structure, self)
+        gradients = plan.gradients(leaves, grads)
+        pairs = [(leaves[p.index], gradients[p.index]) for p in plan.parameters]
+        sizes = [xp.abs(p) + self.eta if self.adaptive else 1.0 for p, _ in pairs]
+        squares = [xp.sum((size * g) ** 2) for size, (_, g) in zip(sizes, pairs, strict=True)]
+        norm = xp.sqrt(sum(squares[1:], squares[0]))
+        factor = self.rho * xp.where(norm > 0, 1 / xp.where(norm > 0, norm, 1.0), 0.0)
+        filled = list(leaves)
+        for parameter, size, (p, g) in zip(plan.parameters, sizes, pairs, strict=True):
+            there = xp.asarray(xp.astype(p + factor * (size * size * g), p.dtype))
+            for i in (parameter.index, *parameter.tied):
+                filled[i] = there
+        return tree.unflatten(structure, filled)
+
+    def compute_gradients(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
+        """The value of ``loss(model)``, and the gradient at the perturbed parameters."""
+        value, grads = super().compute_gradients(loss, model)
+        return value, super().compute_gradients(loss, self.perturbed(model, grads))[1]
+
+    @property
+    def name(self) -> str:
+        """See `Optimizer.name`."""
+        return "SAM"
+
+    def get_config(self) -> dict[str, Any]:
+        """See `Optimizer.get_config`."""
+        own = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
+        return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **own, **self._options()}
+
+    def __repr__(self) -> str:
+        return f"SAM({self.optimizer!r}, rho={self.rho}, adaptive={self.adaptive}, eta={self.eta})"
+
+
+REGISTRY["SAM"] = SAM

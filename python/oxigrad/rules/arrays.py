@@ -1,0 +1,41 @@
+"""What rules that are called on arrays have in common."""
+
+import math
+
+
+def one_of(name, value, known):
+    """`ValueError` where a flag is none of those known."""
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, known))}")
+
+
+def zeros(xp, p, shape):
+    """Zeros of another shape, of the dtype of ``p`` and where it lives."""
+    return xp.namespace(p).zeros(shape, dtype=p.dtype, device=xp.device_of(p))
+
+
+def mean_over(xp, x, axis=None):
+    """The mean, with the axes kept; that of no elements is zero."""
+    axes = range(len(x.shape)) if axis is None else (axis,)
+    count = math.prod(x.shape[a] for a in axes)
+    return xp.sum(x, axis=axis, keepdims=True) / max(count, 1)
+
+
+def root_mean_square(xp, x):
+    """The root of the mean of squares, with the axes kept."""
+    return xp.sqrt(mean_over(xp, x * x))
+
+
+def norm(xp, x):
+    """The root of the sum of squares."""
+    return xp.sqrt(xp.sum(x * x))
+
+
+def share_of_new(xp, beta):
+    """What a new term adds to a statistic that decays by ``beta``: all of it where nothing decays."""
+    return xp.where(beta == 1.0, 1.0, 1.0 - beta)
+
+
+def along(shape, axis):
+    """The shape in which one number for each index of an axis broadcasts."""
+    return [n if a == axis else 1 for a, n in enumerate(shape)]

@@ -1,0 +1,116 @@
+"""Rules that keep second moments by row and by column, rather than for each element. They are called on arrays."""
+
+from typing import Any
+
+from oxigrad.rules.arrays import along, mean_over, one_of, root_mean_square, share_of_new, zeros
+
+
+def _factored_axes(shape, factored, min_factored):
+    """The two axes over which second moments are averaged; None where they are kept whole."""
+    one_of("factored", factored, ("last", "largest", None))
+    if factored is None or len(shape) < 2:
+        return None
+    last = len(shape) - 2, len(shape) - 1
+    axes = last if factored == "last" else sorted(range(len(shape)), key=shape.__getitem__)[-2:]
+    return axes if all(shape[axis] >= min_factored for axis in axes) else None
+
+
+def _zeros_without(xp, p, axis):
+    return zeros(xp, p, [1 if a == axis else n for a, n in enumerate(p.shape)])
+
+
+def _row_moments(xp, p, factored, min_factored):
+    axes = _factored_axes(p.shape, factored, min_factored)
+    return axes and _zeros_without(xp, p, axes[1])
+
+
+def _column_moments(xp, p, factored, min_factored):
+    axes = _factored_axes(p.shape, factored, min_factored)
+    return axes and _zeros_without(xp, p, axes[0])
+
+
+def _whole_moments(xp, p, factored, min_factored):
+    return None if _factored_axes(p.shape, factored, min_factored) else xp.zeros_like(p)
+
+
+def adafactor(
+    xp,
+    p,
+    g,
+    row=_row_moments,
+    column=_column_moments,
+    v=_whole_moments,
+    m: Any = "momentum",
+    *,
+    step,
+    learning_rate=1e-2,
+    beta2_decay=-0.8,
+    epsilon1=None,
+    epsilon2=1e-3,
+    clipping=1.0,
+    weight_decay=0.0,
+    momentum=0.0,
+    min_factored=0,
+    factored="last",
+    relative_step=True,
+    scale_parameter=True,
+    add_epsilon=False,
+):
+    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): second moments of matrices as the product of a row and a column.
+
+    By default as torch.optim.Adafactor: ``epsilon1`` (None: the machine epsilon) bounds root mean squares from below. optax
+    and Keras add it to the squared gradients (``add_epsilon``). ``relative_step`` bounds the rate by ``1 / sqrt(step)``, and
+    ``scale_parameter`` multiplies it by the root mean square of the parameter, at least ``epsilon2``; ``clipping`` bounds that
+    of the update. ``factored`` are the "last" two axes, the "largest" two, or None, if both have ``min_factored`` elements.
+    ``momentum`` averages the updates.
+
+    What ``compat`` does not give: optax does not multiply the weight decay by the learning rate (divide it), and Keras
+    takes the root mean square of a parameter after the decay, not before.
+    """
+    axes = _factored_axes(p.shape, factored, min_factored)
+    epsilon = float(xp.namespace(p).finfo(p.dtype).eps) if epsilon1 is None else epsilon1
+    squared = g * g + epsilon if add_epsilon else g * g
+    share = step**beta2_decay
+    if axes is None:
+        v = variance = v + share * (squared - v)
+    else:
+        row = row + share * (mean_over(xp, squared, axes[1]) - row)
+        column = column + share * (mean_over(xp, squared, axes[0]) - column)
+        mean = mean_over(xp, row, axes[0])
+        variance = row / (mean if add_epsilon else xp.maximum(mean, epsilon)) * column
+    update = g / xp.sqrt(variance if add_epsilon else xp.maximum(variance, epsilon**2))
+    rate = xp.minimum(learning_rate, 1 / xp.sqrt(step)) if relative_step else learning_rate
+    scale = xp.maximum(root_mean_square(xp, p), epsilon2) if scale_parameter else 1.0
+    update = rate * scale / xp.maximum(root_mean_square(xp, update) / clipping, 1.0) * update
+    if m is not None:
+        m = update = momentum * m + (1 - momentum) * update
+    return (1 - learning_rate * weight_decay) * p - update, row, column, v, m
+
+
+def _covers(xp, p):
+    return zeros(xp, p, (sum(p.shape),)) if len(p.shape) > 1 else xp.zeros_like(p)
+
+
+def sm3(xp, p, g, m, cover=_covers, *, learning_rate=0.1, momentum=0.9, beta2=1.0, epsilon=1e-8):
+    """SM3-II (Anil et al. 2019, arXiv:1901.11150), as optax has it: Adagrad that keeps a maximum for each row, column, ...
+
+    ``cover`` has the maxima of all axes, one axis after the other. ``beta2`` below 1 lets them decay. The momentum is an
+    average of the scaled gradients; parameters of less than two axes have an accumulator for each element.
+    """
+    shape = p.shape
+    starts = [sum(shape[:axis]) for axis in range(len(shape))]
+    if len(shape) < 2:
+        least = cover
+    else:
+        least = xp.reshape(cover[: shape[0]], along(shape, 0))
+        for axis in range(1, len(shape)):
+            maxima = cover[starts[axis] : starts[axis] + shape[axis]]
+            least = xp.minimum(least, xp.reshape(maxima, along(shape, axis)))
+    v = beta2 * least + share_of_new(xp, beta2) * g * g
+    m = momentum * m + (1 - momentum) * g * xp.where(v > 0, 1 / xp.sqrt(v + epsilon), 0.0)
+    if len(shape) < 2:
+        cover = v
+    elif 0 not in shape:
+        others = [tuple(a for a in range(len(shape)) if a != axis) for axis in range(len(shape))]
+        cover = xp.concat([xp.max(v, axis=axes) for axes in others])
+    return p - learning_rate * m, m, cover

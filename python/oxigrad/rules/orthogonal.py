@@ -1,0 +1,84 @@
+"""Momentum made orthogonal: rules for matrices, which are called on arrays."""
+
+from oxigrad._core import ShapeError
+from oxigrad.rules.arrays import norm, one_of
+
+# Coefficients of the quintic x -> a x + b x^3 + c x^5 on singular values, one triple an iteration: those of Dion (Ahn et al.
+# 2025, arXiv:2504.05295), which optax has under this name.
+DION = (
+    (4.0848, -6.8946, 2.9270),
+    (3.9505, -6.3029, 2.6377),
+    (3.7418, -5.5913, 2.3037),
+    (2.8769, -3.1427, 1.2046),
+    (2.8366, -3.0525, 1.2012),
+)
+
+
+def _of_a_matrix(xp, p):
+    if len(p.shape) != 2:
+        raise ShapeError(
+            f"Muon is for matrices, and this parameter has shape {tuple(p.shape)}: let another optimizer have it, as "
+            f"in partition({{lambda path, array: array.ndim == 2: Muon(), '*': AdamW()}})"
+        )
+    return xp.zeros_like(p)
+
+
+def _orthogonalized(xp, x, coefficients, epsilon):
+    """Newton and Schulz' iteration, which brings the singular values near 1; on the shorter side of the matrix."""
+    if x.shape[0] > x.shape[1]:
+        return xp.matrix_transpose(_orthogonalized(xp, xp.matrix_transpose(x), coefficients, epsilon))
+    x = x / xp.maximum(norm(xp, x), epsilon)
+    for a, b, c in coefficients:
+        gram = x @ xp.matrix_transpose(x)
+        x = a * x + (b * gram + c * (gram @ gram)) @ x
+    return x
+
+
+def muon(
+    xp,
+    p,
+    g,
+    m=_of_a_matrix,
+    *,
+    step,
+    learning_rate=1e-3,
+    momentum=0.95,
+    weight_decay=0.1,
+    epsilon=1e-7,
+    iterations=5,
+    a=3.4445,
+    b=-4.7750,
+    c=2.0315,
+    coefficients=None,
+    adjust="original",
+    nesterov=True,
+    debias=False,
+):
+    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, made orthogonal by a few iterations. For matrices only.
+
+    ``iterations`` have the coefficients ``a, b, c``, or those of ``coefficients="dion"``, one triple an iteration.
+    ``adjust`` is what the update of ``m`` rows and ``n`` columns is multiplied by: ``sqrt(max(1, m / n))`` ("original",
+    torch and Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m,
+    n))`` ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
+
+    By default as torch.optim.Muon, which iterates in bfloat16; here it is in the parameter's dtype. ``debias`` corrects
+    the averages for their beginning at zero, as optax does. optax and Keras add ``epsilon`` to the norm, which it
+    bounds here and in torch.
+    """
+    one_of("adjust", adjust, ("original", "transposed", "match_rms_adamw", "spectral_unclamped", None))
+    one_of("coefficients", coefficients, ("dion", None))
+    rows, columns = p.shape
+    m = momentum * m + (1 - momentum) * g
+    now, then = (1 - momentum**step, 1 - momentum ** (step + 1)) if debias else (1.0, 1.0)
+    direction = momentum / then * m + (1 - momentum) / now * g if nesterov else m / now
+    triples = DION[-int(iterations) :] if coefficients else [(a, b, c)] * int(iterations)
+    ratio = rows / max(columns, 1)
+    scale = {
+        "original": max(1.0, ratio) ** 0.5,
+        "transposed": max(1.0, columns / max(rows, 1)) ** 0.5,
+        "match_rms_adamw": 0.2 * max(rows, columns) ** 0.5,
+        "spectral_unclamped": ratio**0.5,
+        None: 1.0,
+    }[adjust]
+    update = _orthogonalized(xp, direction, triples, epsilon)
+    return (1 - learning_rate * weight_decay) * p - learning_rate * scale * update, m

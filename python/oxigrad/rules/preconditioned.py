@@ -1,0 +1,218 @@
+"""Rules with a statistic for each axis of a parameter, all of them in one slot, flat. They are called on arrays.
+
+A condition on the step that is a plain truth value saves the work that is not due; under a trace (``jax.jit``) both sides are
+computed, and one is chosen.
+"""
+
+import math
+from typing import Any
+
+from oxigrad.rules.arrays import along, norm, one_of, share_of_new, zeros
+
+
+def _choose(xp, condition, these, those):
+    """What ``these`` returns where the condition holds, else what ``those`` does: both are called only if it is not known."""
+    if isinstance(condition, bool):
+        return these() if condition else those()
+    return [None if a is None else xp.where(condition, a, b) for a, b in zip(these(), those(), strict=True)]
+
+
+def _statistic_shapes(shape, max_size):
+    """A matrix for each axis; its diagonal only where the axis is longer than ``max_size``."""
+    return [(n, n) if n <= max_size else (n,) for n in shape or (1,)]
+
+
+def _flat_zeros(xp, p, shapes):
+    return zeros(xp, p, (sum(map(math.prod, shapes)),))
+
+
+def _split(xp, flat, shapes):
+    ends = [sum(map(math.prod, shapes[: k + 1])) for k in range(len(shapes))]
+    return [xp.reshape(flat[end - math.prod(s) : end], s) for s, end in zip(shapes, ends, strict=True)]
+
+
+def _joined(xp, arrays):
+    return xp.concat([xp.reshape(array, (math.prod(array.shape),)) for array in arrays])
+
+
+def _covariance(xp, x, axis, shape):
+    """What ``x`` adds to the statistic of an axis: products of its slices, summed over all else."""
+    n = x.shape[axis]
+    unfolded = xp.reshape(xp.moveaxis(x, axis, 0), (n, math.prod(x.shape) // max(n, 1)))
+    if len(shape) == 1:
+        return xp.sum(unfolded * unfolded, axis=1)
+    return unfolded @ xp.matrix_transpose(unfolded)
+
+
+def _applied(xp, x, axis, matrix, *, transposed=False):
+    """A matrix applied to an axis; a vector stands for a diagonal one."""
+    if len(matrix.shape) == 1:
+        return x * xp.reshape(matrix, along(x.shape, axis))
+    return xp.moveaxis(xp.tensordot(x, matrix, axes=([axis], [0 if transposed else 1])), -1, axis)
+
+
+def _applied_to_all(xp, x, matrices, *, transposed=False):
+    for axis, matrix in enumerate(matrices):
+        if matrix is not None:
+            x = _applied(xp, x, axis, matrix, transposed=transposed)
+    return x
+
+
+# --- Shampoo -----------------------------------------------------------------------------------------------------------
+
+
+def _statistics(xp, p, max_size):
+    return _flat_zeros(xp, p, _statistic_shapes(p.shape, max_size))
+
+
+def _where_grafted(xp, p, grafting):
+    return xp.zeros_like(p) if grafting == "adagrad" else None
+
+
+def _inverse_root(xp, statistic, exponent, epsilon):
+    """``(statistic + epsilon) ** -exponent``, by eigenvalues, which rounding may have made negative."""
+    if len(statistic.shape) == 1:
+        return (statistic + epsilon) ** -exponent
+    values, vectors = xp.linalg.eigh(statistic)
+    return (vectors * (xp.maximum(values, 0.0) + epsilon) ** -exponent) @ xp.matrix_transpose(vectors)
+
+
+def shampoo(
+    xp,
+    p,
+    g,
+    statistics=_statistics,
+    roots=_statistics,
+    m: Any = "momentum",
+    v=_where_grafted,
+    *,
+    step,
+    learning_rate=0.1,
+    momentum=0.0,
+    beta2=1.0,
+    epsilon=1e-4,
+    weight_decay=0.0,
+    interval=1,
+    max_size=1200,
+    graft_epsilon=1e-10,
+    grafting=None,
+):
+    """Shampoo (Gupta et al. 2018, arXiv:1802.09568): each axis of the gradient preconditioned by its own covariance.
+
+    For a matrix that is ``p - learning_rate * L**-1/4 @ g @ R**-1/4``, where L is ``epsilon`` and the sum of ``g @
+    g.T``, R that of ``g.T @ g``; with ``k`` axes the exponent is ``-1 / 2k``. Axes longer than ``max_size`` have a
+    diagonal statistic. Both are in slots, axis after axis, flat: ``statistics``, and ``roots``, computed anew every
+    ``interval`` steps.
+
+    ``beta2`` below 1 makes averages of the sums, ``momentum`` averages the gradient that is preconditioned (``m =
+    momentum * m + g``). With ``grafting`` (Anil et al. 2020, arXiv:2002.09018) each parameter moves as far as under
+    "sgd" or "adagrad", whose sums decay by ``beta2`` too. ``weight_decay`` is decoupled.
+    """
+    one_of("grafting", grafting, ("sgd", "adagrad", None))
+    if 0 in p.shape:
+        return p, statistics, roots, m, v
+    shapes = _statistic_shapes(p.shape, max_size)
+    x = xp.reshape(g, p.shape or (1,))
+    share = share_of_new(xp, beta2)
+    kept = [
+        beta2 * old + share * _covariance(xp, x, axis, shape)
+        for axis, (old, shape) in enumerate(zip(_split(xp, statistics, shapes), shapes, strict=True))
+    ]
+    exponent = 1 / (2 * len(shapes))
+    (roots,) = _choose(
+        xp,
+        (step - 1) % interval == 0,
+        lambda: [_joined(xp, [_inverse_root(xp, statistic, exponent, epsilon) for statistic in kept])],
+        lambda: [roots],
+    )
+    if m is not None:
+        m = momentum * m + g
+    direction = g if m is None else m
+    update = _applied_to_all(xp, xp.reshape(direction, x.shape), _split(xp, roots, shapes))
+    if grafting == "adagrad":
+        v = beta2 * v + share * g * g
+        direction = direction / (xp.sqrt(v) + graft_epsilon)
+    if grafting is not None:
+        length = norm(xp, update)
+        update = update * xp.where(length > 0, norm(xp, direction) / length, 0.0)
+    moved = (1 - learning_rate * weight_decay) * p - learning_rate * xp.reshape(update, p.shape)
+    return moved, _joined(xp, kept), roots, m, v
+
+
+# --- SOAP --------------------------------------------------------------------------------------------------------------
+
+
+def _rotated_axes(shape, max_size, vectors):
+    return [axis for axis, n in enumerate(shape) if (len(shape) > 1 or vectors) and n <= max_size]
+
+
+def _matrices(xp, p, max_size, vectors):
+    axes = _rotated_axes(p.shape, max_size, vectors)
+    return _flat_zeros(xp, p, [(p.shape[a], p.shape[a]) for a in axes]) if axes else None
+
+
+def _eigenvectors(xp, statistic):
+    """As columns, those of the largest eigenvalues first, where the iteration by QR leaves them."""
+    return xp.flip(xp.linalg.eigh(statistic)[1], axis=1)
+
+
+def soap(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    statistics=_matrices,
+    bases=_matrices,
+    *,
+    step,
+    learning_rate=3e-3,
+    beta1=0.95,
+    beta2=0.95,
+    epsilon=1e-8,
+    weight_decay=1e-2,
+    interval=10,
+    max_size=10000,
+    vectors=False,
+):
+    """SOAP (Vyas et al. 2024, arXiv:2409.11321): Adam in the basis of eigenvectors of Shampoo's statistics.
+
+    Statistics and bases are in slots, axis after axis, flat. Every ``interval`` steps a step of power iteration and a
+    QR decomposition bring the bases up to date. Axes longer than ``max_size`` are not rotated, nor are ``vectors``
+    unless that is set: without rotation it is Adam. As in the authors' code the first step only begins the statistics
+    and the bases, and moves nothing. Unlike there, ``epsilon`` is added after the bias correction and the weight is
+    decayed before the update, as in AdamW.
+
+    While the statistics have not full rank, some eigenvectors are not determined, and other libraries may choose
+    others.
+    """
+    if 0 in p.shape:
+        return p, m, v, statistics, bases
+    axes = _rotated_axes(p.shape, max_size, vectors)
+    shapes = [(p.shape[axis], p.shape[axis]) for axis in axes]
+    kept, rotations = [], [None] * len(p.shape)
+    if axes:
+        for axis, old, basis in zip(axes, _split(xp, statistics, shapes), _split(xp, bases, shapes), strict=True):
+            kept.append(beta2 * old + (1 - beta2) * _covariance(xp, g, axis, old.shape))
+            rotations[axis] = basis
+    count = xp.maximum(step - 1, 1)
+
+    def begun():
+        return [p, m, v, _joined(xp, [_eigenvectors(xp, statistic) for statistic in kept]) if axes else bases]
+
+    def turned():
+        found = zip(kept, _split(xp, bases, shapes), strict=True)
+        return [_joined(xp, [xp.linalg.qr(statistic @ basis)[0] for statistic, basis in found])]
+
+    def moved():
+        rotated = _applied_to_all(xp, g, rotations, transposed=True)
+        average = beta1 * m + (1 - beta1) * g
+        square = beta2 * v + (1 - beta2) * rotated * rotated
+        root = xp.sqrt(square / (1 - beta2**count)) + epsilon
+        update = _applied_to_all(xp, average, rotations, transposed=True) / (1 - beta1**count) / root
+        new = (1 - learning_rate * weight_decay) * p - learning_rate * _applied_to_all(xp, update, rotations)
+        after = _choose(xp, count % interval == 0, turned, lambda: [bases])[0] if axes else bases
+        return [new, average, square, after]
+
+    new, average, square, after = _choose(xp, step == 1, begun, moved)
+    return new, average, square, _joined(xp, kept) if axes else statistics, after

@@ -1,0 +1,128 @@
+"""The state of PyTorch's Adam, AdamW and SGD, read and written. Nothing imports this module.
+
+>>> import numpy as np
+>>> import oxigrad as ox
+>>> weight = torch.nn.Parameter(torch.ones(3))
+>>> theirs = torch.optim.AdamW([weight], lr=0.1)
+>>> weight.grad = torch.ones(3)
+>>> theirs.step()
+>>> opt, model = ox.optim.AdamW(learning_rate=0.1), {"weight": weight.detach().numpy()}
+>>> load_state_dict(opt, theirs.state_dict(), ["weight"])
+Report(missing=[], unexpected=[], mismatched=[])
+>>> model = opt.update(model, {"weight": np.ones(3, np.float32)})
+>>> theirs.load_state_dict(state_dict(opt, ["weight"], theirs.state_dict()["param_groups"]))
+>>> float(theirs.state[weight]["step"])
+2.0
+"""
+
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import StateError
+from oxigrad.libraries import to_host
+from oxigrad.quantized import Quantized
+from oxigrad.state import Report
+
+torch: Any = importlib.import_module("torch")  # a statement would mean this file, to a checker of types without PyTorch
+
+# What PyTorch's optimizers call the slots: those that keep squares of gradients, and those that do not.
+_ADAM = {"m": "exp_avg", "v": "exp_avg_sq", "v_max": "max_exp_avg_sq"}
+_SGD = {"m": "momentum_buffer"}
+_SLOTS = {theirs: ours for table in (_ADAM, _SGD) for ours, theirs in table.items()}
+
+
+def load_state_dict(
+    opt: Any, state: Mapping[str, Any], names: Iterable[str], *, step: int | None = None, strict: bool = True
+) -> Report:
+    """Goes on with ``opt`` from the ``state_dict()`` of one of PyTorch's optimizers.
+
+    Args:
+        opt: the optimizer that is the same formula; hyperparameters are not looked at.
+        state: what ``state_dict()`` of theirs gave.
+        names: the key paths of the parameters, in the order in which PyTorch's optimizer was given them. For a model
+            ``dict(module.named_parameters())`` these are ``map(str, oxigrad.tree.parameters(model))``.
+        step: how many steps were taken, which SGD does not say.
+        strict: as for `Optimizer.load_state_dict`, which this ends in.
+
+    Raises `StateError`, with nothing changed, where the state is not of that kind or does not fit.
+    """
+    paths, their_state = _by_index(state["param_groups"], names), state["state"]
+    if unknown := sorted(their_state.keys() - paths.keys()):
+        raise StateError(f"the state has parameters that are in no group: {unknown}")
+    taken = {_step(path, their_state[index], step) for index, path in paths.items() if index in their_state}
+    if len(taken) > 1:
+        raise StateError(f"the parameters have taken different numbers of steps: {sorted(taken)}")
+    with_state = their_state or {index: {} for index in paths}  # SGD without momentum has none
+    return opt.load_state_dict(
+        {
+            **opt.state_dict(copy=False),
+            "step": taken.pop() if taken else step or 0,
+            "micro": 0,
+            "slots": {path: _slots(path, with_state[index]) for index, path in paths.items() if index in with_state},
+        },
+        strict,
+    )
+
+
+def state_dict(opt: Any, names: Iterable[str], param_groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The state of ``opt`` for ``load_state_dict`` of one of PyTorch's optimizers that is the same formula.
+
+    Args:
+        opt: the optimizer.
+        names: the key paths of the parameters, in the order in which PyTorch's optimizer was given them.
+        param_groups: those of its ``state_dict()``, with its hyperparameters, which stay as they are.
+
+    Raises `StateError` where it keeps what PyTorch's does not.
+    """
+    ours, paths = opt.state_dict(), _by_index(param_groups, names)
+    if ours["micro"]:
+        raise StateError(f"{ours['micro']} gradients are accumulated, which has no counterpart: expected whole steps")
+    if unknown := sorted(ours["slots"].keys() - set(paths.values())):
+        raise StateError(f"there are slots for parameters that are not named: {', '.join(unknown)}")
+    found = {
+        index: _named(path, ours["slots"][path], ours["step"]) for index, path in paths.items() if path in ours["slots"]
+    }
+    return {"state": {index: own for index, own in found.items() if own}, "param_groups": list(param_groups)}
+
+
+def _by_index(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[int, str]:
+    """The key path of each of the numbers by which PyTorch has parameters."""
+    indices, paths = [index for group in groups for index in group["params"]], [*names]
+    if len(indices) != len(paths):
+        raise StateError(f"the groups have {len(indices)} parameters: expected as many names, found {len(paths)}")
+    return dict(zip(indices, paths, strict=True))
+
+
+def _step(path: str, own: Mapping[str, Any], given: int | None) -> int:
+    step = own.get("step", given)
+    if step is None:
+        raise StateError(f"{path}: the state does not say how many steps were taken: give step")
+    if int(step) != step:
+        raise StateError(f"{path}: the state has step {step}: expected a whole number")
+    return int(step)
+
+
+def _slots(path: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in own.items() if name != "step" and value is not None}
+    if unknown := sorted(kept.keys() - _SLOTS.keys()):
+        raise StateError(f"{path}: the state has {', '.join(unknown)}: expected that of Adam, AdamW or SGD")
+    return {_SLOTS[name]: value for name, value in kept.items()}
+
+
+def _named(path: str, own: Mapping[str, Any], step: int) -> dict[str, Any]:
+    """The slots of one parameter as PyTorch's optimizer has them."""
+    table = _ADAM if "v" in own else _SGD
+    kept = {name: array for name, array in own.items() if name != "mean"}  # of gradients, of which there are none
+    if unknown := sorted(kept.keys() - table.keys()):
+        raise StateError(f"{path}: the slots {', '.join(unknown)} have no counterpart in Adam, AdamW or SGD")
+    count = {"step": torch.tensor(float(step), dtype=torch.float32)} if table is _ADAM else {}
+    return {**count, **{table[name]: _tensor(array) for name, array in kept.items()}}
+
+
+def _tensor(array: Any) -> Any:
+    if isinstance(array, Quantized):
+        array = np.asarray(array)
+    return array if isinstance(array, torch.Tensor) else torch.asarray(to_host(array), copy=True)

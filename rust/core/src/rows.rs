@@ -1,0 +1,95 @@
+//! Some rows of a table, as one array: what a gradient that touches few rows is for.
+
+use crate::error::{Error, Result};
+
+/// Rows of a table, each of `width` elements, by index; element `e` of them is one of the row `indices[e / width]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    indices: Box<[usize]>,
+    width: usize,
+}
+
+impl Rows {
+    /// The rows of these indices, which must grow: no row is there twice.
+    ///
+    /// # Errors
+    /// `Shape` where they do not.
+    pub fn new(indices: impl Into<Box<[usize]>>, width: usize) -> Result<Self> {
+        let indices = indices.into();
+        match indices.windows(2).find(|pair| pair[0] >= pair[1]) {
+            Some(pair) => Err(Error::Shape(format!("row {} stands before row {}: rows must grow", pair[0], pair[1]))),
+            None => Ok(Self { indices, width }),
+        }
+    }
+
+    /// How many elements each of them has.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many elements they have.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.indices.len() * self.width
+    }
+
+    /// How many rows they are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Whether there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many elements the smallest table that has these rows has; `None` where no address space has room for it.
+    pub(crate) fn reach(&self) -> Option<usize> {
+        self.indices.last().map_or(Some(0), |last| last.checked_add(1)?.checked_mul(self.width))
+    }
+
+    /// Calls `f(element, place, count)` for each run of `count` elements that follow each other in the table: `element` is
+    /// the first of them there, `place` how many came before it from `start` on.
+    #[inline(always)]
+    pub(crate) fn runs(&self, start: usize, length: usize, mut f: impl FnMut(usize, usize, usize)) {
+        let mut done = 0;
+        while done < length {
+            let (row, column) = ((start + done) / self.width, (start + done) % self.width);
+            let count = (self.width - column).min(length - done);
+            f(self.indices[row] * self.width + column, done, count);
+            done += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_must_grow() {
+        assert!(Rows::new([0, 3, 4], 2).is_ok());
+        for indices in [[0, 0], [3, 2]] {
+            assert!(matches!(Rows::new(indices, 2), Err(Error::Shape(_))));
+        }
+        assert_eq!(Rows::new([usize::MAX], 2).unwrap().reach(), None);
+    }
+
+    #[test]
+    fn runs_meet_every_element_once() {
+        let rows = Rows::new([1, 4, 5, 9], 3).unwrap();
+        let elements = [3, 4, 5, 12, 13, 14, 15, 16, 17, 27, 28, 29];
+        for start in 0..elements.len() {
+            for length in 0..=elements.len() - start {
+                let mut met = vec![usize::MAX; length];
+                rows.runs(start, length, |element, place, count| {
+                    (0..count).for_each(|k| met[place + k] = element + k);
+                });
+                assert_eq!(met, elements[start..start + length]);
+            }
+        }
+    }
+}

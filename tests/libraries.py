@@ -1,0 +1,216 @@
+"""The array libraries that tests run over, and the derivatives of the table of cases there, beside NumPy's."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from cases import CASES as ELEMENTARY
+from cases import Case, normal
+from cases_linalg import CASES as LINALG
+from oxigrad import tree, xp
+from oxigrad.testing import check_grads
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """An array library under test: how its module makes an array of NumPy's values, and what it is tested with."""
+
+    name: str
+    module: str
+    make: Callable[[ModuleType], Callable[..., Any]]
+    # Where arrays lie on a device: a context in which it is an error to make the host wait for it.
+    leave_alone: Callable[[ModuleType], AbstractContextManager[None]] | None = None
+    has_gpu: Callable[[ModuleType], bool] | None = None
+    is_strict: bool = False  # it has what is in the standard, and no more
+    is_slow: bool = False
+    # Whether its operators leave it to a variable on their right what to do; rules of rules and of tangents need that.
+    yields: bool = True
+
+    @property
+    def asarray(self) -> Callable[..., Any]:
+        """A function that makes an array of NumPy's values."""
+        return self.make(importlib.import_module(self.module))
+
+    def alone(self) -> AbstractContextManager[None]:
+        """A context in which it is an error to make the host wait for the device."""
+        assert self.leave_alone is not None, f"{self.name} has no device"
+        return self.leave_alone(importlib.import_module(self.module))
+
+    def is_there(self) -> bool:
+        """Whether the library is installed, and finds the GPU that it is to be tested on."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                module = importlib.import_module(self.module)
+                return self.has_gpu is None or bool(self.has_gpu(module))
+        except ImportError:
+            return False
+
+
+def _read_only(values: Any) -> np.ndarray:
+    array = np.array(values)
+    array.setflags(write=False)
+    return array
+
+
+def _jax(jax: ModuleType) -> Callable[..., Any]:
+    jax.config.update("jax_enable_x64", True)
+    return jax.numpy.asarray
+
+
+@contextlib.contextmanager
+def _torch_alone(torch: ModuleType) -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@contextlib.contextmanager
+def _cupy_alone(cupy: ModuleType) -> Iterator[None]:
+    def refuse(*args: Any, **named: Any) -> Any:
+        raise TypeError("a copy to the host, where the device is to be left alone")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in "get item tolist __array__ __bool__ __float__ __int__ __index__ __complex__".split():
+            patch.setattr(cupy.ndarray, name, refuse, raising=False)
+        yield
+
+
+# "read-only" stands for NumPy arrays that must not be written, "device" for a GPU where there is none.
+LIBRARIES = [
+    Library("numpy", "numpy", lambda numpy: numpy.array),
+    Library("read-only", "numpy", lambda numpy: _read_only),
+    Library("array-api-strict", "array_api_strict", lambda strict: strict.asarray, is_strict=True, yields=False),
+    Library(
+        "device",
+        "device",
+        lambda device: lambda values: device.asarray(np.array(values), device=device.DEVICE),
+        leave_alone=lambda device: device.alone(),
+        is_strict=True,
+    ),
+    Library("torch", "torch", lambda torch: lambda values: torch.asarray(np.array(values))),
+    Library("jax", "jax", _jax, is_slow=True),
+]
+GPU = [
+    Library(
+        "torch-cuda",
+        "torch",
+        lambda torch: lambda values: torch.asarray(np.array(values), device="cuda"),
+        leave_alone=_torch_alone,
+        has_gpu=lambda torch: torch.cuda.is_available(),
+    ),
+    Library(
+        "cupy",
+        "cupy",
+        lambda cupy: cupy.asarray,
+        leave_alone=_cupy_alone,
+        has_gpu=lambda cupy: cupy.cuda.is_available(),
+    ),
+]
+
+
+def host(x: Any) -> np.ndarray:
+    """The numbers of an array of any library, as NumPy's: the only way by which tests look at them."""
+    try:
+        return np.asarray(x)
+    except TypeError:  # it lies elsewhere, and does not come by itself
+        return np.asarray(array_api_compat.to_device(x, "cpu"))
+
+
+# --- the table of cases ------------------------------------------------------------------------------------------------
+
+TABLE = {case.name: case for case in (*ELEMENTARY, *LINALG) if all(isinstance(arg, np.ndarray) for arg in case.args)}
+# What a library does not do on plain arrays either.
+LACKING = {
+    ("torch", "index-slice"),  # backwards
+    ("torch", "index-apart"),  # it puts the new axis elsewhere
+    ("torch", "matmul-real-complex"),
+}
+
+
+def function_of(name: str) -> str:
+    """The function that a case is of."""
+    return name.split("-")[0]
+
+
+def cases(library: Library) -> list[str]:
+    """The cases that a library is tested with; of each function the first, where it is slow."""
+    found = [name for name, case in TABLE.items() if case.is_standard or not library.is_strict]
+    found = [name for name in found if (library.module, name) not in LACKING]
+    return list({function_of(name): name for name in reversed(found)}.values()) if library.is_slow else found
+
+
+def weighted(value: Any, asarray: Callable[..., Any]) -> Any:
+    """A number that depends on every element of a tree of arrays."""
+    total: Any = 0.0
+    for at, leaf in enumerate(tree.leaves(value)):
+        total = total + xp.sum(leaf * asarray(normal(*leaf.shape, seed=at)))
+    return total
+
+
+def differentiated(case: Case, asarray: Callable[..., Any], order: int) -> Callable[..., Any]:
+    """A weighted sum of the results of a case, or of its gradients, for the second order."""
+    f = case.function
+    for _ in range(order - 1):
+        f = gradient(lambda *args, f=f: weighted(f(*args), asarray), len(case.args))
+    return lambda *args: weighted(f(*args), asarray)
+
+
+def gradient(f: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """The gradients with respect to so many arguments."""
+    return ox.grad(f, argnums=tuple(range(count)))
+
+
+def directions(case: Case, asarray: Callable[..., Any]) -> tuple[Any, ...]:
+    """A tangent for each argument."""
+    return tuple(asarray(normal(*arg.shape, seed=8).astype(arg.dtype)) for arg in case.args)
+
+
+def derivatives(name: str, library: Library) -> dict[str, list[np.ndarray]]:
+    """The gradients of a weighted sum of the results of a case, and its derivative along a direction; then those of a
+    weighted sum of its gradients.
+    """
+    case, asarray = TABLE[name], library.asarray
+    args, found = tuple(map(asarray, case.args)), {}
+    for order in (1, 2) if library.yields else (1,):
+        f = differentiated(case, asarray, order)
+        gradients = gradient(f, len(args))(*args)
+        assert list(map(xp.namespace, gradients)) == list(map(xp.namespace, args))
+        found[f"order {order}, reverse"] = list(map(host, gradients))
+        if library.yields:
+            found[f"order {order}, forward"] = [host(ox.jvp(f, args, directions(case, asarray))[1])]
+    return found
+
+
+@functools.cache
+def of_numpy(name: str) -> dict[str, list[np.ndarray]]:
+    """What the other libraries are compared with."""
+    return derivatives(name, LIBRARIES[0])
+
+
+@functools.cache
+def check(name: str, library: Library) -> None:
+    """Compares the derivatives of a case with central differences, over NumPy; with NumPy's, over any other library."""
+    if library is LIBRARIES[0]:
+        check_grads(TABLE[name].function, TABLE[name].args, order=2)
+        return
+    for what, found in derivatives(name, library).items():
+        for own, expected in zip(found, of_numpy(name)[what], strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9, err_msg=what)

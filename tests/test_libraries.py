@@ -1,0 +1,166 @@
+"""Over array libraries: the derivatives of the whole table, and that no replay makes the host wait for a device."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import libraries
+import oxigrad as ox
+from cases_linalg import LINALG
+from libraries import TABLE, Library, differentiated, directions, gradient, host
+from oxigrad import tree, xp
+from oxigrad.transforms import Recording
+from test_optim import OPTIMIZERS, problem, run
+
+
+def test_derivatives_agree_with_numpy_s(case: str, arrays: Library) -> None:
+    try:
+        libraries.check(case, arrays)
+    except NotImplementedError as error:
+        if arrays not in libraries.GPU:  # what those have is known when they run
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(("module", "case"), sorted(libraries.LACKING))
+def test_what_a_library_lacks_it_lacks_on_plain_arrays(module: str, case: str, library) -> None:
+    library(module)
+    found = next(each for each in libraries.LIBRARIES if each.module == module)
+    try:
+        result = TABLE[case].function(*map(found.asarray, TABLE[case].args))
+    except (NotImplementedError, ValueError, RuntimeError):
+        return
+    assert not np.array_equal(host(result), TABLE[case].function(*TABLE[case].args))
+
+
+@pytest.mark.parametrize("name", libraries.cases(libraries.LIBRARIES[-1]))
+def test_gradients_under_jit(name: str, library) -> None:
+    jax = library("jax")
+    case, arrays = TABLE[name], libraries.LIBRARIES[-1]
+    args = tuple(map(arrays.asarray, case.args))
+    compiled = jax.jit(gradient(differentiated(case, arrays.asarray, 1), len(args)))
+    if name in UNCOMPILED:
+        with pytest.raises((NotImplementedError, TypeError), match="has no function|Abstract tracer"):
+            compiled(*args)
+        return
+    for own, expected in zip(compiled(*args), libraries.of_numpy(name)["order 1, reverse"], strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
+
+
+# Shapes that depend on numbers, and functions that JAX lacks.
+UNCOMPILED = set("unique_all unique_counts unique_inverse unique_values jn yn iv j0 j1 y0 y1 i0 i1".split())
+
+
+# --- the host does not wait for a device -------------------------------------------------------------------------------
+
+# A mask says how many elements it picks when they are counted, forwards and again in reverse.
+COUNTED = {"index-mask"}
+# On a GPU the library's own linear algebra asks whether it went well.
+ASKING = {case.name for case in LINALG}
+
+
+def cotangent(value: Any, asarray: Callable[..., Any]) -> Any:
+    """Ones, like a value."""
+    return tree.map(lambda leaf: asarray(np.ones_like(host(leaf))), value)
+
+
+def skip_what_waits(case: str, arrays: Library) -> None:
+    if case in COUNTED or (arrays in libraries.GPU and case in ASKING):
+        pytest.skip("what is computed makes the host wait")
+
+
+@pytest.mark.on_device
+def test_a_replay_leaves_the_device_alone(case: str, arrays: Library) -> None:
+    skip_what_waits(case, arrays)
+    asarray, args = arrays.asarray, tuple(map(arrays.asarray, TABLE[case].args))
+    try:
+        value, pullback = ox.vjp(TABLE[case].function, *args)
+        gradients, second = ox.vjp(gradient(differentiated(TABLE[case], asarray, 1), len(args)), *args)
+        recorded = Recording(TABLE[case].function, args, tuple(range(len(args))), forward=True)
+    except NotImplementedError as error:
+        if arrays not in libraries.GPU:
+            raise
+        pytest.skip(str(error))
+    seeds = list(zip(recorded.watched.variables, directions(TABLE[case], asarray), strict=True))
+    targets = [output for output in recorded.outputs if output is not None]
+    given, twice = cotangent(value, asarray), cotangent(gradients, asarray)
+    with arrays.alone():
+        pullback(given)
+        second(twice)
+        recorded.tape.push(seeds, targets)
+
+
+@pytest.mark.on_device
+@pytest.mark.parametrize("name", [name for name, (make, _) in OPTIMIZERS.items() if "noise" not in make()._supplied])
+def test_a_step_leaves_the_device_alone(name: str, arrays: Library) -> None:
+    values, grads = problem(np.float64)
+    model, given = (tree.map(arrays.asarray, each) for each in (values, grads))
+    with arrays.alone():
+        model, opt = run(name, model, given)
+        loss = opt.minimize(lambda model: sum(xp.sum(xp.square(p)) for p in model.values()), model)
+    assert host(loss).shape == () and host(loss) > 0.0
+
+
+@pytest.mark.on_device
+@pytest.mark.parametrize("name", "atan2 hypot logaddexp maximum minimum".split())
+def test_a_number_beside_an_array_leaves_the_device_alone(name: str, arrays: Library) -> None:
+    f = getattr(xp, name)
+    x = arrays.asarray([0.25, 2.0])
+    with arrays.alone():
+        value, pullback = ox.vjp(
+            lambda x: (f(x, 0.5), f(0.5, x), xp.where(x > 1.0, 0.0, x), xp.where(x > 1.0, 0, 1)), x
+        )
+        gradient = pullback(value)[0]
+    expected, pullback = ox.vjp(lambda x: (f(x, 0.5), f(0.5, x), xp.where(x > 1.0, 0.0, x)), np.array([0.25, 2.0]))
+    for own, numpy_s in zip(value, (*expected, [1, 0]), strict=True):
+        np.testing.assert_allclose(host(own), numpy_s, rtol=1e-14)
+    np.testing.assert_allclose(host(gradient), pullback(expected)[0], rtol=1e-14)
+
+
+@pytest.mark.on_device
+def test_what_makes_the_host_wait_is_found(arrays: Library) -> None:
+    x = arrays.asarray([1.0, 2.0])
+    with arrays.alone():
+        for wait in (bool, float, lambda x: x.tolist(), lambda x: np.asarray(x), arrays.asarray):
+            with pytest.raises((TypeError, RuntimeError, AttributeError)):
+                wait(xp.sum(x) if wait in (bool, float) else x)
+
+
+def test_no_array_of_the_fake_device_can_be_read_by_the_host() -> None:
+    device = importlib.import_module("device")
+    x = device.asarray([1.0], device=device.DEVICE)
+    for read in (bool, float, int, complex, len, list, np.asarray, np.from_dlpack, np.sum, memoryview):
+        with pytest.raises(TypeError):
+            read(x)
+    with pytest.raises(ValueError, match="two different devices"):
+        x + device.asarray([1.0])
+    assert not xp.on_host(x)
+    np.testing.assert_array_equal(host(x + x), [2.0])
+
+
+def test_a_matrix_too_large_for_a_device_to_scale_has_no_exponential() -> None:
+    device = importlib.import_module("device")
+    sizes = np.array([1.0, 3e5, 4e5])
+    x = device.asarray(-sizes[:, None, None] * np.eye(2), device=device.DEVICE)
+    found = host(xp.linalg.expm(x))
+    np.testing.assert_allclose(found[0], np.exp(-1.0) * np.eye(2), atol=1e-15)
+    np.testing.assert_array_equal(found[1], np.zeros((2, 2)))
+    assert np.isnan(found[2]).all()
+
+
+@pytest.mark.parametrize(("more", "message"), [([], "PyTorch or CuPy"), (["--require=numpy"], "numpy")])
+def test_tests_on_a_gpu_say_where_there_is_none(more: list[str], message: str) -> None:
+    if any(library.is_there() for library in libraries.GPU):
+        pytest.skip("there is one")
+    command = [sys.executable, "-m", "pytest", "--gpu", *more]
+    found = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=300)
+    assert found.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"--gpu: no GPU is found by {message}" in found.stderr
