@@ -10,6 +10,7 @@ PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "generated.rs"
 
 # A kernel for each rule that most people train with, and the ceiling of the benchmarks. Compiled, a rule takes a third to a
 # half of the arithmetic's time; but each costs seconds of every build of the core, for all instruction sets and both dtypes.
+# Some are of parameters of bfloat16.
 SHIPPED: dict[str, Callable[[], Any]] = {
     "Sgd": optim.SGD,
     "Momentum": optim.Momentum,
@@ -19,13 +20,20 @@ SHIPPED: dict[str, Callable[[], Any]] = {
     "RmsProp": optim.RMSprop,
     "Adam": optim.Adam,
     "AdamW": optim.AdamW,
+    "AdamWMaster": lambda: optim.AdamW(master=True),
+    "AdamWKahan": lambda: optim.AdamW(rounding="kahan"),
     "Stream": lambda: optim.define(testing.stream)(),
 }
 
 
 def text() -> str:
     """What the file must hold."""
-    return _core.print_generated([(name, make().program) for name, make in SHIPPED.items()])
+
+    def program(optimizer: Any) -> Any:
+        choice = optim.Choice(optimizer, optimizer, {}, "bfloat16")
+        return choice.program(choice.rule())
+
+    return _core.print_generated([(name, program(make())) for name, make in SHIPPED.items()])
 
 
 if __name__ == "__main__":

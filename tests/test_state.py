@@ -265,10 +265,10 @@ def test_bfloat16_is_saved_to_the_bit(name: str, library: Any, tmp_path: Path) -
         convert = lambda values: library("torch").tensor(values, dtype=library("torch").bfloat16)  # noqa: E731
     else:
         convert = lambda values: library("jax").numpy.asarray(values, dtype="bfloat16")  # noqa: E731
-    opt, model = optim.Adam(0.1), {"w": convert([1.0, 2.0, 3.0])}
+    opt, model = optim.Adam(0.1, slot_dtype="bfloat16"), {"w": convert([1.0, 2.0, 3.0])}
     model = opt.update(model, {"w": convert([0.1, -0.3, 7.0])})
     opt.save(tmp_path / "state")
-    again = optim.Adam(0.1)
+    again = optim.Adam(0.1, slot_dtype="bfloat16")
     again.load(tmp_path / "state")
     again.build(model)
     for name, slot in again.slots["w"].items():

@@ -86,7 +86,9 @@ def is_complex(value: Any) -> bool:
     value = plain(value)
     if isinstance(value, _core.Variable):
         return False
-    return is_of_kind(value.dtype, "complex floating", namespace(value)) if is_array(value) else isinstance(value, complex)
+    return (
+        is_of_kind(value.dtype, "complex floating", namespace(value)) if is_array(value) else isinstance(value, complex)
+    )
 
 
 def is_of_kind(dtype: Any, kind: Any, library: Any) -> bool:

@@ -267,7 +267,10 @@ def _reached(rule: Rule, flags: Items, first: Items) -> dict[str, Any]:
     """Slots after some steps with random gradients; `RuleError` where one does not decay by a factor from there."""
     values = {**dict(flags), **dict(first)}
     random = np.random.default_rng(0)
-    state = {s.name: float(s.begin) if s.is_number else s.first(xp, _PARAMETER, _PARAMETER.dtype, values.get) for s in rule.slots}
+    state = {
+        s.name: float(s.begin) if s.is_number else s.first(xp, _PARAMETER, _PARAMETER.dtype, values.get)
+        for s in rule.slots
+    }
     for step in range(1, 4):
         state = _after(rule, state, random.standard_normal(_PROBES), {**values, "step": step})
     reached, factors = state, {}

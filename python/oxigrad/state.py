@@ -257,7 +257,10 @@ def _whole(parts: Mapping[str, Any]) -> dict[str, Any]:
     """The slots of one parameter from their `_parts`."""
     whole = {name: array for name, array in parts.items() if not name.endswith(("-codes", "-scales"))}
     for name in sorted({name.rpartition("-")[0] for name in parts.keys() - whole.keys()}):
-        whole[name] = Quantized(*(parts.get(f"{name}-{part}") for part in ("codes", "scales")))
+        names = [f"{name}-{part}" for part in ("codes", "scales")]
+        if missing := [part for part in names if part not in parts]:
+            raise ValueError(f"it has a part of the slot {name}, but no {missing[0]}")
+        whole[name] = Quantized(*(parts[part] for part in names))
     return whole
 
 

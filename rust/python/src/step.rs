@@ -457,7 +457,9 @@ impl Prepared {
             parameter.gather(&Given { shape: &shape, ..given }, &mut buffers, &mut held)?;
             if let Some(rows) = rows {
                 for buffer in &mut buffers[start + 1..] {
-                    *buffer = buffer.clone().of_rows(rows.clone()).python()?;
+                    let chosen = buffer.clone().of_rows(rows.clone());
+                    let named = |error| Error::Shape(format!("{}: {error}", parameter.path));
+                    *buffer = chosen.map_err(named).python()?;
                 }
             }
             for (memory, buffer) in parameter.factors(factors, &shape)? {
