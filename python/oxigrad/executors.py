@@ -151,7 +151,7 @@ def _call_on_all(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]
                 raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
             found.append(None)
             continue
-        value = new if xp.is_array(new) else library.asarray(new, dtype=old.dtype, device=xp.device_of(old))
+        value = new if xp.is_array(new) else library.full((), new, dtype=old.dtype, device=xp.device_of(old))
         if isinstance(value, np.generic) and isinstance(old, np.ndarray):
             value = np.asarray(value)
         if tuple(value.shape) != tuple(old.shape):
