@@ -16,9 +16,10 @@ import libraries
 import oxigrad as ox
 from cases_linalg import LINALG
 from libraries import TABLE, Library, differentiated, directions, gradient, host
+from optimizers import OPTIMIZERS
 from oxigrad import tree, xp
 from oxigrad.transforms import Recording
-from test_optim import OPTIMIZERS, problem, run
+from test_optim import problem, run
 
 
 def test_derivatives_agree_with_numpy_s(case: str, arrays: Library) -> None:
@@ -99,7 +100,7 @@ def test_a_replay_leaves_the_device_alone(case: str, arrays: Library) -> None:
 
 
 @pytest.mark.on_device
-@pytest.mark.parametrize("name", [name for name, (make, _) in OPTIMIZERS.items() if "noise" not in make()._supplied])
+@pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make().rule.supplied])
 def test_a_step_leaves_the_device_alone(name: str, arrays: Library) -> None:
     values, grads = problem(np.float64)
     model, given = (tree.map(arrays.asarray, each) for each in (values, grads))

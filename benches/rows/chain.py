@@ -112,8 +112,9 @@ def on_an_array(size: int) -> list[Contestant]:
     ]
 
 
+ON_ARRAYS = (Goal(5, "torch"), Goal(15, "autograd"))
 ROWS = [
-    Row("chain scalar, per op", on_a_number, (Goal(15, "torch"),), operations=2 * TURNS),
-    Row("chain array of 10, per op", lambda: on_an_array(10), operations=2 * TURNS),
-    Row("chain array of 1000, per op", lambda: on_an_array(1000), operations=2 * TURNS),
+    Row("chain scalar, per op", on_a_number, (Goal(40, "torch"), Goal(150, "autograd")), operations=2 * TURNS),
+    Row("chain array of 10, per op", lambda: on_an_array(10), ON_ARRAYS, operations=2 * TURNS),
+    Row("chain array of 1000, per op", lambda: on_an_array(1000), ON_ARRAYS, operations=2 * TURNS),
 ]

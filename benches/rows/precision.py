@@ -15,9 +15,9 @@ import oxigrad as ox
 from measure import Contestant, Goal, Ready, Row, close
 from rows.adamw import BETA1, BETA2, BLOCK, CACHED, CHECKED_STEPS, DECAY, EPSILON, RATE, reference
 
-# A step of bfloat16 rounds p by 2^-9 of itself at most, three steps by three times that; moments of eight bits are off by
-# up to 3 percent, and the first three steps go 1e-2 each.
-RELATIVE, ABSOLUTE = 2e-2, 3e-3
+# Three steps go 1e-2 each. bfloat16 rounds a parameter of size 1 by up to 2e-3 in each, which is a fifth of the way; moments
+# of eight bits are off by up to 3 percent.
+WITHIN = 0.25
 PART = 1 << 18
 
 
@@ -35,8 +35,10 @@ class Problem:
         def check() -> None:
             for _ in range(CHECKED_STEPS):
                 call()
+            start, end = (x[:PART].astype(np.float64) for x in (self.p, result()))
             expected = reference(self.p[:PART], self.g[:PART])
-            close(result()[:PART].astype(np.float64), expected, what="p", relative=RELATIVE, absolute=ABSOLUTE)
+            error = np.linalg.norm(end - expected) / np.linalg.norm(expected - start)
+            close(error, 0.0, what="how far three steps went", absolute=WITHIN)
 
         return Ready(call, check)
 

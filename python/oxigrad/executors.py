@@ -166,7 +166,7 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
             raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
         return None
     library = xp.namespace(leaf.p)
-    value = new if xp.is_array(new) else library.asarray(new, dtype=old.dtype, device=xp.device_of(old))
+    value = new if xp.is_array(new) else library.full((), new, dtype=old.dtype, device=xp.device_of(old))
     if isinstance(value, np.generic) and isinstance(old, np.ndarray):
         value = np.asarray(value)
     if tuple(value.shape) != tuple(old.shape):

@@ -34,7 +34,7 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container
             return np.array(value, np.float64)
         library = xp.namespace(p)
         floats = library.__array_namespace_info__().dtypes(kind="real floating", device=xp.device_of(p))
-        return library.asarray(value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
+        return library.full((), value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
     def array(slot: Any) -> Any:
         dtype = choice.precision.kept_in(slot, p, on_host=on_host)

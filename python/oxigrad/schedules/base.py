@@ -274,8 +274,9 @@ def number(value: Any) -> int | float:
     if tuple(value.shape) != () or not (inexact or integral):
         raise TypeError(f"found an array of shape {tuple(value.shape)} and dtype {value.dtype}: expected a number")
     try:
-        return int(value) if integral else float(value)
-    except (TypeError, RuntimeError):  # it is complex, or traced
+        here = xp.fetched(value)
+        return int(here) if integral else float(here)
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # it is complex, or traced
         raise TypeError(f"found {value!r}: expected a number") from None
 
 

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::noise::Draws;
+use crate::quantized;
 use crate::rows::Rows;
-use crate::{noise, quantized};
 
 pub use crate::dtype::Dtype;
 
@@ -58,19 +59,14 @@ pub enum Rounding {
 impl Rounding {
     /// The sixteen random bits by which one element is rounded stochastically: see [`crate::half::Half::stochastic`].
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "takes one half")]
-    pub fn random(key: u64, number: u32, index: u64) -> u16 {
-        (noise::bits::<{ noise::ROUNDING }>(key, Self::draw(number), index) >> Self::shift(number)) as u16
+    pub const fn random(key: u64, number: u32, index: u64) -> u16 {
+        Self::draws(key, number, index).first()
     }
 
-    /// Which draw of noise two numbers share: those of a rule count from zero, these from the other end.
-    pub(crate) const fn draw(number: u32) -> u32 {
-        u32::MAX - number / 2
-    }
-
-    /// Which half of its bits is this number's.
-    pub(crate) const fn shift(number: u32) -> u32 {
-        number % 2 * 16
+    /// The bits for consecutive elements. Two numbers share a draw of noise: those of a rule count from zero, these from
+    /// the other end.
+    pub(crate) const fn draws(key: u64, number: u32, index: u64) -> Draws {
+        Draws::new(key, u32::MAX - number / 2, number % 2 * 16, index)
     }
 }
 

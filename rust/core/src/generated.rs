@@ -187,7 +187,7 @@ pub(crate) struct AdamWMaster;
 
 impl Native<5, 8, 4> for AdamWMaster {
     #[inline(always)]
-    fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s4, s5, s10, s9, s11, s12, s16, s17]: [L; 8]) -> [L; 4] {
+    fn call<L: Lane>([in0, _, in2, in3, in4]: [L; 5], [s4, s5, s10, s9, s11, s12, s16, s17]: [L; 8]) -> [L; 4] {
         let t0 = meaning::Multiply.call(s4, in4);
         let t1 = meaning::Multiply.call(s5, in2);
         let t2 = meaning::Multiply.call(s10, in0);

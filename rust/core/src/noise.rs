@@ -52,6 +52,43 @@ pub(crate) fn fill<const ROUNDS: u32>(to: &mut [u32], key: u64, draw: u32, index
     }
 }
 
+/// The sixteen random bits by which each of consecutive elements is rounded, for lanes to draw.
+#[derive(Clone, Copy, Debug)]
+pub struct Draws {
+    /// The key of the hash.
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+    /// Which half of its bits is meant.
+    pub(crate) shift: u32,
+    /// The lower half of the index of the first element.
+    pub(crate) index: u32,
+}
+
+impl Draws {
+    /// Those from element `index` on, up to where the upper half of the index changes; `shift` is 0 or 16.
+    #[must_use]
+    pub(crate) const fn new(key: u64, draw: u32, shift: u32, index: u64) -> Self {
+        let (low, high) = halves(stream(key, draw, index));
+        Self { low, high, shift, index: low_half(index) }
+    }
+
+    /// Those from the element on that comes `count` after the first.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "they are less than 2^32 apart")]
+    pub const fn after(self, count: usize) -> Self {
+        Self { index: self.index.wrapping_add(count as u32), ..self }
+    }
+
+    /// The bits of the first element.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "takes one half")]
+    pub const fn first(self) -> u16 {
+        (mixed::<ROUNDING>(self.low, self.high, self.index) >> self.shift) as u16
+    }
+}
+
 /// The finalizer of splitmix64 (Steele, Lea and Flood, 2014).
 const fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -73,19 +110,21 @@ const fn low_half(word: u64) -> u32 {
     halves(word).0
 }
 
-/// A hash of 32 bits with low bias (Wellons' hash prospector).
+/// What a hash multiplies by.
+pub(crate) const FACTORS: [u32; 2] = [0x7feb_352d, 0x846c_a68b];
+
+/// A hash of 32 bits with low bias (Wellons' hash prospector), keyed half-way.
 #[inline(always)]
-const fn hash(value: u32) -> u32 {
+const fn hash(value: u32, key: u32) -> u32 {
     let mut x = value;
-    x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
-    x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
+    x = (x ^ (x >> 16)).wrapping_mul(FACTORS[0]);
+    x = (x ^ (x >> 15) ^ key).wrapping_mul(FACTORS[1]);
     x ^ (x >> 16)
 }
 
 #[inline(always)]
 const fn mixed<const ROUNDS: u32>(low: u32, high: u32, counter: u32) -> u32 {
-    let once = hash(counter ^ low).wrapping_add(high);
-    if ROUNDS == 1 { once } else { hash(once) }
+    if ROUNDS == 1 { hash(counter ^ low, high) } else { hash(hash(counter ^ low, 0).wrapping_add(high), 0) }
 }
 
 #[cfg(test)]

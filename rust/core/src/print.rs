@@ -68,7 +68,9 @@ impl Kernel {
         let lines = self.print(&RUST)?.join("\n");
         let list = |from: usize, to: usize| (from..to).map(|slot| self.place_name(slot)).collect::<Vec<_>>().join(", ");
         let (i, s, o) = (self.first_output(), self.splats.len(), self.outputs());
-        let (inputs, outputs) = (list(0, i), list(i, i + o));
+        // An input may be there for its number only, as the parameter beside its master weights.
+        let input = |slot: usize| if self.reads_leaf(slot) { self.place_name(slot) } else { "_".into() };
+        let (inputs, outputs) = ((0..i).map(input).collect::<Vec<String>>().join(", "), list(i, i + o));
         let scalars = list(self.first_scalar(), self.first_register());
         let row = format!("    {name} {i} {s} {o} {:?}", self.to_string());
         let item = format!(

@@ -1,7 +1,7 @@
 //! Numbers as codes of eight bits, with one scale for each block of [`BLOCK`]: an optimizer's moments in a quarter of the
 //! memory.
 //!
-//! The magnitude `s` of a block's scale is its largest magnitude, and no less than 2^-126. Where no number is negative, the
+//! The magnitude `s` of a block's scale is its largest magnitude, and no less than 2^-116. Where no number is negative, the
 //! scale is `-s` and a number `x` has the code `round(255 r(x / s))`, but 1 at least if `x` is positive; elsewhere the scale
 //! is `s`, and the code (as `i8`) `sign(x) round(127 r(|x| / s))`. Here `r` is the fourth root, interpolated linearly between
 //! the powers of two: `bits(r(y)) = (bits(y) + 3 bits(1)) / 4`. So neither way takes a root or a table. A power of two has an
@@ -30,6 +30,8 @@ pub type Codes = [u8; BLOCK];
 const SIGN: u32 = 0x8000_0000;
 const ONE: u32 = 0x3f80_0000;
 const INFINITY: u32 = 0x7f80_0000;
+/// 2^-116, the least scale: the smallest code of any is not zero, and its reciprocal is finite.
+const LEAST: u32 = 11 << 23;
 /// Adding it to a small number rounds that to a whole one, which the lowest bits then are.
 const WHOLE: f32 = 8_388_608.0;
 
@@ -84,7 +86,8 @@ impl Kind for Unsigned {
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "a code has eight bits")]
     fn code(magnitude: u32, value: f32) -> u8 {
-        magnitude.max(u32::from(value > 0.0)) as u8
+        // Numbers are not negative here, and only zero has the bits of zero.
+        magnitude.max(value.to_bits().min(1)) as u8
     }
 }
 
@@ -101,16 +104,18 @@ pub fn decode(codes: &Codes, scale: f32, to: &mut Numbers) {
 /// The codes of numbers; returns their scale.
 #[inline(always)]
 pub fn encode(from: &Numbers, codes: &mut Codes) -> f32 {
-    let largest = from.iter().fold(0, |most, number| most.max(number.to_bits() & !SIGN));
-    // The bits of negative numbers are beyond those of minus zero.
-    let has_negative = from.iter().fold(0, |most, number| most.max(number.to_bits())) > SIGN;
+    let (mut largest, mut any) = (0, 0);
+    for bits in from.iter().map(|number| number.to_bits()) {
+        largest = largest.max(bits & !SIGN);
+        any = any.max(bits);
+    }
     if largest >= INFINITY {
         codes.fill(u8::MAX);
         return f32::NAN;
     }
-    // The reciprocal of a subnormal number may not be finite.
-    let scale = f32::from_bits(largest).max(f32::MIN_POSITIVE);
-    if has_negative {
+    let scale = f32::from_bits(largest.max(LEAST));
+    // The bits of negative numbers are beyond those of minus zero.
+    if any > SIGN {
         encode_as::<Signed>(from, scale, codes);
         scale
     } else {
@@ -125,11 +130,10 @@ fn decode_as<K: Kind>(codes: &Codes, scale: f32, to: &mut Numbers) {
     for (number, code) in to.iter_mut().zip(codes) {
         let magnitude = K::magnitude(*code);
         let root = magnitude as f32 * (1.0 / K::LEVELS);
-        let share = root.to_bits().wrapping_sub(ONE / 4 * 3) << 2;
-        let value = f32::from_bits(if magnitude == 0 { 0 } else { share }) * scale;
-        // What is not zero becomes the least positive number rather than zero.
-        let bits = value.to_bits().max(magnitude.min(1));
-        *number = f32::from_bits(bits | K::sign(*code));
+        // Of zero, less than any other code's, come the bits of zero.
+        let share = root.to_bits().max(ONE / 4 * 3).wrapping_sub(ONE / 4 * 3) << 2;
+        let value = f32::from_bits(share) * scale;
+        *number = f32::from_bits(value.to_bits() | K::sign(*code));
     }
 }
 

@@ -8,6 +8,7 @@ use super::native::{Stream, reads_halves};
 use crate::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::kernel::{Instruction, Kernel, Phase, Work};
 use crate::lane::{Element, Lane, Simd, dispatch::Task};
+use crate::noise::Draws;
 use crate::quantized;
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
@@ -36,6 +37,8 @@ pub(super) struct Slot {
     pub pointer: *mut u8,
     pub moves: bool,
     pub dtype: Dtype,
+    /// By what bfloat16 is rounded stochastically.
+    pub draws: Option<Draws>,
 }
 
 #[derive(Clone, Copy)]
@@ -109,9 +112,12 @@ fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool 
     is_read && buffer.layout == Layout::Contiguous && buffer.rows.is_none()
 }
 
-/// Whether numbers are rounded on their way into the buffer otherwise than to nearest.
-fn is_stochastic(buffer: &Buffer) -> bool {
-    buffer.rounding != Rounding::Nearest && buffer.dtype.is_half()
+/// Whether numbers are rounded on their way into the buffer otherwise than lanes do it: they round bfloat16 to nearest and
+/// stochastically, by draws that change only where the upper half of the index does.
+fn is_rounded_apart(buffer: &Buffer, part: &Part) -> bool {
+    let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
+    let is_by_lane = part.kernel.printed.is_some() && buffer.dtype == Dtype::BF16;
+    is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
 }
 
 impl Interpreter<'_, '_> {
@@ -176,8 +182,10 @@ impl Interpreter<'_, '_> {
         let lanes = scratch.memory.as_mut_ptr().cast::<u8>();
         let blocks = lanes.wrapping_add(splats * LANE);
         let dtype = L::Element::DTYPE;
-        let still = |number: usize| Slot { pointer: lanes.wrapping_add(number * LANE), moves: false, dtype };
-        let place = |number: usize| Slot { pointer: blocks.wrapping_add(number * APART), moves: true, dtype };
+        let still =
+            |number: usize| Slot { pointer: lanes.wrapping_add(number * LANE), moves: false, dtype, draws: None };
+        let place =
+            |number: usize| Slot { pointer: blocks.wrapping_add(number * APART), moves: true, dtype, draws: None };
 
         scratch.slots.clear();
         scratch.slots.extend((0..kernel.inputs).map(still));
@@ -186,7 +194,11 @@ impl Interpreter<'_, '_> {
             let outputs = kernel.first_output();
             let buffer = if slot < outputs { &leaf.inputs[slot] } else { &leaf.outputs[slot - outputs] };
             let pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
-            scratch.slots[slot] = Slot { pointer, moves: true, dtype: buffer.dtype };
+            let draws = match buffer.rounding {
+                Rounding::Nearest => None,
+                Rounding::Stochastic(number) => Some(Rounding::draws(leaf.noise_key, number, start as u64)),
+            };
+            scratch.slots[slot] = Slot { pointer, moves: true, dtype: buffer.dtype, draws };
         }
         for (number, slot) in scratch.staged_inputs.iter().chain(&scratch.staged_outputs).enumerate() {
             scratch.slots[usize::from(*slot)] = place(phase.registers + number);
@@ -231,7 +243,7 @@ impl Interpreter<'_, '_> {
             let is_read_later = |input: &u16| leaf.inputs[usize::from(*input)].pointer == buffer.pointer;
             // Native code reads all inputs of a lane before it writes an output.
             let keep_back = !native && write.read_later.iter().any(is_read_later);
-            let keep_back = keep_back || is_stochastic(buffer) || !lies_ready::<L>(buffer, native);
+            let keep_back = keep_back || is_rounded_apart(buffer, self.part) || !lies_ready::<L>(buffer, native);
             let slots = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
             // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
             slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
@@ -268,6 +280,7 @@ impl Interpreter<'_, '_> {
         for slot in &scratch.direct {
             let slot = &mut scratch.slots[usize::from(*slot)];
             slot.pointer = slot.pointer.wrapping_add(length * slot.dtype.size());
+            slot.draws = slot.draws.map(|draws| draws.after(length));
         }
     }
 

@@ -4,15 +4,17 @@ use crate::buffer::{Axis, Buffer, Dtype, Layout, Rounding};
 use crate::dtype::{DtypeVisitor, Stored};
 use crate::half::{Bfloat16, Float16, Half, narrowed};
 use crate::lane::Element;
-use crate::{noise, quantized};
+use crate::quantized;
 
 /// A type that kernels compute in: how it converts from and to what lies in memory.
 pub(super) trait Compute: Element {
     const DTYPE: Dtype;
     fn read<T: Stored>(value: T) -> Self;
     fn write<T: Stored>(self) -> T;
-    /// A number of `H` next to it, chosen by the lower sixteen random bits.
-    fn round<H: Half>(self, random: u32) -> Self;
+    /// A number of `H` next to it, chosen by sixteen random bits.
+    fn round<H: Half>(self, random: u16) -> Self;
+    /// A whole block of numbers as they are coded, where this is their type.
+    fn as_numbers(block: &mut [Self]) -> Option<&mut quantized::Numbers>;
 }
 
 impl Compute for f32 {
@@ -26,9 +28,12 @@ impl Compute for f32 {
         T::from_f32(self)
     }
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "takes the lower half")]
-    fn round<H: Half>(self, random: u32) -> Self {
-        H::stochastic(self, random as u16).to_f32()
+    fn round<H: Half>(self, random: u16) -> Self {
+        H::stochastic(self, random).to_f32()
+    }
+    #[inline(always)]
+    fn as_numbers(block: &mut [Self]) -> Option<&mut quantized::Numbers> {
+        block.try_into().ok()
     }
 }
 
@@ -43,9 +48,12 @@ impl Compute for f64 {
         T::from_f64(self)
     }
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "takes the lower half")]
-    fn round<H: Half>(self, random: u32) -> Self {
-        f64::from(H::stochastic(narrowed(self), random as u16).to_f32())
+    fn round<H: Half>(self, random: u16) -> Self {
+        f64::from(H::stochastic(narrowed(self), random).to_f32())
+    }
+    #[inline(always)]
+    fn as_numbers(_: &mut [Self]) -> Option<&mut quantized::Numbers> {
+        None
     }
 }
 
@@ -176,16 +184,17 @@ impl<E: Compute> Transfer<'_, E> {
     /// As `gather`; the buffer is quantized.
     #[inline(always)]
     unsafe fn decode(self) {
-        let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
         for (at, block) in self.block.chunks_mut(quantized::BLOCK).enumerate() {
-            let (from, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
-            // SAFETY: the caller's promise.
+            let (codes, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
+            // SAFETY: the caller's promise; the codes are a whole block where the numbers are.
             unsafe {
-                from.copy_to_nonoverlapping(codes.as_mut_ptr(), block.len());
-                quantized::decode(&codes, scale.read_unaligned(), &mut numbers);
-            }
-            for (to, number) in block.iter_mut().zip(&numbers) {
-                *to = E::read(*number);
+                match E::as_numbers(block) {
+                    Some(numbers) => {
+                        let codes = codes.cast::<quantized::Codes>().read_unaligned();
+                        quantized::decode(&codes, scale.read_unaligned(), numbers);
+                    }
+                    None => decode_some(codes, scale, block),
+                }
             }
         }
     }
@@ -194,35 +203,69 @@ impl<E: Compute> Transfer<'_, E> {
     /// As `scatter`; the buffer is quantized.
     #[inline(always)]
     unsafe fn encode(self) {
-        let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
-        for (at, block) in self.block.chunks(quantized::BLOCK).enumerate() {
+        for (at, block) in self.block.chunks_mut(quantized::BLOCK).enumerate() {
             let (to, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
-            numbers[block.len()..].fill(0.0);
-            for (number, from) in numbers.iter_mut().zip(block) {
-                *number = from.write();
-            }
-            let found = quantized::encode(&numbers, &mut codes);
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's promise; the codes are a whole block where the numbers are.
             unsafe {
-                scale.write_unaligned(found);
-                to.copy_from_nonoverlapping(codes.as_ptr(), block.len());
+                match E::as_numbers(block) {
+                    Some(numbers) => {
+                        let mut codes = [0; quantized::BLOCK];
+                        scale.write_unaligned(quantized::encode(numbers, &mut codes));
+                        to.cast::<quantized::Codes>().write_unaligned(codes);
+                    }
+                    None => encode_some(to, scale, block),
+                }
             }
         }
+    }
+}
+
+/// Decodes the start of a block, or numbers of another type.
+///
+/// # Safety
+/// There are as many codes as numbers, and a scale.
+#[inline(never)]
+unsafe fn decode_some<E: Compute>(from: *const u8, scale: *const f32, block: &mut [E]) {
+    let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
+    // SAFETY: the caller's promise.
+    unsafe {
+        from.copy_to_nonoverlapping(codes.as_mut_ptr(), block.len());
+        quantized::decode(&codes, scale.read_unaligned(), &mut numbers);
+    }
+    for (to, number) in block.iter_mut().zip(numbers) {
+        *to = E::read(number);
+    }
+}
+
+/// As `decode_some`, the other way.
+///
+/// # Safety
+/// There is room for as many codes as numbers, and a scale.
+#[inline(never)]
+unsafe fn encode_some<E: Compute>(to: *mut u8, scale: *mut f32, block: &[E]) {
+    let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
+    for (number, from) in numbers.iter_mut().zip(block) {
+        *number = from.write();
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        scale.write_unaligned(quantized::encode(&numbers, &mut codes));
+        to.copy_from_nonoverlapping(codes.as_ptr(), block.len());
     }
 }
 
 /// Rounds numbers, the first of which is that of the element `index`, to halves at random.
 #[inline(always)]
 fn round<E: Compute, H: Half>(numbers: &mut [E], key: u64, number: u32, index: usize) {
-    let (draw, shift) = (Rounding::draw(number), Rounding::shift(number));
-    let (mut drawn, mut index) = ([0; 64], index as u64);
-    for numbers in numbers.chunks_mut(drawn.len()) {
-        let drawn = &mut drawn[..numbers.len()];
-        noise::fill::<{ noise::ROUNDING }>(drawn, key, draw, index);
-        for (number, bits) in numbers.iter_mut().zip(drawn) {
-            *number = number.round::<H>(*bits >> shift);
-        }
-        index += numbers.len() as u64;
+    // The draws change with the upper half of the index.
+    let end = (index | u32::MAX as usize) - index + 1;
+    let (same, others) = numbers.split_at_mut(numbers.len().min(end));
+    let draws = Rounding::draws(key, number, index as u64);
+    for (k, number) in same.iter_mut().enumerate() {
+        *number = number.round::<H>(draws.after(k).first());
+    }
+    for (k, value) in others.iter_mut().enumerate() {
+        *value = value.round::<H>(Rounding::random(key, number, (index + end + k) as u64));
     }
 }
 

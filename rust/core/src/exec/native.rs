@@ -89,7 +89,13 @@ impl Slot {
         // SAFETY: promised by the caller.
         unsafe {
             match self.dtype {
-                Dtype::BF16 if reads_halves::<L>() => values.store_bf16(self.pointer.cast::<Bfloat16>().add(i)),
+                Dtype::BF16 if reads_halves::<L>() => {
+                    let to = self.pointer.cast::<Bfloat16>().add(i);
+                    match self.draws {
+                        None => values.store_bf16(to),
+                        Some(draws) => values.store_bf16_at_random(to, draws.after(i)),
+                    }
+                }
                 Dtype::F16 if reads_halves::<L>() => values.store_f16(self.pointer.cast::<Float16>().add(i)),
                 _ => values.store(self.pointer.cast::<L::Element>().add(i)),
             }
@@ -147,8 +153,11 @@ impl Slot {
     #[inline(never)]
     unsafe fn narrow(self, i: usize, numbers: &[f32]) {
         for (k, number) in numbers.iter().enumerate() {
-            let (float16, bfloat16) = (Float16::nearest(*number), Bfloat16::nearest(*number));
-            let bits = if self.dtype == Dtype::F16 { float16.to_bits() } else { bfloat16.to_bits() };
+            let bits = match self.draws {
+                Some(draws) => Bfloat16::stochastic(*number, draws.after(i + k).first()).to_bits(),
+                None if self.dtype == Dtype::F16 => Float16::nearest(*number).to_bits(),
+                None => Bfloat16::nearest(*number).to_bits(),
+            };
             // SAFETY: promised by the caller.
             unsafe { self.pointer.cast::<u16>().add(i + k).write_unaligned(bits) };
         }

@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 
 use super::{Lane, Simd, Wide};
 use crate::half::{Bfloat16, Float16};
+use crate::noise::{Draws, FACTORS};
 use crate::op::Unary;
 
 /// The features that this file relies on; `dispatch` detects and enables them.
@@ -83,6 +84,8 @@ impl Lane for F32x8 {
             Self(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())))));
         fn load_f16(from: *const Float16) -> Self = Self(_mm256_cvtph_ps(_mm_loadu_si128(from.cast())));
         fn store_bf16(self: Self, to: *mut Bfloat16) -> () = _mm_storeu_si128(to.cast(), bfloat16(self));
+        fn store_bf16_at_random(self: Self, to: *mut Bfloat16, draws: Draws) -> () =
+            _mm_storeu_si128(to.cast(), stochastic(self, draws));
         fn store_f16(self: Self, to: *mut Float16) -> () =
             _mm_storeu_si128(to.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0));
     }
@@ -142,7 +145,34 @@ fn bfloat16(lane: F32x8) -> __m128i {
         let bits = _mm256_castps_si256(lane.0);
         let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
         let rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-        let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x0040_0000));
+        upper_halves(lane, rounded)
+    }
+}
+
+/// As [`crate::half::Half::stochastic`], of `Bfloat16`.
+#[inline(always)]
+fn stochastic(lane: F32x8, draws: Draws) -> __m128i {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let all = |word: u32| _mm256_set1_epi32(word.cast_signed());
+        let count = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let mut x = _mm256_xor_si256(_mm256_add_epi32(all(draws.index), count), all(draws.low));
+        x = _mm256_mullo_epi32(_mm256_xor_si256(x, _mm256_srli_epi32::<16>(x)), all(FACTORS[0]));
+        let keyed = _mm256_xor_si256(_mm256_srli_epi32::<15>(x), all(draws.high));
+        x = _mm256_mullo_epi32(_mm256_xor_si256(x, keyed), all(FACTORS[1]));
+        x = _mm256_xor_si256(x, _mm256_srli_epi32::<16>(x));
+        let half = _mm256_srl_epi32(x, _mm_cvtsi32_si128(draws.shift.cast_signed()));
+        let rounded = _mm256_add_epi32(_mm256_castps_si256(lane.0), _mm256_and_si256(half, all(0xffff)));
+        upper_halves(lane, rounded)
+    }
+}
+
+/// The upper halves of rounded bits; of the lane itself where it is NaN.
+#[inline(always)]
+fn upper_halves(lane: F32x8, rounded: __m256i) -> __m128i {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let quiet = _mm256_or_si256(_mm256_castps_si256(lane.0), _mm256_set1_epi32(0x0040_0000));
         let bits = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(lane.ne(lane)));
         let upper = _mm256_srli_epi32::<16>(bits);
         // Packs within each half of the register: the wanted parts are the first and the third quarter.

@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 
 use super::{Lane, Simd, Wide};
 use crate::half::{Bfloat16, Float16};
+use crate::noise::{Draws, FACTORS};
 use crate::op::Unary;
 
 /// The features that this file relies on; `dispatch` detects and enables them.
@@ -86,6 +87,8 @@ impl Lane for F32x16 {
             Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast())))));
         fn load_f16(from: *const Float16) -> Self = Self(_mm512_cvtph_ps(_mm256_loadu_si256(from.cast())));
         fn store_bf16(self: Self, to: *mut Bfloat16) -> () = _mm256_storeu_si256(to.cast(), bfloat16(self));
+        fn store_bf16_at_random(self: Self, to: *mut Bfloat16, draws: Draws) -> () =
+            _mm256_storeu_si256(to.cast(), stochastic(self, draws));
         fn store_f16(self: Self, to: *mut Float16) -> () =
             _mm256_storeu_si256(to.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0));
     }
@@ -145,6 +148,27 @@ fn bfloat16(lane: F32x16) -> __m256i {
         let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
         let rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
         let quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x0040_0000));
+        let bits = _mm512_mask_mov_epi32(rounded, lane.ne(lane), quiet);
+        _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(bits))
+    }
+}
+
+/// As [`crate::half::Half::stochastic`], of `Bfloat16`.
+#[inline(always)]
+fn stochastic(lane: F32x16, draws: Draws) -> __m256i {
+    // SAFETY: register arithmetic only, and the instruction set was detected.
+    unsafe {
+        let all = |word: u32| _mm512_set1_epi32(word.cast_signed());
+        let count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        let mut x = _mm512_xor_si512(_mm512_add_epi32(all(draws.index), count), all(draws.low));
+        x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32::<16>(x)), all(FACTORS[0]));
+        let keyed = _mm512_xor_si512(_mm512_srli_epi32::<15>(x), all(draws.high));
+        x = _mm512_mullo_epi32(_mm512_xor_si512(x, keyed), all(FACTORS[1]));
+        x = _mm512_xor_si512(x, _mm512_srli_epi32::<16>(x));
+        let half = _mm512_srl_epi32(x, _mm_cvtsi32_si128(draws.shift.cast_signed()));
+        let bits = _mm512_castps_si512(lane.0);
+        let rounded = _mm512_add_epi32(bits, _mm512_and_si512(half, all(0xffff)));
+        let quiet = _mm512_or_si512(bits, all(0x0040_0000));
         let bits = _mm512_mask_mov_epi32(rounded, lane.ne(lane), quiet);
         _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(bits))
     }

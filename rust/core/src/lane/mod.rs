@@ -19,6 +19,7 @@ mod avx512;
 mod neon;
 
 use crate::half::{Bfloat16, Float16, Half, narrowed};
+use crate::noise::Draws;
 use crate::op::Unary;
 
 /// A number in memory that a lane holds: `f32` or `f64`.
@@ -102,6 +103,21 @@ pub trait Lane: Copy {
     unsafe fn store_bf16(self, to: *mut Bfloat16) {
         // SAFETY: the caller's promise.
         unsafe { store_halves(self, to) };
+    }
+    /// Writes `WIDTH` numbers as bfloat16, rounded stochastically by the draws of as many elements.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    #[inline(always)]
+    unsafe fn store_bf16_at_random(self, to: *mut Bfloat16, draws: Draws) {
+        let mut numbers = [0.0; WIDEST];
+        // SAFETY: the array has room for the widest lane.
+        unsafe { self.store_wide(numbers.as_mut_ptr()) };
+        for (k, number) in numbers[..Self::WIDTH].iter().enumerate() {
+            let half = Bfloat16::stochastic(narrowed(*number), draws.after(k).first());
+            // SAFETY: the caller's promise.
+            unsafe { to.add(k).write_unaligned(half) };
+        }
     }
     /// Writes `WIDTH` numbers as the nearest of float16.
     ///
