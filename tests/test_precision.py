@@ -410,7 +410,9 @@ def test_a_file_with_half_of_the_codes_is_refused(part: str, tmp_path: Any) -> N
         damaged = {name: array for name, array in arrays.items() if name != f"m-{part}.p"}
         damaged |= {} if wrong is None else {f"m-{part}.p": wrong}
         safetensors.save_file(damaged, tmp_path / "state", metadata)
-        with pytest.raises(ox.StateError, match=f"state: (it has a part of the slot m, but no m-{part}|found codes of)"):
+        with pytest.raises(
+            ox.StateError, match=f"state: (it has a part of the slot m, but no m-{part}|found codes of)"
+        ):
             opt.load(tmp_path / "state")
 
 
@@ -430,7 +432,11 @@ def test_rows_of_codes(width: int) -> None:
     assert np.linalg.norm(table - exact) / np.linalg.norm(exact) < 0.05
     odd = np.zeros((50, 100), np.float32)
     with pytest.raises(ox.ShapeError, match="^p: rows of codes have whole blocks of 256 elements, these have 100"):
-        run(optim.Adam(sparse="lazy", slot_dtype="8bit"), odd, [ox.SparseRows([1], np.ones((1, 100), np.float32), odd.shape)])
+        run(
+            optim.Adam(sparse="lazy", slot_dtype="8bit"),
+            odd,
+            [ox.SparseRows([1], np.ones((1, 100), np.float32), odd.shape)],
+        )
 
 
 @pytest.mark.parametrize("name", HALVES)

@@ -86,8 +86,8 @@ impl Kind for Unsigned {
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "a code has eight bits")]
     fn code(magnitude: u32, value: f32) -> u8 {
-        // Numbers are not negative here, and only zero has the bits of zero.
-        magnitude.max(value.to_bits().min(1)) as u8
+        // Of the numbers that are not negative, only the zeros have no bit set beside the sign.
+        magnitude.max((value.to_bits() << 1).min(1)) as u8
     }
 }
 
@@ -95,9 +95,9 @@ impl Kind for Unsigned {
 #[inline(always)]
 pub fn decode(codes: &Codes, scale: f32, to: &mut Numbers) {
     if scale.is_sign_negative() {
-        decode_as::<Unsigned>(codes, -scale, to)
+        decode_as::<Unsigned>(codes, -scale, to);
     } else {
-        decode_as::<Signed>(codes, scale, to)
+        decode_as::<Signed>(codes, scale, to);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Kernels do not mind what other libraries did to the processor's floating-point settings, and leave them as they are.
 
 #![cfg(target_arch = "x86_64")]
+#![allow(clippy::cast_possible_truncation, reason = "takes the lower bits of what was drawn")]
 
 use std::arch::asm;
 

@@ -124,7 +124,9 @@ impl Task for Lanes<'_> {
 #[test]
 fn lanes_convert_as_numbers_do() {
     let numbers: Vec<f32> = numbers().collect();
-    Isa::available().into_iter().for_each(|isa| isa.run(Lanes(&numbers)));
+    for isa in Isa::available() {
+        isa.run(Lanes(&numbers));
+    }
 }
 
 /// How often `x` is rounded to each of two neighbours, over all sixteen random bits.

@@ -1,6 +1,6 @@
-//! DLPack: host arrays of other libraries, without a copy and with every dtype that they have.
+//! `DLPack`: host arrays of other libraries, without a copy and with every dtype that they have.
 //!
-//! The structures are those of the header of DLPack 1 and, for older exporters, of the one before. What an exporter says is
+//! The structures are those of the header of `DLPack` 1 and, for older exporters, of the one before. What an exporter says is
 //! checked before it is used, and its memory is kept until the `Owner` is dropped. One of the files that touch foreign memory.
 
 use std::ffi::{CStr, c_int, c_void};
@@ -128,7 +128,7 @@ impl Array {
         let (shape, strides) = unsafe { (numbers(tensor.shape, dimensions)?, numbers(tensor.strides, dimensions)) };
         let shape =
             shape.iter().map(|extent| usize::try_from(*extent).ok()).collect::<Option<SmallVec<[usize; 4]>>>()?;
-        let size = isize::try_from(tensor.bits.div_ceil(8)).ok()?.checked_mul(isize::try_from(tensor.lanes).ok()?)?;
+        let size = isize::from(tensor.bits.div_ceil(8)).checked_mul(isize::try_from(tensor.lanes).ok()?)?;
         let strides = match strides {
             Some(strides) => strides.iter().map(|stride| isize::try_from(*stride).ok()?.checked_mul(size)).collect(),
             None => contiguous(&shape, size),

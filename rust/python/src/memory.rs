@@ -1,6 +1,6 @@
 //! Host memory that Python objects share, as the core's buffers.
 //!
-//! NumPy's own arrays are read where they lie, arrays of other libraries go by DLPack, anything else by the buffer protocol.
+//! NumPy's own arrays are read where they lie, arrays of other libraries go by `DLPack`, anything else by the buffer protocol.
 
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
@@ -19,7 +19,7 @@ enum Keep {
     Export(PyUntypedBuffer),
     /// A reference to a NumPy array, which then refuses to be resized.
     Reference(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
-    /// An export by DLPack.
+    /// An export by `DLPack`.
     Owner(#[expect(dead_code, reason = "held, not read")] Owner),
 }
 
@@ -259,7 +259,7 @@ fn exported_dtype(export: &PyUntypedBuffer) -> Option<Dtype> {
     })
 }
 
-/// Whether the object is an array that lies in host memory and shares it, by DLPack or Python's buffer protocol.
+/// Whether the object is an array that lies in host memory and shares it, by `DLPack` or Python's buffer protocol.
 #[pyfunction]
 pub fn exports_memory(object: &Bound<'_, PyAny>) -> bool {
     Memory::of(object).is_some()

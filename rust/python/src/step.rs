@@ -34,11 +34,11 @@ struct Parameter {
     numbers: Vec<Number>,
     /// Whether the program takes a factor for each slot, after the slots.
     catches_up: bool,
+    /// Whether halves are rounded stochastically.
+    stochastic: bool,
     /// Which program updates it, with which set of scalars.
     program: usize,
     set: usize,
-    /// Whether halves are rounded stochastically.
-    stochastic: bool,
 }
 
 /// A slot of one float64: where it lies, and its memory, which is held.

@@ -270,6 +270,7 @@ fn round<E: Compute, H: Half>(numbers: &mut [E], key: u64, number: u32, index: u
 }
 
 /// Where the code of an index lies, the first of a block, and its scale.
+#[allow(clippy::cast_ptr_alignment, reason = "scales are read and written at any alignment")]
 fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
     let mut element = index;
     if let Some(rows) = &buffer.rows {

@@ -1,5 +1,7 @@
 //! Runs printed kernels over slots, whole lanes at a time. One of the files that touch foreign memory.
 
+#![allow(clippy::cast_ptr_alignment, reason = "lanes and halves are read and written at any alignment")]
+
 use super::block::Slot;
 use super::gather::Compute;
 use crate::buffer::Dtype;
@@ -30,6 +32,22 @@ impl<'a, L> Stream<'a, L> {
 impl<L: Lane<Element: Compute>> NativeVisitor for Stream<'_, L> {
     #[inline(always)]
     fn visit<N: Native<I, S, O>, const I: usize, const S: usize, const O: usize>(self) {
+        // Which it is costs too much to ask for each lane.
+        if reads_halves::<L>() && self.has_halves() {
+            self.run::<N, I, S, O, true>();
+        } else {
+            self.run::<N, I, S, O, false>();
+        }
+    }
+}
+
+impl<L: Lane<Element: Compute>> Stream<'_, L> {
+    fn has_halves(&self) -> bool {
+        self.slots[..self.kernel.first_scalar()].iter().any(|slot| slot.dtype.is_half())
+    }
+
+    #[inline(always)]
+    fn run<N: Native<I, S, O>, const I: usize, const S: usize, const O: usize, const HALVES: bool>(self) {
         let (outputs, scalars) = (self.kernel.first_output(), self.kernel.first_scalar());
         let inputs: [Slot; I] = std::array::from_fn(|k| self.slots[k]);
         let outputs: [Slot; O] = std::array::from_fn(|k| self.slots[outputs + k]);
@@ -44,21 +62,21 @@ impl<L: Lane<Element: Compute>> NativeVisitor for Stream<'_, L> {
             }
             while i < self.length - left {
                 for k in 0..I {
-                    values[k] = inputs[k].load::<L>(i);
+                    values[k] = inputs[k].load::<L, HALVES>(i);
                 }
                 let results = N::call(values, splats);
                 for k in 0..O {
-                    outputs[k].store(i, results[k]);
+                    outputs[k].store::<L, HALVES>(i, results[k]);
                 }
                 i += L::WIDTH;
             }
             if left > 0 {
                 for k in 0..I {
-                    values[k] = inputs[k].load_part::<L>(i, left);
+                    values[k] = inputs[k].load_part::<L, HALVES>(i, left);
                 }
                 let results = N::call(values, splats);
                 for k in 0..O {
-                    outputs[k].store_part(i, left, results[k]);
+                    outputs[k].store_part::<L, HALVES>(i, left, results[k]);
                 }
             }
         }
@@ -69,14 +87,14 @@ impl Slot {
     /// The lane of numbers from `i` on. What is asked here is the same each time: the processor foresees it.
     ///
     /// # Safety
-    /// The slot holds elements up to `i + WIDTH`, or one lane.
+    /// The slot holds elements up to `i + WIDTH`, or one lane; of halves only if `HALVES`, and of `f32` then.
     #[inline(always)]
-    unsafe fn load<L: Lane<Element: Compute>>(self, i: usize) -> L {
+    unsafe fn load<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize) -> L {
         // SAFETY: promised by the caller.
         unsafe {
             match self.dtype {
-                Dtype::BF16 if reads_halves::<L>() => L::load_bf16(self.pointer.cast::<Bfloat16>().add(i)),
-                Dtype::F16 if reads_halves::<L>() => L::load_f16(self.pointer.cast::<Float16>().add(i)),
+                Dtype::BF16 if HALVES => L::load_bf16(self.pointer.cast::<Bfloat16>().add(i)),
+                Dtype::F16 if HALVES => L::load_f16(self.pointer.cast::<Float16>().add(i)),
                 _ => L::load(self.pointer.cast::<L::Element>().add(if self.moves { i } else { 0 })),
             }
         }
@@ -85,18 +103,18 @@ impl Slot {
     /// # Safety
     /// The slot moves and has room for elements up to `i + WIDTH`.
     #[inline(always)]
-    unsafe fn store<L: Lane<Element: Compute>>(self, i: usize, values: L) {
+    unsafe fn store<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize, values: L) {
         // SAFETY: promised by the caller.
         unsafe {
             match self.dtype {
-                Dtype::BF16 if reads_halves::<L>() => {
+                Dtype::BF16 if HALVES => {
                     let to = self.pointer.cast::<Bfloat16>().add(i);
                     match self.draws {
                         None => values.store_bf16(to),
                         Some(draws) => values.store_bf16_at_random(to, draws.after(i)),
                     }
                 }
-                Dtype::F16 if reads_halves::<L>() => values.store_f16(self.pointer.cast::<Float16>().add(i)),
+                Dtype::F16 if HALVES => values.store_f16(self.pointer.cast::<Float16>().add(i)),
                 _ => values.store(self.pointer.cast::<L::Element>().add(i)),
             }
         }
@@ -105,10 +123,10 @@ impl Slot {
     /// # Safety
     /// The slot holds elements up to `i + count`, less than a lane of them, or one lane.
     #[inline(always)]
-    unsafe fn load_part<L: Lane<Element: Compute>>(self, i: usize, count: usize) -> L {
+    unsafe fn load_part<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize, count: usize) -> L {
         // SAFETY: promised by the caller; an array of sixteen holds the widest lane of `f32`.
         unsafe {
-            if self.dtype.is_half() && reads_halves::<L>() {
+            if HALVES && self.dtype.is_half() {
                 L::load(self.widened(i, count).as_ptr().cast())
             } else {
                 L::load_part(self.pointer.cast::<L::Element>().add(if self.moves { i } else { 0 }), count)
@@ -119,10 +137,10 @@ impl Slot {
     /// # Safety
     /// The slot moves and has room for elements up to `i + count`, less than a lane of them.
     #[inline(always)]
-    unsafe fn store_part<L: Lane<Element: Compute>>(self, i: usize, count: usize, values: L) {
+    unsafe fn store_part<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize, count: usize, values: L) {
         // SAFETY: promised by the caller; an array of sixteen has room for the widest lane of `f32`.
         unsafe {
-            if self.dtype.is_half() && reads_halves::<L>() {
+            if HALVES && self.dtype.is_half() {
                 let mut numbers = [0.0f32; 16];
                 values.store(numbers.as_mut_ptr().cast());
                 self.narrow(i, &numbers[..count]);
