@@ -216,6 +216,12 @@ impl Buffer {
         self.len() == 0
     }
 
+    /// Where the first element lies.
+    #[must_use]
+    pub fn pointer(&self) -> *mut u8 {
+        self.pointer
+    }
+
     /// The type of the elements.
     #[must_use]
     pub fn dtype(&self) -> Dtype {

@@ -114,6 +114,7 @@ impl Numpy {
     }
 
     /// Whether an object is an array, and of no subclass.
+    #[inline]
     pub fn is_plain_array(&self, object: &Bound<'_, PyAny>) -> bool {
         object.get_type().is(&self.array)
     }
@@ -122,6 +123,7 @@ impl Numpy {
         object.is_instance(self.scalar.bind(object.py())).unwrap_or(false)
     }
 
+    #[inline]
     pub fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {
         if !self.is_known || !self.is_plain_array(object) {
             return None;
@@ -162,19 +164,34 @@ impl Numpy {
     }
 }
 
-/// The buffer of a NumPy array that lies contiguous and is of this shape and dtype: the short way for what is checked in
-/// every step. None of anything else, which may still do.
-pub fn contiguous(object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
-    let numpy = Numpy::get(object.py())?;
-    let fields = numpy.fields(object)?;
-    if fields.flags & C_CONTIGUOUS == 0 || fields.dimensions() != shape.len() {
-        return None;
+impl Numpy {
+    /// Whether an object is an array that lies contiguous where `buffer` does, has its dtype and this shape, and may be
+    /// written or not as it may: it takes a look at some fields to tell, and nothing has to be built.
+    #[inline]
+    pub fn lies(&self, object: &Bound<'_, PyAny>, shape: &[usize], buffer: &Buffer) -> bool {
+        self.fields(object).is_some_and(|fields| {
+            fields.data == buffer.pointer()
+                && fields.flags & C_CONTIGUOUS != 0
+                && fields.is_writable() == buffer.is_writable()
+                && fields.dimensions() == shape.len()
+                && fields.extents().eq(shape.iter().copied())
+                && self.dtype(object.py(), &fields) == Some(buffer.dtype())
+        })
     }
-    if numpy.dtype(object.py(), &fields) != Some(dtype) || !fields.extents().eq(shape.iter().copied()) {
-        return None;
+
+    /// The buffer of an array that lies contiguous and has this shape and dtype: the short way for what is checked in
+    /// every step. None of anything else, which may still do.
+    pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
+        let fields = self.fields(object)?;
+        if fields.flags & C_CONTIGUOUS == 0 || fields.dimensions() != shape.len() {
+            return None;
+        }
+        if self.dtype(object.py(), &fields) != Some(dtype) || !fields.extents().eq(shape.iter().copied()) {
+            return None;
+        }
+        let length = shape.iter().product();
+        Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()
     }
-    let length = shape.iter().product();
-    Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()
 }
 
 /// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.

@@ -12,12 +12,12 @@ use oxigrad_core::overlap::Sweep;
 use oxigrad_core::rows::Rows;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyTupleMethods};
 
 use crate::arrays::Copying;
 use crate::error::{IntoPython, to_python};
 use crate::memory::{Memory, Numbers};
-use crate::numpy::contiguous;
+use crate::numpy::Numpy;
 use crate::symbols::Program;
 use crate::threads;
 use crate::tree::{KeyPath, set};
@@ -91,7 +91,28 @@ struct Prepared {
     /// where the last ones end.
     starts: Vec<usize>,
     sweep: Sweep,
+    seen: Seen,
 }
+
+/// What the last step saw and found in order: where nothing lies elsewhere now, nothing has to be looked at again.
+#[derive(Default)]
+struct Seen {
+    /// The programs that ran; none where something was out of order.
+    programs: Vec<Py<Program>>,
+    /// The buffers of all parameters.
+    buffers: Vec<Buffer>,
+    /// What of them is written: see `Prepared::chosen`.
+    outputs: Vec<Vec<Buffer>>,
+}
+
+impl Seen {
+    fn is_of(&self, programs: &Programs) -> bool {
+        self.programs.len() == programs.len() && self.programs.iter().zip(programs).all(|(a, (b, _))| b.is(a))
+    }
+}
+
+/// The programs of a step, each with its sets of scalars.
+type Programs<'py> = [(Bound<'py, Program>, Vec<Vec<f64>>)];
 
 /// Counts the steps of one optimizer, and updates the parameters that lie in host memory.
 #[pyclass(frozen, module = "oxigrad._core")]
@@ -144,7 +165,7 @@ impl Stepper {
             *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
             Some(*end)
         }));
-        let before = std::mem::replace(&mut *self.lock(), Prepared { parameters, starts, sweep: Sweep::default() });
+        let before = std::mem::replace(&mut *self.lock(), Prepared { parameters, starts, ..Prepared::default() });
         drop(before);
         Ok(())
     }
@@ -156,7 +177,7 @@ impl Stepper {
     fn step<'py>(
         &self,
         py: Python<'py>,
-        programs: Vec<(PyRef<'py, Program>, Vec<Vec<f64>>)>,
+        programs: Vec<(Bound<'py, Program>, Vec<Vec<f64>>)>,
         seed: u64,
         written: &Bound<'py, PyTuple>,
         gradients: &Bound<'py, PyTuple>,
@@ -304,22 +325,26 @@ impl Parameter {
 
     /// The buffers of the gradient and the parameter, where they are plainly what they must be.
     fn plain(&self, given: &Given) -> Option<[Buffer; 2]> {
-        let own = contiguous(given.p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
-        let gradient = contiguous(given.g, given.shape, self.dtype);
+        let numpy = Numpy::get(given.p.py())?;
+        let own = numpy.contiguous(given.p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
+        let gradient = numpy.contiguous(given.g, given.shape, self.dtype);
         let gradient = gradient.filter(|gradient| gradient.is_writable() || !given.writes_gradient)?;
         Some([gradient, own.with_rounding(self.rounding(0))])
     }
 
+    /// The buffers of the gradient and the parameter; adds what holds their memory.
+    fn given(&self, given: &Given, held: &mut Vec<Memory>) -> PyResult<[Buffer; 2]> {
+        if let Some(plain) = self.plain(given) {
+            return Ok(plain);
+        }
+        let [(gradient_memory, gradient), (memory, own)] = self.check(given)?;
+        held.extend([gradient_memory, memory]);
+        Ok([gradient, own])
+    }
+
     /// Adds the buffers of the gradient, the parameter and its slots, and what holds their memory.
     fn gather(&self, given: &Given, buffers: &mut Vec<Buffer>, held: &mut Vec<Memory>) -> PyResult<()> {
-        if let Some(plain) = self.plain(given) {
-            buffers.extend(plain);
-        } else {
-            for (memory, buffer) in self.check(given)? {
-                held.push(memory);
-                buffers.push(buffer);
-            }
-        }
+        buffers.extend(self.given(given, held)?);
         let slots = self.slots.iter().zip(1..);
         buffers.extend(slots.map(|(slot, number)| slot.buffer.clone().with_rounding(self.rounding(number))));
         Ok(())
@@ -428,7 +453,7 @@ impl Prepared {
     fn update(
         &mut self,
         py: Python<'_>,
-        programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)],
+        programs: &Programs,
         seed: u64,
         step: u64,
         written: &Bound<'_, PyTuple>,
@@ -439,46 +464,26 @@ impl Prepared {
         if written.len() != count || gradients.len() != count {
             return Err(to_python(&Error::Structure("another step of this optimizer is under way".into())));
         }
-        let (mut buffers, mut held) = (Vec::with_capacity(count * 4), Vec::new());
-        let mut touched = touched.iter().peekable();
-        for (at, ((parameter, p), g)) in self.parameters.iter().zip(written.iter()).zip(gradients.iter()).enumerate() {
-            let writes_gradient = programs[parameter.program].0.writes_gradients();
-            let given = Given { p: &p, g: &g, shape: &parameter.shape, writes_gradient };
-            let Some((_, indices, factors)) = touched.next_if(|(number, ..)| *number == at) else {
-                parameter.gather(&given, &mut buffers, &mut held)?;
-                continue;
-            };
-            let rows = indices.as_ref().map(|indices| parameter.rows(indices)).transpose()?;
-            let mut shape = parameter.shape.clone();
-            if let (Some(rows), Some(extent)) = (&rows, shape.first_mut()) {
-                *extent = rows.count();
-            }
-            let start = buffers.len();
-            parameter.gather(&Given { shape: &shape, ..given }, &mut buffers, &mut held)?;
-            if let Some(rows) = rows {
-                for buffer in &mut buffers[start + 1..] {
-                    let chosen = buffer.clone().of_rows(rows.clone());
-                    let named = |error| Error::Shape(format!("{}: {error}", parameter.path));
-                    *buffer = chosen.map_err(named).python()?;
-                }
-            }
-            for (memory, buffer) in parameter.factors(factors, &shape)? {
-                held.push(memory);
-                buffers.push(buffer);
-            }
+        let mut held = Vec::new();
+        // Put back when all is in order.
+        let mut seen = std::mem::take(&mut self.seen);
+        let is_new = if touched.is_empty() && seen.is_of(programs) {
+            self.renew(&mut seen.buffers, programs, written, gradients, &mut held)?
+        } else {
+            seen.buffers = self.gather(programs, written, gradients, touched, &mut held)?;
+            true
+        };
+        if is_new {
+            self.refuse_overlap(&seen.buffers, programs, written, gradients)?;
+            seen.outputs = self.chosen(programs, &seen.buffers);
         }
-        if touched.next().is_some() || Some(&buffers.len()) != self.starts.last() {
-            return Err(to_python(&Error::Structure("what is touched is not what was prepared".into())));
-        }
-        self.refuse_overlap(&buffers, programs, written, gradients)?;
-        let chosen = self.chosen(programs, &buffers);
-        let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program)).collect();
+        let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program.get())).collect();
         for (at, parameter) in self.parameters.iter().enumerate() {
             let Work { scalars, leaves, kernel } = &mut work[parameter.program];
-            let inputs = self.row(&buffers, at);
+            let inputs = self.row(&seen.buffers, at);
             let (length, dtype, noise_key) =
                 (inputs[0].len(), parameter.dtype.computed_in(), noise_key(seed, step, parameter.position));
-            let outputs = chosen.get(at).map_or(&inputs[1..2 + parameter.slots.len()], |outputs| &outputs[..]);
+            let outputs = seen.outputs.get(at).map_or(&inputs[1..2 + parameter.slots.len()], |outputs| &outputs[..]);
             let mut scalar_set = parameter.set;
             if !parameter.numbers.is_empty() {
                 scalar_set = leaves.len();
@@ -496,13 +501,22 @@ impl Prepared {
         }
         let (isa, pool) = (threads::isa(), threads::pool());
         let batches: Vec<Batch> = work.iter().map(Work::batch).collect();
-        // SAFETY: what is in the tuples and in `held`, and the slots' own memory, stays until after the call; what is written is writable
-        // and overlaps nothing else, as was just checked.
-        let run = || unsafe { exec::run(&batches, isa, pool.as_deref()) };
+        if is_new {
+            exec::check(&batches).python()?;
+        }
+        // SAFETY: what is in the tuples and in `held`, and the slots' own memory, stays until after the call; what is
+        // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or in
+        // an earlier step, when all of them were the same.
+        let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
         drop(held);
-        let Some(results) = done.python()? else { return Ok(false) };
+        let results = done.python()?;
+        if touched.is_empty() {
+            seen.programs = programs.iter().map(|(program, _)| program.clone().unbind()).collect();
+            self.seen = seen;
+        }
+        let Some(results) = results else { return Ok(false) };
         let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
         for parameter in &self.parameters {
             parameter
@@ -514,15 +528,88 @@ impl Prepared {
         Ok(true)
     }
 
+    /// Looks whether gradients and parameters still lie where they did, and puts other buffers in the place of those that
+    /// do not. Returns whether there were any.
+    fn renew(
+        &self,
+        buffers: &mut [Buffer],
+        programs: &Programs,
+        written: &Bound<'_, PyTuple>,
+        gradients: &Bound<'_, PyTuple>,
+        held: &mut Vec<Memory>,
+    ) -> PyResult<bool> {
+        let Some(numpy) = Numpy::get(written.py()) else { return Ok(true) };
+        let mut is_new = false;
+        let arrays = written.iter_borrowed().zip(gradients.iter_borrowed());
+        for ((parameter, start), (p, g)) in self.parameters.iter().zip(&self.starts).zip(arrays) {
+            let known = &mut buffers[*start..start + 2];
+            let shape = &parameter.shape;
+            if numpy.lies(&p, shape, &known[1]) && numpy.lies(&g, shape, &known[0]) {
+                continue;
+            }
+            let writes_gradient = programs[parameter.program].0.get().writes_gradients();
+            let found = parameter.given(&Given { p: &p, g: &g, shape, writes_gradient }, held)?;
+            if known != found {
+                known.clone_from_slice(&found);
+                is_new = true;
+            }
+        }
+        Ok(is_new)
+    }
+
+    /// The buffers of all parameters: see `starts`.
+    fn gather(
+        &self,
+        programs: &Programs,
+        written: &Bound<'_, PyTuple>,
+        gradients: &Bound<'_, PyTuple>,
+        touched: &[Touched<'_>],
+        held: &mut Vec<Memory>,
+    ) -> PyResult<Vec<Buffer>> {
+        let mut buffers = Vec::with_capacity(self.starts.last().copied().unwrap_or_default());
+        let mut touched = touched.iter().peekable();
+        let arrays = written.iter_borrowed().zip(gradients.iter_borrowed());
+        for (at, (parameter, (p, g))) in self.parameters.iter().zip(arrays).enumerate() {
+            let writes_gradient = programs[parameter.program].0.get().writes_gradients();
+            let given = Given { p: &p, g: &g, shape: &parameter.shape, writes_gradient };
+            let Some((_, indices, factors)) = touched.next_if(|(number, ..)| *number == at) else {
+                parameter.gather(&given, &mut buffers, held)?;
+                continue;
+            };
+            let rows = indices.as_ref().map(|indices| parameter.rows(indices)).transpose()?;
+            let mut shape = parameter.shape.clone();
+            if let (Some(rows), Some(extent)) = (&rows, shape.first_mut()) {
+                *extent = rows.count();
+            }
+            let start = buffers.len();
+            parameter.gather(&Given { shape: &shape, ..given }, &mut buffers, held)?;
+            if let Some(rows) = rows {
+                for buffer in &mut buffers[start + 1..] {
+                    let chosen = buffer.clone().of_rows(rows.clone());
+                    let named = |error| Error::Shape(format!("{}: {error}", parameter.path));
+                    *buffer = chosen.map_err(named).python()?;
+                }
+            }
+            for (memory, buffer) in parameter.factors(factors, &shape)? {
+                held.push(memory);
+                buffers.push(buffer);
+            }
+        }
+        if touched.next().is_some() || Some(&buffers.len()) != self.starts.last() {
+            return Err(to_python(&Error::Structure("what is touched is not what was prepared".into())));
+        }
+        Ok(buffers)
+    }
+
     /// The buffers of a parameter: gradient, parameter, slots, factors of slots.
     fn row<'a>(&self, buffers: &'a [Buffer], at: usize) -> &'a [Buffer] {
         &buffers[self.starts[at]..self.starts[at + 1]]
     }
 
     /// What is written of each parameter, where that is not all of it and of its slots for every parameter.
-    fn chosen(&self, programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)], buffers: &[Buffer]) -> Vec<Vec<Buffer>> {
+    fn chosen(&self, programs: &Programs, buffers: &[Buffer]) -> Vec<Vec<Buffer>> {
         let writes_all = |parameter: &Parameter| {
-            let program = &programs[parameter.program].0;
+            let program = programs[parameter.program].0.get();
             program.written.len() == 1 + parameter.slots.len() && !program.writes_gradients()
         };
         if self.parameters.iter().all(writes_all) {
@@ -530,7 +617,7 @@ impl Prepared {
         }
         let written = |(at, parameter): (usize, &Parameter)| {
             let row = self.row(buffers, at);
-            programs[parameter.program].0.written.iter().map(|output| row[*output].clone()).collect()
+            programs[parameter.program].0.get().written.iter().map(|output| row[*output].clone()).collect()
         };
         self.parameters.iter().enumerate().map(written).collect()
     }
@@ -539,13 +626,13 @@ impl Prepared {
     fn refuse_overlap(
         &mut self,
         buffers: &[Buffer],
-        programs: &[(PyRef<'_, Program>, Vec<Vec<f64>>)],
+        programs: &Programs,
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
         let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
         for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
-            ranges[*gradient].1 = programs[parameter.program].0.writes_gradients();
+            ranges[*gradient].1 = programs[parameter.program].0.get().writes_gradients();
             if parameter.catches_up {
                 // The factors are made for this step, and nobody else's.
                 let count = parameter.slots.len();

@@ -47,12 +47,17 @@ pub(super) fn writes_only(kernel: &Kernel) -> Result<()> {
     Err(Error::Rule("a kernel that hands back results or may be stopped runs by `run` only".into()))
 }
 
-pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf, sets: usize) -> Result<()> {
+/// Whether the scalars of a leaf are among so many sets.
+pub(super) fn scalar_set(leaf: &Leaf, sets: usize) -> Result<()> {
+    if leaf.scalar_set < sets {
+        return Ok(());
+    }
+    Err(Error::Shape(format!("there is no set {} of scalars, only {sets}", leaf.scalar_set)))
+}
+
+pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf) -> Result<()> {
     if !leaf.dtype.computes() {
         return Err(Error::Dtype(format!("kernels compute in float32 or float64, not in {}", leaf.dtype.name())));
-    }
-    if kernel.scalar_inputs() > 0 && leaf.scalar_set >= sets {
-        return Err(Error::Shape(format!("there is no set {} of scalars, only {sets}", leaf.scalar_set)));
     }
     let (inputs, outputs) = (kernel.leaf_inputs(), kernel.outputs());
     if leaf.inputs.len() < inputs || leaf.outputs.len() != outputs {

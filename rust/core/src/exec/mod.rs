@@ -75,15 +75,40 @@ pub struct Batch<'a> {
 /// nobody else may write any of it or read the outputs meanwhile. No output may overlap a buffer of another leaf:
 /// [`crate::overlap::Sweep`] finds out.
 pub unsafe fn run(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
+    check(batches)?;
+    // SAFETY: the caller's promise, and what was just checked.
+    unsafe { run_checked(batches, isa, threads) }
+}
+
+/// What [`run`] checks. It holds for as long as kernels and buffers stay the same.
+///
+/// # Errors
+/// As [`run`].
+pub fn check(batches: &[Batch]) -> Result<()> {
+    for Batch { kernel, leaves, .. } in batches {
+        for (number, leaf) in leaves.iter().enumerate() {
+            check::leaf(kernel, leaf).map_err(|error| check::of_leaf(number, &error))?;
+        }
+    }
+    check::together(batches)
+}
+
+/// As [`run`], for kernels and buffers for which [`check`] found nothing wrong.
+///
+/// # Errors
+/// `Shape` where there are not as many scalars as there must be.
+///
+/// # Safety
+/// As [`run`]; and `check` must have been asked about batches of the same kernels and buffers.
+pub unsafe fn run_checked(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
     let mut plans = Vec::with_capacity(batches.len());
     for Batch { kernel, scalars, leaves } in batches {
         let sets = check::scalar_sets(kernel, scalars)?;
         for (number, leaf) in leaves.iter().enumerate() {
-            check::leaf(kernel, leaf, sets).map_err(|error| check::of_leaf(number, &error))?;
+            check::scalar_set(leaf, sets).map_err(|error| check::of_leaf(number, &error))?;
         }
         plans.push(Plan::new(kernel, scalars, sets, leaves));
     }
-    check::together(batches)?;
     let phases = batches.iter().map(|batch| batch.kernel.phases.len()).max().unwrap_or(0);
     for phase in 0..phases {
         enter(&mut plans, phase);
@@ -121,7 +146,8 @@ fn enter(plans: &mut [Plan], phase: usize) {
 /// As [`run`], for the one leaf.
 pub unsafe fn run_one(kernel: &Kernel, scalars: &[f64], leaf: &Leaf, isa: Isa, scratch: &mut Scratch) -> Result<()> {
     let sets = check::scalar_sets(kernel, scalars)?;
-    check::leaf(kernel, leaf, sets)?;
+    check::scalar_set(leaf, sets)?;
+    check::leaf(kernel, leaf)?;
     check::writes_only(kernel)?;
     let scalars = &scalars[leaf.scalar_set * kernel.scalars..][..kernel.scalars];
     let mut values = std::mem::take(&mut scratch.values);
