@@ -192,6 +192,18 @@ def test_a_slot_comes_and_goes_with_its_flag(asarray: Any) -> None:
         np.testing.assert_allclose(host(model["w"]), found["w"], rtol=1e-12)
 
 
+def test_a_slot_comes_and_goes_with_its_flag_where_state_is_passed(asarray: Any) -> None:
+    opt, params = optim.Adam(0.1), {"w": asarray(start())}
+    other, model = optim.Adam(0.1), {"w": start()}
+    state = opt.init(params)
+    for flag, g in zip([None, "raw", "raw", None], [*gradients(), *gradients()], strict=False):
+        opt.amsgrad = other.amsgrad = flag
+        params, state = opt.apply(params, {"w": asarray(g)}, state)
+        other.update(model, {"w": g})
+        assert sorted(state["slots"]["w"]) == sorted(other.slots["w"])
+        np.testing.assert_allclose(host(params["w"]), model["w"], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

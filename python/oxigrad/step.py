@@ -410,9 +410,10 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
     values = [{**now, **choice.flags, **choice.numbers(step)} for choice in plan.choices]
+    begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
 
     def called_on(holds: bool) -> list[Leaf]:
-        return _leaves(plan, enumerate(plan.parameters), leaves, gradients, state["slots"], values, holds)
+        return _leaves(plan, enumerate(plan.parameters), leaves, gradients, begun, values, holds)
 
     called = called_on(holds=False)
     results, keep = call_rules(called, owner.seed)
@@ -421,7 +422,7 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
         results = [_select(last, new, old) for new, old in zip(results, held, strict=True)]
     filled, slots = list(leaves), {}
     for parameter, leaf, result in zip(plan.parameters, called, results, strict=True):
-        old = state["slots"][parameter.text]
+        old = begun[parameter.text]
         rule = plan.choices[parameter.choice].rule()
         before = [leaves[parameter.index], *(old.get(slot.name) for slot in rule.slots)]
         new, *after = _select(keep, result, before)
@@ -436,6 +437,11 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
     return tree.unflatten(structure, filled), changed
+
+
+def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """The slots of a parameter with those that flags ask for that were changed since `init`."""
+    return {**known, **new_slots(plan.choices[p.choice], p.text, array, on_host=False, known=known)}
 
 
 def _select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
