@@ -25,26 +25,6 @@ pub struct F32x8(__m256);
 #[derive(Clone, Copy)]
 pub struct F64x4(__m256d);
 
-macro_rules! detected {
-    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
-        #[inline(always)]
-        fn $name($($arg: $t),*) -> $r {
-            // SAFETY: register arithmetic only, and the instruction set was detected.
-            unsafe { $e }
-        }
-    )*};
-}
-
-macro_rules! in_memory {
-    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
-        #[inline(always)]
-        unsafe fn $name($($arg: $t),*) -> $r {
-            // SAFETY: the caller promises the memory, the instruction has no alignment, and the set was detected.
-            unsafe { $e }
-        }
-    )*};
-}
-
 static FIRST: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// All bits set in the first `count` of eight 32-bit elements; of four 64-bit elements, in half as many.

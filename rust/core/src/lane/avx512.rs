@@ -25,26 +25,6 @@ pub struct F32x16(__m512);
 #[derive(Clone, Copy)]
 pub struct F64x8(__m512d);
 
-macro_rules! detected {
-    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
-        #[inline(always)]
-        fn $name($($arg: $t),*) -> $r {
-            // SAFETY: register arithmetic only, and the instruction set was detected.
-            unsafe { $e }
-        }
-    )*};
-}
-
-macro_rules! in_memory {
-    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
-        #[inline(always)]
-        unsafe fn $name($($arg: $t),*) -> $r {
-            // SAFETY: the caller promises the memory, the instruction has no alignment, and the set was detected.
-            unsafe { $e }
-        }
-    )*};
-}
-
 /// The lowest `count` bits of sixteen.
 #[inline(always)]
 fn first(count: usize) -> u16 {

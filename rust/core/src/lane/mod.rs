@@ -11,6 +11,28 @@ pub mod rounding;
 mod scalar;
 mod special;
 
+/// Methods that are instructions on registers, for the files of instruction sets.
+macro_rules! detected {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[inline(always)]
+        fn $name($($arg: $t),*) -> $r {
+            // SAFETY: register arithmetic only, and the instruction set was detected.
+            unsafe { $e }
+        }
+    )*};
+}
+
+/// Methods that are instructions on memory.
+macro_rules! in_memory {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[inline(always)]
+        unsafe fn $name($($arg: $t),*) -> $r {
+            // SAFETY: the caller promises the memory, at any alignment, and the instruction set was detected.
+            unsafe { $e }
+        }
+    )*};
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

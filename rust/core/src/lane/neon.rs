@@ -23,26 +23,6 @@ pub struct F32x4(float32x4_t);
 #[derive(Clone, Copy)]
 pub struct F64x2(float64x2_t);
 
-macro_rules! detected {
-    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
-        #[inline(always)]
-        fn $name($($arg: $t),*) -> $r {
-            // SAFETY: register arithmetic only, and the instruction set was detected.
-            unsafe { $e }
-        }
-    )*};
-}
-
-macro_rules! in_memory {
-    ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
-        #[inline(always)]
-        unsafe fn $name($($arg: $t),*) -> $r {
-            // SAFETY: the caller promises the memory, bytes have no alignment, and the set was detected.
-            unsafe { $e }
-        }
-    )*};
-}
-
 impl Lane for F32x4 {
     type Mask = uint32x4_t;
     type Element = f32;
