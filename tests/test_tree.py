@@ -684,27 +684,6 @@ def test_zeros_like_makes_zeros_of_parameters_only():
     assert shared.all()
 
 
-# --- writing all leaves at once --------------------------------------------------------------------------------------
-
-
-def test_assign_writes_where_it_can_and_rebuilds_the_rest():
-    inner, constant = Dense(1, (2, 3)), Frozen(4, [5])
-    model = {"a": inner, "b": (constant, [6]), "c": [7]}
-    kept = model["c"], model["b"][1], constant.bias
-    structure = tree.flatten(model)[1]
-    after = _core.tree_assign(model, structure, [10, 20, 3, 40, 5, 6, 7])
-    assert after is model
-    assert model == {"a": Dense(10, (20, 3)), "b": (Frozen(40, [5]), [6]), "c": [7]}
-    assert model["a"] is inner
-    assert (model["c"], model["b"][1], model["b"][0].bias) == kept
-    assert model["b"][1] is kept[1]
-    assert constant.weight == 4
-    root = (1, 2)
-    new = _core.tree_assign(root, tree.flatten(root)[1], [1, 3])
-    assert (root, new) == ((1, 2), (1, 3))
-    assert _core.tree_assign(root, tree.flatten(root)[1], root) is root
-
-
 # --- laws over random trees ------------------------------------------------------------------------------------------
 
 KEYS = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), st.integers(-(2**63), 2**63 - 1))

@@ -19,7 +19,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tree_unflatten, module)?)?;
     module.add_function(wrap_pyfunction!(tree_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(tree_map, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_assign, module)?)?;
     module.add_function(wrap_pyfunction!(tree_path, module)?)?;
     module.add_function(wrap_pyfunction!(tree_key_paths, module)?)?;
     module.add_function(wrap_pyfunction!(tree_parameters, module)?)?;
@@ -69,16 +68,6 @@ fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'
     };
     let mapped = (0..structure.len()).map(call).collect::<PyResult<Vec<_>>>()?;
     structure.unflatten(py, mapped)
-}
-
-/// Writes all leaves of `tree`, given in the order of `structure`, in place where containers accept it.
-#[pyfunction]
-fn tree_assign<'py>(
-    tree: &Bound<'py, PyAny>,
-    structure: &Structure,
-    leaves: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    joint::assign(structure, tree, leaves.try_iter()?.collect::<PyResult<_>>()?)
 }
 
 #[pyfunction]

@@ -1,10 +1,9 @@
-//! Walking a tree along a structure: to read its leaves in the order of another tree, and to write all of them at once.
+//! Walking a tree along a structure: to read its leaves in the order of another tree.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use oxigrad_core::error::Error;
-use oxigrad_core::tree::{Container as _, DictKey, Node};
+use oxigrad_core::tree::{DictKey, Node};
 use pyo3::prelude::*;
 
 use super::container::{Child, Container, dict_key, take_apart};
@@ -14,21 +13,14 @@ use super::step::Part;
 use super::structure::Structure;
 use crate::error::to_python;
 
-/// Visits the nodes of a tree in the order of a structure, which the tree must have but for the order of dict keys.
+/// Visits the nodes of a tree in the order of a structure, which the tree must have but for the order of dict keys: what is
+/// at each, or none where a field has no value.
 pub struct Along<'a, 'py> {
     structure: &'a Structure,
     classes: Classes,
     pending: Vec<Child<'py>>,
     keys: Vec<Bound<'py, PyAny>>,
     place: usize,
-}
-
-/// A node of the tree.
-pub struct Visited<'py> {
-    /// What is there; none where a field has no value.
-    pub object: Option<Bound<'py, PyAny>>,
-    /// What rebuilding it needs besides its children.
-    pub rest: Option<Bound<'py, PyAny>>,
 }
 
 impl<'a, 'py> Along<'a, 'py> {
@@ -49,37 +41,31 @@ impl<'a, 'py> Along<'a, 'py> {
         Ok(self.pending.pop().and_then(|child| child.object))
     }
 
-    fn visit(&mut self, object: Option<Bound<'py, PyAny>>) -> PyResult<Visited<'py>> {
+    fn visit(&mut self, object: Option<Bound<'py, PyAny>>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let node = self.structure.shape.nodes()[self.place];
         let Some(part) = object else {
-            return if node == Node::Unset { Ok(Visited { object: None, rest: None }) } else { Err(self.unset(node)) };
+            return if node == Node::Unset { Ok(None) } else { Err(self.unset(node)) };
         };
         let info = self.classes.info(&part)?;
-        let rest = match (node, &info.kind) {
-            (Node::Leaf { .. }, Kind::Leaf) | (Node::Empty, Kind::Empty) => None,
+        match (node, &info.kind) {
+            (Node::Leaf { .. }, Kind::Leaf) | (Node::Empty, Kind::Empty) => {}
             (Node::Branch { container, arity }, kind) if !matches!(kind, Kind::Leaf | Kind::Empty) => {
                 let info = info.clone();
-                self.open(container, arity as usize, &part, &info)?
+                self.open(container, arity as usize, &part, &info)?;
             }
             _ => return Err(self.differs(&part)?),
-        };
-        Ok(Visited { object: Some(part), rest })
+        }
+        Ok(Some(part))
     }
 
-    fn open(
-        &mut self,
-        container: u32,
-        arity: usize,
-        object: &Bound<'py, PyAny>,
-        info: &TypeInfo,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn open(&mut self, container: u32, arity: usize, object: &Bound<'py, PyAny>, info: &TypeInfo) -> PyResult<()> {
         let container = self.structure.shape.container(container);
         if object.get_type_ptr() != container.class.as_ptr().cast() {
             return Err(self.differs(object)?);
         }
         let start = self.pending.len();
         self.keys.clear();
-        let rest = take_apart(object, info, &mut self.pending, &mut self.keys)?;
+        take_apart(object, info, &mut self.pending, &mut self.keys)?;
         if self.pending.len() - start != arity {
             return Err(self.differs(object)?);
         }
@@ -89,7 +75,7 @@ impl<'a, 'py> Along<'a, 'py> {
             self.pending.extend(children);
         }
         self.pending[start..].reverse();
-        Ok(rest)
+        Ok(())
     }
 
     fn error(&self, node: Node, found: &str) -> PyErr {
@@ -116,7 +102,7 @@ impl<'a, 'py> Along<'a, 'py> {
 }
 
 impl<'py> Iterator for Along<'_, 'py> {
-    type Item = PyResult<Visited<'py>>;
+    type Item = PyResult<Option<Bound<'py, PyAny>>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let child = self.pending.pop()?;
@@ -151,65 +137,4 @@ pub fn leaves_like(structure: &Structure, tree: &Bound<'_, PyAny>) -> PyResult<V
         let Some(visited) = along.next() else { return Ok(leaves) };
         visited?;
     }
-}
-
-/// Writes all leaves of `tree` at once and returns the tree. `leaves` are in the order of `structure`.
-///
-/// A leaf that is the same object as before is left alone. The others are assigned where their container accepts it; a
-/// container that does not is made anew and written to the one above, so that the root is the same object or a new one.
-pub fn assign<'py>(
-    structure: &Structure,
-    tree: &Bound<'py, PyAny>,
-    leaves: Vec<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    structure.check_len(leaves.len())?;
-    let parts = Along::new(structure, tree).collect::<PyResult<Vec<_>>>()?;
-    let mut leaves = leaves.into_iter().rev();
-    let mut built: Vec<Built<'py>> = Vec::new();
-    for (node, part) in structure.shape.nodes().iter().zip(parts).rev() {
-        let before = part.object.clone();
-        let after = match *node {
-            Node::Leaf { .. } => leaves.next(),
-            Node::Empty | Node::Unset => before.clone(),
-            Node::Branch { container, arity } => {
-                let children = built.split_off(built.len() - arity as usize);
-                Some(write(structure.shape.container(container), part, children)?)
-            }
-        };
-        built.push(Built { before, after });
-    }
-    Ok(built.pop().and_then(|root| root.after).expect("a tree has a root"))
-}
-
-struct Built<'py> {
-    before: Option<Bound<'py, PyAny>>,
-    after: Option<Bound<'py, PyAny>>,
-}
-
-impl Built<'_> {
-    fn is_changed(&self) -> bool {
-        match (&self.before, &self.after) {
-            (Some(before), Some(after)) => !before.is(after),
-            _ => false,
-        }
-    }
-}
-
-/// The container with `children`, the last one first: the same one, written to where it can be.
-fn write<'py>(container: &Container, part: Visited<'py>, children: Vec<Built<'py>>) -> PyResult<Bound<'py, PyAny>> {
-    let object = part.object.expect("a container is there");
-    if !children.iter().any(Built::is_changed) {
-        return Ok(object);
-    }
-    if !container.info.is_assignable() {
-        let children = children.into_iter().rev().map(|child| child.after);
-        return container.put_together(object.py(), part.rest.as_ref(), children);
-    }
-    let part = Part { object, info: Arc::clone(&container.info) };
-    for (place, child) in children.into_iter().rev().enumerate() {
-        if let (true, Some(value)) = (child.is_changed(), &child.after) {
-            part.assign(&container.key(place), value)?;
-        }
-    }
-    Ok(part.object)
 }

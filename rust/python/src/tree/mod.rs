@@ -14,7 +14,7 @@ mod structure;
 pub use {
     flatten::flatten,
     functions::register,
-    joint::{assign, leaves_like},
+    joint::leaves_like,
     path::{KeyPath, get, is_writable, parse, set},
     select::{is_inexact, key_paths, parameters},
     structure::Structure,

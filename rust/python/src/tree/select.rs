@@ -79,7 +79,7 @@ pub fn key_paths(
         while above.pop_if(|(_, _, next, arity)| *next == *arity as usize).is_some() {}
         let mut path = Path::root();
         let depth = above.len();
-        let object = visited?.object;
+        let object = visited?;
         if let Some((parent, container, next, _)) = above.last_mut() {
             let container = structure.shape.container(*container);
             path = parent.child(container.key(*next));
