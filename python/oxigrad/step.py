@@ -6,14 +6,14 @@ it. Everything that can fail comes first; then the core writes, replaces and cou
 """
 
 import copy
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
-from oxigrad.executors import Leaf, call_rules
+from oxigrad.executors import Leaf, call_rules, in_dtype
 from oxigrad.libraries import to_host
 from oxigrad.plan import Parameter, Plan, copying, executor, leaves_along
 from oxigrad.quantized import Quantized
@@ -178,10 +178,36 @@ class Stepper:
         self._owner.observe(finite=True)
         return done
 
-    def swap_in(self, model: Any, averages: dict[str, Any]) -> Any:
+    def averages(self, model: Any = None) -> dict[str, Any]:
+        """See `Optimizer.averaged_parameters`."""
+        if model is not None and self.slots:
+            found = dict(self._averaged(*self._planned(model)))
+        elif self._plan and any(choice.rule().average for choice in self._plan.choices):
+            raise StateError("the averages are computed from the parameters: give the model")
+        else:
+            found = {path: own["average"] for path, own in self.slots.items() if "average" in own}
+        if not found:
+            raise StateError("there are no averages: expected an optimizer that keeps them, after its first step")
+        return found
+
+    def _averaged(self, plan: Plan, leaves: list[Any]) -> Iterator[tuple[str, Any]]:
+        """The averages of those parameters that have one, by path; while they are swapped in, too."""
+        last = max(self.count - 1, 0)
+        for p in plan.parameters:
+            choice, own = plan.choices[p.choice], self.slots[p.text]
+            rule = choice.rule()
+            if rule.average is not None:
+                own = {name: np.asarray(slot) if isinstance(slot, Quantized) else slot for name, slot in own.items()}
+            whole = choice.precision.whole((self._swapped or {}).get(p.text, leaves[p.index]), own)
+            average = rule.averaged(xp, whole, own, choice.numbers(last))
+            if average is not None:
+                yield p.text, xp.asarray(in_dtype(average, whole.dtype))
+
+    def swap_in(self, model: Any) -> Any:
         """See `Optimizer.swap_in`."""
         if self._swapped is not None:
             raise StateError("the averages are swapped in already")
+        averages = self.averages(model)
         plan, leaves = self._planned(model)
         kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
         self._swapped = kept  # An interrupt from here on leaves what can be swapped out, swapped in or not.

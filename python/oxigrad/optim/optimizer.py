@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from oxigrad import around, groups, presets, rule, step, tree
-from oxigrad._core import StateError, StructureError
+from oxigrad._core import StructureError
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, from_plain, plain
 from oxigrad.libraries import dtype_name
@@ -196,8 +196,11 @@ class Optimizer:
             self._stepper.update(model, grads, keep_root=True)
         return value
 
-    def averaged_parameters(self) -> dict[str, Any]:
+    def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
         """The averages of the parameters, by key path, as ASGD, `Average`, `StochasticAverage` and the like keep them.
+
+        Schedule-free optimizers compute theirs from slots and parameters, and have to be given the ``model``. Raises
+        `StateError` where there are no averages.
 
         >>> import numpy as np
         >>> from oxigrad.optim import SGD, Average
@@ -206,10 +209,8 @@ class Optimizer:
         >>> opt.averaged_parameters()
         {'w': array([-0.5])}
         """
-        found = {path: own["average"] for path, own in self._stepper.slots.items() if "average" in own}
-        if not found:
-            raise StateError("there are no averages: expected an optimizer that keeps them, after its first step")
-        return found
+        with self._lock:
+            return self._stepper.averages(model)
 
     def swap_in(self, model: Any) -> Any:
         """Puts the averages in the place of the parameters, in place as `update` does; `swap_out` puts these back.
@@ -217,7 +218,7 @@ class Optimizer:
         Returns the model. Until then there are no steps. Raises `StateError` where there are no averages.
         """
         with self._lock:
-            return self._stepper.swap_in(model, self.averaged_parameters())
+            return self._stepper.swap_in(model)
 
     def swap_out(self, model: Any) -> Any:
         """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
@@ -613,12 +614,20 @@ class Partition(Optimizer):
         return f"partition({self.optimizers!r})"
 
 
-def define(function: Callable[..., Any], name: str | None = None, *, elementwise: bool = True) -> type[RuleOptimizer]:
+def define(
+    function: Callable[..., Any],
+    name: str | None = None,
+    *,
+    elementwise: bool = True,
+    average: Callable[..., Any] | None = None,
+) -> type[RuleOptimizer]:
     """A new optimizer from its rule: a subclass of `RuleOptimizer`, its constructor taken from the rule's signature.
 
     The rule is traced into a kernel, which runs fused wherever the arrays live; with ``elementwise=False`` it is called
     on arrays instead, leaf by leaf, and may do anything that they can. See `oxigrad.rules` for what a rule looks like.
-    Raises `TypeError` where the signature is not that of a rule; what no kernel can do raises `RuleError` at once.
+    ``average`` computes the average that ``averaged_parameters(model)`` gives, where no slot ``average`` holds it: a function
+    ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that it names, such as
+    `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule; what no kernel can do raises `RuleError` at once.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)
@@ -626,7 +635,8 @@ def define(function: Callable[..., Any], name: str | None = None, *, elementwise
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
     """
-    made = register(rule.read(function, elementwise=elementwise), name, RuleOptimizer, _OPTIONS)
+    read = rule.read(function, elementwise=elementwise, average=average)
+    made = register(read, name, RuleOptimizer, _OPTIONS)
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
 
