@@ -25,13 +25,15 @@ class Slot:
 
     One whose default is the name of a hyperparameter begins as zeros, and is there only where that is neither 0, None nor
     False: elsewhere the rule is given None for it, and returns None (see `Rule.without`). An update's own, where it begins
-    as zeros, ``is_moment``, which may be kept in fewer bits; ``dtype`` names the one dtype that a slot must have.
+    as zeros, ``is_moment``, which may be kept in fewer bits; ``dtype`` names the one dtype that a slot must have, and
+    ``dtype_by`` the hyperparameter that does so.
     """
 
     name: str
     begin: Any = None
     is_moment: bool = False
     dtype: str | None = None
+    dtype_by: str | None = None
 
     @property
     def is_number(self) -> bool:
@@ -140,13 +142,19 @@ def read(
     without = [p.name for p in own if p.default is p.empty]
     if without and kind == "update":
         raise TypeError(f"{label}: hyperparameters need a default: {', '.join(without)}")
-    begins = [(p.name, None if p.default is p.empty else p.default) for p in positional[3:]]
     of_update = kind == "update"
+
+    def slot(p: inspect.Parameter) -> Slot:
+        begin = None if p.default is p.empty else p.default
+        named = f"{p.name}_dtype"
+        is_moment = of_update and isinstance(begin, (str, type(None)))
+        return Slot(p.name, begin, is_moment, dtype_by=named if any(h.name == named for h in own) else None)
+
     return Rule(
         label,
         function,
         kind,
-        tuple(Slot(n, begin, of_update and isinstance(begin, (str, type(None)))) for n, begin in begins),
+        tuple(slot(p) for p in positional[3:]),
         {p.name: p.default for p in own if p.default is not p.empty},
         frozenset(supplied),
         frozenset(without),

@@ -37,7 +37,7 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container
         return library.full((), value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
     def array(slot: Any) -> Any:
-        dtype = choice.precision.kept_in(slot, p, on_host=on_host)
+        dtype = choice.kept_in(slot, p, on_host=on_host)
         return Quantized.zeros(tuple(p.shape)) if dtype == "8bit" else slot.first(xp, p, dtype, choice.value)
 
     slots = [slot for slot in choice.rule().slots if slot.name not in known]
@@ -185,10 +185,16 @@ class Stepper:
         elif self._plan and any(choice.rule().average for choice in self._plan.choices):
             raise StateError("the averages are computed from the parameters: give the model")
         else:
-            found = {path: own["average"] for path, own in self.slots.items() if "average" in own}
-        if not found:
-            raise StateError("there are no averages: expected an optimizer that keeps them, after its first step")
-        return found
+            found = self._named("average")
+        return _some(found, "averages")
+
+    def copies(self) -> dict[str, Any]:
+        """See `Optimizer.copied_parameters`."""
+        return _some(self._named("copy"), "copies")
+
+    def _named(self, name: str) -> dict[str, Any]:
+        """The slots of this name, by path."""
+        return {path: own[name] for path, own in self.slots.items() if name in own}
 
     def _averaged(self, plan: Plan, leaves: list[Any]) -> Iterator[tuple[str, Any]]:
         """The averages of those parameters that have one, by path; while they are swapped in, too."""
@@ -375,6 +381,13 @@ class Stepper:
         self.skipped += 1
         self._owner.observe(finite=False)
         return model
+
+
+def _some(found: dict[str, Any], what: str) -> dict[str, Any]:
+    """What was found; `StateError` where that is nothing."""
+    if not found:
+        raise StateError(f"there are no {what}: expected an optimizer that keeps them, after its first step")
+    return found
 
 
 def _check_replaceable(plan: Plan, model: Any) -> None:

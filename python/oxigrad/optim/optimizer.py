@@ -14,7 +14,7 @@ from oxigrad.hyperparameters import Part, declare, from_plain, plain
 from oxigrad.libraries import dtype_name
 from oxigrad.loss_scale import LossScale
 from oxigrad.precision import Precision, half
-from oxigrad.rule import Rule
+from oxigrad.rule import Rule, Slot
 from oxigrad.schedules.base import number_at
 from oxigrad.sparse import FAMILIES, decays
 from oxigrad.state import Report, collect, read, resume, write
@@ -212,6 +212,22 @@ class Optimizer:
         with self._lock:
             return self._stepper.averages(model)
 
+    def copied_parameters(self) -> dict[str, Any]:
+        """The copies of the parameters in another dtype, by key path, as `Copy` keeps them.
+
+        Where parameters are updated in host memory, so are the copies: the arrays stay the same from step to step. Raises
+        `StateError` where there are no copies.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Copy
+        >>> opt = chain(SGD(1.0), Copy("float16"))
+        >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
+        >>> opt.copied_parameters()
+        {'w': array([-1.], dtype=float16)}
+        """
+        with self._lock:
+            return self._stepper.copies()
+
     def swap_in(self, model: Any) -> Any:
         """Puts the averages in the place of the parameters, in place as `update` does; `swap_out` puts these back.
 
@@ -372,6 +388,12 @@ class Choice:
     def precision(self) -> Precision:
         """How many bits."""
         return self._owner.precision
+
+    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
+        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
+        if slot.dtype_by:
+            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
+        return self.precision.kept_in(slot, p, on_host=on_host)
 
     @property
     def absent(self) -> tuple[str, ...]:
