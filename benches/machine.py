@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_PEERS = ("oxigrad", "numpy", "torch", "jax", "jaxlib", "optax", "autograd")
+_PEERS = ("oxigrad", "numpy", "torch", "jax", "jaxlib", "optax", "autograd", "bitsandbytes")
 
 
 def limit_threads(threads: int) -> None:

@@ -9,7 +9,7 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,28 @@ class Outcome:
     verdicts: list[Verdict]
     data: dict[str, Any]
     wrong: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """Rows with one goal together: the geometric mean of how many times as fast as a peer ours is, which each row names."""
+
+    name: str
+    target: float
+    peers: Mapping[str, str]
+
+    def verdict(self, outcomes: Sequence[Outcome]) -> Verdict:
+        """What the outcomes of its rows say together; those of other rows are left out."""
+        goal, unsteady, ratios = f"at least {self.target:g}x their peers, in the mean", False, []
+        for data in (outcome.data for outcome in outcomes if outcome.data["row"] in self.peers):
+            unsteady |= data["unsteady"]
+            peer = self.peers[data["row"]]
+            ratios += [c["ratio"]["of_medians"] for c in data["contestants"] if c["name"] == peer and "ratio" in c]
+        if len(ratios) < len(self.peers):
+            return Verdict(self.name, goal, f"{len(ratios)} of {len(self.peers)} rows", "not measured")
+        mean = statistics.geometric_mean(ratios)
+        word = "UNSTEADY" if unsteady else "reached" if mean >= self.target else "MISSED"
+        return Verdict(self.name, goal, f"{mean:.3g}x", word)
 
 
 def close(found: Any, expected: Any, *, what: str, relative: float = 0.0, absolute: float = 0.0) -> None:

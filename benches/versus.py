@@ -39,9 +39,11 @@ def main(arguments: list[str]) -> int:
     if not outcomes:
         print(f"no row matches {options.rows}; there are {', '.join(row.name for row in rows.ROWS)}")
         return 2
-    print("\n" + _table([verdict for outcome in outcomes for verdict in outcome.verdicts]))
+    ran = {outcome.data["row"] for outcome in outcomes}
+    together = [family.verdict(outcomes) for family in rows.FAMILIES if ran & family.peers.keys()]
+    print("\n" + _table([*(verdict for outcome in outcomes for verdict in outcome.verdicts), *together]))
     if options.json:
-        _write(options.json, header, outcomes)
+        _write(options.json, header, outcomes, together)
     return int(any(outcome.wrong for outcome in outcomes))
 
 
@@ -76,12 +78,13 @@ def _table(verdicts: list[Any]) -> str:
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
 
 
-def _write(file: str, header: dict[str, Any], outcomes: list[Any]) -> None:
+def _write(file: str, header: dict[str, Any], outcomes: list[Any], together: list[Any]) -> None:
     import dataclasses
 
     rows = [o.data | {"goals": [dataclasses.asdict(v) for v in o.verdicts]} for o in outcomes]
     with open(file, "w", encoding="utf-8") as out:
-        json.dump({"machine": header, "rows": rows}, out, indent=1)
+        families = [dataclasses.asdict(verdict) for verdict in together]
+        json.dump({"machine": header, "rows": rows, "families": families}, out, indent=1)
 
 
 if __name__ == "__main__":

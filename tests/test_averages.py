@@ -65,6 +65,102 @@ def test_no_averages() -> None:
         opt.swap_in({"w": np.zeros(5)})
 
 
+# --- averages that are computed ------------------------------------------------------------------------------------------
+
+
+def schedule_free(y: np.ndarray, grads: list[np.ndarray], rate: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Schedule-free SGD as the paper states it (arXiv:2405.15682, algorithm 1 with its c of 1 / t), which keeps ``x``; gives y and x."""
+    x, z = y, y
+    for t, g in enumerate(grads, 1):
+        z = z - rate * g
+        x = (1 - 1 / t) * x + 1 / t * z
+        y = (1 - beta) * z + beta * x
+    return y, x
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}], ids=str)
+def test_schedule_free_averages(options: dict[str, Any], asarray: Any) -> None:
+    generator = np.random.default_rng(0)
+    start, *grads = generator.standard_normal((9, 5))
+    opt, model = optim.ScheduleFreeSGD(0.3, beta1=0.8, **options), {"w": asarray(start.copy())}
+    opt.build(model)
+    np.testing.assert_allclose(host(opt.averaged_parameters(model)["w"]), start, rtol=1e-12)
+    for g in grads:
+        model = opt.update(model, {"w": asarray(g)})
+    taken = grads if not options else [(a + b) / 2 for a, b in zip(grads[::2], grads[1::2], strict=True)]
+    y, x = schedule_free(start, taken, 0.3, 0.8)
+    np.testing.assert_allclose(host(model["w"]), y, rtol=1e-12)
+    np.testing.assert_allclose(host(opt.averaged_parameters(model)["w"]), x, rtol=1e-12)
+    before = np.array(host(model["w"]))
+    for _ in range(2):
+        model = opt.swap_in(model)
+        np.testing.assert_allclose(host(model["w"]), x, rtol=1e-12)
+        np.testing.assert_allclose(host(opt.averaged_parameters(model)["w"]), x, rtol=1e-12)
+        model = opt.swap_out(model)
+        np.testing.assert_array_equal(host(model["w"]), before)
+
+
+def test_computed_averages_follow_hyperparameters_and_groups() -> None:
+    """Of the step that was taken last, not of the next one."""
+    opt = optim.ScheduleFreeSGD(0.3, beta1=lambda step: 0.5 + 0.1 * step, groups={"b": {"beta1": 0.9}})
+    model = {"a": np.ones(2), "b": np.ones(2)}
+    for _ in range(2):
+        opt.update(model, {"a": np.ones(2), "b": np.ones(2)})
+    for path, beta in (("a", 0.6), ("b", 0.9)):
+        expected = (model[path] - (1 - beta) * opt.slots[path]["z"]) / beta
+        np.testing.assert_allclose(opt.averaged_parameters(model)[path], expected, rtol=1e-14)
+
+
+def test_a_partition_has_averages_of_both_kinds() -> None:
+    kept, computed = optim.chain(optim.SGD(0.1), optim.Average(decay=0.5)), optim.ScheduleFreeSGD(0.1)
+    opt = optim.partition({"a": kept, "b": computed, "c": optim.SGD(0.1), "d": None})
+    model = {name: np.full(3, 1.0) for name in "abcd"}
+    opt.update(model, {name: np.full(3, 1.0) for name in "abc"})
+    found = opt.averaged_parameters(model)
+    assert found.keys() == {"a", "b"}
+    assert found["a"] is opt.slots["a"]["average"]
+    np.testing.assert_allclose(found["b"], schedule_free(np.ones(3), [np.ones(3)], 0.1, 0.9)[1], rtol=1e-14)
+    with pytest.raises(ox.StateError, match="computed from the parameters: give the model"):
+        opt.averaged_parameters()
+
+
+@pytest.mark.parametrize("options", [{}, {"master": True}, {"rounding": "kahan"}], ids=str)
+def test_computed_averages_of_half_precision(options: dict[str, Any]) -> None:
+    """The slots that hold the missing bits of the parameter count: without them the average is off by a rounding of it."""
+    generator = np.random.default_rng(0)
+    start, *grads = generator.standard_normal((9, 500)).astype(np.float16)
+    opt, model = optim.ScheduleFreeSGD(0.1, **options), {"w": start.copy()}
+    for g in grads:
+        opt.update(model, {"w": g})
+    _, x = schedule_free(start.astype(float), [g.astype(float) for g in grads], 0.1, 0.9)
+    found = opt.averaged_parameters(model)["w"]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, x, rtol=1e-5, atol=2e-5 if options else 5e-3)
+    opt.swap_in(model)
+    assert model["w"].dtype == np.float16
+    np.testing.assert_array_equal(model["w"], found.astype(np.float16))
+
+
+def test_a_rule_of_ones_own_with_an_average() -> None:
+    def half_way(xp, p, g, m, *, learning_rate=0.1, share=0.5):
+        return p - learning_rate * g, m + g
+
+    def middle(xp, p, m, *, share, learning_rate):
+        return p + share * learning_rate * m
+
+    HalfWay = optim.define(half_way, average=middle)
+    model = {"w": np.zeros(5000, np.float32)}
+    opt = HalfWay(share=0.25, slot_dtype="8bit")
+    for _ in range(3):
+        opt.update(model, {"w": np.ones(5000, np.float32)})
+    np.testing.assert_allclose(opt.averaged_parameters(model)["w"], -0.3 + 0.25 * 0.3, rtol=0.01)
+    with pytest.raises(ValueError, match="two parts of the chain have a slot average"):
+        optim.chain(HalfWay(), optim.Average())
+    chained = optim.chain(optim.Clip(1.0), HalfWay())
+    model = chained.update({"w": np.zeros(2)}, {"w": np.ones(2)})
+    np.testing.assert_allclose(chained.averaged_parameters(model)["w"], -0.1 + 0.05, rtol=1e-14)
+
+
 def test_lookahead_against_optax(library: Any) -> None:
     jax, optax = library("jax"), library("optax")
     jax.config.update("jax_enable_x64", True)

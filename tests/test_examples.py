@@ -4,11 +4,13 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from oxigrad import optim, schedules
+from oxigrad.optim import Quantized
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -38,6 +40,44 @@ def test_digits_says_where_the_time_went(tmp_path: Path, capsys: pytest.CaptureF
     assert example["main"](epochs=1, output=tmp_path) < example["GOAL"]
     printed = capsys.readouterr().out
     assert all(part in printed for part in ("batch", "forward and backward", "update", "us a step"))
+
+
+def test_the_transformer_learns_to_count(capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(EXAMPLES / "transformer.py"))
+    wrong = example["main"](steps=300)
+    assert len(wrong) < 30
+    printed = capsys.readouterr().out
+    assert "step 300  loss 0." in printed
+    assert f"goes on right after {100 - len(wrong)} of 100 numbers" in printed
+
+
+def test_moments_of_eight_bits_train_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As examples/eight_bits.py has it, with fewer steps and smaller batches."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    import eight_bits
+    import transformer
+
+    monkeypatch.setattr(transformer, "BATCH", 8)
+    begun = {eight_bits.end_of_digits: np.log(10), eight_bits.end_of_transformer: np.log(len(transformer.LETTERS))}
+    for end, length in ((eight_bits.end_of_digits, 30), (eight_bits.end_of_transformer, 60)):
+        used = []
+
+        def shortened(seed: int, end: Any = end, length: int = length, used: list[Any] = used, **options: Any) -> Any:
+            loss, optimizer = end(seed, length, **options)
+            used.append((options["slot_dtype"], optimizer))
+            return loss, optimizer
+
+        losses = eight_bits.compared(shortened)
+        assert abs(eight_bits.standard_errors(losses)) < 3, losses
+        # The loss has come down far enough for the moments to matter, by nearly as much either way.
+        means = [np.mean(found) for found in losses.values()]
+        assert max(means) < 0.6 * begun[end], means
+        np.testing.assert_allclose(means[1], means[0], rtol=0.1)
+        for dtype, optimizer in used:
+            large = [slots for slots in optimizer.slots.values() if np.prod(slots["m"].shape) >= 4096]
+            assert len(large) >= 2
+            kept = {type(slot) for slots in large for slot in slots.values()}
+            assert kept == ({Quantized} if dtype == "8bit" else {np.ndarray})
 
 
 def test_schedules_are_all_drawn(tmp_path: Path) -> None:

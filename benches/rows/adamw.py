@@ -8,7 +8,7 @@ as many threads, it says the same without any of our code, so that a slow execut
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -39,7 +39,9 @@ Stream = ox.optim.define(stream)
 
 
 class Problem:
-    """Parameters of these shapes, their gradients, and where three steps must lead."""
+    """Parameters of these shapes, their gradients, and where so many steps must lead."""
+
+    steps = CHECKED_STEPS
 
     def __init__(self, shapes: list[tuple[int, ...]]) -> None:
         self.shapes = shapes
@@ -68,8 +70,8 @@ class Problem:
         return out
 
     def check(self, call: Callable[[], Any], result: Callable[[], Iterator[Any]], absolute: float) -> None:
-        """Takes three steps and compares every parameter with the reference."""
-        for _ in range(CHECKED_STEPS):
+        """Takes a few steps and compares every parameter with the reference."""
+        for _ in range(self.steps):
             call()
         for i, (found, end) in enumerate(zip(result(), self.ends, strict=True)):
             flat = np.asarray(found).reshape(-1)
@@ -111,22 +113,35 @@ def torch_adamw(problem: Problem, **kind: bool) -> Ready:
     """torch.optim.AdamW with `fused=True` or `foreach=True`."""
     import torch
 
+    named = {"lr": RATE, "betas": (BETA1, BETA2), "eps": EPSILON, "weight_decay": DECAY}
+    return torch_optimizer(problem, torch.optim.AdamW, **named, **kind)
+
+
+def torch_optimizer(problem: Problem, make: Callable[..., Any], **named: Any) -> Ready:
+    """One of torch's optimizers."""
+    import torch
+
     parameters = []
     for p, g in zip(*problem.arrays(), strict=True):
         parameter = torch.tensor(p, requires_grad=True)
         parameter.grad = torch.tensor(g)
         parameters.append(parameter)
-    named = {"lr": RATE, "betas": (BETA1, BETA2), "eps": EPSILON, "weight_decay": DECAY}
-    optimizer = torch.optim.AdamW(parameters, **named, **kind)
+    optimizer = make(parameters, **named)
     return problem.ready(optimizer.step, lambda: (p.detach().numpy() for p in parameters))
 
 
 def optax_adamw(problem: Problem) -> Ready:
-    """optax.adamw under jit, parameters and state donated; compiled before it is timed, blocked on in the call."""
+    """optax.adamw under jit."""
+    import optax
+
+    return optax_optimizer(problem, optax.adamw(RATE, BETA1, BETA2, EPSILON, weight_decay=DECAY))
+
+
+def optax_optimizer(problem: Problem, transformation: Any) -> Ready:
+    """A transformation under jit, parameters and state donated; compiled before it is timed, blocked on in the call."""
     import jax
     import optax
 
-    transformation = optax.adamw(RATE, BETA1, BETA2, EPSILON, weight_decay=DECAY)
     params, grads = (list(map(jax.numpy.asarray, arrays)) for arrays in problem.arrays())
     held = {"params": params, "state": transformation.init(params)}
 
@@ -180,16 +195,15 @@ def stream_ceiling(problem: Problem) -> Ready:
 
     def check() -> None:
         call()
-        slots = optimizer.slots["0"]
-        _check_stream(problem, model[0], slots["m"], slots["v"])
+        _check_stream(problem, model[0], optimizer.slots["0"].values())
 
     return Ready(call, check)
 
 
-def numpy_ceiling(problem: Problem) -> Ready:
-    """The streams through NumPy, block by block on threads (it lets go of the interpreter lock in the loops)."""
+def numpy_ceiling(problem: Problem, count: int = 2) -> Ready:
+    """The streams through NumPy, so many slots, block by block on threads (it lets go of the interpreter lock in the loops)."""
     p, g = problem.p.copy(), problem.g.copy()
-    m, v = np.zeros_like(p), np.zeros_like(p)
+    slots = [np.zeros_like(p) for _ in range(count)]
     threads = ox.get_num_threads()
     pool = ThreadPoolExecutor(threads)
     cuts = [p.size * i // threads for i in range(threads + 1)]
@@ -197,7 +211,7 @@ def numpy_ceiling(problem: Problem) -> Ready:
     def share(i: int) -> None:
         for start in range(cuts[i], cuts[i + 1], CACHED):
             part = slice(start, min(start + CACHED, cuts[i + 1]))
-            for out in (p, m, v):
+            for out in (p, *slots):
                 np.add(out[part], g[part], out=out[part])
 
     def call() -> None:
@@ -205,15 +219,15 @@ def numpy_ceiling(problem: Problem) -> Ready:
 
     def check() -> None:
         call()
-        _check_stream(problem, p, m, v)
+        _check_stream(problem, p, slots)
 
     return Ready(call, check)
 
 
-def _check_stream(problem: Problem, p: Any, m: Any, v: Any) -> None:
+def _check_stream(problem: Problem, p: Any, slots: Iterable[Any]) -> None:
     near(p, problem.p + problem.g, "p + g")
-    near(m, problem.g, "m")
-    near(v, problem.g, "v")
+    for slot in slots:
+        near(slot, problem.g, "a slot")
 
 
 def contestants(shapes: list[tuple[int, ...]]) -> list[Contestant]:

@@ -83,6 +83,16 @@ def stochastic_average(xp, p, new, average=copied, *, step, start=0, every=1):
     return new, average + xp.where(is_new, 1.0 / number, 0.0) * (new - average)
 
 
+def copy(xp, p, new, copy=copied, *, copy_dtype="bfloat16"):
+    """The parameters in another dtype, "bfloat16", "float16" or "float32", as a forward pass in mixed precision reads them.
+
+    Rounded as the optimizer's ``rounding`` says; see `Optimizer.copied_parameters`.
+    """
+    if copy_dtype not in ("bfloat16", "float16", "float32"):
+        raise ValueError(f"copy_dtype is {copy_dtype!r}: expected 'bfloat16', 'float16' or 'float32'")
+    return new, new
+
+
 def lookahead(xp, p, new, slow=copied, *, step, every=6, share=0.5):
     """Every ``every`` steps, the slow parameters move a ``share`` of the way to the fast ones, which start anew from there.
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,12 @@ class Precision:
         if storage is None:
             return rule
         return _on_master(rule) if self.master else _compensated(rule, storage) if self.rounding == "kahan" else rule
+
+    def whole(self, p: Any, slots: Mapping[str, Any]) -> Any:
+        """The parameter with the bits that its slots make up for, in the dtype in which kernels compute."""
+        if half(p) and self.master:
+            return slots["master"]
+        return widened(p) + widened(slots["compensation"]) if half(p) and self.rounding == "kahan" else widened(p)
 
     def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
         """The dtype of a slot of the parameter ``p``; "8bit" for codes."""

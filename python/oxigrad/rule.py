@@ -25,13 +25,15 @@ class Slot:
 
     One whose default is the name of a hyperparameter begins as zeros, and is there only where that is neither 0, None nor
     False: elsewhere the rule is given None for it, and returns None (see `Rule.without`). An update's own, where it begins
-    as zeros, ``is_moment``, which may be kept in fewer bits; ``dtype`` names the one dtype that a slot must have.
+    as zeros, ``is_moment``, which may be kept in fewer bits; ``dtype`` names the one dtype that a slot must have, and
+    ``dtype_by`` the hyperparameter that does so.
     """
 
     name: str
     begin: Any = None
     is_moment: bool = False
     dtype: str | None = None
+    dtype_by: str | None = None
 
     @property
     def is_number(self) -> bool:
@@ -52,7 +54,11 @@ class Slot:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rule:
-    """A rule and what its signature says. ``shared`` are hyperparameters that another part of the chain declares."""
+    """A rule and what its signature says. ``shared`` are hyperparameters that another part of the chain declares.
+
+    ``average`` computes the average of the parameters that a rule keeps without a slot of that name: a function
+    ``(xp, p, ...)`` of the parameter and those slots and hyperparameters that it names.
+    """
 
     name: str
     call: Callable[..., Any]
@@ -62,6 +68,7 @@ class Rule:
     supplied: frozenset[str]
     shared: frozenset[str] = frozenset()
     elementwise: bool = True
+    average: Callable[..., Any] | None = None
 
     @functools.cached_property
     def numbers(self) -> list[str]:
@@ -100,13 +107,27 @@ class Rule:
             )
         return listed
 
+    def averaged(self, xp: Any, p: Any, slots: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+        """The average of the parameter: that which `average` computes, or a slot of that name; None where it keeps none."""
+        if self.average is None:
+            return slots.get("average")
+        given = {**values, **slots}
+        names = list(inspect.signature(self.average).parameters)[2:]
+        return self.average(xp, p, **{name: given[name] for name in names})
+
 
 def is_flag(default: Any) -> bool:
     """Whether a hyperparameter with this default is one that the rule branches on: it becomes a part of the kernel."""
     return default is None or isinstance(default, (bool, str))
 
 
-def read(function: Callable[..., Any], *, changes_gradient: bool = False, elementwise: bool = True) -> Rule:
+def read(
+    function: Callable[..., Any],
+    *,
+    changes_gradient: bool = False,
+    elementwise: bool = True,
+    average: Callable[..., Any] | None = None,
+) -> Rule:
     """The rule that a function is, by its signature; `TypeError` where it is none."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -121,17 +142,24 @@ def read(function: Callable[..., Any], *, changes_gradient: bool = False, elemen
     without = [p.name for p in own if p.default is p.empty]
     if without and kind == "update":
         raise TypeError(f"{label}: hyperparameters need a default: {', '.join(without)}")
-    begins = [(p.name, None if p.default is p.empty else p.default) for p in positional[3:]]
     of_update = kind == "update"
+
+    def slot(p: inspect.Parameter) -> Slot:
+        begin = None if p.default is p.empty else p.default
+        named = f"{p.name}_dtype"
+        is_moment = of_update and isinstance(begin, (str, type(None)))
+        return Slot(p.name, begin, is_moment, dtype_by=named if any(h.name == named for h in own) else None)
+
     return Rule(
         label,
         function,
         kind,
-        tuple(Slot(n, begin, of_update and isinstance(begin, (str, type(None)))) for n, begin in begins),
+        tuple(slot(p) for p in positional[3:]),
         {p.name: p.default for p in own if p.default is not p.empty},
         frozenset(supplied),
         frozenset(without),
         elementwise,
+        average,
     )
 
 
@@ -152,7 +180,7 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
         )
     slots = [slot for part in parts for slot in part.slots]
     defaults = {name: value for part in parts for name, value in part.defaults.items()}
-    _refuse_twice("slot", [slot.name for slot in slots])
+    _refuse_twice("slot", [slot.name for slot in slots] + ["average" for part in parts if part.average])
     _refuse_twice("hyperparameter", [name for part in parts for name in part.defaults])
     shared = {name for part in parts for name in part.shared}
     if missing := sorted(shared - defaults.keys()):
@@ -180,6 +208,7 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
         defaults,
         frozenset().union(*(part.supplied for part in parts)),
         elementwise=all(part.elementwise for part in parts),
+        average=next((part.average for part in parts if part.average), None),
     )
 
 

@@ -6,14 +6,14 @@ it. Everything that can fail comes first; then the core writes, replaces and cou
 """
 
 import copy
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
-from oxigrad.executors import Leaf, call_rules
+from oxigrad.executors import Leaf, call_rules, in_dtype
 from oxigrad.libraries import to_host
 from oxigrad.plan import Parameter, Plan, copying, executor, leaves_along
 from oxigrad.quantized import Quantized
@@ -37,7 +37,7 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container
         return library.full((), value, dtype=floats.get("float64", floats["float32"]), device=xp.device_of(p))
 
     def array(slot: Any) -> Any:
-        dtype = choice.precision.kept_in(slot, p, on_host=on_host)
+        dtype = choice.kept_in(slot, p, on_host=on_host)
         return Quantized.zeros(tuple(p.shape)) if dtype == "8bit" else slot.first(xp, p, dtype, choice.value)
 
     slots = [slot for slot in choice.rule().slots if slot.name not in known]
@@ -178,10 +178,42 @@ class Stepper:
         self._owner.observe(finite=True)
         return done
 
-    def swap_in(self, model: Any, averages: dict[str, Any]) -> Any:
+    def averages(self, model: Any = None) -> dict[str, Any]:
+        """See `Optimizer.averaged_parameters`."""
+        if model is not None and self.slots:
+            found = dict(self._averaged(*self._planned(model)))
+        elif self._plan and any(choice.rule().average for choice in self._plan.choices):
+            raise StateError("the averages are computed from the parameters: give the model")
+        else:
+            found = self._named("average")
+        return _some(found, "averages")
+
+    def copies(self) -> dict[str, Any]:
+        """See `Optimizer.copied_parameters`."""
+        return _some(self._named("copy"), "copies")
+
+    def _named(self, name: str) -> dict[str, Any]:
+        """The slots of this name, by path."""
+        return {path: own[name] for path, own in self.slots.items() if name in own}
+
+    def _averaged(self, plan: Plan, leaves: list[Any]) -> Iterator[tuple[str, Any]]:
+        """The averages of those parameters that have one, by path; while they are swapped in, too."""
+        last = max(self.count - 1, 0)
+        for p in plan.parameters:
+            choice, own = plan.choices[p.choice], self.slots[p.text]
+            rule = choice.rule()
+            if rule.average is not None:
+                own = {name: np.asarray(slot) if isinstance(slot, Quantized) else slot for name, slot in own.items()}
+            whole = choice.precision.whole((self._swapped or {}).get(p.text, leaves[p.index]), own)
+            average = rule.averaged(xp, whole, own, choice.numbers(last))
+            if average is not None:
+                yield p.text, xp.asarray(in_dtype(average, whole.dtype))
+
+    def swap_in(self, model: Any) -> Any:
         """See `Optimizer.swap_in`."""
         if self._swapped is not None:
             raise StateError("the averages are swapped in already")
+        averages = self.averages(model)
         plan, leaves = self._planned(model)
         kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
         self._swapped = kept  # An interrupt from here on leaves what can be swapped out, swapped in or not.
@@ -349,6 +381,13 @@ class Stepper:
         self.skipped += 1
         self._owner.observe(finite=False)
         return model
+
+
+def _some(found: dict[str, Any], what: str) -> dict[str, Any]:
+    """What was found; `StateError` where that is nothing."""
+    if not found:
+        raise StateError(f"there are no {what}: expected an optimizer that keeps them, after its first step")
+    return found
 
 
 def _check_replaceable(plan: Plan, model: Any) -> None:

@@ -11,19 +11,19 @@ array([0., 0.])
 
 from oxigrad import around, rules
 from oxigrad.loss_scale import LossScale as LossScale
+from oxigrad.optim.combined import Chain as Chain
+from oxigrad.optim.combined import Partition as Partition
+from oxigrad.optim.combined import Transform as Transform
+from oxigrad.optim.combined import chain as chain
+from oxigrad.optim.combined import partition as partition
+from oxigrad.optim.combined import transform as transform
+from oxigrad.optim.config import from_config as from_config
+from oxigrad.optim.defined import Choice as Choice
+from oxigrad.optim.defined import RuleOptimizer as RuleOptimizer
+from oxigrad.optim.defined import define as define
 from oxigrad.optim.lbfgs import LBFGS as LBFGS
-from oxigrad.optim.optimizer import Chain as Chain
-from oxigrad.optim.optimizer import Choice as Choice
 from oxigrad.optim.optimizer import Optimizer as Optimizer
-from oxigrad.optim.optimizer import Partition as Partition
-from oxigrad.optim.optimizer import RuleOptimizer as RuleOptimizer
 from oxigrad.optim.optimizer import Slots as Slots
-from oxigrad.optim.optimizer import Transform as Transform
-from oxigrad.optim.optimizer import chain as chain
-from oxigrad.optim.optimizer import define as define
-from oxigrad.optim.optimizer import from_config as from_config
-from oxigrad.optim.optimizer import partition as partition
-from oxigrad.optim.optimizer import transform as transform
 from oxigrad.optim.sam import SAM as SAM
 from oxigrad.quantized import Quantized as Quantized
 
@@ -37,6 +37,7 @@ GradientNoise = transform(around.gradient_noise)
 Decay = transform(around.decay)
 Average = transform(around.average)
 StochasticAverage = transform(around.stochastic_average)
+Copy = transform(around.copy)
 Lookahead = transform(around.lookahead)
 Centralize = transform(around.centralize, elementwise=False)
 ClipAdaptive = transform(around.clip_adaptive, elementwise=False)
@@ -69,8 +70,8 @@ LAMB = define(rules.lamb, "LAMB")
 NovoGrad = define(rules.novograd, "NovoGrad")
 Sophia = define(rules.sophia)
 Prodigy = define(rules.prodigy)
-ScheduleFreeSGD = define(rules.schedule_free_sgd, "ScheduleFreeSGD")
-ScheduleFreeAdamW = define(rules.schedule_free_adamw, "ScheduleFreeAdamW")
+ScheduleFreeSGD = define(rules.schedule_free_sgd, "ScheduleFreeSGD", average=rules.schedule_free_average)
+ScheduleFreeAdamW = define(rules.schedule_free_adamw, "ScheduleFreeAdamW", average=rules.schedule_free_average)
 Adafactor = define(rules.adafactor, elementwise=False)
 SM3 = define(rules.sm3, "SM3", elementwise=False)
 Muon = define(rules.muon, elementwise=False)

@@ -9,8 +9,8 @@ from typing import Any
 
 from oxigrad import rule, tree, xp
 from oxigrad._core import RuleError
+from oxigrad.optim.defined import RuleOptimizer, register
 from oxigrad.optim.line_search import Point, strong_wolfe
-from oxigrad.optim.optimizer import RuleOptimizer, register
 from oxigrad.plan import Plan
 from oxigrad.transforms import value_and_grad
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad.optim.optimizer import REGISTRY, Optimizer
+from oxigrad.optim.config import REGISTRY
+from oxigrad.optim.optimizer import Optimizer
 from oxigrad.plan import Plan
 
 

@@ -7,6 +7,8 @@ on; a numeric one is a symbol, and may not.
 
 How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), or as `oxigrad.begin` has
 it: as the parameter, as a value, or as zeros and only where a hyperparameter is set; where it is not, the rule has None for it.
+It has the dtype of the parameter, or the one that a hyperparameter names, which is called as the slot is, followed by
+``_dtype``.
 
 Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.presets` has those of others.
 """

@@ -4,7 +4,7 @@ from oxigrad.begin import copied
 from oxigrad.rules.adam import root
 
 
-def schedule_free_average(y, z, beta1):
+def schedule_free_average(xp, y, z, *, beta1):
     """The parameters to use: ``x`` of schedule-free rules, from the parameters ``y`` where gradients are taken, and the slot ``z``."""
     return (y - (1 - beta1) * z) / beta1
 
@@ -14,7 +14,7 @@ def schedule_free(xp, y, z, direction, weights, largest, learning_rate, beta1, w
     largest = xp.maximum(largest, learning_rate)
     weight = largest**weight_power
     weights = weights + weight
-    x = schedule_free_average(y, z, beta1)
+    x = schedule_free_average(xp, y, z, beta1=beta1)
     z = z - learning_rate * direction
     x = x + weight / xp.where(weights > 0, weights, 1.0) * (z - x)
     return beta1 * x + (1 - beta1) * z, z, weights, largest
@@ -35,8 +35,9 @@ def schedule_free_sgd(
 ):
     """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as in optax: gradients between iterate and average.
 
-    The model holds the point ``y`` where gradients are to be taken; `schedule_free_average` is the one to use. Steps count
-    in the average by the largest learning rate so far, to the ``weight_power``, so that a warm-up counts little.
+    The model holds the point ``y`` where gradients are to be taken; the one to use is the average, which
+    ``averaged_parameters(model)`` gives and ``swap_in`` puts in its place. Steps count in it by the largest learning rate so
+    far, to the ``weight_power``, so that a warm-up counts little.
     """
     return schedule_free(xp, p, z, g + weight_decay * p, weights, largest, learning_rate, beta1, weight_power)
 

@@ -1,0 +1,65 @@
+"""Optimizers as plain data: what makes one of its configuration."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from oxigrad import groups
+from oxigrad.hyperparameters import from_plain
+from oxigrad.loss_scale import LossScale
+
+# What makes an optimizer or a part of a chain of its configuration, by name.
+REGISTRY: dict[str, Callable[..., Any]] = {}
+
+# The options that optimizers have by keyword, as they are by default.
+OPTIONS = {
+    "seed": 0,
+    "accumulate": 1,
+    "nonfinite": "propagate",
+    "loss_scale": None,
+    "zero_gradients": False,
+    "sparse": "dense",
+    "slot_dtype": None,
+    "master": False,
+    "rounding": "nearest",
+    "groups": None,
+    "dtype": None,
+}
+
+
+def from_config(config: Mapping[str, Any]) -> Any:
+    """The optimizer that `get_config` wrote down; user-defined ones must have been defined before.
+
+    >>> from oxigrad import schedules
+    >>> from oxigrad.optim import SGD
+    >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
+    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), weight_decay=0.0)
+    """
+    values = dict(config)
+    name = values.pop("optimizer", None) or values.pop("part", None)
+    parts = values.pop("parts", ())
+    if found := values.get("groups"):
+        values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
+    if found := values.get("loss_scale"):
+        values["loss_scale"] = LossScale(**found)
+    if name not in REGISTRY:
+        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
+    return REGISTRY[name](*map(_part, parts), **_read(values))
+
+
+def restored(config: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+    """The optimizer that was taken apart by pickle."""
+    made = from_config(config)
+    made.load_state_dict(state)
+    return made
+
+
+def _part(part: Any) -> Any:
+    """A part of a chain; of a partition, a pattern and its optimizer."""
+    if isinstance(part, Mapping):
+        return from_config(part)
+    pattern, config = part
+    return groups.from_plain(pattern), config and from_config(config)
+
+
+def _read(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value if name in OPTIONS else from_plain(value) for name, value in values.items()}
