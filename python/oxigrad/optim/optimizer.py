@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from oxigrad import around, groups, rule, step, tree
+from oxigrad.libraries import dtype_name
 from oxigrad.loss_scale import LossScale
 from oxigrad.optim.config import OPTIONS, restored
 from oxigrad.precision import Precision
@@ -331,7 +332,7 @@ class Optimizer:
         def row(path: Any, array: Any) -> tuple[str, ...]:
             choice = self.assign(str(path), array)
             what = (choice.optimizer.name, choice.text) if choice else ("frozen", "")
-            return (str(path), str(tuple(array.shape)), str(array.dtype).removeprefix("torch."), *what)
+            return (str(path), str(tuple(array.shape)), dtype_name(array.dtype), *what)
 
         rows = (row(path, array) for path, array in tree.parameters(model).items())
         return groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
