@@ -502,6 +502,35 @@ def test_parameters_of_torch_are_updated_where_they_lie(library) -> None:
     assert p.requires_grad
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.chain(optim.SGD(0.5), optim.Average(0.5), optim.Lookahead(2, 0.5)),
+        lambda: optim.chain(optim.Muon(0.5), optim.Average(0.5)),
+        lambda: optim.ScheduleFreeAdamW(0.5),
+    ],
+    ids=["fused", "called", "averaged"],
+)
+def test_no_step_is_recorded_by_torch(make, library) -> None:
+    torch = library("torch")
+    p, g = torch.nn.Parameter(torch.ones(2, 3)), torch.ones(2, 3)
+    opt, model = make(), {"w": p}
+    for _ in range(3):
+        assert opt.update(model, {"w": g}) is model
+    assert model["w"] is p
+    assert p.grad_fn is None
+    after = p.detach().clone()
+    model = opt.swap_in(model)
+    averaged = {"w": opt.averaged_parameters(model)["w"]}
+    np.testing.assert_array_equal(p.detach(), averaged["w"])
+    opt.swap_out(model)
+    np.testing.assert_array_equal(p.detach(), after)
+    state = opt.init(model)
+    params, state = opt.apply(model, {"w": g}, state)
+    for tensors in (*opt.slots.values(), averaged, *state["slots"].values(), params):
+        assert not any(getattr(tensor, "requires_grad", False) for tensor in tensors.values())
+
+
 def test_tensors_without_memory_are_left_to_their_library(library) -> None:
     torch = library("torch")
     with torch._subclasses.fake_tensor.FakeTensorMode():

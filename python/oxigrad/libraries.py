@@ -91,6 +91,11 @@ def is_complex(value: Any) -> bool:
     )
 
 
+def detached(array: Any) -> Any:
+    """The array without the derivatives that its own library may record of it, in the same memory."""
+    return array.detach() if getattr(array, "requires_grad", False) else array
+
+
 def is_of_kind(dtype: Any, kind: Any, library: Any) -> bool:
     """Whether a dtype of a library is of a kind, as the standard has it; one that NumPy was given by others is real."""
     try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
-from oxigrad.libraries import dtype_name, to_host
+from oxigrad.libraries import detached, dtype_name, to_host
 from oxigrad.precision import HALVES
 from oxigrad.sparse import SparseRows
 
@@ -97,6 +97,7 @@ class Plan:
         self.copied = [p for p in self.parameters if p.executor == "copy"]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
         self._tied = [p for p in self.parameters if p.tied]
+        self._recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
         # The core checks the gradients that go to it as they are.
         self._checked_here = self.parameters if self.ruled else self._tied
 
@@ -105,6 +106,12 @@ class Plan:
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
         return all(executor(leaves[p.index]) == "copy" for p in self.copied)
+
+    def detach(self, leaves: list[Any]) -> list[Any]:
+        """The leaves, with parameters of which their library records derivatives detached: steps are not to be recorded."""
+        for p in self._recorded:
+            leaves[p.index] = detached(leaves[p.index])
+        return leaves
 
     def check_known(self, slots: dict[str, dict[str, Any]]) -> None:
         """Refuses a model whose parameters are not those that the slots were made for."""

@@ -120,9 +120,10 @@ class Stepper:
     def _planned(self, model: Any) -> tuple[Plan, list[Any]]:
         leaves = leaves_along(self._plan, model)
         if self._plan is not None and leaves is not None:
-            return self._plan, leaves
+            return self._plan, self._plan.detach(leaves)
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self._owner)
+        leaves = plan.detach(leaves)
         if self.fitting:
             self._fit(self.fitting, plan, leaves)
         plan.check_known(self.slots)
@@ -435,6 +436,7 @@ def init(owner: Any, params: Any) -> dict[str, Any]:
     """See `Optimizer.init`."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
+    leaves = plan.detach(leaves)
     slots = {p.text: new_slots(plan.choices[p.choice], p.text, leaves[p.index], on_host=False) for p in plan.parameters}
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
@@ -443,7 +445,7 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
     """See `Optimizer.apply`: the rule on every parameter, nothing written."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
-    gradients = plan.gradients(leaves, grads)
+    leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads)
     plan.check_known(state["slots"])
     step = state["step"]
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
