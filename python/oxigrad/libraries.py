@@ -89,17 +89,25 @@ def is_complex(value: Any) -> bool:
     return namespace(value).isdtype(value.dtype, "complex floating") if is_array(value) else isinstance(value, complex)
 
 
+# Functions that may give their argument itself, as NumPy's do; what any other gives is a copy where nothing is to be done.
+_NO_COPY = {"asarray", "diff", "matrix_power"}
+
+
 def composed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Calls the function where variables are among its arguments; else the array library's own, where it has one."""
     *_, part = function.__module__.split(".")
+    name = function.__name__
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         if has_variable(args) or has_variable(named.values()):
-            return function(*args, **named)
+            result = function(*args, **named)
+            if name not in _NO_COPY and any(result is arg for arg in args) and is_array(plain(result)):
+                return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
+            return result
         library = standard_namespace(*args)
         library = getattr(library, part) if part in ("linalg", "fft") else library
-        return getattr(library, function.__name__, function)(*args, **named)
+        return getattr(library, name, function)(*args, **named)
 
     return called
 

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
+use crate::assign::settled;
 use crate::error::{IntoPython, to_python};
 use crate::tape::Tape;
 use crate::tree::is_inexact;
@@ -283,7 +284,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Number(number));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
-        return Ok(Value::Object(value.clone().unbind()));
+        return Ok(Value::Object(settled(value)?.unbind()));
     }
     let what = describe(value);
     Err(Error::Dtype(format!("{what} cannot be differentiated: expected a float or an array of floating-point dtype")))

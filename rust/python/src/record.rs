@@ -12,6 +12,7 @@ use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::{broadcast_to, elementwise, function};
+use crate::assign::{gives_view, settled, share};
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
 use crate::memory::are_alike;
@@ -69,18 +70,25 @@ pub fn record<'py>(
     for arg in args {
         let own = arg.cast_exact::<Variable>().ok().map(Bound::get).filter(|own| own.tape.is(tape));
         operands.push(match own {
-            Some(own) => (Some(own.id), own.value.share(py)),
-            None => (None, Value::of_argument(arg)),
+            Some(own) => {
+                let (id, value) = own.current(py)?;
+                (Some(id), value)
+            }
+            None => (None, Value::of_argument(&settled(arg)?)),
         });
     }
     if let Op::Elementwise(elementary) = op
         && let Some((result, are_alike)) = elementwise(py, elementary, operands.iter().map(|(_, value)| value))?
     {
-        return append(tape, op, operands, named, result, are_alike);
+        let variable = append(tape, op, operands, named, result, are_alike)?;
+        if gives_view(op, named)? {
+            share(&args[0], &variable)?;
+        }
+        return Ok(variable);
     }
-    let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match id {
-        Some(_) => value.object(py),
-        None => arg.clone(),
+    let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match (id, value) {
+        (Some(_), _) | (None, Value::Object(_)) => value.object(py),
+        (None, _) => arg.clone(),
     };
     let values: Few<Object<'py>> = args.iter().zip(&operands).map(plain).collect();
     let mut result = record(py, op, &values, named)?;
@@ -94,7 +102,12 @@ pub fn record<'py>(
     if result.is_exact_instance_of::<PyComplex>() {
         result = hook(py, "complex_number")?.call1((result,))?;
     }
-    append(tape, op, operands, named, result, false)
+    let is_same = matches!(&operands[0].1, Value::Object(value) if value.is(&result));
+    let variable = append(tape, op, operands, named, result, false)?;
+    if is_same || gives_view(op, named)? {
+        share(&args[0], &variable)?;
+    }
+    Ok(variable)
 }
 
 /// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype of
@@ -151,7 +164,7 @@ fn append<'py>(
     if checked {
         tape.get().guard(id, read.iter())?;
     }
-    Ok(Bound::new(py, Variable { tape: tape.clone().unbind(), id, value })?.into_any())
+    Ok(Bound::new(py, Variable::new(tape, id, value))?.into_any())
 }
 
 /// Whether an argument is an array of the shape and dtype of the result.
@@ -217,7 +230,7 @@ pub fn record_numbers<'py, const N: usize>(
         let ids = operands.map(|(id, number)| id.unwrap_or_else(|| core.constant(Value::Number(number))));
         core.push(Op::Elementwise(op), &ids, None, Value::Number(result))
     };
-    Ok(Bound::new(tape.py(), Variable { tape: tape.clone().unbind(), id, value: Value::Number(result) })?.into_any())
+    Ok(Bound::new(tape.py(), Variable::new(tape, id, Value::Number(result)))?.into_any())
 }
 
 fn record_symbol<'py>(
@@ -251,7 +264,7 @@ fn record_symbol<'py>(
         let ids: Vec<Id> = operands.into_iter().map(entry).collect();
         core.push(op, &ids, None, Value::Absent)
     };
-    Ok(Bound::new(tape.py(), Variable { tape: tape.clone().unbind(), id, value: Value::Absent })?.into_any())
+    Ok(Bound::new(tape.py(), Variable::new(tape, id, Value::Absent))?.into_any())
 }
 
 /// Does an op on plain values: numbers here, arrays by their own library.

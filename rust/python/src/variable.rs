@@ -1,5 +1,7 @@
 //! The `Variable` class: what a tape hands out, an array of the Array API standard.
 
+use std::sync::OnceLock;
+
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use oxigrad_core::tape::Id;
@@ -10,6 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use crate::assign::{self, Memory};
 use crate::derivatives::hook;
 use crate::error::to_python;
 use crate::record::{record, record_numbers};
@@ -24,15 +27,23 @@ use crate::value::{Value, host_number};
 #[pyclass(frozen, module = "oxigrad")]
 pub struct Variable {
     pub tape: Py<Tape>,
+    /// The entry that it was made with.
     pub id: Id,
+    /// The value of that entry; what is assigned later has its shape and dtype.
     pub value: Value,
+    memory: OnceLock<Box<Memory>>,
 }
 
 impl Drop for Variable {
     /// The array of a variable is often nobody else's: a later one takes its memory.
     fn drop(&mut self) {
         if matches!(self.value, Value::Object(_)) {
-            Python::attach(|py| spare::keep(py, std::mem::replace(&mut self.value, Value::Absent)));
+            Python::attach(|py| {
+                spare::keep(py, std::mem::replace(&mut self.value, Value::Absent));
+                if let Some(assigned) = self.memory.take().and_then(|memory| memory.into_assigned()) {
+                    spare::keep(py, assigned);
+                }
+            });
         }
     }
 }
@@ -94,10 +105,65 @@ fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound
 }
 
 impl Variable {
+    #[inline]
+    pub fn new(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
+        Self { tape: tape.clone().unbind(), id, value, memory: OnceLock::new() }
+    }
+
+    /// The entry that the variable stands for, and its value; `ArrayMemoryError` where it missed a change of its memory.
+    #[inline]
+    pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {
+        match self.memory.get() {
+            Some(memory) if memory.is_stale() => Err(assign::stale(&self.name())),
+            _ => Ok(self.last(py)),
+        }
+    }
+
+    /// The same, whatever was missed.
+    #[inline]
+    pub fn last(&self, py: Python<'_>) -> (Id, Value) {
+        let assigned = self.memory.get().and_then(|memory| memory.assigned(py));
+        assigned.unwrap_or_else(|| (self.id, self.value.share(py)))
+    }
+
+    /// The entry that gradients with regard to the variable are of: what was watched, or what it stands for.
+    pub fn source(&self, py: Python<'_>) -> PyResult<Id> {
+        match self.memory.get() {
+            Some(memory) if memory.is_input() => Ok(self.id),
+            _ => Ok(self.current(py)?.0),
+        }
+    }
+
+    /// Its memory, from when it is first viewed or assigned to.
+    pub fn memory(&self) -> &Memory {
+        self.memory.get_or_init(Box::default)
+    }
+
+    /// Its memory, if it has been viewed or assigned to.
+    pub fn viewed(&self) -> Option<&Memory> {
+        self.memory.get().map(Box::as_ref)
+    }
+
+    /// Says, of a new variable, that its memory is that of another.
+    pub fn set_memory(&self, memory: Memory) {
+        let is_new = self.memory.set(Box::new(memory)).is_ok();
+        debug_assert!(is_new, "a new variable has been viewed already");
+    }
+
+    #[inline]
+    pub const fn is_number(&self) -> bool {
+        matches!(self.value, Value::Number(_))
+    }
+
     /// What the variable wraps, or an error where it is a symbol.
     fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.known_at_all(what)?;
+        Ok(self.current(py)?.1.into_object(py))
+    }
+
+    fn known_at_all(&self, what: &str) -> PyResult<()> {
         if !matches!(self.value, Value::Absent) {
-            return Ok(self.value.object(py));
+            return Ok(());
         }
         Err(to_python(&Error::Rule(format!(
             "a rule cannot use {what} of its arguments: it is traced once, without values, and then runs on every \
@@ -109,7 +175,7 @@ impl Variable {
     fn is_recording(&self, py: Python<'_>) -> bool {
         let outer =
             |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
-        !self.tape.get().is_ended() || outer(&self.value)
+        !self.tape.get().is_ended() || outer(&self.last(py).1)
     }
 }
 
@@ -130,15 +196,28 @@ fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
 
 /// The plain value under a variable of any depth of tapes; anything else comes back as it is.
 #[pyfunction]
-pub fn plain<'py>(value: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let mut value = value.clone();
     loop {
         let inner = match value.cast_exact::<Variable>() {
-            Ok(variable) if !matches!(variable.get().value, Value::Absent) => variable.get().value.object(value.py()),
-            _ => return value,
+            Ok(variable) if !matches!(variable.get().value, Value::Absent) => {
+                variable.get().current(value.py())?.1.into_object(value.py())
+            }
+            _ => return Ok(value),
         };
         value = inner;
     }
+}
+
+/// Gives the operators that change in place their names.
+pub fn register(py: Python<'_>) -> PyResult<()> {
+    let class = py.get_type::<Variable>();
+    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"] {
+        let own = format!("_i{name}");
+        class.setattr(format!("__i{name}__"), class.getattr(&own)?)?;
+        class.delattr(own)?;
+    }
+    Ok(())
 }
 
 #[pymethods]
@@ -215,6 +294,41 @@ impl Variable {
         matmul(slf.py(), [other, slf.as_any()])
     }
 
+    // In place. PyO3's own slots for these always give `self`; numbers, as in Python, make a new one. So they get their
+    // names when the module is made.
+
+    fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, binary(slf, value, Elementwise::Add, false)?)
+    }
+
+    fn _isub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, binary(slf, value, Elementwise::Subtract, false)?)
+    }
+
+    fn _imul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, binary(slf, value, Elementwise::Multiply, false)?)
+    }
+
+    fn _itruediv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, binary(slf, value, Elementwise::Divide, false)?)
+    }
+
+    fn _ifloordiv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, binary(slf, value, Elementwise::FloorDivide, false)?)
+    }
+
+    fn _imod<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, binary(slf, value, Elementwise::Remainder, false)?)
+    }
+
+    fn _ipow<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, binary(slf, value, Elementwise::Pow, false)?)
+    }
+
+    fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
+    }
+
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         unary(slf, Elementwise::Negative)
     }
@@ -256,11 +370,11 @@ impl Variable {
                  array; ox.stop_gradient(x) gives the number",
             ));
         }
-        py.get_type::<PyFloat>().call1((plain(&value),))?.extract()
+        py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = plain(&self.known(py, "the value")?);
+        let value = plain(&self.known(py, "the value")?)?;
         py.get_type::<PyInt>().call1((value,))
     }
 
@@ -277,35 +391,47 @@ impl Variable {
         hook(slf.py(), "index")?.call1((slf, key))
     }
 
-    fn __setitem__(&self, _key: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        Err(PyTypeError::new_err("a variable cannot be changed in place: x.at[key].set(value) gives a new one"))
+    /// The variable stands for a new array from now on; no array is changed. One that may share its memory can be read
+    /// no more.
+    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        slf.get().known_at_all("the elements")?;
+        assign::assign(slf, key, value)
+    }
+
+    /// Another variable for the same entry: what is assigned to one is not seen by the other.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        assign::settled(slf.as_any())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let name = self.tape.get().name(self.id);
-        if matches!(self.value, Value::Absent) {
+        let (id, value) = self.last(py);
+        let name = self.tape.get().name(id);
+        if matches!(value, Value::Absent) {
             return Ok(format!("Variable({name})"));
         }
-        Ok(format!("Variable({}, name={name:?})", self.value.object(py).repr()?))
+        Ok(format!("Variable({}, name={name:?})", value.object(py).repr()?))
     }
 
     /// What the variable wraps: an array, a float, or a variable of an enclosing tape.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.known(py, "the value")
+        assign::settled(&self.known(py, "the value")?)
     }
 
     /// What the tape calls the variable when it is printed.
     #[getter]
-    fn name(&self) -> String {
-        self.tape.get().name(self.id)
+    pub fn name(&self) -> String {
+        self.tape.get().name(Python::attach(|py| self.last(py).0))
     }
 
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.value {
             Value::Number(_) => Ok(PyTuple::empty(py).into_any()),
-            _ => self.known(py, "the shape")?.getattr("shape"),
+            value => {
+                self.known_at_all("the shape")?;
+                value.object(py).getattr("shape")
+            }
         }
     }
 
