@@ -1,4 +1,4 @@
-"""Functions of SciPy that are written to the Array API are differentiable unchanged: they get a variable, and give one."""
+"""Functions of SciPy and scikit-learn that are written to the Array API are differentiable unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import scipy.signal
 import scipy.special
 import scipy.stats
 
-from oxigrad import vjp, xp
+from oxigrad import grad, vjp, xp
 from oxigrad.testing import check_grads
 
 X = np.random.default_rng(0).uniform(0.5, 2.0, 6)
@@ -64,3 +64,28 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 def test_functions_of_scipy_are_differentiable_unchanged(name: str) -> None:
     np.testing.assert_allclose(vjp(FUNCTIONS[name], X)[0], FUNCTIONS[name](X), rtol=1e-12)
     check_grads(FUNCTIONS[name], (X,), order=2)
+
+
+def _matrix(f: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A weighted sum of a matrix of similarities of the rows of two."""
+    weights = np.arange(9.0).reshape(3, 3)
+    return lambda x: xp.sum(f(xp.reshape(x, (3, 2)), xp.reshape(x * x, (3, 2))) * weights)
+
+
+KERNELS = """additive_chi2_kernel cosine_similarity euclidean_distances linear_kernel polynomial_kernel rbf_kernel
+    sigmoid_kernel""".split()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_of_scikit_learn_are_differentiable_unchanged(library, name: str) -> None:
+    sklearn = library("sklearn")
+    with sklearn.config_context(array_api_dispatch=True):
+        f = _matrix(getattr(library("sklearn.metrics.pairwise"), name))
+        np.testing.assert_allclose(vjp(f, X)[0], f(X), rtol=1e-12)
+        check_grads(f, (X,), order=2)
+
+
+def test_metrics_of_scikit_learn_say_that_they_turn_into_floats(library) -> None:
+    sklearn, metrics = library("sklearn"), library("sklearn.metrics")
+    with sklearn.config_context(array_api_dispatch=True), pytest.raises(TypeError, match="lose its derivative"):
+        grad(lambda x: metrics.mean_squared_error(x * x, x))(X)
