@@ -42,7 +42,7 @@ pub fn record_named<'py>(
 }
 
 /// The innermost tape among the arguments, with the first variable that is on it.
-fn innermost<'a, 'py>(args: &'a [Object<'py>]) -> Option<&'a Bound<'py, Variable>> {
+pub fn innermost<'a, 'py>(args: &'a [Object<'py>]) -> Option<&'a Bound<'py, Variable>> {
     let variables = args.iter().filter_map(|arg| arg.cast_exact::<Variable>().ok());
     variables.max_by_key(|variable| variable.get().tape.get().serial)
 }
