@@ -4,8 +4,7 @@
 //! sees it too. Other variables whose arrays would share its memory were the program run on plain arrays, its views, do
 //! not follow: they share a count of changes with it, and one that has missed a change can be read no more.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::num::NonZeroU32;
 
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Op, Structured};
@@ -13,7 +12,7 @@ use oxigrad_core::tape::{Id, Origin};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 
 use crate::derivatives::hook;
 use crate::error::to_python;
@@ -21,48 +20,73 @@ use crate::tape::Tape;
 use crate::value::Value;
 use crate::variable::{Variable, plain};
 
-/// The memory of a variable that has been viewed or assigned to.
+/// What a tape knows of its variables that have been viewed or assigned to: which share memory.
 #[derive(Debug, Default)]
-pub struct Memory {
-    /// How often it was changed, by any of the variables that share it.
-    changes: Arc<AtomicU64>,
-    state: Mutex<State>,
+pub struct Memories {
+    variables: Vec<Shared>,
+    /// How often each memory was changed, by any of the variables that share it.
+    changes: Vec<u64>,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// How many of the changes this variable knows of.
+#[derive(Debug)]
+struct Shared {
+    /// Which memory it is.
+    memory: usize,
+    /// How many of its changes this variable knows of.
     seen: u64,
     /// What was assigned last: the entry that the variable stands for now, and its value.
     assigned: Option<(Id, Value)>,
-    /// Whether it was watched: what gradients are of is then what was watched, whatever is assigned.
-    is_input: bool,
 }
 
-impl Memory {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+/// Where a tape keeps what it knows of a variable.
+pub type Slot = NonZeroU32;
+
+impl Memories {
+    /// A slot for a variable of its own memory.
+    pub fn add(&mut self) -> Slot {
+        self.changes.push(0);
+        self.push(Shared { memory: self.changes.len() - 1, seen: 0, assigned: None })
+    }
+
+    /// A slot for a variable that shares the memory of another.
+    fn add_view(&mut self, of: Slot) -> Slot {
+        let Shared { memory, seen, .. } = *self.of(of);
+        self.push(Shared { memory, seen, assigned: None })
+    }
+
+    fn push(&mut self, shared: Shared) -> Slot {
+        self.variables.push(shared);
+        let slot = u32::try_from(self.variables.len()).ok().and_then(NonZeroU32::new);
+        slot.expect("a tape holds fewer than 2^32 entries")
+    }
+
+    fn of(&self, slot: Slot) -> &Shared {
+        &self.variables[slot.get() as usize - 1]
+    }
+
+    /// Whether the variable has missed a change.
+    pub fn is_stale(&self, slot: Slot) -> bool {
+        let shared = self.of(slot);
+        shared.seen != self.changes[shared.memory]
     }
 
     /// What was assigned last.
-    pub fn assigned(&self, py: Python<'_>) -> Option<(Id, Value)> {
-        self.state().assigned.as_ref().map(|(id, value)| (*id, value.share(py)))
+    pub fn assigned(&self, slot: Slot, py: Python<'_>) -> Option<(Id, Value)> {
+        self.of(slot).assigned.as_ref().map(|(id, value)| (*id, value.share(py)))
     }
 
-    /// The same, for good.
-    pub fn into_assigned(self) -> Option<Value> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        state.assigned.map(|(_, value)| value)
+    /// Takes what was assigned last.
+    pub fn take(&mut self, slot: Slot) -> Option<(Id, Value)> {
+        self.variables[slot.get() as usize - 1].assigned.take()
     }
 
-    /// Whether it was watched, and then assigned to.
-    pub fn is_input(&self) -> bool {
-        self.state().is_input
-    }
-
-    /// Whether it has missed a change.
-    pub fn is_stale(&self) -> bool {
-        self.state().seen != self.changes.load(Ordering::Relaxed)
+    /// Counts a change, and gives what was assigned before.
+    fn assign(&mut self, slot: Slot, assigned: (Id, Value)) -> Option<(Id, Value)> {
+        let shared = &mut self.variables[slot.get() as usize - 1];
+        let changes = &mut self.changes[shared.memory];
+        *changes += 1;
+        shared.seen = *changes;
+        shared.assigned.replace(assigned)
     }
 }
 
@@ -87,7 +111,7 @@ pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
             | Structured::BroadcastTo,
         ) => true,
         Op::Structured(Structured::Index) => {
-            let key = named.map(|named| named.get_item("key")).transpose()?.flatten();
+            let key = named.map(|named| named.get_item(intern!(named.py(), "key"))).transpose()?.flatten();
             key.is_none_or(|key| !copies(&key))
         }
         Op::Elementwise(_) | Op::Structured(_) => false,
@@ -110,18 +134,17 @@ fn copies(key: &Bound<'_, PyAny>) -> bool {
 /// Lets `view` share the memory of `base`; numbers, and scalars that cannot be changed, have none to share.
 pub fn share(base: &Bound<'_, PyAny>, view: &Bound<'_, PyAny>) -> PyResult<()> {
     let (Ok(base), Ok(variable)) = (base.cast_exact::<Variable>(), view.cast_exact::<Variable>()) else { return Ok(()) };
-    if !has(variable, intern!(view.py(), "__setitem__"))? {
+    let Value::Object(value) = &variable.get().value else { return Ok(()) };
+    if value.bind(view.py()).is_instance_of::<PyFloat>() || !has(variable, intern!(view.py(), "__setitem__"))? {
         return Ok(());
     }
-    let memory = base.get().memory();
-    let seen = memory.state().seen;
-    let shared = Memory { changes: memory.changes.clone(), state: Mutex::new(State { seen, ..State::default() }) };
-    variable.get().set_memory(shared);
+    let slot = base.get().slot_or_new();
+    variable.get().set_slot(base.get().tape.get().lock().memories.add_view(slot));
     Ok(())
 }
 
 /// Whether the arrays of a variable have a method by which they are changed.
-fn has(variable: &Bound<'_, Variable>, method: &Bound<'_, pyo3::types::PyString>) -> PyResult<bool> {
+fn has(variable: &Bound<'_, Variable>, method: &Bound<'_, PyString>) -> PyResult<bool> {
     plain(variable.as_any())?.get_type().hasattr(method)
 }
 
@@ -149,16 +172,18 @@ fn completes(
     value: &Bound<'_, PyAny>,
 ) -> PyResult<bool> {
     let Ok(view) = value.cast_exact::<Variable>() else { return Ok(false) };
-    let (Some(mine), Some(its)) = (slf.get().viewed(), view.get().viewed()) else { return Ok(false) };
-    if !view.get().tape.is(&slf.get().tape) || !Arc::ptr_eq(&mine.changes, &its.changes) || its.is_stale() {
+    let (Some(mine), Some(its)) = (slf.get().slot(), view.get().slot()) else { return Ok(false) };
+    if !view.get().tape.is(&slf.get().tape) {
         return Ok(false);
     }
     let of = {
         let inner = slf.get().tape.get().lock();
+        let is_shared = inner.memories.of(mine).memory == inner.memories.of(its).memory;
         let entry = inner.tape.view(view.get().id);
         let is_ours = entry.origin == Origin::Op(Op::Structured(Structured::Index)) && entry.args == [id];
         let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
-        named.filter(|_| is_ours).map(|named| named.clone_ref(slf.py()))
+        let is_it = is_shared && is_ours && !inner.memories.is_stale(its);
+        named.filter(|_| is_it).map(|named| named.clone_ref(slf.py()))
     };
     let Some(of) = of else { return Ok(false) };
     of.bind(slf.py()).get_item("key")?.map_or(Ok(false), |own| own.eq(key))
@@ -191,23 +216,16 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
         }
         _ => Tape::constant(tape, after)?,
     };
-    let (is_input, is_repeated) = {
-        let origin = tape.get().lock().tape.origin(this.id);
-        (origin == Origin::Input, origin == Origin::Op(Op::Structured(Structured::BroadcastTo)))
-    };
-    let memory = this.memory();
-    if is_repeated && memory.state().assigned.is_none() {
+    let is_repeated = this.origin() == Origin::Op(Op::Structured(Structured::BroadcastTo));
+    if is_repeated && this.last(py).0 == this.id {
         let name = this.name();
         return Err(to_python(&Error::Memory(format!(
             "variable {name} is a broadcast one, whose elements share memory: change a copy, xp.asarray(x, copy=True)"
         ))));
     }
-    let replaced = {
-        let mut state = memory.state();
-        let seen = memory.changes.fetch_add(1, Ordering::Relaxed) + 1;
-        std::mem::replace(&mut *state, State { seen, assigned: Some(assigned), is_input })
-    };
-    if let Some((_, value)) = replaced.assigned {
+    let slot = this.slot_or_new();
+    let replaced = tape.get().lock().memories.assign(slot, assigned);
+    if let Some((_, value)) = replaced {
         crate::spare::keep(py, value);
     }
     Ok(())

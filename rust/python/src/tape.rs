@@ -12,7 +12,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::assign::settled;
+use crate::assign::{Memories, settled};
 use crate::derivatives::{self, Fit, hook};
 use crate::error::to_python;
 use crate::forward;
@@ -41,6 +41,7 @@ pub struct Inner {
     /// What the inputs of a symbolic tape are, in order.
     pub symbols: Vec<Node>,
     pub fingerprints: Vec<Fingerprint>,
+    pub memories: Memories,
     released: bool,
 }
 

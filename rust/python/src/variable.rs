@@ -1,10 +1,10 @@
 //! The `Variable` class: what a tape hands out, an array of the Array API standard.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::tape::Id;
+use oxigrad_core::tape::{Id, Origin};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::assign::{self, Memory};
+use crate::assign::{self, Slot};
 use crate::derivatives::hook;
 use crate::error::to_python;
 use crate::record::{record, record_numbers};
@@ -31,7 +31,8 @@ pub struct Variable {
     pub id: Id,
     /// The value of that entry; what is assigned later has its shape and dtype.
     pub value: Value,
-    memory: OnceLock<Box<Memory>>,
+    /// Where the tape keeps what it knows of its memory; zero where it is neither viewed nor assigned to.
+    slot: AtomicU32,
 }
 
 impl Drop for Variable {
@@ -40,8 +41,9 @@ impl Drop for Variable {
         if matches!(self.value, Value::Object(_)) {
             Python::attach(|py| {
                 spare::keep(py, std::mem::replace(&mut self.value, Value::Absent));
-                if let Some(assigned) = self.memory.take().and_then(|memory| memory.into_assigned()) {
-                    spare::keep(py, assigned);
+                let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.take(slot));
+                if let Some((_, value)) = assigned {
+                    spare::keep(py, value);
                 }
             });
         }
@@ -78,6 +80,15 @@ fn binary<'py>(
     record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
 }
 
+/// A binary operator that changes the left operand in place.
+fn augmented<'py>(
+    slf: &Bound<'py, Variable>,
+    value: &Bound<'py, PyAny>,
+    op: Elementwise,
+) -> PyResult<Bound<'py, PyAny>> {
+    assign::in_place(slf, binary(slf, value, op, false)?)
+}
+
 /// A binary operator whose result is a plain value.
 fn plain_binary<'py>(
     slf: &Bound<'py, Variable>,
@@ -107,14 +118,14 @@ fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound
 impl Variable {
     #[inline]
     pub fn new(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
-        Self { tape: tape.clone().unbind(), id, value, memory: OnceLock::new() }
+        Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(0) }
     }
 
     /// The entry that the variable stands for, and its value; `ArrayMemoryError` where it missed a change of its memory.
     #[inline]
     pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {
-        match self.memory.get() {
-            Some(memory) if memory.is_stale() => Err(assign::stale(&self.name())),
+        match self.slot() {
+            Some(slot) if self.tape.get().lock().memories.is_stale(slot) => Err(assign::stale(&self.name())),
             _ => Ok(self.last(py)),
         }
     }
@@ -122,32 +133,40 @@ impl Variable {
     /// The same, whatever was missed.
     #[inline]
     pub fn last(&self, py: Python<'_>) -> (Id, Value) {
-        let assigned = self.memory.get().and_then(|memory| memory.assigned(py));
+        let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.assigned(slot, py));
         assigned.unwrap_or_else(|| (self.id, self.value.share(py)))
     }
 
     /// The entry that gradients with regard to the variable are of: what was watched, or what it stands for.
     pub fn source(&self, py: Python<'_>) -> PyResult<Id> {
-        match self.memory.get() {
-            Some(memory) if memory.is_input() => Ok(self.id),
-            _ => Ok(self.current(py)?.0),
+        if self.slot().is_none() || self.origin() == Origin::Input {
+            return Ok(self.id);
         }
+        Ok(self.current(py)?.0)
     }
 
-    /// Its memory, from when it is first viewed or assigned to.
-    pub fn memory(&self) -> &Memory {
-        self.memory.get_or_init(Box::default)
+    /// Where the tape keeps what it knows of the variable's memory, if that has been viewed or assigned to.
+    #[inline]
+    pub fn slot(&self) -> Option<Slot> {
+        Slot::new(self.slot.load(Ordering::Relaxed))
     }
 
-    /// Its memory, if it has been viewed or assigned to.
-    pub fn viewed(&self) -> Option<&Memory> {
-        self.memory.get().map(Box::as_ref)
+    /// The same, made if it is not there.
+    pub fn slot_or_new(&self) -> Slot {
+        self.slot().unwrap_or_else(|| {
+            let slot = self.tape.get().lock().memories.add();
+            self.set_slot(slot);
+            slot
+        })
     }
 
-    /// Says, of a new variable, that its memory is that of another.
-    pub fn set_memory(&self, memory: Memory) {
-        let is_new = self.memory.set(Box::new(memory)).is_ok();
-        debug_assert!(is_new, "a new variable has been viewed already");
+    pub fn set_slot(&self, slot: Slot) {
+        self.slot.store(slot.get(), Ordering::Relaxed);
+    }
+
+    /// How the entry that it was made with came to be.
+    pub fn origin(&self) -> Origin {
+        self.tape.get().lock().tape.origin(self.id)
     }
 
     #[inline]
@@ -298,31 +317,31 @@ impl Variable {
     // names when the module is made.
 
     fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        assign::in_place(slf, binary(slf, value, Elementwise::Add, false)?)
+        augmented(slf, value, Elementwise::Add)
     }
 
     fn _isub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        assign::in_place(slf, binary(slf, value, Elementwise::Subtract, false)?)
+        augmented(slf, value, Elementwise::Subtract)
     }
 
     fn _imul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        assign::in_place(slf, binary(slf, value, Elementwise::Multiply, false)?)
+        augmented(slf, value, Elementwise::Multiply)
     }
 
     fn _itruediv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        assign::in_place(slf, binary(slf, value, Elementwise::Divide, false)?)
+        augmented(slf, value, Elementwise::Divide)
     }
 
     fn _ifloordiv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        assign::in_place(slf, binary(slf, value, Elementwise::FloorDivide, false)?)
+        augmented(slf, value, Elementwise::FloorDivide)
     }
 
     fn _imod<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        assign::in_place(slf, binary(slf, value, Elementwise::Remainder, false)?)
+        augmented(slf, value, Elementwise::Remainder)
     }
 
     fn _ipow<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        assign::in_place(slf, binary(slf, value, Elementwise::Pow, false)?)
+        augmented(slf, value, Elementwise::Pow)
     }
 
     fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
