@@ -334,7 +334,7 @@ def linspace(
     library = namespace(like)
     places = library.arange(num, device=device_of(like) if device is None and is_array(like) else device)
     fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
-    spaced = start * (1.0 - fractions) + stop * fractions
+    spaced = ops.add(ops.multiply(start, 1.0 - fractions), ops.multiply(stop, fractions))
     return spaced if dtype is None else astype(spaced, dtype)
 
 

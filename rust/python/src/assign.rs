@@ -100,22 +100,22 @@ pub fn stale(name: &str) -> PyErr {
 
 /// Whether NumPy, or another library, may give a view of the memory of the first argument.
 pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
-    Ok(match op {
-        Op::Elementwise(Elementwise::Real | Elementwise::Imag | Elementwise::Conj) => true,
-        Op::Structured(
-            Structured::Flip
-            | Structured::Reshape
-            | Structured::PermuteDims
-            | Structured::ExpandDims
-            | Structured::Squeeze
-            | Structured::BroadcastTo,
-        ) => true,
-        Op::Structured(Structured::Index) => {
-            let key = named.map(|named| named.get_item(intern!(named.py(), "key"))).transpose()?.flatten();
-            key.is_none_or(|key| !copies(&key))
-        }
-        Op::Elementwise(_) | Op::Structured(_) => false,
-    })
+    if op == Op::Structured(Structured::Index) {
+        let key = named.map(|named| named.get_item(intern!(named.py(), "key"))).transpose()?.flatten();
+        return Ok(key.is_none_or(|key| !copies(&key)));
+    }
+    Ok(matches!(
+        op,
+        Op::Elementwise(Elementwise::Real | Elementwise::Imag | Elementwise::Conj)
+            | Op::Structured(
+                Structured::Flip
+                    | Structured::Reshape
+                    | Structured::PermuteDims
+                    | Structured::ExpandDims
+                    | Structured::Squeeze
+                    | Structured::BroadcastTo,
+            )
+    ))
 }
 
 /// Whether a key has an array or a list in it, so that what is indexed with it is a copy.
@@ -123,7 +123,10 @@ fn copies(key: &Bound<'_, PyAny>) -> bool {
     if let Ok(parts) = key.cast::<PyTuple>() {
         return parts.iter().any(|part| copies(&part));
     }
-    if key.is_none() || key.is_instance_of::<PySlice>() || key.is_instance_of::<PyInt>() || key.is(PyEllipsis::get(key.py()))
+    if key.is_none()
+        || key.is_instance_of::<PySlice>()
+        || key.is_instance_of::<PyInt>()
+        || key.is(PyEllipsis::get(key.py()))
     {
         return false;
     }
@@ -133,9 +136,14 @@ fn copies(key: &Bound<'_, PyAny>) -> bool {
 
 /// Lets `view` share the memory of `base`; numbers, and scalars that cannot be changed, have none to share.
 pub fn share(base: &Bound<'_, PyAny>, view: &Bound<'_, PyAny>) -> PyResult<()> {
-    let (Ok(base), Ok(variable)) = (base.cast_exact::<Variable>(), view.cast_exact::<Variable>()) else { return Ok(()) };
+    let (Ok(base), Ok(variable)) = (base.cast_exact::<Variable>(), view.cast_exact::<Variable>()) else {
+        return Ok(());
+    };
     let Value::Object(value) = &variable.get().value else { return Ok(()) };
-    if value.bind(view.py()).is_instance_of::<PyFloat>() || !has(variable, intern!(view.py(), "__setitem__"))? {
+    if base.get().is_constant()
+        || value.bind(view.py()).is_instance_of::<PyFloat>()
+        || !has(variable, intern!(view.py(), "__setitem__"))?
+    {
         return Ok(());
     }
     let slot = base.get().slot_or_new();
@@ -165,12 +173,7 @@ pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Bound<'py, PyAny>, value: &
 }
 
 /// Whether `value` is the view `x[key]`, which was changed in place and alone since: `x[key] += y` ends so.
-fn completes(
-    slf: &Bound<'_, Variable>,
-    id: Id,
-    key: &Bound<'_, PyAny>,
-    value: &Bound<'_, PyAny>,
-) -> PyResult<bool> {
+fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Ok(view) = value.cast_exact::<Variable>() else { return Ok(false) };
     let (Some(mine), Some(its)) = (slf.get().slot(), view.get().slot()) else { return Ok(false) };
     if !view.get().tape.is(&slf.get().tape) {
@@ -237,7 +240,9 @@ pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         Ok(outer) if !outer.get().is_number() => {
             let py = object.py();
             let (id, value) = outer.get().current(py)?;
-            Ok(Bound::new(py, Variable::new(outer.get().tape.bind(py), id, value))?.into_any())
+            let (tape, outer) = (outer.get().tape.bind(py), outer.get());
+            let make = if outer.is_constant() { Variable::constant } else { Variable::new };
+            Ok(Bound::new(py, make(tape, id, value))?.into_any())
         }
         _ => Ok(object.clone()),
     }

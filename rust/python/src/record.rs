@@ -19,6 +19,7 @@ use crate::memory::are_alike;
 use crate::products::matmul;
 use crate::reduce::reduce;
 use crate::tape::{Attributes, Tape};
+use crate::tree::is_inexact;
 use crate::value::{Value, host_number};
 use crate::variable::Variable;
 
@@ -72,12 +73,14 @@ pub fn record<'py>(
         operands.push(match own {
             Some(own) => {
                 let (id, value) = own.current(py)?;
-                (Some(id), value)
+                ((!own.is_constant()).then_some(id), value)
             }
             None => (None, Value::of_argument(&settled(arg)?)),
         });
     }
+    let is_constant = operands.iter().all(|(id, _)| id.is_none());
     if let Op::Elementwise(elementary) = op
+        && !is_constant
         && let Some((result, are_alike)) = elementwise(py, elementary, operands.iter().map(|(_, value)| value))?
     {
         let variable = append(tape, op, operands, named, result, are_alike)?;
@@ -95,9 +98,12 @@ pub fn record<'py>(
     if !is_smooth(op) {
         // The sign of a complex number turns with it: that it is a step is true of real numbers only.
         if op == Op::Elementwise(Elementwise::Sign) && hook(py, "is_complex")?.call1((&result,))?.is_truthy()? {
-            return Err(missing(op, 0));
+            return Err(missing(op, 0, "the sign of a complex number turns with it"));
         }
         return Ok(result);
+    }
+    if is_constant {
+        return if is_inexact(&result)? { Tape::lift(tape, &result) } else { Ok(result) };
     }
     if result.is_exact_instance_of::<PyComplex>() {
         result = hook(py, "complex_number")?.call1((result,))?;
@@ -192,7 +198,7 @@ fn fits<'py>(
     let mut fits = Vec::new();
     for (which, (id, value)) in operands.iter().enumerate() {
         let fit = match value {
-            _ if id.is_none() => Fit::Same,
+            _ if id.is_none() && !needs.shape => Fit::Same,
             Value::Number(_) | Value::Absent => Fit::Number,
             Value::Object(_) if are_alike || is_elementwise && is_alike(value, result) => Fit::Same,
             Value::Object(object) => {

@@ -53,7 +53,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Flow) -> PyResult<Flow> {
         let Origin::Op(op) = entry.origin else { return Ok(Flow::absent()) };
         let derivative = match self.registry.row(op, which) {
-            Row::Missing => return Err(missing(op, which)),
+            Row::Missing(reason) => return Err(missing(op, which, reason)),
             Row::Zero => return Ok(Flow::absent()),
             Row::Rule(derivative) => derivative,
         };
@@ -281,7 +281,7 @@ impl<'py> PythonHost<'py> {
 
 /// Turns plain arrays that a rule of Python's reads into constants of the tape whose variables it reads as well: operators of
 /// some array libraries fail, where they should leave it to the variable on their right what to do.
-fn lift<'py>(args: &mut [Bound<'py, PyAny>], sources: &[Source]) -> PyResult<()> {
+fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
     let mut variable = innermost(args).cloned();
     let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));
     for (arg, _) in args.iter().zip(sources).filter(|(_, source)| is_read(source)) {
@@ -323,8 +323,7 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bou
     if arg.is_exact_instance_of::<Variable>() || !is_inexact(arg)? {
         return Ok(arg.clone());
     }
-    let (id, value) = Tape::constant(tape, arg)?;
-    Ok(Bound::new(py, Variable::new(tape, id, value))?.into_any())
+    Tape::lift(tape, arg)
 }
 
 /// A rule on a NumPy scalar of float64, where all else that it reads are such scalars or numbers.

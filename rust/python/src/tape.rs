@@ -151,6 +151,12 @@ impl Tape {
         Bound::new(py, Variable::new(slf, id, value))
     }
 
+    /// A plain array as a variable that no derivative flows to.
+    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (id, value) = Self::constant(slf, object)?;
+        Ok(Bound::new(slf.py(), Variable::constant(slf, id, value))?.into_any())
+    }
+
     /// An entry that no derivative flows to, with its value.
     pub fn constant(slf: &Bound<'_, Self>, object: &Bound<'_, PyAny>) -> PyResult<(Id, Value)> {
         let value = Value::new(&settled(object)?);

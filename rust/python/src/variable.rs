@@ -31,9 +31,12 @@ pub struct Variable {
     pub id: Id,
     /// The value of that entry; what is assigned later has its shape and dtype.
     pub value: Value,
-    /// Where the tape keeps what it knows of its memory; zero where it is neither viewed nor assigned to.
+    /// Where the tape keeps what it knows of its memory; zero where it is neither viewed nor assigned to, `CONSTANT` where it
+    /// is not, and no derivative flows to it.
     slot: AtomicU32,
 }
+
+const CONSTANT: u32 = u32::MAX;
 
 impl Drop for Variable {
     /// The array of a variable is often nobody else's: a later one takes its memory.
@@ -148,7 +151,17 @@ impl Variable {
     /// Where the tape keeps what it knows of the variable's memory, if that has been viewed or assigned to.
     #[inline]
     pub fn slot(&self) -> Option<Slot> {
-        Slot::new(self.slot.load(Ordering::Relaxed))
+        Slot::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
+    }
+
+    /// Whether it is a plain array, made a variable only so that it meets others.
+    #[inline]
+    pub fn is_constant(&self) -> bool {
+        self.slot.load(Ordering::Relaxed) == CONSTANT
+    }
+
+    pub fn constant(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
+        Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(CONSTANT) }
     }
 
     /// The same, made if it is not there.
