@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case, like, normal
+from cases import Case, like, normal, positive
 from oxigrad import xp
 from oxigrad._core import record
 
@@ -149,6 +149,9 @@ LINALG = [
     Case("inv-stack", np.linalg.inv, (S,)),
     *both("solve", la.solve, A, B),
     *both("solve-vector", la.solve, A, V),
+    Case("solve-constant-vector", lambda a: la.solve(a, like(a, V)), (A,)),
+    Case("solve-constant-matrix", lambda b: la.solve(like(b, A), b), (V,)),
+    Case("kron-constant", lambda b: np.kron(like(b, B), b), (V,)),
     Case("solve-stack", np.linalg.solve, (S, normal(2, 3, 2))),
     Case("solve-stack-vector", la.solve, (S, V)),
     Case("solve-broadcast", la.solve, (S, normal(4, 1, 3, 2))),
@@ -183,6 +186,15 @@ LINALG = [
     Case("pinv", lambda a, b: la.pinv(a @ b), (normal(4, 2), normal(2, 3))),
     *[Case(f"matrix_power-{n}", lambda a, n=n: la.matrix_power(a, n), (S,)) for n in (-2, 0, 1, 2, 3, 5)],
     *both("expm", la.expm, A, seed=71),
+    *both("sqrtm", la.sqrtm, A),
+    Case("sqrtm-stack", la.sqrtm, (S,)),
+    *both("solve_sylvester", la.solve_sylvester, A, 1.5 * regular(2, 2, seed=4), normal(3, 2)),
+    Case(
+        "solve_banded",
+        lambda ab, b: la.solve_banded((1, 2), ab, b),
+        (normal(4, 5) + 3.0 * np.eye(4)[:, [2]], normal(5, 2)),
+    ),
+    Case("solve_banded-lower", lambda ab: la.solve_banded((2, 0), ab, like(ab, V)), (positive(3, 3),)),
     Case("expm-large", lambda a: la.expm(a * 4.0) * 1e-3, (S * 0.5,)),
     *[
         case
@@ -225,6 +237,8 @@ FFT = [
     Case("rfftn-sizes", lambda x: np.fft.rfftn(x, s=(3, 5), axes=(2, 1)), (Z3.real,)),
     Case("irfftn-sizes", lambda z: np.fft.irfftn(z, s=(3, 5), axes=(2, 1)), (Z3,)),
     Case("fft2", np.fft.fft2, (Z3,)),
+    Case("ifft2", np.fft.ifft2, (Z3,)),
+    Case("irfft2", np.fft.irfft2, (Z3,)),
     Case("rfft2", lambda x: np.fft.irfft2(np.fft.rfft2(x) ** 2), (Z3.real,)),
     Case("fftshift", lambda x: fft.fftshift(x) * like(x, np.arange(3.0)), (Z3,)),
     Case("ifftshift", lambda x: np.fft.ifftshift(x, axes=(0, 2)) * like(x, np.arange(3.0)), (Z3,)),

@@ -36,8 +36,6 @@ class Library:
     has_gpu: Callable[[ModuleType], bool] | None = None
     is_strict: bool = False  # it has what is in the standard, and no more
     is_slow: bool = False
-    # Whether its operators leave it to a variable on their right what to do; rules of rules and of tangents need that.
-    yields: bool = True
 
     @property
     def asarray(self) -> Callable[..., Any]:
@@ -97,7 +95,7 @@ def _cupy_alone(cupy: ModuleType) -> Iterator[None]:
 LIBRARIES = [
     Library("numpy", "numpy", lambda numpy: numpy.array),
     Library("read-only", "numpy", lambda numpy: _read_only),
-    Library("array-api-strict", "array_api_strict", lambda strict: strict.asarray, is_strict=True, yields=False),
+    Library("array-api-strict", "array_api_strict", lambda strict: strict.asarray, is_strict=True),
     Library(
         "device",
         "device",
@@ -161,7 +159,7 @@ def weighted(value: Any, asarray: Callable[..., Any]) -> Any:
     """A number that depends on every element of a tree of arrays."""
     total: Any = 0.0
     for at, leaf in enumerate(tree.leaves(value)):
-        total = total + xp.sum(leaf * asarray(normal(*leaf.shape, seed=at)))
+        total = xp.add(total, xp.sum(leaf * asarray(normal(*leaf.shape, seed=at))))  # either may be plain
     return total
 
 
@@ -189,13 +187,12 @@ def derivatives(name: str, library: Library) -> dict[str, list[np.ndarray]]:
     """
     case, asarray = TABLE[name], library.asarray
     args, found = tuple(map(asarray, case.args)), {}
-    for order in (1, 2) if library.yields else (1,):
+    for order in (1, 2):
         f = differentiated(case, asarray, order)
         gradients = gradient(f, len(args))(*args)
         assert list(map(xp.namespace, gradients)) == list(map(xp.namespace, args))
         found[f"order {order}, reverse"] = list(map(host, gradients))
-        if library.yields:
-            found[f"order {order}, forward"] = [host(ox.jvp(f, args, directions(case, asarray))[1])]
+        found[f"order {order}, forward"] = [host(ox.jvp(f, args, directions(case, asarray))[1])]
     return found
 
 

@@ -126,7 +126,7 @@ def order(name: str, library: Library) -> int:
             libraries.check(case, library)
     except NotImplementedError:
         return 0
-    return 0 if not tested else 2 if library.yields else 1
+    return 2 if tested else 0
 
 
 def orders(strict: Any, tested: Iterable[Library]) -> dict[str, dict[str, int]]:

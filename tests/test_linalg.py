@@ -172,6 +172,21 @@ def test_expm_scales_each_matrix_by_itself(library) -> None:
     np.testing.assert_allclose(la.expm(nilpotent), np.eye(3) + nilpotent + nilpotent @ nilpotent / 2)
 
 
+def test_roots_and_linear_equations_agree_with_scipy(library) -> None:
+    scipy, rng = library("scipy.linalg"), np.random.default_rng(0)
+    definite = A @ A.T + np.eye(3)
+    turned = np.array([[0.0, -1.0], [1.0, 0.0]])
+    for x in (definite, A, 1e8 * definite, A + 0.5j * definite, turned, np.diag([1e-10, 1.0, 1e10])):
+        np.testing.assert_allclose(la.sqrtm(x), scipy.sqrtm(x), rtol=1e-9, atol=1e-12)
+    assert np.isnan(la.sqrtm(np.diag([-1.0, 2.0]))).all()
+    q, ab = rng.standard_normal((3, 2)), rng.standard_normal((4, 6)) + 3.0
+    b = rng.standard_normal((2, 2))
+    np.testing.assert_allclose(la.solve_sylvester(A, b, q), scipy.solve_sylvester(A, b, q), rtol=1e-9)
+    np.testing.assert_allclose(la.solve_banded((1, 2), ab, ab[0]), scipy.solve_banded((1, 2), ab, ab[0]), rtol=1e-9)
+    with pytest.raises(ox.ShapeError, match="expected 3"):
+        la.solve_banded((1, 1), ab, ab[0])
+
+
 def test_both_results_of_a_decomposition_are_pulled_at_once() -> None:
     with ox.Tape() as tape:
         x = tape.watch(symmetric(A))

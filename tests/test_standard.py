@@ -247,6 +247,44 @@ def test_special_functions_agree_with_scipy(library) -> None:
         np.testing.assert_allclose(xp.special.iv(n, x), scipy.iv(n, x), rtol=1e-13)
 
 
+def test_incomplete_functions_agree_with_scipy(library) -> None:
+    scipy, rng = library("scipy.special"), np.random.default_rng(0)
+    a, b = 10.0 ** rng.uniform(-3, 3, (2, 400))
+    x = np.abs(a * (1.0 + rng.standard_normal(400) / np.sqrt(a + 0.1)))
+    for name in ("gammainc", "gammaincc"):
+        np.testing.assert_allclose(getattr(xp.special, name)(a, x), getattr(scipy, name)(a, x), rtol=1e-11)
+    fraction = np.clip(a / (a + b) * (1.0 + 0.2 * rng.standard_normal(400)), 0.0, 1.0)
+    np.testing.assert_allclose(xp.special.betainc(a, b, fraction), scipy.betainc(a, b, fraction), rtol=1e-11)
+
+
+def test_the_incomplete_gamma_function_is_differentiated_in_both_arguments_once() -> None:
+    a, x = np.array([0.3, 2.0, 7.0, 40.0, 40.0]), np.array([0.7, 1.5, 9.0, 30.0, 55.0])
+    for f in (xp.special.gammainc, xp.special.gammaincc):
+        check_grads(f, (a, x), order=1)
+        check_grads(lambda x, f=f: ox.grad(lambda a: xp.sum(f(a, x)))(a), (x,), order=2)
+        with pytest.raises(ox.DerivativeError, match="argument 0: there is no closed form"):
+            ox.grad(lambda a, f=f: xp.sum(ox.grad(lambda a: xp.sum(f(a, x)))(a)))(a)
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (xp.special.betainc, (2.0, 3.0, 0.5)),
+        (xp.special.iv, (0.5, 2.0)),
+        (xp.special.jn, (1.0, 2.0)),
+        (xp.special.yn, (1.0, 2.0)),
+        (xp.special.polygamma, (1.0, 2.0)),
+    ],
+)
+def test_parameters_without_a_derivative_say_why(f: Any, args: tuple[float, ...]) -> None:
+    ox.grad(f, argnums=len(args) - 1)(*args)
+    for mode in (lambda: ox.grad(f)(*args), lambda: ox.jvp(f, args, (1.0,) + (0.0,) * (len(args) - 1))):
+        with pytest.raises(
+            ox.DerivativeError, match="argument 0: (there is no closed form|its order is a whole number)"
+        ):
+            mode()
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_special_functions_keep_the_dtype(dtype) -> None:
     result = xp.special.erf(np.ones((2, 3), dtype))

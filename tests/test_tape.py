@@ -404,14 +404,6 @@ class TestVariable:
                 float(x)
         assert float(x) == 3.0
 
-    def test_it_cannot_be_changed_in_place(self) -> None:
-        x = self.variable(np.ones(2))
-        with pytest.raises(TypeError, match="in place"):
-            x[0] = 2.0
-        before = x
-        x += 1.0
-        np.testing.assert_array_equal(before.value, 1.0)
-
     def test_a_scalar_without_dimensions_cannot_be_iterated(self) -> None:
         with pytest.raises(TypeError, match="dimensions"):
             iter(self.variable(1.0))

@@ -56,7 +56,16 @@ def test_elements_that_are_named_twice() -> None:
     twice = np.array([0, 0, 1])
     np.testing.assert_array_equal(xp.at(np.zeros(3))[twice].add(np.array([1.0, 2.0, 4.0])), [3.0, 4.0, 0.0])
     with pytest.raises(ValueError, match="names an element twice"):
-        xp.at(np.zeros(3))[twice].set(1.0)
+        xp.at(np.zeros(3))[twice].set(np.array([1.0, 2.0, 4.0]))
+    np.testing.assert_array_equal(xp.at(np.zeros(3))[twice].set(5.0), [5.0, 5.0, 0.0])
+
+
+def test_the_dtype_stays() -> None:
+    x = np.zeros(3, np.float32)
+    for updated in (xp.at(x)[1:].set(np.ones(2)), xp.at(x)[1:].add([1.0, 1.0]), xp.at(x)[1:].set([[1.0, 1.0]])):
+        np.testing.assert_array_equal(updated, np.array([0.0, 1.0, 1.0], np.float32), strict=True)
+    with pytest.raises(ox.DtypeError, match="real part"):
+        xp.at(x)[0].set(1j)
 
 
 def test_nothing_is_changed_in_place() -> None:

@@ -11,7 +11,7 @@ from oxigrad import primitives as ops
 from oxigrad._core import plain
 from oxigrad.functions import cumulative_prod, cumulative_sum, position, take
 from oxigrad.libraries import device_of, dtype_of, is_array, is_complex, namespace
-from oxigrad.primitives import Axis, along, concat, expand_dims, flip, permute_dims, reshape, stack
+from oxigrad.primitives import Axis, along, concat, copied, expand_dims, flip, permute_dims, reshape, stack
 
 __all__ = [
     "angle",
@@ -21,6 +21,7 @@ __all__ = [
     "atleast_3d",
     "cbrt",
     "column_stack",
+    "copy",
     "cumprod",
     "cumsum",
     "deg2rad",
@@ -122,6 +123,11 @@ def nan_to_num(x: Any, /, *, nan: float = 0.0, posinf: float | None = None, negi
 def real_if_close(x: Any, /) -> Any:
     """A real ``x`` as it is."""
     return x
+
+
+def copy(x: Any, /) -> Any:
+    """``x`` in memory of its own, so that it can be changed alone."""
+    return copied(x)
 
 
 # --- running -----------------------------------------------------------------------------------------------------------
@@ -273,6 +279,8 @@ def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: f
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    if not any(map(any, widths)):
+        return copied(x)
     for axis, width in enumerate(widths):
         if any(width):
             x = _padded(x, axis, width, mode, constant_values)

@@ -40,13 +40,24 @@ class _Call:
         leaves, self.structure = tree.flatten(self._f(*args, **named))
         return tuple(leaves)
 
-    def record(self, pull: Callable[..., Any], push: Callable[..., Any] | None) -> Any:
-        """What the function returns: one entry of the tape, and one for each leaf of the result."""
+    def taped(self, values: Leaves) -> tuple[Any, ...]:
+        """The same, on a tape that is thrown away: what the function assigns to its arguments changes no array."""
+        with Tape() as tape:
+            outputs = self.outputs([tape.watch(value) for value in values])
+        return tuple(output.value if _is_on(tape, output) else output for output in outputs)
+
+    def record(
+        self,
+        call: Callable[[Leaves], tuple[Any, ...]],
+        pull: Callable[..., Any],
+        push: Callable[..., Any] | None,
+    ) -> Any:
+        """What ``call`` of the variables gives: one entry of the tape, and one for each leaf of the result."""
         if not self.variables:
             return self._result(self.outputs(()))
 
         def function(*values: Any) -> tuple[Any, ...]:
-            outputs = self.outputs(values)
+            outputs = call(values)
             if any(isinstance(output, Variable) for output in outputs):
                 name = getattr(self._f, "__qualname__", repr(self._f))
                 raise DerivativeError(
@@ -94,7 +105,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             seeds = [(variable, t) for variable, t in zip(inside, tangents, strict=True) if t is not None]
             return dict(zip(targets, tape.push(seeds, list(targets.values())), strict=True))
 
-        return call.record(pull, push)
+        return call.record(call.taped, pull, push)
 
     return wrapped
 
@@ -106,7 +117,8 @@ def _is_on(tape: Tape, value: Any) -> bool:
 def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
     """The function ``f`` with ``rule`` for its derivative, in both modes and to the order that ``rule`` can be differentiated.
 
-    ``f`` is called with plain arrays and numbers, so that it may be any code. ``rule(g, y, *args)`` takes the cotangent of the
+    ``f`` is called with plain arrays and numbers, so that it may be any code; it must not change them in place, and what it
+    returns counts as arrays of their own. ``rule(g, y, *args)`` takes the cotangent of the
     result, the result and the arguments, and gives a tuple with the cotangent of each argument; of a single argument,
     that cotangent alone. None stands for zeros. Arguments and results may be trees; a cotangent then has the structure of
     its argument, with anything in place of leaves that are not differentiated. What broadcasting did is undone. Forwards the rule, which is linear in ``g``, is transposed: it must use
@@ -133,7 +145,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...,
             pulled = pulled if isinstance(pulled, tuple) or len(args) != 1 else (pulled,)
             return call.chosen((_completed(pulled, arguments), {}))
 
-        return call.record(pull, None)
+        return call.record(call.outputs, pull, None)
 
     return wrapped
 

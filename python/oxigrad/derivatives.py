@@ -3,8 +3,8 @@
 A rule gives the cotangent of one argument. Its parameters say what it reads, so that a tape keeps nothing else:
 ``g`` the cotangent of the result, ``y`` the result, ``x`` or ``x1``, ``x2``, ``condition`` the values of the arguments,
 ``x_shape`` and ``x_dtype`` their shapes and dtypes, ``which`` the position of the argument for an op with any number of
-them, and any attribute of the op by its name. None says that the derivative is zero. What broadcasting or dtype
-promotion did is undone in one place, after the rule.
+them, and any attribute of the op by its name. None says that the derivative is zero, a text why there is none. What broadcasting
+or dtype promotion did is undone in one place, after the rule.
 
 Of complex numbers, the cotangent ``g`` of ``y`` is what gives the change of a real loss as ``Re(sum(g * dy))``, as in JAX
 and HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops need no conjugation, and the gradient
@@ -22,12 +22,14 @@ from typing import Any
 from oxigrad import _core, derivatives_fft, derivatives_linalg, xp
 from oxigrad.primitives import along
 
-Rule = Callable[..., Any] | None
+Rule = Callable[..., Any] | str | None
 
 cos, cosh, exp, expit, log, maximum, pow, sign, sin, sinh, sqrt, square, where = (
     getattr(xp, name) for name in "cos cosh exp expit log maximum pow sign sin sinh sqrt square where".split()
 )
-digamma, gammaln, iv, jn, polygamma, yn = (getattr(xp, name) for name in "digamma gammaln iv jn polygamma yn".split())
+digamma, gammainc_a, gammaln, iv, jn, polygamma, yn = (
+    getattr(xp, name) for name in "digamma gammainc_a gammaln iv jn polygamma yn".split()
+)
 
 
 def _real(x: Any) -> Any:
@@ -53,6 +55,23 @@ def _difference(x1: Any, x2: Any) -> Any:
 def _cosine(x: Any, y: Any) -> Any:
     """``x / y``; zero at the origin."""
     return where(y == 0.0, 0.0, x / where(y == 0.0, 1.0, y))
+
+
+def _times_log(a: Any, x: Any) -> Any:
+    """``a log(x)``; zero where ``a`` is."""
+    return a * log(where(a == 0.0, 1.0, x))
+
+
+def _gamma_density(a: Any, x: Any) -> Any:
+    return exp(_times_log(a - 1.0, x) - x - gammaln(a))
+
+
+def _beta_density(a: Any, b: Any, x: Any) -> Any:
+    return exp(_times_log(a - 1.0, x) + _times_log(b - 1.0, 1.0 - x) + gammaln(a + b) - gammaln(a) - gammaln(b))
+
+
+_ORDER = "its order is a whole number"
+_CLOSED = "there is no closed form"
 
 
 def _kept(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
@@ -181,10 +200,14 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "gamma": (lambda g, y, x: g * y * digamma(x),),
     "gammaln": (lambda g, x: g * digamma(x),),
     "digamma": (lambda g, x: g * polygamma(1.0, x),),
-    "polygamma": (None, lambda g, x1, x2: g * polygamma(x1 + 1.0, x2)),
-    "jn": (None, lambda g, x1, x2: g * 0.5 * (jn(x1 - 1.0, x2) - jn(x1 + 1.0, x2))),
-    "yn": (None, lambda g, x1, x2: g * 0.5 * (yn(x1 - 1.0, x2) - yn(x1 + 1.0, x2))),
-    "iv": (None, lambda g, x1, x2: g * 0.5 * (iv(x1 - 1.0, x2) + iv(x1 + 1.0, x2))),
+    "polygamma": (_ORDER, lambda g, x1, x2: g * polygamma(x1 + 1.0, x2)),
+    "jn": (_ORDER, lambda g, x1, x2: g * 0.5 * (jn(x1 - 1.0, x2) - jn(x1 + 1.0, x2))),
+    "yn": (_ORDER, lambda g, x1, x2: g * 0.5 * (yn(x1 - 1.0, x2) - yn(x1 + 1.0, x2))),
+    "iv": (_CLOSED, lambda g, x1, x2: g * 0.5 * (iv(x1 - 1.0, x2) + iv(x1 + 1.0, x2))),
+    "gammainc": (lambda g, x1, x2: g * gammainc_a(x1, x2), lambda g, x1, x2: g * _gamma_density(x1, x2)),
+    "gammaincc": (lambda g, x1, x2: -g * gammainc_a(x1, x2), lambda g, x1, x2: -g * _gamma_density(x1, x2)),
+    "gammainc_a": (_CLOSED, lambda g, x1, x2: g * _gamma_density(x1, x2) * (log(x2) - digamma(x1))),
+    "betainc": (_CLOSED, _CLOSED, lambda g, x1, x2, x3: g * _beta_density(x1, x2, x3)),
     "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
     "sum": (lambda g, x_shape, axis: _spread(g, x_shape, axis),),
     "mean": (_mean,),
@@ -369,7 +392,8 @@ def install() -> None:
     rows = []
     for name, rules in TABLE.items():
         for which, rule in enumerate(rules):
-            rows.append((name, which, None if rule is None else (rule, list(inspect.signature(rule).parameters))))
+            stated = (rule, list(inspect.signature(rule).parameters)) if callable(rule) else rule
+            rows.append((name, which, stated))
     _core.install(rows, push)
 
 

@@ -19,6 +19,14 @@ def _h(x: Any) -> Any:
     return _t(xp.conjugate(x))
 
 
+def _sqrtm(g: Any, x: Any) -> Any:
+    """The derivative along ``g`` of the root of the transpose: a block of the root of a block matrix."""
+    x, n = _t(x), x.shape[-1]
+    above = xp.concat([x, g], axis=-1)
+    below = xp.concat([xp.zeros_like(x), x], axis=-1)
+    return xp.index(xp.linalg.sqrtm(xp.concat([above, below], axis=-2)), (..., slice(n), slice(n, None)))
+
+
 def _results(y: Any, count: int) -> list[Any]:
     """The results, conjugated."""
     return [xp.conjugate(xp.item(y, which)) for which in range(count)]
@@ -177,4 +185,5 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "cofactor": (_cofactor,),
     "slogdet": (_slogdet,),
     "pinv": (_pinv,),
+    "sqrtm": (_sqrtm,),
 }

@@ -20,6 +20,7 @@ from oxigrad.primitives import (
     astype,
     broadcast_to,
     concat,
+    copied,
     index,
     mean,
     permute_dims,
@@ -238,7 +239,7 @@ def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
     apart = tuple(size for size in shape for size in (1, size))
     copies = tuple(size for pair in zip(counts, shape, strict=True) for size in pair)
     whole = tuple(count * size for count, size in zip(counts, shape, strict=True))
-    return reshape(broadcast_to(reshape(x, apart), copies), whole)
+    return copied(reshape(broadcast_to(reshape(x, apart), copies), whole))
 
 
 @_composed
@@ -312,7 +313,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of one number, which may be a variable."""
     filled = broadcast_to(_array(fill_value), _tuple(shape))
-    return filled if dtype is None else astype(filled, dtype)
+    return astype(filled, filled.dtype if dtype is None else dtype)
 
 
 @_composed
@@ -333,21 +334,22 @@ def linspace(
     library = namespace(like)
     places = library.arange(num, device=device_of(like) if device is None and is_array(like) else device)
     fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
-    spaced = start * (1.0 - fractions) + stop * fractions
+    spaced = ops.add(ops.multiply(start, 1.0 - fractions), ops.multiply(stop, fractions))
     return spaced if dtype is None else astype(spaced, dtype)
 
 
 @_composed
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """An array; of a list that has variables, their stack.
+    """An array; of a list that has variables, their stack. A variable is given back itself, unless ``copy`` is true.
 
     >>> import oxigrad as ox
     >>> ox.grad(lambda x: sum(asarray([x, 2.0, x * x])))(3.0)
     7.0
     """
     if isinstance(obj, (list, tuple)):
-        obj = stack([asarray(item) for item in obj])
-    return obj if dtype is None else astype(obj, dtype)
+        obj, copy = stack([asarray(item) for item in obj]), False
+    obj = copied(obj) if copy else obj
+    return obj if dtype is None else astype(obj, dtype, copy=False)
 
 
 def _array(value: Any) -> Any:

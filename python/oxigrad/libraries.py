@@ -104,17 +104,25 @@ def is_of_kind(dtype: Any, kind: Any, library: Any) -> bool:
         return "real floating" in kind and "float" in str(dtype)
 
 
+# Functions that may give their argument itself, as NumPy's do; what any other gives is a copy where nothing is to be done.
+_NO_COPY = {"asarray", "diff", "matrix_power"}
+
+
 def composed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Calls the function where variables are among its arguments; else the array library's own, where it has one."""
     *_, part = function.__module__.split(".")
+    name = function.__name__
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         if has_variable(args) or has_variable(named.values()):
-            return function(*args, **named)
+            result = function(*args, **named)
+            if name not in _NO_COPY and any(result is arg for arg in args) and is_array(plain(result)):
+                return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
+            return result
         library = standard_namespace(*args)
         library = getattr(library, part) if part in ("linalg", "fft") else library
-        return getattr(library, function.__name__, function)(*args, **named)
+        return getattr(library, name, function)(*args, **named)
 
     return called
 
@@ -221,6 +229,8 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
         return functools.partial(_through_host, name, library)
     if name in _ORDERED:
         return lambda order, x: own(_whole(order), x)
+    if name in _OF_ARRAYS and library is not np:
+        return functools.partial(_of_arrays, library, own)
     return functools.partial(_of_two, library, own) if name in _OF_TWO and library is not np else own
 
 
@@ -342,6 +352,15 @@ def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
     return library.where(condition, x1, x2)
 
 
+# Special functions of several arguments, of which some libraries take no numbers.
+_OF_ARRAYS = {"betainc", "gammainc", "gammaincc"}
+
+
+def _of_arrays(library: Any, own: Callable[..., Any], *args: Any) -> Any:
+    like = next(x for x in args if is_array(x))
+    return own(*(x if is_array(x) else _filled(library, x, like) for x in args))
+
+
 # Functions of two arguments that no operator stands for: a number among them is some libraries' to copy.
 _OF_TWO = {"atan2", "hypot", "logaddexp", "maximum", "minimum"}
 
@@ -392,6 +411,28 @@ def _cofactor(library: Any, x: Any) -> Any:
     return sign * (library.conj(y) if is_complex(y) else y)
 
 
+def _sqrtm(library: Any, x: Any) -> Any:
+    """By the product form of Denman's and Beavers' iteration, scaled by determinants (Cheng, Higham, Kenney and Laub 2001)."""
+    n = x.shape[-1]
+    eye = library.eye(n, dtype=x.dtype, device=device_of(x))
+    root, m, there = x, x, on_host(x)
+    for _ in range(_ROUNDS):
+        logarithm = library.linalg.slogdet(m)[1][..., None, None]
+        scale = library.astype(library.exp(logarithm / (-2.0 * max(n, 1))), x.dtype)
+        inverse = library.linalg.inv(m) / (scale * scale)
+        root = (root + root @ inverse) * scale * 0.5
+        m = (eye + (m * (scale * scale) + inverse) * 0.5) * 0.5
+        if there and not library.any(library.abs(m - eye) > 10.0 * n * float(library.finfo(x.dtype).eps)):
+            break
+    residual = library.linalg.matrix_norm(root @ root - x, keepdims=True)
+    is_root = residual <= 1e-3 * library.linalg.matrix_norm(x, keepdims=True)
+    return _where(library, is_root, root, math.nan)
+
+
+# What scaling leaves to be done, for matrices as far from singular as numbers go.
+_ROUNDS = 24
+
+
 def _pinv(library: Any, x: Any, *, rtol: Any) -> Any:
     return library.linalg.pinv(x) if rtol is None else library.linalg.pinv(x, rtol=rtol)
 
@@ -429,6 +470,7 @@ _irregular: dict[str, Callable[..., Any]] = {
     "take_along_axis": lambda library, x, *, indices, axis: library.take_along_axis(x, indices, axis=axis),
     "cofactor": _cofactor,
     "pinv": _pinv,
+    "sqrtm": _sqrtm,
     "qr": _part("linalg", "qr", mode="reduced"),
     "svd": _part("linalg", "svd", full_matrices=False),
     **{name: _part("linalg", name) for name in "inv solve cholesky eigh eig det slogdet vector_norm".split()},

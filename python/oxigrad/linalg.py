@@ -13,7 +13,7 @@ from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad.functions import moveaxis
 from oxigrad.libraries import composed, device_of, has_variable, namespace, on_host, size_of
 from oxigrad.primitives import matmul, matrix_transpose
-from oxigrad.products import cross, outer, tensordot, vecdot
+from oxigrad.products import cross, kron, outer, tensordot, vecdot
 from oxigrad.products import diagonal as _diagonal
 from oxigrad.products import trace as _trace
 
@@ -44,7 +44,10 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_banded",
+    "solve_sylvester",
     "solve_triangular",
+    "sqrtm",
     "svd",
     "svdvals",
     "tensordot",
@@ -183,6 +186,42 @@ def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal:
     triangle = library.tril(ones) if lower else library.triu(ones)
     x1 = x1 * (triangle - eye) + eye if unit_diagonal else x1 * triangle
     return solve(x1, x2)
+
+
+def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
+    """As `solve`, of the matrix whose diagonals, from the upper ones down, are the rows of ``ab``, as in SciPy.
+
+    ``l_and_u`` says how many are below and above the main one. The whole matrix is made: it costs as much as `solve`.
+    """
+    (lower, upper), (rows, size) = l_and_u, ab.shape[-2:]
+    if rows != lower + upper + 1:
+        raise ShapeError(f"ab has {rows} rows: expected {lower + upper + 1}, one for each of the diagonals")
+    library = namespace(ab)
+    places = library.arange(size, device=device_of(plain(ab)))
+    row = library.reshape(places, (-1, 1)) - library.reshape(places, (1, -1)) + upper
+    is_there = (row >= 0) & (row < rows)
+    row = library.where(is_there, row, library.zeros_like(row))
+    return solve(ops.where(is_there, ops.take_along_axis(ab, row, axis=-2), 0.0), b)
+
+
+def solve_sylvester(a: Any, b: Any, q: Any, /) -> Any:
+    """The solution ``x`` of ``a @ x + x @ b = q``, for all elements at once: memory grows with the fourth power of the size."""
+    whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
+    return ops.reshape(solve(whole, ops.reshape(q, (-1,))), q.shape)
+
+
+def sqrtm(x: Any, /) -> Any:
+    """The principal square root of each matrix; NaN where an eigenvalue is negative. A singular matrix is what `inv` finds it.
+
+    Its derivative is an off-diagonal block of the root of a block matrix (Higham 2008, "Functions of matrices", 3.6), and so
+    has derivatives in turn.
+
+    >>> import numpy as np
+    >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]]))
+    array([[2., 0.],
+           [0., 3.]])
+    """
+    return record("sqrtm", [x])
 
 
 def expm(x: Any, /) -> Any:

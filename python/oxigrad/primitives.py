@@ -16,6 +16,7 @@ __all__ = [
     "broadcast_to",
     "concat",
     "conjugate",
+    "copied",
     "expand_dims",
     "eye_like",
     "flip",
@@ -153,7 +154,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
         return library.astype(plain(x), dtype, copy=copy)
     if not is_array(x):
         return library.asarray(x, dtype=dtype)
+    if not copy and x.dtype == dtype:
+        return x
     return _record("astype", [x], {"dtype": dtype, "copy": copy})
+
+
+def copied(x: Any, /) -> Any:
+    """``x`` in memory of its own; a number as it is."""
+    return astype(x, x.dtype) if is_array(plain(x)) else x
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:

@@ -55,32 +55,32 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
     rows, columns = (size_of(tuple(x.shape[i] for i in free)) for x, free in ((x1, free1), (x2, free2)))
     left = ops.reshape(ops.permute_dims(x1, (*free1, *a)), (rows, summed))
     right = ops.reshape(ops.permute_dims(x2, (*b, *free2)), (summed, columns))
-    return ops.reshape(left @ right, shape)
+    return ops.reshape(ops.matmul(left, right), shape)
 
 
 @composed
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum over ``axis`` of the products with the conjugate of ``x1``."""
-    return ops.sum(ops.conjugate(x1) * x2, axis=axis)
+    return ops.sum(ops.multiply(ops.conjugate(x1), x2), axis=axis)
 
 
 @composed
 def vdot(x1: Any, x2: Any, /) -> Any:
     """Sum of the products of all elements with the conjugate of ``x1``."""
-    return ops.sum(ops.conjugate(ops.ravel(x1)) * ops.ravel(x2))
+    return ops.sum(ops.multiply(ops.conjugate(ops.ravel(x1)), ops.ravel(x2)))
 
 
 @composed
 def outer(x1: Any, x2: Any, /) -> Any:
     """The matrix of all products of two vectors; arrays of more dimensions are flattened, as NumPy does."""
-    return ops.expand_dims(ops.ravel(x1), axis=-1) * ops.ravel(x2)
+    return ops.multiply(ops.expand_dims(ops.ravel(x1), axis=-1), ops.ravel(x2))
 
 
 @composed
 def inner(x1: Any, x2: Any, /) -> Any:
     """Sum of products over the last dimensions."""
     if not (_ndim(x1) and _ndim(x2)):
-        return x1 * x2
+        return ops.multiply(x1, x2)
     return tensordot(x1, x2, axes=(-1, -1))
 
 
@@ -88,7 +88,7 @@ def inner(x1: Any, x2: Any, /) -> Any:
 def dot(x1: Any, x2: Any, /) -> Any:
     """NumPy's product: over the last dimension of ``x1`` and the second to last of ``x2``."""
     if not (_ndim(x1) and _ndim(x2)):
-        return x1 * x2
+        return ops.multiply(x1, x2)
     return tensordot(x1, x2, axes=(-1, -2 if _ndim(x2) > 1 else -1))
 
 
@@ -103,7 +103,7 @@ def kron(x1: Any, x2: Any, /) -> Any:
     sizes1, sizes2 = ((*[1] * (ndim - _ndim(x)), *x.shape) for x in (x1, x2))
     left = ops.reshape(x1, tuple(itertools.chain.from_iterable((size, 1) for size in sizes1)))
     right = ops.reshape(x2, tuple(itertools.chain.from_iterable((1, size) for size in sizes2)))
-    return ops.reshape(left * right, tuple(a * b for a, b in zip(sizes1, sizes2, strict=True)))
+    return ops.reshape(ops.multiply(left, right), tuple(a * b for a, b in zip(sizes1, sizes2, strict=True)))
 
 
 @composed
@@ -116,7 +116,8 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ShapeError(f"cross takes vectors of 3 elements: the shapes are {tuple(x1.shape)} and {tuple(x2.shape)}")
     pairs = ((1, 2), (2, 0), (0, 1))
-    return ops.stack([item(x1, i) * item(x2, j) - item(x1, j) * item(x2, i) for i, j in pairs], axis=axis)
+    products = [[ops.multiply(item(x1, i), item(x2, j)) for i, j in (pair, pair[::-1])] for pair in pairs]
+    return ops.stack([left - right for left, right in products], axis=axis)
 
 
 @composed
@@ -124,7 +125,7 @@ def convolve(x1: Any, x2: Any, mode: str = "full") -> Any:
     """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``."""
     short, long = sorted((x1, x2), key=lambda x: x.shape[0])
     n, m = short.shape[0], long.shape[0]
-    products = ops.expand_dims(short, axis=-1) * long
+    products = ops.multiply(ops.expand_dims(short, axis=-1), long)
     zeros = namespace(products).zeros((n, n), dtype=products.dtype, device=device_of(products))
     flat = ops.ravel(ops.concat([products, zeros], axis=1))
     # Rows one shorter than they are: each begins one element further to the right than the row above.
@@ -269,4 +270,4 @@ def _contract(first: tuple[Any, str], second: tuple[Any, str], wanted: set[str])
         return tuple(sizes[letter] for letter in group)
 
     left, right = arranged(x1, a, stack, free1, summed), arranged(x2, b, stack, summed, free2)
-    return ops.reshape(left @ right, shape(stack + free1 + free2)), stack + free1 + free2
+    return ops.reshape(ops.matmul(left, right), shape(stack + free1 + free2)), stack + free1 + free2

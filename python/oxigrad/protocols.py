@@ -22,6 +22,7 @@ _UFUNCS = {
     "arctan": "atan",
     "arctan2": "atan2",
     "arctanh": "atanh",
+    "conjugate": "conj",
     "degrees": "rad2deg",
     "float_power": "pow",
     "power": "pow",

@@ -19,6 +19,7 @@ from oxigrad.primitives import Axis, sum
 
 __all__ = [
     "beta",
+    "betainc",
     "betaln",
     "digamma",
     "entr",
@@ -28,6 +29,8 @@ __all__ = [
     "erfinv",
     "expit",
     "gamma",
+    "gammainc",
+    "gammaincc",
     "gammaln",
     "i0",
     "i1",
@@ -53,8 +56,9 @@ __all__ = [
     "yn",
 ]
 
-digamma, erf, erfc, erfinv, expit, gamma, gammaln, iv, jn, polygamma, yn = (
-    getattr(ops, name) for name in "digamma erf erfc erfinv expit gamma gammaln iv jn polygamma yn".split()
+betainc, digamma, erf, erfc, erfinv, expit, gamma, gammainc, gammaincc, gammaln, iv, jn, polygamma, yn = (
+    getattr(ops, name)
+    for name in "betainc digamma erf erfc erfinv expit gamma gammainc gammaincc gammaln iv jn polygamma yn".split()
 )
 psi = digamma
 

@@ -11,7 +11,10 @@ Argnums = int | tuple[int, ...]
 
 
 class _Watched:
-    """The arguments of one call, on a tape: what to give to the function, and where its gradients go."""
+    """The arguments of one call, on a tape: what to give to the function, and where its gradients go.
+
+    The function gets copies of the variables, so that what it assigns to its arguments is its own affair.
+    """
 
     def __init__(self, tape: Tape, primals: Sequence[Any]) -> None:
         self.trees: list[Any] = []
@@ -20,8 +23,8 @@ class _Watched:
         self._parts: list[tuple[tree.Structure, list[Any], list[int]] | None] = []
         for position, primal in enumerate(primals):
             if isinstance(primal, float) or is_inexact(primal):
-                self.trees.append(tape.watch(primal))
-                self.variables.append(self.trees[-1])
+                self.variables.append(tape.watch(primal))
+                self.trees.append(self.variables[-1].__copy__())
                 self._parts.append(None)
                 continue
             leaves, structure = tree.flatten(primal)
@@ -35,8 +38,8 @@ class _Watched:
                 )
             inside: list[Any] = list(leaves)
             for i in chosen:
-                inside[i] = tape.watch(leaves[i])
-                self.variables.append(inside[i])
+                self.variables.append(tape.watch(leaves[i]))
+                inside[i] = self.variables[-1].__copy__()
             self._parts.append((structure, leaves, chosen))
             self.trees.append(tree.unflatten(structure, inside))
 

@@ -48,6 +48,7 @@ from oxigrad.tangents import zero_tangent as zero_tangent
 
 __array_api_version__ = np.__array_api_version__
 at = updates.At
+assigned, fitted_in_place = updates.assigned, updates.fitted_in_place
 
 for _function in _core.elementwise_functions():
     globals()[_function.__name__] = _function

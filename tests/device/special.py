@@ -22,6 +22,7 @@ def _function(name: str) -> Callable[..., Any]:
     return of_strict(of_arrays)
 
 
-digamma, erf, erfc, erfinv, expit, gamma, gammaln, iv, jn, polygamma, yn = map(
-    _function, "digamma erf erfc erfinv expit gamma gammaln iv jn polygamma yn".split()
+betainc, digamma, erf, erfc, erfinv, expit, gamma, gammainc, gammaincc, gammaln, iv, jn, polygamma, yn = map(
+    _function,
+    "betainc digamma erf erfc erfinv expit gamma gammainc gammaincc gammaln iv jn polygamma yn".split(),
 )

@@ -178,6 +178,10 @@ elementwise_ops! {
     Jn           "jn"            (a b)    "jn({0}, {1})"                      Smooth = math::jn(a, b);
     Yn           "yn"            (a b)    "yn({0}, {1})"                      Smooth = math::yn(a, b);
     Iv           "iv"            (a b)    "iv({0}, {1})"                      Smooth = math::iv(a, b);
+    GammaInc     "gammainc"      (a b)    "gammainc({0}, {1})"                Smooth = math::gammainc(a, b);
+    GammaIncC    "gammaincc"     (a b)    "gammaincc({0}, {1})"               Smooth = math::gammaincc(a, b);
+    GammaIncA    "gammainc_a"    (a b)    "gammainc_a({0}, {1})"              Smooth = math::gammainc_a(a, b);
+    BetaInc      "betainc"       (a b c)  "betainc({0}, {1}, {2})"            Smooth = math::betainc(a, b, c);
     Where        "where"         (c a b)  "({0} != 0 ? {1} : {2})"            Smooth = L::select(c.ne(L::zero()), a, b);
     Real         "real"          (a)      "{0}"                               Smooth = a;
     Imag         "imag"          (a)      "(0 * {0})"                         Smooth = { let _ = a; L::zero() };
@@ -271,6 +275,7 @@ structured_ops! {
     Det             "det"              Some(1);
     Cofactor        "cofactor"         Some(1);
     Slogdet         "slogdet"          Some(1);
+    Sqrtm           "sqrtm"            Some(1);
     Pinv            "pinv"             Some(1);
     VectorNorm      "vector_norm"      Some(1);
     Fftn            "fftn"             Some(1);

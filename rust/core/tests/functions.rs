@@ -90,6 +90,16 @@ fn powers_one_and_two_are_exact() {
 }
 
 #[test]
+fn the_incomplete_beta_function_has_its_limits() {
+    let betainc = |a, b, x| op("betainc").on_numbers([a, b, x]);
+    assert_eq!((betainc(2.0, 3.0, 0.0), betainc(2.0, 3.0, 1.0), betainc(1.0, 1.0, 0.25)), (0.0, 1.0, 0.25));
+    for [a, b, x] in [[0.0, 1.0, 0.5], [1.0, -1.0, 0.5], [1.0, 1.0, 1.5], [1.0, 1.0, -0.5], [1.0, f64::NAN, 0.5]] {
+        assert!(betainc(a, b, x).is_nan(), "betainc({a}, {b}, {x})");
+    }
+    assert!((betainc(0.5, 0.5, 0.5) - 0.5).abs() < 1e-15);
+}
+
+#[test]
 fn functions_of_two_numbers_have_their_limits() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     #[rustfmt::skip]
@@ -100,6 +110,10 @@ fn functions_of_two_numbers_have_their_limits() {
         ("logaddexp", -inf, -inf, -inf), ("logaddexp", inf, -inf, inf), ("logaddexp", 1e300, 0.0, 1e300),
         ("polygamma", 0.0, inf, inf), ("polygamma", 0.5, 1.0, nan), ("polygamma", -1.0, 1.0, nan), ("polygamma", 1.0, nan, nan),
         ("jn", 0.0, 0.0, 1.0), ("jn", 0.5, 1.0, nan), ("yn", 0.0, 0.0, -inf), ("iv", 0.0, 0.0, 1.0), ("iv", 1.0, 1e4, inf),
+        ("gammainc", 0.0, 1.0, 1.0), ("gammainc", 2.0, 0.0, 0.0), ("gammainc", 2.0, inf, 1.0), ("gammainc", -1.0, 1.0, nan),
+        ("gammainc", 0.0, 0.0, nan), ("gammainc", inf, 3.0, 0.0), ("gammainc", inf, inf, nan), ("gammainc", nan, 1.0, nan),
+        ("gammaincc", 0.0, 1.0, 0.0), ("gammaincc", 2.0, 0.0, 1.0), ("gammaincc", 2.0, inf, 0.0), ("gammaincc", 2.0, -1.0, nan),
+        ("gammainc_a", 2.0, 0.0, 0.0), ("gammainc_a", 2.0, inf, 0.0), ("gammainc_a", 0.0, 1.0, nan),
         ("logical_xor", 2.0, 0.0, 1.0), ("logical_xor", 2.0, 3.0, 0.0),
     ];
     for (name, a, b, expected) in cases {

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
+use crate::assign::settled;
 use crate::error::{IntoPython, to_python};
 use crate::tape::Tape;
 use crate::tree::is_inexact;
@@ -112,8 +113,8 @@ pub enum Fit {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a table of a few dozen rows, made once")]
 pub enum Row {
-    /// Not stated: the op cannot be differentiated with respect to this argument.
-    Missing,
+    /// Not stated, for a reason: the op cannot be differentiated with respect to this argument.
+    Missing(String),
     /// The derivative is zero.
     Zero,
     /// The rule.
@@ -124,6 +125,7 @@ pub enum Row {
 #[derive(Debug)]
 pub struct Registry {
     rows: Vec<Vec<Row>>,
+    unstated: Row,
     pub rules: Rules,
     /// Pushes tangents through a structured op; `NotImplemented` where its reverse rule has to do.
     pub push: Py<PyAny>,
@@ -141,7 +143,7 @@ impl Registry {
     pub fn row(&self, op: Op, which: usize) -> &Row {
         let rows = &self.rows[op.index()];
         let which = if is_variadic(op) { 0 } else { which };
-        rows.get(which).unwrap_or(&Row::Missing)
+        rows.get(which).unwrap_or(&self.unstated)
     }
 
     /// What the rules of the arguments that are on the tape need.
@@ -169,6 +171,7 @@ fn arg_names(op: Op) -> &'static [&'static str] {
     match op {
         Op::Elementwise(Elementwise::Where) => &["condition", "x1", "x2"],
         Op::Elementwise(op) if op.arity() == 1 => &["x"],
+        Op::Elementwise(op) if op.arity() == 3 => &["x1", "x2", "x3"],
         Op::Structured(op) if op.arity() != Some(2) => &["x"],
         Op::Elementwise(_) | Op::Structured(_) => &["x1", "x2"],
     }
@@ -195,8 +198,16 @@ fn source(py: Python<'_>, op: Op, name: &str) -> Source {
     }
 }
 
-/// A row as Python states it: op, position of the argument, and its rule with the names of the parameters, if any.
-type Stated<'py> = (String, usize, Option<(Bound<'py, PyAny>, Vec<String>)>);
+/// A row as Python states it: op, position of the argument, and its rule.
+type Stated<'py> = (String, usize, Statement<'py>);
+
+#[derive(FromPyObject)]
+pub enum Statement<'py> {
+    /// Why there is no rule.
+    Reason(String),
+    /// The rule with the names of its parameters; none where the derivative is zero.
+    Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
+}
 
 /// States the derivative rules, once, and what pushes tangents through structured ops; the rules of elementwise ops are
 /// traced into programs.
@@ -207,8 +218,9 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
     for (name, which, rule) in rows {
         let op = op_named(&name)?;
         let row = match rule {
-            None => Row::Zero,
-            Some((call, parameters)) => {
+            Statement::Reason(reason) => Row::Missing(reason),
+            Statement::Rule(None) => Row::Zero,
+            Statement::Rule(Some((call, parameters))) => {
                 let sources: Vec<Source> = parameters.iter().map(|name| source(py, op, name)).collect();
                 let (call, needs) = (call.unbind(), Needs::of(&sources));
                 let mut derivative = Derivative { call, sources, kernel: None, is_identity: false, only: None, needs };
@@ -229,7 +241,10 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
         }
         rows.push(row);
     }
-    REGISTRY.set(py, Registry { rows: table, rules, push }).map_err(|_| PyValueError::new_err("installed already"))
+    let unstated = Row::Missing("no rule is stated".into());
+    REGISTRY
+        .set(py, Registry { rows: table, unstated, rules, push })
+        .map_err(|_| PyValueError::new_err("installed already"))
 }
 
 /// The op of this name.
@@ -283,7 +298,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Number(number));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
-        return Ok(Value::Object(value.clone().unbind()));
+        return Ok(Value::Object(settled(value)?.unbind()));
     }
     let what = describe(value);
     Err(Error::Dtype(format!("{what} cannot be differentiated: expected a float or an array of floating-point dtype")))
@@ -332,9 +347,9 @@ const fn has_operator(op: Elementwise) -> bool {
 }
 
 /// The error for an op that has no rule for an argument.
-pub fn missing(op: Op, which: usize) -> PyErr {
+pub fn missing(op: Op, which: usize, reason: &str) -> PyErr {
     let name = op.name();
-    to_python(&Error::Derivative(format!("{name} has no derivative with respect to its argument {which}")))
+    to_python(&Error::Derivative(format!("{name} has no derivative with respect to its argument {which}: {reason}")))
 }
 
 /// Whether what the op gives can be differentiated: truth values and steps come back as plain values.

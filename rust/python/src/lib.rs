@@ -7,6 +7,7 @@
 )]
 
 mod arrays;
+mod assign;
 mod dense;
 mod derivatives;
 mod dlpack;
@@ -59,6 +60,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         error::register(module)?;
+        variable::register(module.py())?;
         tree::register(module)
     }
 }

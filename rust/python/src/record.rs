@@ -12,12 +12,14 @@ use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::{broadcast_to, elementwise, function};
+use crate::assign::{gives_view, settled, share};
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
 use crate::numpy::are_alike;
 use crate::products::matmul;
 use crate::reduce::reduce;
 use crate::tape::{Attributes, Tape};
+use crate::tree::is_inexact;
 use crate::value::{Value, host_number};
 use crate::variable::Variable;
 
@@ -41,7 +43,7 @@ pub fn record_named<'py>(
 }
 
 /// The innermost tape among the arguments, with the first variable that is on it.
-fn innermost<'a, 'py>(args: &'a [Object<'py>]) -> Option<&'a Bound<'py, Variable>> {
+pub fn innermost<'a, 'py>(args: &'a [Object<'py>]) -> Option<&'a Bound<'py, Variable>> {
     let variables = args.iter().filter_map(|arg| arg.cast_exact::<Variable>().ok());
     variables.max_by_key(|variable| variable.get().tape.get().serial)
 }
@@ -69,32 +71,49 @@ pub fn record<'py>(
     for arg in args {
         let own = arg.cast_exact::<Variable>().ok().map(Bound::get).filter(|own| own.tape.is(tape));
         operands.push(match own {
-            Some(own) => (Some(own.id), own.value.share(py)),
-            None => (None, Value::of_argument(arg)),
+            Some(own) => {
+                let (id, value) = own.current(py)?;
+                ((!own.is_constant()).then_some(id), value)
+            }
+            None => (None, Value::of_argument(&settled(arg)?)),
         });
     }
+    let is_constant = operands.iter().all(|(id, _)| id.is_none());
     if let Op::Elementwise(elementary) = op
+        && !is_constant
         && let Some((result, are_alike)) = elementwise(py, elementary, operands.iter().map(|(_, value)| value))?
     {
-        return append(tape, op, operands, named, result, are_alike);
+        let variable = append(tape, op, operands, named, result, are_alike)?;
+        if gives_view(op, named)? {
+            share(&args[0], &variable)?;
+        }
+        return Ok(variable);
     }
-    let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match id {
-        Some(_) => value.object(py),
-        None => arg.clone(),
+    let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match (id, value) {
+        (Some(_), _) | (None, Value::Object(_)) => value.object(py),
+        (None, _) => arg.clone(),
     };
     let values: Few<Object<'py>> = args.iter().zip(&operands).map(plain).collect();
     let mut result = record(py, op, &values, named)?;
     if !is_smooth(op) {
         // The sign of a complex number turns with it: that it is a step is true of real numbers only.
         if op == Op::Elementwise(Elementwise::Sign) && hook(py, "is_complex")?.call1((&result,))?.is_truthy()? {
-            return Err(missing(op, 0));
+            return Err(missing(op, 0, "the sign of a complex number turns with it"));
         }
         return Ok(result);
+    }
+    if is_constant {
+        return if is_inexact(&result)? { Tape::lift(tape, &result) } else { Ok(result) };
     }
     if result.is_exact_instance_of::<PyComplex>() {
         result = hook(py, "complex_number")?.call1((result,))?;
     }
-    append(tape, op, operands, named, result, false)
+    let is_same = matches!(&operands[0].1, Value::Object(value) if value.is(&result));
+    let variable = append(tape, op, operands, named, result, false)?;
+    if is_same || gives_view(op, named)? {
+        share(&args[0], &variable)?;
+    }
+    Ok(variable)
 }
 
 /// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype of
@@ -151,7 +170,7 @@ fn append<'py>(
     if checked {
         tape.get().guard(id, read.iter())?;
     }
-    Ok(Bound::new(py, Variable { tape: tape.clone().unbind(), id, value })?.into_any())
+    Ok(Bound::new(py, Variable::new(tape, id, value))?.into_any())
 }
 
 /// Whether an argument is an array of the shape and dtype of the result.
@@ -179,7 +198,7 @@ fn fits<'py>(
     let mut fits = Vec::new();
     for (which, (id, value)) in operands.iter().enumerate() {
         let fit = match value {
-            _ if id.is_none() => Fit::Same,
+            _ if id.is_none() && !needs.shape => Fit::Same,
             Value::Number(_) | Value::Absent => Fit::Number,
             Value::Object(_) if are_alike || is_elementwise && is_alike(value, result) => Fit::Same,
             Value::Object(object) => {
@@ -217,7 +236,7 @@ pub fn record_numbers<'py, const N: usize>(
         let ids = operands.map(|(id, number)| id.unwrap_or_else(|| core.constant(Value::Number(number))));
         core.push(Op::Elementwise(op), &ids, None, Value::Number(result))
     };
-    Ok(Bound::new(tape.py(), Variable { tape: tape.clone().unbind(), id, value: Value::Number(result) })?.into_any())
+    Ok(Bound::new(tape.py(), Variable::new(tape, id, Value::Number(result)))?.into_any())
 }
 
 fn record_symbol<'py>(
@@ -251,7 +270,7 @@ fn record_symbol<'py>(
         let ids: Vec<Id> = operands.into_iter().map(entry).collect();
         core.push(op, &ids, None, Value::Absent)
     };
-    Ok(Bound::new(tape.py(), Variable { tape: tape.clone().unbind(), id, value: Value::Absent })?.into_any())
+    Ok(Bound::new(tape.py(), Variable::new(tape, id, Value::Absent))?.into_any())
 }
 
 /// Does an op on plain values: numbers here, arrays by their own library.

@@ -1,22 +1,24 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
 use oxigrad_core::buffer::Dtype;
-use oxigrad_core::op::Op;
+use oxigrad_core::op::{Elementwise, Op};
 use oxigrad_core::tape::{self, Host, Id, Origin, Rule, Rules, Value as _, View};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::{add_to, compute, number_of};
 use crate::dense::scalar;
 use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
 use crate::fusion::{Flow, Fusion};
-use crate::record::by_operator;
+use crate::record::{by_operator, innermost, record};
 use crate::reduce::sum_to;
 use crate::spare;
-use crate::tape::{Attributes, CoreTape};
+use crate::tape::{Attributes, CoreTape, Tape};
+use crate::tree::is_inexact;
 use crate::value::Value;
+use crate::variable::Variable;
 
 pub struct PythonHost<'py> {
     pub py: Python<'py>,
@@ -51,7 +53,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Flow) -> PyResult<Flow> {
         let Origin::Op(op) = entry.origin else { return Ok(Flow::absent()) };
         let derivative = match self.registry.row(op, which) {
-            Row::Missing => return Err(missing(op, which)),
+            Row::Missing(reason) => return Err(missing(op, which, reason)),
             Row::Zero => return Ok(Flow::absent()),
             Row::Rule(derivative) => derivative,
         };
@@ -144,7 +146,7 @@ impl<'py> PythonHost<'py> {
             spare::keep(self.py, Value::Object(term.unbind()));
             return Ok(Value::Object(sum.unbind()));
         }
-        Ok(Value::new(&sum.add(term)?))
+        Ok(Value::new(&record(self.py, Op::Elementwise(Elementwise::Add), &[sum, term], None)?))
     }
 
     /// What a rule gives for a cotangent: at once, or later.
@@ -212,6 +214,9 @@ impl<'py> PythonHost<'py> {
         for source in read {
             args.push(kept(&derivative.sources[*source], entry, cotangent)?.object(self.py));
         }
+        if innermost(&args).is_some() {
+            return Some(record(self.py, *op, &args, None));
+        }
         by_operator(*op, &args)
     }
 
@@ -267,8 +272,58 @@ impl<'py> PythonHost<'py> {
                 }
             });
         }
+        if !derivative.is_together() {
+            lift(&mut args, &derivative.sources)?;
+        }
         derivative.call.bind(py).call1(PyTuple::new(py, args)?)
     }
+}
+
+/// Turns plain arrays that a rule of Python's reads into constants of the tape whose variables it reads as well: operators of
+/// some array libraries fail, where they should leave it to the variable on their right what to do.
+fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
+    let mut variable = innermost(args).cloned();
+    let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));
+    for (arg, _) in args.iter().zip(sources).filter(|(_, source)| is_read(source)) {
+        let parts = parts(arg);
+        if !parts.is_empty() {
+            let known: Vec<_> = parts.into_iter().chain(variable.map(Bound::into_any)).collect();
+            variable = innermost(&known).cloned();
+        }
+    }
+    let Some(variable) = variable else { return Ok(()) };
+    let tape = variable.get().tape.bind(variable.py());
+    for (arg, _) in args.iter_mut().zip(sources).filter(|(_, source)| is_read(source)) {
+        *arg = lifted(tape, arg)?;
+    }
+    Ok(())
+}
+
+/// What is in the tuple of an op with several results, or in its cotangent; nothing of an array.
+fn parts<'py>(arg: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    if let Ok(results) = arg.cast::<PyTuple>() {
+        return results.iter().collect();
+    }
+    arg.cast::<PyDict>().map_or_else(|_| Vec::new(), |parts| parts.values().iter().collect())
+}
+
+fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = arg.py();
+    if let Ok(results) = arg.cast::<PyTuple>() {
+        let results = results.iter().map(|result| lifted(tape, &result)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, results)?.into_any());
+    }
+    if let Ok(parts) = arg.cast::<PyDict>() {
+        let copy = parts.copy()?;
+        for (which, part) in parts {
+            copy.set_item(which, lifted(tape, &part)?)?;
+        }
+        return arg.get_type().call1((copy,));
+    }
+    if arg.is_exact_instance_of::<Variable>() || !is_inexact(arg)? {
+        return Ok(arg.clone());
+    }
+    Tape::lift(tape, arg)
 }
 
 /// A rule on a NumPy scalar of float64, where all else that it reads are such scalars or numbers.

@@ -12,6 +12,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::assign::{Memories, settled};
 use crate::derivatives::{self, Fit, hook};
 use crate::error::to_python;
 use crate::forward;
@@ -40,6 +41,7 @@ pub struct Inner {
     /// What the inputs of a symbolic tape are, in order.
     pub symbols: Vec<Node>,
     pub fingerprints: Vec<Fingerprint>,
+    pub memories: Memories,
     released: bool,
 }
 
@@ -146,7 +148,20 @@ impl Tape {
             inner.symbols.extend(symbol);
             inner.tape.watch(kept)
         };
-        Bound::new(py, Variable { tape: slf.clone().unbind(), id, value })
+        Bound::new(py, Variable::new(slf, id, value))
+    }
+
+    /// A plain array as a variable that no derivative flows to.
+    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (id, value) = Self::constant(slf, object)?;
+        Ok(Bound::new(slf.py(), Variable::constant(slf, id, value))?.into_any())
+    }
+
+    /// An entry that no derivative flows to, with its value.
+    pub fn constant(slf: &Bound<'_, Self>, object: &Bound<'_, PyAny>) -> PyResult<(Id, Value)> {
+        let value = Value::new(&settled(object)?);
+        let kept = value.share(slf.py());
+        Ok((slf.get().lock().tape.constant(kept), value))
     }
 
     fn own<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Variable>> {
@@ -210,7 +225,7 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyList>> {
         let target = Self::own(slf, target, "target")?;
         let seed = derivatives::seed(&target, cotangent)?;
-        Self::replay(slf, vec![(target.get().id, seed)], &sources, release)
+        Self::replay(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources, release)
     }
 
     /// The cotangents of `sources` from (target, cotangent) pairs.
@@ -224,7 +239,8 @@ impl Tape {
         let mut values = Vec::with_capacity(seeds.len());
         for (target, cotangent) in seeds {
             let target = Self::own(slf, &target, "target")?;
-            values.push((target.get().id, derivatives::seed(&target, Some(&cotangent))?));
+            let id = target.get().current(slf.py())?.0;
+            values.push((id, derivatives::seed(&target, Some(&cotangent))?));
         }
         Self::replay(slf, values, &sources, release)
     }
@@ -244,10 +260,14 @@ impl Tape {
         if !tape.forward {
             return Err(PyTypeError::new_err("tangents are pushed on a tape that was opened with forward=True"));
         }
-        let seed = |(variable, tangent)| Ok((Self::own(slf, &variable, "a seed")?.get().id, Value::new(&tangent)));
+        let seed =
+            |(variable, tangent)| Ok((Self::own(slf, &variable, "a seed")?.get().source(py)?, Value::new(&tangent)));
         let seeds = seeds.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
         let zeros = |value: &Value| hook(py, "zero_tangent")?.call1((value.object(py), batch));
-        Self::replayed(slf, &targets, false, zeros, |core, ids| forward::replay_forward(py, core, seeds, ids, batch))
+        let of = |target: &Variable| Ok(target.current(py)?.0);
+        Self::replayed(slf, &targets, of, false, zeros, |core, ids| {
+            forward::replay_forward(py, core, seeds, ids, batch)
+        })
     }
 
     /// Whether the variable is on this tape.
@@ -292,13 +312,15 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
         let zeros = |value: &Value| derivatives::zeros(py, value);
-        Self::replayed(slf, sources, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
+        let of = |source: &Variable| source.source(py);
+        Self::replayed(slf, sources, of, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
     }
 
-    /// What a replay gives for each of `variables`, one of which may be there twice.
+    /// What a replay gives for each of `variables`, one of which may be there twice, at the entries that they stand for.
     fn replayed<'py>(
         slf: &Bound<'py, Self>,
         variables: &[Bound<'py, PyAny>],
+        of: impl Fn(&Variable) -> PyResult<Id>,
         release: bool,
         zeros: impl Fn(&Value) -> PyResult<Bound<'py, PyAny>>,
         replay: impl FnOnce(&mut CoreTape, &[Id]) -> PyResult<Vec<Value>>,
@@ -308,17 +330,17 @@ impl Tape {
         tape.check_unchanged(py)?;
         let own = |variable| Self::own(slf, variable, "a variable asked for");
         let variables = variables.iter().map(own).collect::<PyResult<Vec<_>>>()?;
-        let mut ids: Vec<Id> = variables.iter().map(|variable| variable.get().id).collect();
+        let asked = variables.iter().map(|variable| of(variable.get())).collect::<PyResult<Vec<_>>>()?;
+        let mut ids = asked.clone();
         ids.sort_unstable();
         ids.dedup();
         let mut core = tape.take()?;
         let found = replay(&mut core, &ids);
         tape.put_back(core, release);
         let (found, list) = (found?, PyList::empty(py));
-        for variable in variables {
-            let Variable { id, value, .. } = variable.get();
-            list.append(match &found[ids.binary_search(id).expect("it was asked for")] {
-                Value::Absent => zeros(value)?,
+        for (variable, id) in variables.iter().zip(asked) {
+            list.append(match &found[ids.binary_search(&id).expect("it was asked for")] {
+                Value::Absent => zeros(&variable.get().value)?,
                 found => found.object(py),
             })?;
         }

@@ -1,8 +1,10 @@
 //! The `Variable` class: what a tape hands out, an array of the Array API standard.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::tape::Id;
+use oxigrad_core::tape::{Id, Origin};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -10,6 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use crate::assign::{self, Slot};
 use crate::derivatives::hook;
 use crate::error::to_python;
 use crate::record::{record, record_numbers};
@@ -24,15 +27,28 @@ use crate::value::{Value, host_number};
 #[pyclass(frozen, module = "oxigrad")]
 pub struct Variable {
     pub tape: Py<Tape>,
+    /// The entry that it was made with.
     pub id: Id,
+    /// The value of that entry; what is assigned later has its shape and dtype.
     pub value: Value,
+    /// Where the tape keeps what it knows of its memory; zero where it is neither viewed nor assigned to, `CONSTANT` where it
+    /// is not, and no derivative flows to it.
+    slot: AtomicU32,
 }
+
+const CONSTANT: u32 = u32::MAX;
 
 impl Drop for Variable {
     /// The array of a variable is often nobody else's: a later one takes its memory.
     fn drop(&mut self) {
         if matches!(self.value, Value::Object(_)) {
-            Python::attach(|py| spare::keep(py, std::mem::replace(&mut self.value, Value::Absent)));
+            Python::attach(|py| {
+                spare::keep(py, std::mem::replace(&mut self.value, Value::Absent));
+                let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.take(slot));
+                if let Some((_, value)) = assigned {
+                    spare::keep(py, value);
+                }
+            });
         }
     }
 }
@@ -67,6 +83,15 @@ fn binary<'py>(
     record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
 }
 
+/// A binary operator that changes the left operand in place.
+fn augmented<'py>(
+    slf: &Bound<'py, Variable>,
+    value: &Bound<'py, PyAny>,
+    op: Elementwise,
+) -> PyResult<Bound<'py, PyAny>> {
+    assign::in_place(slf, binary(slf, value, op, false)?)
+}
+
 /// A binary operator whose result is a plain value.
 fn plain_binary<'py>(
     slf: &Bound<'py, Variable>,
@@ -94,10 +119,83 @@ fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound
 }
 
 impl Variable {
+    #[inline]
+    pub fn new(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
+        Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(0) }
+    }
+
+    /// The entry that the variable stands for, and its value; `ArrayMemoryError` where it missed a change of its memory.
+    #[inline]
+    pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {
+        match self.slot() {
+            Some(slot) if self.tape.get().lock().memories.is_stale(slot) => Err(assign::stale(&self.name())),
+            _ => Ok(self.last(py)),
+        }
+    }
+
+    /// The same, whatever was missed.
+    #[inline]
+    pub fn last(&self, py: Python<'_>) -> (Id, Value) {
+        let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.assigned(slot, py));
+        assigned.unwrap_or_else(|| (self.id, self.value.share(py)))
+    }
+
+    /// The entry that gradients with regard to the variable are of: what was watched, or what it stands for.
+    pub fn source(&self, py: Python<'_>) -> PyResult<Id> {
+        if self.slot().is_none() || self.origin() == Origin::Input {
+            return Ok(self.id);
+        }
+        Ok(self.current(py)?.0)
+    }
+
+    /// Where the tape keeps what it knows of the variable's memory, if that has been viewed or assigned to.
+    #[inline]
+    pub fn slot(&self) -> Option<Slot> {
+        Slot::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
+    }
+
+    /// Whether it is a plain array, made a variable only so that it meets others.
+    #[inline]
+    pub fn is_constant(&self) -> bool {
+        self.slot.load(Ordering::Relaxed) == CONSTANT
+    }
+
+    pub fn constant(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
+        Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(CONSTANT) }
+    }
+
+    /// The same, made if it is not there.
+    pub fn slot_or_new(&self) -> Slot {
+        self.slot().unwrap_or_else(|| {
+            let slot = self.tape.get().lock().memories.add();
+            self.set_slot(slot);
+            slot
+        })
+    }
+
+    pub fn set_slot(&self, slot: Slot) {
+        self.slot.store(slot.get(), Ordering::Relaxed);
+    }
+
+    /// How the entry that it was made with came to be.
+    pub fn origin(&self) -> Origin {
+        self.tape.get().lock().tape.origin(self.id)
+    }
+
+    #[inline]
+    pub const fn is_number(&self) -> bool {
+        matches!(self.value, Value::Number(_))
+    }
+
     /// What the variable wraps, or an error where it is a symbol.
     fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.known_at_all(what)?;
+        Ok(self.current(py)?.1.into_object(py))
+    }
+
+    fn known_at_all(&self, what: &str) -> PyResult<()> {
         if !matches!(self.value, Value::Absent) {
-            return Ok(self.value.object(py));
+            return Ok(());
         }
         Err(to_python(&Error::Rule(format!(
             "a rule cannot use {what} of its arguments: it is traced once, without values, and then runs on every \
@@ -109,7 +207,7 @@ impl Variable {
     fn is_recording(&self, py: Python<'_>) -> bool {
         let outer =
             |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
-        !self.tape.get().is_ended() || outer(&self.value)
+        !self.tape.get().is_ended() || outer(&self.last(py).1)
     }
 }
 
@@ -130,15 +228,28 @@ fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
 
 /// The plain value under a variable of any depth of tapes; anything else comes back as it is.
 #[pyfunction]
-pub fn plain<'py>(value: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let mut value = value.clone();
     loop {
         let inner = match value.cast_exact::<Variable>() {
-            Ok(variable) if !matches!(variable.get().value, Value::Absent) => variable.get().value.object(value.py()),
-            _ => return value,
+            Ok(variable) if !matches!(variable.get().value, Value::Absent) => {
+                variable.get().current(value.py())?.1.into_object(value.py())
+            }
+            _ => return Ok(value),
         };
         value = inner;
     }
+}
+
+/// Gives the operators that change in place their names.
+pub fn register(py: Python<'_>) -> PyResult<()> {
+    let class = py.get_type::<Variable>();
+    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"] {
+        let own = format!("_i{name}");
+        class.setattr(format!("__i{name}__"), class.getattr(&own)?)?;
+        class.delattr(own)?;
+    }
+    Ok(())
 }
 
 #[pymethods]
@@ -215,6 +326,41 @@ impl Variable {
         matmul(slf.py(), [other, slf.as_any()])
     }
 
+    // In place. PyO3's own slots for these always give `self`; numbers, as in Python, make a new one. So they get their
+    // names when the module is made.
+
+    fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Add)
+    }
+
+    fn _isub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Subtract)
+    }
+
+    fn _imul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Multiply)
+    }
+
+    fn _itruediv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Divide)
+    }
+
+    fn _ifloordiv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::FloorDivide)
+    }
+
+    fn _imod<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Remainder)
+    }
+
+    fn _ipow<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Pow)
+    }
+
+    fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        assign::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
+    }
+
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         unary(slf, Elementwise::Negative)
     }
@@ -256,11 +402,11 @@ impl Variable {
                  array; ox.stop_gradient(x) gives the number",
             ));
         }
-        py.get_type::<PyFloat>().call1((plain(&value),))?.extract()
+        py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = plain(&self.known(py, "the value")?);
+        let value = plain(&self.known(py, "the value")?)?;
         py.get_type::<PyInt>().call1((value,))
     }
 
@@ -277,35 +423,47 @@ impl Variable {
         hook(slf.py(), "index")?.call1((slf, key))
     }
 
-    fn __setitem__(&self, _key: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        Err(PyTypeError::new_err("a variable cannot be changed in place: x.at[key].set(value) gives a new one"))
+    /// The variable stands for a new array from now on; no array is changed. One that may share its memory can be read
+    /// no more.
+    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        slf.get().known_at_all("the elements")?;
+        assign::assign(slf, key, value)
+    }
+
+    /// Another variable for the same entry: what is assigned to one is not seen by the other.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        assign::settled(slf.as_any())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let name = self.tape.get().name(self.id);
-        if matches!(self.value, Value::Absent) {
+        let (id, value) = self.last(py);
+        let name = self.tape.get().name(id);
+        if matches!(value, Value::Absent) {
             return Ok(format!("Variable({name})"));
         }
-        Ok(format!("Variable({}, name={name:?})", self.value.object(py).repr()?))
+        Ok(format!("Variable({}, name={name:?})", value.object(py).repr()?))
     }
 
     /// What the variable wraps: an array, a float, or a variable of an enclosing tape.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.known(py, "the value")
+        assign::settled(&self.known(py, "the value")?)
     }
 
     /// What the tape calls the variable when it is printed.
     #[getter]
-    fn name(&self) -> String {
-        self.tape.get().name(self.id)
+    pub fn name(&self) -> String {
+        self.tape.get().name(Python::attach(|py| self.last(py).0))
     }
 
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.value {
             Value::Number(_) => Ok(PyTuple::empty(py).into_any()),
-            _ => self.known(py, "the shape")?.getattr("shape"),
+            value => {
+                self.known_at_all("the shape")?;
+                value.object(py).getattr("shape")
+            }
         }
     }
 

@@ -8,7 +8,7 @@
 #![allow(clippy::excessive_precision, reason = "coefficients stand as they were published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use super::{Lane, Wide, special};
+use super::{Lane, Wide, incomplete, special};
 use crate::op::Unary;
 
 /// The larger; NaN where either is NaN.
@@ -31,15 +31,16 @@ pub fn sign<L: Lane>(a: L) -> L {
 }
 
 macro_rules! by_element {
-    ($($(#[$doc:meta])* $name:ident ($a:ident $($b:ident)?) = $scalar:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident ($($a:ident)+) = $scalar:expr;)*) => {$(
         $(#[$doc])*
         #[inline(always)]
-        pub fn $name<L: Lane>($a: L $(, $b: L)?) -> L {
-            by_element!(@call $a $($b)?, $scalar)
+        pub fn $name<L: Lane>($($a: L),+) -> L {
+            by_element!(@call $($a)+, $scalar)
         }
     )*};
     (@call $a:ident, $scalar:expr) => { $a.map($scalar) };
     (@call $a:ident $b:ident, $scalar:expr) => { $a.zip($b, $scalar) };
+    (@call $a:ident $b:ident $c:ident, $scalar:expr) => { $a.zip3($b, $c, $scalar) };
 }
 
 // What has no vector form here: the scalar function, element by element.
@@ -102,6 +103,14 @@ by_element! {
     yn(a b) = special::yn;
     /// Modified Bessel function of the first kind, of order `a`, at `b`.
     iv(a b) = special::iv;
+    /// Regularized incomplete gamma function: the integral from zero to `b`.
+    gammainc(a b) = incomplete::gammainc;
+    /// One minus `gammainc`, exact where that is small.
+    gammaincc(a b) = incomplete::gammaincc;
+    /// Derivative of `gammainc` with respect to `a`.
+    gammainc_a(a b) = incomplete::gammainc_a;
+    /// Regularized incomplete beta function: the integral from zero to `c`.
+    betainc(a b c) = incomplete::betainc;
 }
 
 macro_rules! computed_wide {

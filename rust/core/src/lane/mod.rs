@@ -6,6 +6,7 @@
 
 pub mod dispatch;
 mod environment;
+mod incomplete;
 pub mod math;
 pub mod rounding;
 mod scalar;
@@ -218,6 +219,20 @@ pub trait Lane: Copy {
         // SAFETY: as above.
         unsafe { other.store_wide(others.as_mut_ptr()) };
         numbers[..Self::WIDTH].iter_mut().zip(others).for_each(|(number, other)| *number = f(*number, other));
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load_wide(numbers.as_ptr()) }
+    }
+    /// Calls a scalar function on each triple of elements.
+    #[inline(always)]
+    fn zip3(self, second: Self, third: Self, f: impl Fn(f64, f64, f64) -> f64) -> Self {
+        let (mut numbers, mut seconds, mut thirds) = ([0.0; WIDEST], [0.0; WIDEST], [0.0; WIDEST]);
+        for (lane, into) in [(self, &mut numbers), (second, &mut seconds), (third, &mut thirds)] {
+            // SAFETY: the arrays have room for the widest lane.
+            unsafe { lane.store_wide(into.as_mut_ptr()) };
+        }
+        for (number, (second, third)) in numbers[..Self::WIDTH].iter_mut().zip(seconds.into_iter().zip(thirds)) {
+            *number = f(*number, second, third);
+        }
         // SAFETY: the array holds a lane.
         unsafe { Self::load_wide(numbers.as_ptr()) }
     }

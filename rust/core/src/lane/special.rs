@@ -50,7 +50,7 @@ pub fn erfinv(y: f64) -> f64 {
 }
 
 /// Bernoulli's numbers of even index from 2 on, over the factorial of the index.
-const BERNOULLI: [f64; 10] = [
+pub const BERNOULLI: [f64; 10] = [
     1.0 / 12.0,
     -1.0 / 720.0,
     1.0 / 30_240.0,
