@@ -93,8 +93,8 @@ impl Memories {
 /// The error for a variable that has missed a change.
 pub fn stale(name: &str) -> PyErr {
     to_python(&Error::Memory(format!(
-        "variable {name} may share memory with another, which was changed in place since, and would have changed with it: \
-         take a view after the change, or a copy before it, xp.asarray(x, copy=True)"
+        "variable {name} may share memory with one that was changed since: take the view after that, or a copy before, \
+         xp.asarray(x, copy=True)"
     )))
 }
 

@@ -353,7 +353,13 @@ impl Variable {
         augmented(slf, value, Elementwise::Remainder)
     }
 
-    fn _ipow<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (value, r#mod = None, /))]
+    fn _ipow<'py>(
+        slf: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        r#mod: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = r#mod;
         augmented(slf, value, Elementwise::Pow)
     }
 
