@@ -1,14 +1,17 @@
 //! The interpreter: a block of elements at a time, each instruction a tight loop over lanes, or all of them as native code.
 //! It names no op and no instruction set. One of the files that touch foreign memory.
 
+use std::ops::Range;
+
 use super::Leaf;
 use super::gather::{Compute, Transfer};
-use super::loops::{Loop, accumulate, draws, fold};
+use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
 use super::native::{Stream, reads_halves};
 use crate::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::kernel::{Instruction, Kernel, Phase, Work};
-use crate::lane::{Element, Lane, Simd, dispatch::Task};
+use crate::lane::{Element, Lane, Simd, dispatch::Task, fetch};
 use crate::noise::Draws;
+use crate::op::Elementwise;
 use crate::quantized;
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
@@ -41,19 +44,47 @@ pub(super) struct Slot {
     pub draws: Option<Draws>,
 }
 
+/// How an instruction is done.
+#[derive(Clone, Copy)]
+struct Step {
+    sweep: Loop,
+    /// Whether an argument moves: if not, the result is the same for all elements, and `sweep` computes a lane of it.
+    moves: bool,
+}
+
+impl Step {
+    #[inline(always)]
+    fn of<L: Lane>(code: &Instruction, slots: &[Slot]) -> Self {
+        let (op, args) = match code.work {
+            Work::Apply(op, args) => (op, args),
+            Work::Noise(_) | Work::Sum(_) => (Elementwise::Positive, [0; 3]),
+        };
+        let moves = args.map(|arg| slots[usize::from(arg)].moves);
+        let any = moves[..op.arity()].contains(&true);
+        let moves = if any { moves } else { [true; 3] };
+        Self { sweep: op.visit::<L, _>(Find { moves }), moves: any }
+    }
+}
+
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LANE]);
+
+/// Where a contiguous buffer starts, and the bytes of an element.
+type Stored = (*const u8, usize);
 
 /// The memory that a thread works in. It grows to what a kernel needs, and is worth keeping between calls.
 #[derive(Default)]
 pub struct Scratch {
     memory: Vec<Line>,
     slots: Vec<Slot>,
+    steps: Vec<Step>,
     /// Which slots move through foreign memory, in bytes a block.
     staged_inputs: Vec<u16>,
     staged_outputs: Vec<u16>,
     direct: Vec<u16>,
+    /// The contiguous buffers, which are fetched ahead.
+    streams: Vec<Stored>,
     totals: Vec<[f64; SUMMANDS]>,
     pub(super) values: Vec<f64>,
     pub(super) sums: Vec<f64>,
@@ -141,7 +172,7 @@ impl Interpreter<'_, '_> {
                 self.scratch.totals.fill([0.0; SUMMANDS]);
             }
             self.gather::<L::Element>(at, length);
-            self.compute::<L>(at, length);
+            self.compute::<L>(at, length, block.min(self.part.end - at - length));
             self.scatter::<L::Element>(at, length);
             self.advance(length);
             at += length;
@@ -153,16 +184,19 @@ impl Interpreter<'_, '_> {
         }
     }
 
+    /// Computes a block, while the memory of the `next` elements after it is fetched.
     #[inline(always)]
-    fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize) {
+    fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize, next: usize) {
         let Part { kernel, phase, .. } = *self.part;
         if let Some(printed) = kernel.printed {
             // SAFETY: `lay_out` gave the slots their places, of which foreign ones are checked memory of `end` elements
             // and others have room for a block; outputs were checked to be apart from inputs or the same.
             printed.visit(unsafe { Stream::<L>::new(kernel, &self.scratch.slots, length) });
         } else {
-            for code in &phase.code {
-                self.instruction::<L>(code, start, length);
+            let mut ahead = Ahead::new(&self.scratch.streams, start + length..start + length + next);
+            for (step, code) in phase.code.iter().enumerate() {
+                ahead.fetch_share(&self.scratch.streams, phase.code.len() - step);
+                self.instruction::<L>(step, code, start, length);
             }
         }
     }
@@ -204,7 +238,7 @@ impl Interpreter<'_, '_> {
             scratch.slots[usize::from(*slot)] = place(phase.registers + number);
         }
         for input in phase.reads.iter().map(|input| usize::from(*input)) {
-            if leaf.inputs[input].layout == Layout::Repeated {
+            if !scratch.slots[input].moves {
                 // SAFETY: the caller of `exec::run` promises the element; the lane is a scratch array of its own.
                 unsafe { repeat::<L>(&leaf.inputs[input], scratch.slots[input].pointer.cast()) };
             }
@@ -218,6 +252,10 @@ impl Interpreter<'_, '_> {
             scratch.slots.push(slot);
         }
         scratch.slots.extend((0..phase.registers).map(place));
+        if kernel.printed.is_none() {
+            scratch.steps.clear();
+            scratch.steps.extend(phase.code.iter().map(|code| Step::of::<L>(code, &scratch.slots)));
+        }
         staging
     }
 
@@ -227,6 +265,7 @@ impl Interpreter<'_, '_> {
         let Part { kernel, phase, leaf, .. } = *self.part;
         let native = kernel.printed.is_some();
         let scratch = &mut *self.scratch;
+        scratch.streams.clear();
         scratch.staged_inputs.clear();
         scratch.staged_outputs.clear();
         scratch.direct.clear();
@@ -234,7 +273,7 @@ impl Interpreter<'_, '_> {
             let buffer = &leaf.inputs[usize::from(*input)];
             if lies_ready::<L>(buffer, native) {
                 scratch.direct.push(*input);
-            } else if buffer.layout != Layout::Repeated {
+            } else if native || buffer.layout != Layout::Repeated {
                 scratch.staged_inputs.push(*input);
             }
         }
@@ -247,6 +286,17 @@ impl Interpreter<'_, '_> {
             let slots = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
             // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
             slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
+        }
+        if !native {
+            let read = phase.reads.iter().map(|input| &leaf.inputs[usize::from(*input)]);
+            let written = phase.writes.iter().map(|write| &leaf.outputs[usize::from(write.output)]);
+            for buffer in read.chain(written) {
+                let stream = (buffer.pointer.cast_const(), buffer.dtype.size());
+                let runs_on = buffer.layout == Layout::Contiguous && buffer.rows.is_none();
+                if runs_on && !scratch.streams.contains(&stream) {
+                    scratch.streams.push(stream);
+                }
+            }
         }
         scratch.staged_inputs.len() + scratch.staged_outputs.len()
     }
@@ -285,21 +335,38 @@ impl Interpreter<'_, '_> {
     }
 
     #[inline(always)]
-    fn instruction<L: Lane<Element: Compute>>(&mut self, code: &Instruction, start: usize, length: usize) {
+    fn instruction<L: Lane<Element: Compute>>(&mut self, step: usize, code: &Instruction, start: usize, length: usize) {
         let slots = &self.scratch.slots[..];
         match code.work {
-            Work::Apply(op, args) => {
-                let args = args.map(|arg| slots[usize::from(arg)]);
-                op.visit::<L, _>(Loop { to: slots[usize::from(code.to)].pointer, args, length });
+            Work::Apply(_, args) => {
+                let from = args.map(|arg| slots[usize::from(arg)].pointer.cast_const());
+                let to = slots[usize::from(code.to)].pointer;
+                let Step { sweep, moves } = self.scratch.steps[step];
+                if moves {
+                    // SAFETY: `lay_out` found the loop for such slots and this instruction set; they have room for a block.
+                    unsafe { sweep(Block { to, from, length }) };
+                    return;
+                }
+                // All is done by one lane, which is a short block.
+                let mut lane = Line([0; LANE]);
+                let block = lane.0.as_mut_ptr();
+                // SAFETY: as above; a lane has room for a lane.
+                unsafe {
+                    sweep(Block { to: block, from, length: L::WIDTH });
+                    fill(to.cast(), L::load(block.cast()), length);
+                }
             }
             Work::Noise(draw) => {
                 let to = slots[usize::from(code.to)].pointer.cast::<L::Element>();
                 let key = self.part.leaf.noise_key;
-                // SAFETY: a slot that is written has room for a block, and the places of all runs lie in it.
-                let fill = |start, place, count| unsafe { draws(to.wrapping_add(place), key, draw, start, count) };
                 match self.part.leaf.rows() {
-                    None => fill(start, 0, length),
-                    Some(rows) => rows.runs(start, length, fill),
+                    // Not by a closure, which would be compiled without the instruction set.
+                    // SAFETY: a slot that is written has room for a block.
+                    None => unsafe { draws(to, key, draw, start, length) },
+                    Some(rows) => rows.runs(start, length, |start, place, count| {
+                        // SAFETY: as above, and the places of all runs lie in it.
+                        unsafe { draws(to.wrapping_add(place), key, draw, start, count) };
+                    }),
                 }
             }
             Work::Sum(arg) => {
@@ -308,6 +375,48 @@ impl Interpreter<'_, '_> {
                 // SAFETY: a slot that is read holds a block.
                 unsafe { accumulate::<L>(from, length, totals) };
             }
+        }
+    }
+}
+
+/// The memory of the next block, not yet fetched. Each instruction asks for its share, since the processor waits for a few
+/// dozen lines at a time, and memory would be idle while instructions work on what is in the cache.
+struct Ahead {
+    elements: Range<usize>,
+    /// How many lines there are in all streams.
+    lines: usize,
+    /// How many streams were begun, and what is left of the last of them.
+    begun: usize,
+    line: *const u8,
+    left: usize,
+}
+
+impl Ahead {
+    #[inline(always)]
+    fn new(streams: &[Stored], elements: Range<usize>) -> Self {
+        let lines = streams.iter().map(|(_, size)| (elements.len() * size).div_ceil(LANE)).sum();
+        Self { elements, lines, begun: 0, line: std::ptr::null(), left: 0 }
+    }
+
+    /// Fetches one part of as many.
+    #[inline(never)]
+    fn fetch_share(&mut self, streams: &[Stored], parts: usize) {
+        let mut share = self.lines.div_ceil(parts);
+        self.lines -= share;
+        while share > 0 {
+            if self.left == 0 {
+                let Some((start, size)) = streams.get(self.begun) else { return };
+                self.begun += 1;
+                self.line = start.wrapping_add(self.elements.start * size);
+                self.left = (self.elements.len() * size).div_ceil(LANE);
+            }
+            let count = share.min(self.left);
+            for line in 0..count {
+                fetch(self.line.wrapping_add(line * LANE));
+            }
+            self.line = self.line.wrapping_add(count * LANE);
+            self.left -= count;
+            share -= count;
         }
     }
 }

@@ -109,7 +109,7 @@ macro_rules! computed_wide {
         $(#[$doc])*
         #[inline(always)]
         pub fn $name<L: Lane>(a: L) -> L {
-            #[derive(Clone, Copy)]
+            #[derive(Clone, Copy, Default)]
             struct Function;
             impl<W: Wide> Unary<W> for Function {
                 #[inline(always)]
