@@ -8,7 +8,7 @@ use super::gather::{Compute, Transfer};
 use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
 use super::native::{Stream, reads_halves};
 use crate::buffer::{Buffer, Dtype, Layout, Rounding};
-use crate::kernel::{Instruction, Kernel, Phase, Work};
+use crate::kernel::{Kernel, Pass, PassWork, Phase};
 use crate::lane::{Element, Lane, Simd, dispatch::Task, fetch};
 use crate::noise::Draws;
 use crate::op::Elementwise;
@@ -44,7 +44,7 @@ pub(super) struct Slot {
     pub draws: Option<Draws>,
 }
 
-/// How an instruction is done.
+/// How a pass is done.
 #[derive(Clone, Copy)]
 struct Step {
     sweep: Loop,
@@ -54,15 +54,20 @@ struct Step {
 
 impl Step {
     #[inline(always)]
-    fn of<L: Lane>(code: &Instruction, slots: &[Slot]) -> Self {
-        let (op, args) = match code.work {
-            Work::Apply(op, args) => (op, args),
-            Work::Noise(_) | Work::Sum(_) => (Elementwise::Positive, [0; 3]),
+    fn of<L: Lane>(pass: &Pass, slots: &[Slot]) -> Self {
+        let mut moves = [false; 3];
+        for (moves, arg) in moves.iter_mut().zip(pass.work.arguments()) {
+            *moves = slots[usize::from(*arg)].moves;
+        }
+        let any = moves.contains(&true);
+        let find = Find { moves: if any { moves } else { [true; 3] } };
+        let sweep = match pass.work {
+            PassWork::Apply(op, _) => op.visit::<L, _>(find),
+            PassWork::Pair(pair, _) => pair.visit::<L, _>(find),
+            // They have loops of their own.
+            PassWork::Noise(_) | PassWork::Sum(_) => Elementwise::Positive.visit::<L, _>(find),
         };
-        let moves = args.map(|arg| slots[usize::from(arg)].moves);
-        let any = moves[..op.arity()].contains(&true);
-        let moves = if any { moves } else { [true; 3] };
-        Self { sweep: op.visit::<L, _>(Find { moves }), moves: any }
+        Self { sweep, moves: any }
     }
 }
 
@@ -105,6 +110,23 @@ pub(super) struct Part<'a> {
     pub end: usize,
 }
 
+/// Lines of each input that are fetched before a part begins. The processor itself fetches what follows, where there is
+/// more; many a leaf is no larger.
+const FIRST: usize = 8;
+
+impl Part<'_> {
+    /// Asks for the memory in which the part begins.
+    #[inline(always)]
+    fn fetch_first(&self) {
+        for buffer in self.leaf.inputs.iter().filter(|buffer| buffer.layout == Layout::Contiguous) {
+            let size = buffer.dtype.size();
+            let start = buffer.pointer.wrapping_add(self.start * size);
+            let lines = ((self.end - self.start) * size).div_ceil(LANE).min(FIRST);
+            (0..lines).for_each(|line| fetch(start.wrapping_add(line * LANE)));
+        }
+    }
+}
+
 /// Runs parts on one instruction set; hands on the sum (its number, the chunk, the value) of each chunk that it met.
 pub(super) struct Run<'a, P, F> {
     pub parts: P,
@@ -121,7 +143,11 @@ where
 
     #[inline(always)]
     fn run<S: Simd>(mut self) {
-        for part in self.parts {
+        let mut parts = self.parts.peekable();
+        while let Some(part) = parts.next() {
+            if let Some(next) = parts.peek() {
+                next.fetch_first();
+            }
             if part.leaf.dtype == f32::DTYPE {
                 Interpreter { part: &part, scratch: self.scratch }.run::<S::F32>(&mut self.on_sum);
             } else {
@@ -194,9 +220,9 @@ impl Interpreter<'_, '_> {
             printed.visit(unsafe { Stream::<L>::new(kernel, &self.scratch.slots, length) });
         } else {
             let mut ahead = Ahead::new(&self.scratch.streams, start + length..start + length + next);
-            for (step, code) in phase.code.iter().enumerate() {
-                ahead.fetch_share(&self.scratch.streams, phase.code.len() - step);
-                self.instruction::<L>(step, code, start, length);
+            for (step, pass) in phase.passes.iter().enumerate() {
+                ahead.fetch_share(&self.scratch.streams, phase.passes.len() - step);
+                self.pass::<L>(step, pass, start, length);
             }
         }
     }
@@ -254,7 +280,7 @@ impl Interpreter<'_, '_> {
         scratch.slots.extend((0..phase.registers).map(place));
         if kernel.printed.is_none() {
             scratch.steps.clear();
-            scratch.steps.extend(phase.code.iter().map(|code| Step::of::<L>(code, &scratch.slots)));
+            scratch.steps.extend(phase.passes.iter().map(|pass| Step::of::<L>(pass, &scratch.slots)));
         }
         staging
     }
@@ -335,12 +361,12 @@ impl Interpreter<'_, '_> {
     }
 
     #[inline(always)]
-    fn instruction<L: Lane<Element: Compute>>(&mut self, step: usize, code: &Instruction, start: usize, length: usize) {
+    fn pass<L: Lane<Element: Compute>>(&mut self, step: usize, pass: &Pass, start: usize, length: usize) {
         let slots = &self.scratch.slots[..];
-        match code.work {
-            Work::Apply(_, args) => {
+        match pass.work {
+            PassWork::Apply(_, args) | PassWork::Pair(_, args) => {
                 let from = args.map(|arg| slots[usize::from(arg)].pointer.cast_const());
-                let to = slots[usize::from(code.to)].pointer;
+                let to = slots[usize::from(pass.to)].pointer;
                 let Step { sweep, moves } = self.scratch.steps[step];
                 if moves {
                     // SAFETY: `lay_out` found the loop for such slots and this instruction set; they have room for a block.
@@ -356,8 +382,8 @@ impl Interpreter<'_, '_> {
                     fill(to.cast(), L::load(block.cast()), length);
                 }
             }
-            Work::Noise(draw) => {
-                let to = slots[usize::from(code.to)].pointer.cast::<L::Element>();
+            PassWork::Noise(draw) => {
+                let to = slots[usize::from(pass.to)].pointer.cast::<L::Element>();
                 let key = self.part.leaf.noise_key;
                 match self.part.leaf.rows() {
                     // Not by a closure, which would be compiled without the instruction set.
@@ -369,9 +395,9 @@ impl Interpreter<'_, '_> {
                     }),
                 }
             }
-            Work::Sum(arg) => {
+            PassWork::Sum(arg) => {
                 let from = slots[usize::from(arg)];
-                let totals = &mut self.scratch.totals[usize::from(code.to)];
+                let totals = &mut self.scratch.totals[usize::from(pass.to)];
                 // SAFETY: a slot that is read holds a block.
                 unsafe { accumulate::<L>(from, length, totals) };
             }
@@ -379,8 +405,8 @@ impl Interpreter<'_, '_> {
     }
 }
 
-/// The memory of the next block, not yet fetched. Each instruction asks for its share, since the processor waits for a few
-/// dozen lines at a time, and memory would be idle while instructions work on what is in the cache.
+/// The memory of the next block, not yet fetched. Each pass asks for its share, since the processor waits for a few
+/// dozen lines at a time, and memory would be idle while passes work on what is in the cache.
 struct Ahead {
     elements: Range<usize>,
     /// How many lines there are in all streams.
