@@ -9,13 +9,16 @@ use crate::lane::{Element, Lane, Simd};
 use crate::noise;
 use crate::op::{Binary, Ternary, Unary, Visitor};
 
+/// Random numbers that are drawn together.
+const DRAWN: usize = 256;
+
 /// # Safety
 /// There is room for `length` numbers at `to`.
 #[inline(always)]
 pub(super) unsafe fn draws<E: Compute>(to: *mut E, key: u64, draw: u32, start: usize, length: usize) {
-    let (mut drawn, mut numbers) = ([0; 64], [E::from_f64(0.0); 64]);
-    for from in (0..length).step_by(drawn.len()) {
-        let count = drawn.len().min(length - from);
+    let (mut drawn, mut numbers) = ([0; DRAWN], [E::from_f64(0.0); DRAWN]);
+    for from in (0..length).step_by(DRAWN) {
+        let count = DRAWN.min(length - from);
         noise::fill::<{ noise::NUMBER }>(&mut drawn[..count], key, draw, (start + from) as u64);
         for (number, bits) in numbers.iter_mut().zip(drawn) {
             *number = E::from_f64(f64::from(noise::number(bits)));

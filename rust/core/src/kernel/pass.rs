@@ -187,3 +187,62 @@ fn paired(passes: &[Pass], inner: usize, outer: usize, outputs: u16, registers: 
     joined[first.arity()] = other;
     Some(PassWork::Pair(pair, joined))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Elementwise::{Add, Divide, Multiply, Sqrt, Subtract};
+
+    /// Slots: 0 to 3 are inputs, 4 and 5 outputs, 6 to 9 scalars, from 10 on registers.
+    fn of(code: &[(Elementwise, [u16; 2], u16)]) -> Vec<Pass> {
+        let instruction = |(op, [a, b], to): &(Elementwise, [u16; 2], u16)| Instruction {
+            work: Work::Apply(*op, [*a, *b, 0]),
+            to: *to,
+        };
+        passes(&code.iter().map(instruction).collect::<Vec<_>>(), 4, 10)
+    }
+
+    fn alone(op: Elementwise, [a, b]: [u16; 2], to: u16) -> Pass {
+        Pass { work: PassWork::Apply(op, [a, b, 0]), to }
+    }
+
+    fn pair(pair: Pair, args: [u16; 3], to: u16) -> Pass {
+        Pass { work: PassWork::Pair(pair, args), to }
+    }
+
+    #[test]
+    fn an_average_is_two_passes_and_a_quotient_of_its_root_two_more() {
+        let code = [
+            (Multiply, [6, 0], 10),
+            (Multiply, [7, 1], 11),
+            (Add, [10, 11], 4),
+            (Sqrt, [4, 0], 11),
+            (Add, [11, 8], 11),
+            (Divide, [1, 11], 11),
+            (Subtract, [2, 11], 5),
+        ];
+        let expected = [
+            alone(Multiply, [6, 0], 10),
+            pair(Pair::ProductPlus, [7, 1, 10], 4),
+            pair(Pair::RootPlus, [4, 8, 0], 11),
+            pair(Pair::MinusQuotient, [1, 11, 2], 5),
+        ];
+        assert_eq!(of(&code), expected);
+    }
+
+    #[test]
+    fn what_is_read_again_overwritten_or_written_stays() {
+        // Read twice, by one op and by two.
+        assert_eq!(of(&[(Multiply, [0, 1], 10), (Add, [10, 10], 4)]).len(), 2);
+        assert_eq!(of(&[(Multiply, [0, 1], 10), (Add, [10, 2], 4), (Sqrt, [10, 0], 5)]).len(), 3);
+        // An output.
+        assert_eq!(of(&[(Multiply, [0, 1], 4), (Add, [4, 2], 5)]).len(), 2);
+        // What the product reads is overwritten: a register, or an input in whose memory an output lies.
+        let between = |to| [(Subtract, [3, 0], 11), (Multiply, [11, 0], 10), (Sqrt, [2, 0], to), (Add, [10, 2], 5)];
+        assert_eq!(of(&between(11)).len(), 4);
+        assert_eq!(of(&between(4)).len(), 4);
+        assert_eq!(of(&between(12)).len(), 3);
+        // The register is another value afterwards.
+        assert_eq!(of(&[(Multiply, [0, 1], 10), (Add, [10, 2], 10), (Sqrt, [10, 0], 4)]).len(), 2);
+    }
+}

@@ -1,7 +1,7 @@
 //! Lanes: a handful of numbers that one instruction works on. The scalar lane is one number.
 //!
 //! A file an instruction set, which holds `impl Lane` and nothing else; [`dispatch`] is the only CPU detection. All
-//! methods are `#[inline(always)]`, so that they melt into the one function per instruction set that `dispatch` compiles
+//! methods are `#[inline(always)]`, so that they melt into the functions of each instruction set that `dispatch` compiles
 //! with the features enabled.
 
 pub mod dispatch;
