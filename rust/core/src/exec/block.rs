@@ -1,15 +1,14 @@
 //! The interpreter: a block of elements at a time, each instruction a tight loop over lanes, or all of them as native code.
 //! It names no op and no instruction set. One of the files that touch foreign memory.
 
-use std::ops::Range;
-
 use super::Leaf;
+use super::ahead::{self, Ahead, Stored};
 use super::gather::{Compute, Transfer};
 use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
 use super::native::{Stream, reads_halves};
 use crate::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::kernel::{Kernel, Pass, PassWork, Phase};
-use crate::lane::{Element, Lane, Simd, dispatch::Task, fetch};
+use crate::lane::{Element, Lane, Simd, dispatch::Task};
 use crate::noise::Draws;
 use crate::op::Elementwise;
 use crate::quantized;
@@ -75,9 +74,6 @@ impl Step {
 #[repr(C, align(64))]
 struct Line([u8; LANE]);
 
-/// Where a contiguous buffer starts, and the bytes of an element.
-type Stored = (*const u8, usize);
-
 /// The memory that a thread works in. It grows to what a kernel needs, and is worth keeping between calls.
 #[derive(Default)]
 pub struct Scratch {
@@ -110,23 +106,6 @@ pub(super) struct Part<'a> {
     pub end: usize,
 }
 
-/// Lines of each input that are fetched before a part begins. The processor itself fetches what follows, where there is
-/// more; many a leaf is no larger.
-const FIRST: usize = 8;
-
-impl Part<'_> {
-    /// Asks for the memory in which the part begins.
-    #[inline(always)]
-    fn fetch_first(&self) {
-        for buffer in self.leaf.inputs.iter().filter(|buffer| buffer.layout == Layout::Contiguous) {
-            let size = buffer.dtype.size();
-            let start = buffer.pointer.wrapping_add(self.start * size);
-            let lines = ((self.end - self.start) * size).div_ceil(LANE).min(FIRST);
-            (0..lines).for_each(|line| fetch(start.wrapping_add(line * LANE)));
-        }
-    }
-}
-
 /// Runs parts on one instruction set; hands on the sum (its number, the chunk, the value) of each chunk that it met.
 pub(super) struct Run<'a, P, F> {
     pub parts: P,
@@ -146,7 +125,7 @@ where
         let mut parts = self.parts.peekable();
         while let Some(part) = parts.next() {
             if let Some(next) = parts.peek() {
-                next.fetch_first();
+                ahead::fetch_first(next);
             }
             if part.leaf.dtype == f32::DTYPE {
                 Interpreter { part: &part, scratch: self.scratch }.run::<S::F32>(&mut self.on_sum);
@@ -221,7 +200,9 @@ impl Interpreter<'_, '_> {
         } else {
             let mut ahead = Ahead::new(&self.scratch.streams, start + length..start + length + next);
             for (step, pass) in phase.passes.iter().enumerate() {
-                ahead.fetch_share(&self.scratch.streams, phase.passes.len() - step);
+                if !self.scratch.streams.is_empty() {
+                    ahead.fetch_share(&self.scratch.streams, phase.passes.len() - step);
+                }
                 self.pass::<L>(step, pass, start, length);
             }
         }
@@ -291,7 +272,6 @@ impl Interpreter<'_, '_> {
         let Part { kernel, phase, leaf, .. } = *self.part;
         let native = kernel.printed.is_some();
         let scratch = &mut *self.scratch;
-        scratch.streams.clear();
         scratch.staged_inputs.clear();
         scratch.staged_outputs.clear();
         scratch.direct.clear();
@@ -314,15 +294,7 @@ impl Interpreter<'_, '_> {
             slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
         }
         if !native {
-            let read = phase.reads.iter().map(|input| &leaf.inputs[usize::from(*input)]);
-            let written = phase.writes.iter().map(|write| &leaf.outputs[usize::from(write.output)]);
-            for buffer in read.chain(written) {
-                let stream = (buffer.pointer.cast_const(), buffer.dtype.size());
-                let runs_on = buffer.layout == Layout::Contiguous && buffer.rows.is_none();
-                if runs_on && !scratch.streams.contains(&stream) {
-                    scratch.streams.push(stream);
-                }
-            }
+            ahead::streams(self.part, &mut scratch.streams);
         }
         scratch.staged_inputs.len() + scratch.staged_outputs.len()
     }
@@ -401,48 +373,6 @@ impl Interpreter<'_, '_> {
                 // SAFETY: a slot that is read holds a block.
                 unsafe { accumulate::<L>(from, length, totals) };
             }
-        }
-    }
-}
-
-/// The memory of the next block, not yet fetched. Each pass asks for its share, since the processor waits for a few
-/// dozen lines at a time, and memory would be idle while passes work on what is in the cache.
-struct Ahead {
-    elements: Range<usize>,
-    /// How many lines there are in all streams.
-    lines: usize,
-    /// How many streams were begun, and what is left of the last of them.
-    begun: usize,
-    line: *const u8,
-    left: usize,
-}
-
-impl Ahead {
-    #[inline(always)]
-    fn new(streams: &[Stored], elements: Range<usize>) -> Self {
-        let lines = streams.iter().map(|(_, size)| (elements.len() * size).div_ceil(LANE)).sum();
-        Self { elements, lines, begun: 0, line: std::ptr::null(), left: 0 }
-    }
-
-    /// Fetches one part of as many.
-    #[inline(never)]
-    fn fetch_share(&mut self, streams: &[Stored], parts: usize) {
-        let mut share = self.lines.div_ceil(parts);
-        self.lines -= share;
-        while share > 0 {
-            if self.left == 0 {
-                let Some((start, size)) = streams.get(self.begun) else { return };
-                self.begun += 1;
-                self.line = start.wrapping_add(self.elements.start * size);
-                self.left = (self.elements.len() * size).div_ceil(LANE);
-            }
-            let count = share.min(self.left);
-            for line in 0..count {
-                fetch(self.line.wrapping_add(line * LANE));
-            }
-            self.line = self.line.wrapping_add(count * LANE);
-            self.left -= count;
-            share -= count;
         }
     }
 }
