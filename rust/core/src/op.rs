@@ -8,19 +8,19 @@ use crate::lane::{Lane, Simd, math, rounding};
 
 /// The meaning of an op of one argument, or any other function over lanes. A trait rather than `Fn`: `call` must be
 /// inlined into the loop over elements, however long it is, and a closure cannot be told.
-pub trait Unary<L: Lane>: Copy {
+pub trait Unary<L: Lane>: Copy + Default {
     /// The function.
     fn call(self, a: L) -> L;
 }
 
 /// As [`Unary`], of two arguments.
-pub trait Binary<L: Lane>: Copy {
+pub trait Binary<L: Lane>: Copy + Default {
     /// The function.
     fn call(self, a: L, b: L) -> L;
 }
 
 /// As [`Unary`], of three arguments.
-pub trait Ternary<L: Lane>: Copy {
+pub trait Ternary<L: Lane>: Copy + Default {
     /// The function.
     fn call(self, a: L, b: L, c: L) -> L;
 }
@@ -67,7 +67,7 @@ macro_rules! elementwise_ops {
             use super::{Binary, Lane, Ternary, Unary, math, rounding};
             $(
                 #[doc = concat!("The meaning of `", $name, "`.")]
-                #[derive(Clone, Copy, Debug)]
+                #[derive(Clone, Copy, Debug, Default)]
                 pub struct $variant;
                 elementwise_ops!(@meaning $variant $meaning, $($arg)+);
             )*

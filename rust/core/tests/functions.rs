@@ -1,5 +1,8 @@
 //! The functions over lanes against numbers known to more digits than `f64` has, and at their limits.
 
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
 use oxigrad_core::op::Elementwise;
 
 const POINTS: &str = include_str!("data/functions.txt");
@@ -120,5 +123,64 @@ fn functions_of_two_numbers_have_their_limits() {
         let value = op(name).on_numbers([a, b, 0.0]);
         let same = value.to_bits() == expected.to_bits() || (value.is_nan() && expected.is_nan());
         assert!(same, "{name}({a:e}, {b:e}) is {value:e}, not {expected:e}");
+    }
+}
+
+/// `(e/2 x/n)^n` falls below all numbers long before `x` is `n`, and with it J; Y rises above them.
+#[test]
+fn bessel_functions_of_high_order_have_their_limits() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    #[rustfmt::skip]
+    let cases = [
+        ("jn", 2e9, 1.0, 0.0), ("jn", 2e9, -1.0, 0.0), ("jn", 2_000_001.0, -1.0, -0.0), ("jn", -2_000_001.0, 1.0, -0.0),
+        ("jn", -2_000_001.0, -1.0, 0.0), ("jn", 1e300, 1e200, 0.0), ("jn", 2e9, 1.99e9, 0.0), ("jn", 2e9, 0.0, 0.0),
+        ("jn", 2e9, 2e9, nan), ("jn", 2e9, 1e10, nan), ("jn", 1e300, 1e300, nan), ("jn", 2e9, nan, nan), ("jn", inf, 1.0, nan),
+        ("jn", 2_000_000.5, 1.0, nan), ("jn", 2e9, inf, 0.0),
+        ("yn", 2e9, 1.0, -inf), ("yn", -2e9, 1.0, -inf), ("yn", -2_000_001.0, 1.0, inf), ("yn", 2e9, 0.0, -inf),
+        ("yn", 2e9, -1.0, nan), ("yn", 2e9, 2e9, nan), ("yn", 2e9, inf, 0.0), ("yn", 1e300, 1e200, -inf),
+    ];
+    for (name, order, x, expected) in cases {
+        let value = op(name).on_numbers([order, x, 0.0]);
+        assert!(
+            value.to_bits() == f64::to_bits(expected) || (value.is_nan() && expected.is_nan()),
+            "{name}({order}, {x}) is {value}, not {expected}"
+        );
+    }
+}
+
+/// No number keeps an op busy for long, whatever its other arguments are: training would seem to hang.
+#[test]
+fn no_numbers_take_long() {
+    let sizes = [
+        0.0,
+        5e-324,
+        1e-300,
+        1e-9,
+        0.3,
+        1.0,
+        1.5,
+        7.0,
+        170.0,
+        1e3,
+        9_999.5,
+        1e5,
+        1e6,
+        1e9,
+        2_147_483_646.0,
+        1e10,
+        1e18,
+    ];
+    let large = [1e19, 1e91, 1e155, 1e300, f64::MAX, f64::INFINITY, f64::NAN];
+    let numbers: Vec<f64> = sizes.into_iter().chain(large).flat_map(|x| [x, -x, x + 0.5, -x - 0.5]).collect();
+    for op in Elementwise::ALL.iter().filter(|op| op.arity() < 3) {
+        for a in &numbers {
+            for b in if op.arity() == 2 { &numbers[..] } else { &[0.0] } {
+                let start = Instant::now();
+                black_box(op.on_numbers(black_box([*a, *b, 0.0])));
+                let time = start.elapsed();
+                // Most take less than a microsecond; a busy machine may stop us meanwhile.
+                assert!(time < Duration::from_millis(500), "{}({a:e}, {b:e}) takes {time:?}", op.name());
+            }
+        }
     }
 }

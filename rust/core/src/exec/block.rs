@@ -2,13 +2,15 @@
 //! It names no op and no instruction set. One of the files that touch foreign memory.
 
 use super::Leaf;
+use super::ahead::{self, Ahead, Stored};
 use super::gather::{Compute, Transfer};
-use super::loops::{Loop, accumulate, draws, fold};
+use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
 use super::native::{Stream, reads_halves};
 use crate::buffer::{Buffer, Dtype, Layout, Rounding};
-use crate::kernel::{Instruction, Kernel, Phase, Work};
+use crate::kernel::{Kernel, Pass, PassWork, Phase};
 use crate::lane::{Element, Lane, Simd, dispatch::Task};
 use crate::noise::Draws;
+use crate::op::Elementwise;
 use crate::quantized;
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
@@ -41,6 +43,33 @@ pub(super) struct Slot {
     pub draws: Option<Draws>,
 }
 
+/// How a pass is done.
+#[derive(Clone, Copy)]
+struct Step {
+    sweep: Loop,
+    /// Whether an argument moves: if not, the result is the same for all elements, and `sweep` computes a lane of it.
+    moves: bool,
+}
+
+impl Step {
+    #[inline(always)]
+    fn of<L: Lane>(pass: &Pass, slots: &[Slot]) -> Self {
+        let mut moves = [false; 3];
+        for (moves, arg) in moves.iter_mut().zip(pass.work.arguments()) {
+            *moves = slots[usize::from(*arg)].moves;
+        }
+        let any = moves.contains(&true);
+        let find = Find { moves: if any { moves } else { [true; 3] } };
+        let sweep = match pass.work {
+            PassWork::Apply(op, _) => op.visit::<L, _>(find),
+            PassWork::Pair(pair, _) => pair.visit::<L, _>(find),
+            // They have loops of their own.
+            PassWork::Noise(_) | PassWork::Sum(_) => Elementwise::Positive.visit::<L, _>(find),
+        };
+        Self { sweep, moves: any }
+    }
+}
+
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LANE]);
@@ -50,10 +79,13 @@ struct Line([u8; LANE]);
 pub struct Scratch {
     memory: Vec<Line>,
     slots: Vec<Slot>,
+    steps: Vec<Step>,
     /// Which slots move through foreign memory, in bytes a block.
     staged_inputs: Vec<u16>,
     staged_outputs: Vec<u16>,
     direct: Vec<u16>,
+    /// The contiguous buffers, which are fetched ahead.
+    streams: Vec<Stored>,
     totals: Vec<[f64; SUMMANDS]>,
     pub(super) values: Vec<f64>,
     pub(super) sums: Vec<f64>,
@@ -90,7 +122,11 @@ where
 
     #[inline(always)]
     fn run<S: Simd>(mut self) {
-        for part in self.parts {
+        let mut parts = self.parts.peekable();
+        while let Some(part) = parts.next() {
+            if let Some(next) = parts.peek() {
+                ahead::fetch_first(next);
+            }
             if part.leaf.dtype == f32::DTYPE {
                 Interpreter { part: &part, scratch: self.scratch }.run::<S::F32>(&mut self.on_sum);
             } else {
@@ -141,7 +177,7 @@ impl Interpreter<'_, '_> {
                 self.scratch.totals.fill([0.0; SUMMANDS]);
             }
             self.gather::<L::Element>(at, length);
-            self.compute::<L>(at, length);
+            self.compute::<L>(at, length, block.min(self.part.end - at - length));
             self.scatter::<L::Element>(at, length);
             self.advance(length);
             at += length;
@@ -153,16 +189,21 @@ impl Interpreter<'_, '_> {
         }
     }
 
+    /// Computes a block, while the memory of the `next` elements after it is fetched.
     #[inline(always)]
-    fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize) {
+    fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize, next: usize) {
         let Part { kernel, phase, .. } = *self.part;
         if let Some(printed) = kernel.printed {
             // SAFETY: `lay_out` gave the slots their places, of which foreign ones are checked memory of `end` elements
             // and others have room for a block; outputs were checked to be apart from inputs or the same.
             printed.visit(unsafe { Stream::<L>::new(kernel, &self.scratch.slots, length) });
         } else {
-            for code in &phase.code {
-                self.instruction::<L>(code, start, length);
+            let mut ahead = Ahead::new(&self.scratch.streams, start + length..start + length + next);
+            for (step, pass) in phase.passes.iter().enumerate() {
+                if !self.scratch.streams.is_empty() {
+                    ahead.fetch_share(&self.scratch.streams, phase.passes.len() - step);
+                }
+                self.pass::<L>(step, pass, start, length);
             }
         }
     }
@@ -204,7 +245,7 @@ impl Interpreter<'_, '_> {
             scratch.slots[usize::from(*slot)] = place(phase.registers + number);
         }
         for input in phase.reads.iter().map(|input| usize::from(*input)) {
-            if leaf.inputs[input].layout == Layout::Repeated {
+            if !scratch.slots[input].moves {
                 // SAFETY: the caller of `exec::run` promises the element; the lane is a scratch array of its own.
                 unsafe { repeat::<L>(&leaf.inputs[input], scratch.slots[input].pointer.cast()) };
             }
@@ -218,6 +259,10 @@ impl Interpreter<'_, '_> {
             scratch.slots.push(slot);
         }
         scratch.slots.extend((0..phase.registers).map(place));
+        if kernel.printed.is_none() {
+            scratch.steps.clear();
+            scratch.steps.extend(phase.passes.iter().map(|pass| Step::of::<L>(pass, &scratch.slots)));
+        }
         staging
     }
 
@@ -234,7 +279,7 @@ impl Interpreter<'_, '_> {
             let buffer = &leaf.inputs[usize::from(*input)];
             if lies_ready::<L>(buffer, native) {
                 scratch.direct.push(*input);
-            } else if buffer.layout != Layout::Repeated {
+            } else if native || buffer.layout != Layout::Repeated {
                 scratch.staged_inputs.push(*input);
             }
         }
@@ -247,6 +292,9 @@ impl Interpreter<'_, '_> {
             let slots = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
             // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
             slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
+        }
+        if !native {
+            ahead::streams(self.part, &mut scratch.streams);
         }
         scratch.staged_inputs.len() + scratch.staged_outputs.len()
     }
@@ -285,26 +333,43 @@ impl Interpreter<'_, '_> {
     }
 
     #[inline(always)]
-    fn instruction<L: Lane<Element: Compute>>(&mut self, code: &Instruction, start: usize, length: usize) {
+    fn pass<L: Lane<Element: Compute>>(&mut self, step: usize, pass: &Pass, start: usize, length: usize) {
         let slots = &self.scratch.slots[..];
-        match code.work {
-            Work::Apply(op, args) => {
-                let args = args.map(|arg| slots[usize::from(arg)]);
-                op.visit::<L, _>(Loop { to: slots[usize::from(code.to)].pointer, args, length });
-            }
-            Work::Noise(draw) => {
-                let to = slots[usize::from(code.to)].pointer.cast::<L::Element>();
-                let key = self.part.leaf.noise_key;
-                // SAFETY: a slot that is written has room for a block, and the places of all runs lie in it.
-                let fill = |start, place, count| unsafe { draws(to.wrapping_add(place), key, draw, start, count) };
-                match self.part.leaf.rows() {
-                    None => fill(start, 0, length),
-                    Some(rows) => rows.runs(start, length, fill),
+        match pass.work {
+            PassWork::Apply(_, args) | PassWork::Pair(_, args) => {
+                let from = args.map(|arg| slots[usize::from(arg)].pointer.cast_const());
+                let to = slots[usize::from(pass.to)].pointer;
+                let Step { sweep, moves } = self.scratch.steps[step];
+                if moves {
+                    // SAFETY: `lay_out` found the loop for such slots and this instruction set; they have room for a block.
+                    unsafe { sweep(Block { to, from, length }) };
+                    return;
+                }
+                // All is done by one lane, which is a short block.
+                let mut lane = Line([0; LANE]);
+                let block = lane.0.as_mut_ptr();
+                // SAFETY: as above; a lane has room for a lane.
+                unsafe {
+                    sweep(Block { to: block, from, length: L::WIDTH });
+                    fill(to.cast(), L::load(block.cast()), length);
                 }
             }
-            Work::Sum(arg) => {
+            PassWork::Noise(draw) => {
+                let to = slots[usize::from(pass.to)].pointer.cast::<L::Element>();
+                let key = self.part.leaf.noise_key;
+                match self.part.leaf.rows() {
+                    // Not by a closure, which would be compiled without the instruction set.
+                    // SAFETY: a slot that is written has room for a block.
+                    None => unsafe { draws(to, key, draw, start, length) },
+                    Some(rows) => rows.runs(start, length, |start, place, count| {
+                        // SAFETY: as above, and the places of all runs lie in it.
+                        unsafe { draws(to.wrapping_add(place), key, draw, start, count) };
+                    }),
+                }
+            }
+            PassWork::Sum(arg) => {
                 let from = slots[usize::from(arg)];
-                let totals = &mut self.scratch.totals[usize::from(code.to)];
+                let totals = &mut self.scratch.totals[usize::from(pass.to)];
                 // SAFETY: a slot that is read holds a block.
                 unsafe { accumulate::<L>(from, length, totals) };
             }

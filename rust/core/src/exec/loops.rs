@@ -1,23 +1,30 @@
 //! The loops of the interpreter: one instruction over one block. One of the files that touch foreign memory.
 
+use std::marker::PhantomData;
+
 use super::block::{SUMMANDS, Slot};
 use super::gather::Compute;
-use crate::lane::{Element, Lane};
+use crate::lane::dispatch::Body;
+use crate::lane::{Element, Lane, Simd};
 use crate::noise;
 use crate::op::{Binary, Ternary, Unary, Visitor};
+
+/// Random numbers that are drawn together.
+const DRAWN: usize = 256;
 
 /// # Safety
 /// There is room for `length` numbers at `to`.
 #[inline(always)]
 pub(super) unsafe fn draws<E: Compute>(to: *mut E, key: u64, draw: u32, start: usize, length: usize) {
-    let mut drawn = [0; 64];
-    for from in (0..length).step_by(drawn.len()) {
-        let count = drawn.len().min(length - from);
+    let (mut drawn, mut numbers) = ([0; DRAWN], [E::from_f64(0.0); DRAWN]);
+    for from in (0..length).step_by(DRAWN) {
+        let count = DRAWN.min(length - from);
         noise::fill::<{ noise::NUMBER }>(&mut drawn[..count], key, draw, (start + from) as u64);
-        for (k, bits) in drawn[..count].iter().enumerate() {
-            // SAFETY: `from + k < length`.
-            unsafe { to.add(from + k).write_unaligned(E::from_f64(f64::from(noise::number(*bits)))) };
+        for (number, bits) in numbers.iter_mut().zip(drawn) {
+            *number = E::from_f64(f64::from(noise::number(bits)));
         }
+        // SAFETY: `from + count <= length`.
+        unsafe { to.add(from).cast::<u8>().copy_from_nonoverlapping(numbers.as_ptr().cast(), count * size_of::<E>()) };
     }
 }
 
@@ -72,13 +79,36 @@ pub(super) fn fold(totals: &[f64; SUMMANDS]) -> f64 {
     sums[0]
 }
 
-/// One instruction over one block.
-pub(super) struct Loop {
-    /// A slot that moves, with room for a block of the lane's type.
+/// Fills a block with one lane.
+///
+/// # Safety
+/// There is room for `length` numbers at `to`.
+#[inline(always)]
+pub(super) unsafe fn fill<L: Lane>(to: *mut L::Element, lane: L, length: usize) {
+    let left = length % L::WIDTH;
+    // SAFETY: `i + WIDTH` and `length - left + left` are at most `length`.
+    unsafe {
+        for i in (0..length - left).step_by(L::WIDTH) {
+            lane.store(to.add(i));
+        }
+        if left > 0 {
+            lane.store_part(to.add(length - left), left);
+        }
+    }
+}
+
+/// One instruction over one block: what its loop is called with.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    /// Room for a block of the lane's type.
     pub to: *mut u8,
-    pub args: [Slot; 3],
+    /// Where the arguments lie: a block of each that moves, of the others a lane.
+    pub from: [*const u8; 3],
     pub length: usize,
 }
+
+/// The loop of an instruction, of which an argument or more move: its address.
+pub(super) type Loop = unsafe fn(Block);
 
 /// An argument in a loop: read lane by lane, or read once.
 struct Argument<L: Lane, const MOVES: bool> {
@@ -88,10 +118,10 @@ struct Argument<L: Lane, const MOVES: bool> {
 
 impl<L: Lane, const MOVES: bool> Argument<L, MOVES> {
     /// # Safety
-    /// A slot that does not move holds a lane.
+    /// An argument that does not move is a lane.
     #[inline(always)]
-    unsafe fn new(slot: Slot) -> Self {
-        let from = slot.pointer.cast::<L::Element>().cast_const();
+    unsafe fn new(from: *const u8) -> Self {
+        let from = from.cast::<L::Element>();
         // SAFETY: promised by the caller.
         Self { from, still: if MOVES { L::zero() } else { unsafe { L::load(from) } } }
     }
@@ -116,7 +146,7 @@ impl<L: Lane, const MOVES: bool> Argument<L, MOVES> {
 /// Evaluates `whole` for each whole lane, at `i`, and `part` for the `n` numbers that are left, and stores the results.
 /// A macro, since a closure cannot be told to be inlined, and must not be compiled without the instruction set.
 macro_rules! sweep {
-    ($lane:ident, $this:ident, |$i:ident| $whole:expr, |$n:ident| $part:expr) => {
+    ($lane:ident, $this:expr, |$i:ident| $whole:expr, |$n:ident| $part:expr) => {
         let to = $this.to.cast::<$lane::Element>();
         let $n = $this.length % $lane::WIDTH;
         let mut $i = 0;
@@ -130,32 +160,48 @@ macro_rules! sweep {
     };
 }
 
-impl Loop {
+/// The loop of an op of one argument.
+struct One<L, F>(PhantomData<(L, F)>);
+
+impl<L: Lane, F: Unary<L>> Body<Block> for One<L, F> {
     #[inline(always)]
-    fn one<L: Lane, const A: bool>(&self, f: impl Unary<L>) {
+    fn call<S: Simd>(this: Block) {
+        let f = F::default();
         // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
-            let a = Argument::<L, A>::new(self.args[0]);
-            sweep!(L, self, |i| f.call(a.at(i)), |n| f.call(a.part(i, n)));
+            let a = Argument::<L, true>::new(this.from[0]);
+            sweep!(L, this, |i| f.call(a.at(i)), |n| f.call(a.part(i, n)));
         }
     }
+}
 
+/// The loop of an op of two arguments.
+struct Two<L, F, const A: bool, const B: bool>(PhantomData<(L, F)>);
+
+impl<L: Lane, F: Binary<L>, const A: bool, const B: bool> Body<Block> for Two<L, F, A, B> {
     #[inline(always)]
-    fn two<L: Lane, const A: bool, const B: bool>(&self, f: impl Binary<L>) {
+    fn call<S: Simd>(this: Block) {
+        let f = F::default();
         // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
-            let (a, b) = (Argument::<L, A>::new(self.args[0]), Argument::<L, B>::new(self.args[1]));
-            sweep!(L, self, |i| f.call(a.at(i), b.at(i)), |n| f.call(a.part(i, n), b.part(i, n)));
+            let (a, b) = (Argument::<L, A>::new(this.from[0]), Argument::<L, B>::new(this.from[1]));
+            sweep!(L, this, |i| f.call(a.at(i), b.at(i)), |n| f.call(a.part(i, n), b.part(i, n)));
         }
     }
+}
 
+/// The loop of an op of three arguments.
+struct Three<L, F, const A: bool, const B: bool, const C: bool>(PhantomData<(L, F)>);
+
+impl<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool> Body<Block> for Three<L, F, A, B, C> {
     #[inline(always)]
-    fn three<L: Lane, const A: bool, const B: bool, const C: bool>(&self, f: impl Ternary<L>) {
+    fn call<S: Simd>(this: Block) {
+        let f = F::default();
         // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
-            let (a, b) = (Argument::<L, A>::new(self.args[0]), Argument::<L, B>::new(self.args[1]));
-            let c = Argument::<L, C>::new(self.args[2]);
-            sweep!(L, self, |i| f.call(a.at(i), b.at(i), c.at(i)), |n| f.call(
+            let (a, b) = (Argument::<L, A>::new(this.from[0]), Argument::<L, B>::new(this.from[1]));
+            let c = Argument::<L, C>::new(this.from[2]);
+            sweep!(L, this, |i| f.call(a.at(i), b.at(i), c.at(i)), |n| f.call(
                 a.part(i, n),
                 b.part(i, n),
                 c.part(i, n)
@@ -164,35 +210,49 @@ impl Loop {
     }
 }
 
-impl<L: Lane> Visitor<L> for Loop {
-    type Output = ();
+/// Finds the loop of an op. Each is a function of its own: together, they would be one that no compiler lays out well, or
+/// soon.
+pub(super) struct Find {
+    /// Which arguments move.
+    pub moves: [bool; 3],
+}
 
-    #[inline(always)]
-    fn unary(self, f: impl Unary<L>) {
-        if self.args[0].moves { self.one::<L, true>(f) } else { self.one::<L, false>(f) }
+impl<L: Lane> Visitor<L> for Find {
+    type Output = Loop;
+
+    fn unary(self, f: impl Unary<L>) -> Loop {
+        one::<L, _>(f)
     }
 
-    #[inline(always)]
-    fn binary(self, f: impl Binary<L>) {
-        match (self.args[0].moves, self.args[1].moves) {
-            (true, true) => self.two::<L, true, true>(f),
-            (true, false) => self.two::<L, true, false>(f),
-            (false, true) => self.two::<L, false, true>(f),
-            (false, false) => self.two::<L, false, false>(f),
+    fn binary(self, f: impl Binary<L>) -> Loop {
+        match (self.moves[0], self.moves[1]) {
+            (true, false) => two::<L, _, true, false>(f),
+            (false, true) => two::<L, _, false, true>(f),
+            _ => two::<L, _, true, true>(f),
         }
     }
 
-    #[inline(always)]
-    fn ternary(self, f: impl Ternary<L>) {
-        match self.args.map(|arg| arg.moves) {
-            [true, true, true] => self.three::<L, true, true, true>(f),
-            [true, true, false] => self.three::<L, true, true, false>(f),
-            [true, false, true] => self.three::<L, true, false, true>(f),
-            [true, false, false] => self.three::<L, true, false, false>(f),
-            [false, true, true] => self.three::<L, false, true, true>(f),
-            [false, true, false] => self.three::<L, false, true, false>(f),
-            [false, false, true] => self.three::<L, false, false, true>(f),
-            [false, false, false] => self.three::<L, false, false, false>(f),
+    fn ternary(self, f: impl Ternary<L>) -> Loop {
+        match self.moves {
+            [true, true, false] => three::<L, _, true, true, false>(f),
+            [true, false, true] => three::<L, _, true, false, true>(f),
+            [true, false, false] => three::<L, _, true, false, false>(f),
+            [false, true, true] => three::<L, _, false, true, true>(f),
+            [false, true, false] => three::<L, _, false, true, false>(f),
+            [false, false, true] => three::<L, _, false, false, true>(f),
+            _ => three::<L, _, true, true, true>(f),
         }
     }
+}
+
+fn one<L: Lane, F: Unary<L>>(_: F) -> Loop {
+    L::Set::address::<One<L, F>, _>()
+}
+
+fn two<L: Lane, F: Binary<L>, const A: bool, const B: bool>(_: F) -> Loop {
+    L::Set::address::<Two<L, F, A, B>, _>()
+}
+
+fn three<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool>(_: F) -> Loop {
+    L::Set::address::<Three<L, F, A, B, C>, _>()
 }

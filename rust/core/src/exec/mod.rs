@@ -2,6 +2,7 @@
 //!
 //! The result is the same, to the bit, for any instruction set, any number of threads and any layout of the memory.
 
+mod ahead;
 mod block;
 mod check;
 mod gather;

@@ -2,12 +2,16 @@
 
 #![allow(clippy::cast_ptr_alignment, reason = "lanes and halves are read and written at any alignment")]
 
+use std::hint::black_box;
+use std::marker::PhantomData;
+
 use super::block::Slot;
 use super::gather::Compute;
 use crate::buffer::Dtype;
 use crate::half::{Bfloat16, Float16, Half};
 use crate::kernel::Kernel;
-use crate::lane::Lane;
+use crate::lane::dispatch::Body;
+use crate::lane::{Lane, Simd};
 use crate::native::{Native, NativeVisitor};
 
 /// The slots of a kernel that was printed, and how many elements there are.
@@ -15,17 +19,17 @@ pub(super) struct Stream<'a, L> {
     kernel: &'a Kernel,
     slots: &'a [Slot],
     length: usize,
-    lane: std::marker::PhantomData<L>,
+    lane: PhantomData<L>,
 }
 
 impl<'a, L> Stream<'a, L> {
     /// # Safety
-    /// The slots are those of the kernel: inputs, outputs and scalars. Those that move hold `length` elements of their
-    /// dtype, the others a lane; outputs have room for as many, and are halves or of the lane's type. An output is apart
-    /// from an input, or the same memory.
+    /// The slots are those of the kernel: inputs, outputs and scalars. Inputs that are read and outputs move, and hold
+    /// `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output is apart from an input,
+    /// or the same memory.
     #[inline(always)]
     pub unsafe fn new(kernel: &'a Kernel, slots: &'a [Slot], length: usize) -> Self {
-        Self { kernel, slots, length, lane: std::marker::PhantomData }
+        Self { kernel, slots, length, lane: PhantomData }
     }
 }
 
@@ -34,33 +38,50 @@ impl<L: Lane<Element: Compute>> NativeVisitor for Stream<'_, L> {
     fn visit<N: Native<I, S, O>, const I: usize, const S: usize, const O: usize>(self) {
         // Which it is costs too much to ask for each lane.
         if reads_halves::<L>() && self.has_halves() {
-            self.run::<N, I, S, O, true>();
+            self.call(L::Set::address::<Sweep<L, N, I, S, O, true>, _>());
         } else {
-            self.run::<N, I, S, O, false>();
+            self.call(L::Set::address::<Sweep<L, N, I, S, O, false>, _>());
         }
     }
 }
 
-impl<L: Lane<Element: Compute>> Stream<'_, L> {
+impl<L> Stream<'_, L> {
     fn has_halves(&self) -> bool {
         self.slots[..self.kernel.first_scalar()].iter().any(|slot| slot.dtype.is_half())
     }
 
     #[inline(always)]
-    fn run<N: Native<I, S, O>, const I: usize, const S: usize, const O: usize, const HALVES: bool>(self) {
-        let (outputs, scalars) = (self.kernel.first_output(), self.kernel.first_scalar());
-        let inputs: [Slot; I] = std::array::from_fn(|k| self.slots[k]);
-        let outputs: [Slot; O] = std::array::from_fn(|k| self.slots[outputs + k]);
-        let (left, mut i) = (self.length % L::WIDTH, 0);
+    fn call(self, sweep: unsafe fn(Self)) {
+        // SAFETY: the instruction set is the one that this runs on. The compiler shall not see which function it is.
+        unsafe { black_box(sweep)(self) };
+    }
+}
+
+/// The loop of one kernel.
+struct Sweep<L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool>(PhantomData<(L, N)>);
+
+impl<'a, L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool> Body<Stream<'a, L>>
+    for Sweep<L, N, I, S, O, HALVES>
+where
+    L: Lane<Element: Compute>,
+    N: Native<I, S, O>,
+{
+    #[inline(always)]
+    fn call<T: Simd>(Stream { kernel, slots, length, .. }: Stream<'a, L>) {
+        let (outputs, scalars) = (kernel.first_output(), kernel.first_scalar());
+        // Whether a slot moves costs too much to ask for each lane. Of an input that is not read, any memory will do.
+        let inputs: [Slot; I] = std::array::from_fn(|k| slots[if slots[k].moves { k } else { outputs }]);
+        let outputs: [Slot; O] = std::array::from_fn(|k| slots[outputs + k]);
+        let (left, mut i) = (length % L::WIDTH, 0);
         let mut values = [L::zero(); I];
         let mut splats = [L::zero(); S];
         // SAFETY: the promise of `new`: `i + WIDTH` and `i + left` are at most `length`. All inputs of a lane are read
         // before an output is written, so that either may be the other.
         unsafe {
-            for (splat, slot) in splats.iter_mut().zip(&self.slots[scalars..]) {
+            for (splat, slot) in splats.iter_mut().zip(&slots[scalars..]) {
                 *splat = L::load(slot.pointer.cast());
             }
-            while i < self.length - left {
+            while i < length - left {
                 for k in 0..I {
                     values[k] = inputs[k].load::<L, HALVES>(i);
                 }
@@ -87,7 +108,7 @@ impl Slot {
     /// The lane of numbers from `i` on. What is asked here is the same each time: the processor foresees it.
     ///
     /// # Safety
-    /// The slot holds elements up to `i + WIDTH`, or one lane; of halves only if `HALVES`, and of `f32` then.
+    /// The slot moves and holds elements up to `i + WIDTH`; of halves only if `HALVES`, and of `f32` then.
     #[inline(always)]
     unsafe fn load<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize) -> L {
         // SAFETY: promised by the caller.
@@ -95,7 +116,7 @@ impl Slot {
             match self.dtype {
                 Dtype::BF16 if HALVES => L::load_bf16(self.pointer.cast::<Bfloat16>().add(i)),
                 Dtype::F16 if HALVES => L::load_f16(self.pointer.cast::<Float16>().add(i)),
-                _ => L::load(self.pointer.cast::<L::Element>().add(if self.moves { i } else { 0 })),
+                _ => L::load(self.pointer.cast::<L::Element>().add(i)),
             }
         }
     }
@@ -121,7 +142,7 @@ impl Slot {
     }
 
     /// # Safety
-    /// The slot holds elements up to `i + count`, less than a lane of them, or one lane.
+    /// The slot moves and holds elements up to `i + count`, less than a lane of them.
     #[inline(always)]
     unsafe fn load_part<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize, count: usize) -> L {
         // SAFETY: promised by the caller; an array of sixteen holds the widest lane of `f32`.
@@ -129,7 +150,7 @@ impl Slot {
             if HALVES && self.dtype.is_half() {
                 L::load(self.widened(i, count).as_ptr().cast())
             } else {
-                L::load_part(self.pointer.cast::<L::Element>().add(if self.moves { i } else { 0 }), count)
+                L::load_part(self.pointer.cast::<L::Element>().add(i), count)
             }
         }
     }

@@ -6,9 +6,11 @@
 
 mod graph;
 mod listing;
+mod pass;
 mod phase;
 
 pub use graph::Wanted;
+pub(crate) use pass::{Pass, PassWork};
 
 use crate::error::Result;
 use crate::native::Printed;
@@ -72,13 +74,15 @@ pub(crate) enum ScalarStep {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phase {
     pub code: Vec<Instruction>,
+    /// The same, as the interpreter does it.
+    pub passes: Vec<Pass>,
     /// How many scalar values are known before this phase starts.
     pub known_scalars: usize,
     pub registers: usize,
     /// The inputs that this phase reads.
     pub reads: Vec<u16>,
-    /// The outputs that this phase writes, with the inputs that it still reads after: an output that lies in the memory
-    /// of one of these must be kept back to the end of the block.
+    /// The outputs that this phase writes, with the inputs that its passes still read after: an output that lies in the
+    /// memory of one of these must be kept back to the end of the block.
     pub writes: Vec<Write>,
     /// The sums that this phase computes.
     pub sums: Vec<u16>,
@@ -90,7 +94,7 @@ pub(crate) struct Write {
     pub read_later: Vec<u16>,
 }
 
-/// One loop over the elements of a block. Places are slots: see [`Kernel::slot_counts`].
+/// One op on the elements of a block. Places are slots: see [`Kernel::slot_counts`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Instruction {
     pub work: Work,
@@ -158,7 +162,7 @@ impl Kernel {
         self.reads.get(leaf).copied().unwrap_or(false)
     }
 
-    /// Loops over elements in a block, all phases together: a measure of the cost.
+    /// Ops on each element, all phases together: a measure of the cost.
     #[must_use]
     pub fn instructions(&self) -> usize {
         self.phases.iter().map(|phase| phase.code.len()).sum()

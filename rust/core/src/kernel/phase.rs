@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::graph::{Graph, arguments, reachable};
+use super::pass::{Pass, PassWork, passes};
 use super::{Instruction, Kernel, Node, Phase, ScalarStep, Work, Write};
 use crate::error::{Error, Result};
 use crate::native::Printed;
@@ -272,6 +273,7 @@ impl<'a> Writer<'a> {
     fn finish(mut self, known_scalars: usize) -> Phase {
         self.phase.known_scalars = known_scalars;
         let inputs = small(self.builder.inputs);
+        self.phase.passes = passes(&self.phase.code, inputs, self.first_register());
         for output in 0..small(self.outputs.len()) {
             let read_later = self.read_after_writing(inputs + output).filter(|slot| *slot < inputs).collect();
             self.phase.writes.push(Write { output, read_later });
@@ -279,14 +281,10 @@ impl<'a> Writer<'a> {
         self.phase
     }
 
-    /// The slots that are read after the instruction that writes `slot`.
+    /// The slots that are read after the pass that writes `slot`.
     fn read_after_writing(&self, slot: u16) -> impl Iterator<Item = u16> {
-        let is_written = move |code: &&Instruction| code.to != slot || matches!(code.work, Work::Sum(_));
-        let after = self.phase.code.iter().skip_while(is_written).skip(1);
-        after.flat_map(|code| match code.work {
-            Work::Apply(op, args) => args[..op.arity()].to_vec(),
-            Work::Sum(arg) => vec![arg],
-            Work::Noise(_) => vec![],
-        })
+        let is_written = move |pass: &&Pass| pass.to != slot || matches!(pass.work, PassWork::Sum(_));
+        let after = self.phase.passes.iter().skip_while(is_written).skip(1);
+        after.flat_map(|pass| pass.work.arguments()).copied()
     }
 }

@@ -4,6 +4,7 @@
 #[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::x86_64::*;
 
+use super::dispatch::{Body, avx2};
 use super::{Lane, Simd, Wide};
 use crate::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
@@ -15,6 +16,10 @@ pub struct Avx2;
 impl Simd for Avx2 {
     type F32 = F32x8;
     type F64 = F64x4;
+
+    fn address<B: Body<A>, A>() -> unsafe fn(A) {
+        avx2::<B, A>
+    }
 }
 
 /// Eight `f32`.
@@ -40,6 +45,7 @@ impl Lane for F32x8 {
     type Mask = __m256;
     type Element = f32;
     type Wide = F64x4;
+    type Set = Avx2;
     const WIDTH: usize = 8;
 
     #[inline(always)]
@@ -165,6 +171,7 @@ impl Lane for F64x4 {
     type Mask = __m256d;
     type Element = f64;
     type Wide = Self;
+    type Set = Avx2;
     const WIDTH: usize = 4;
 
     in_memory! {

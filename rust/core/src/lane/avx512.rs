@@ -4,6 +4,7 @@
 #[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::x86_64::*;
 
+use super::dispatch::{Body, avx512};
 use super::{Lane, Simd, Wide};
 use crate::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
@@ -15,6 +16,10 @@ pub struct Avx512;
 impl Simd for Avx512 {
     type F32 = F32x16;
     type F64 = F64x8;
+
+    fn address<B: Body<A>, A>() -> unsafe fn(A) {
+        avx512::<B, A>
+    }
 }
 
 /// Sixteen `f32`.
@@ -43,6 +48,7 @@ impl Lane for F32x16 {
     type Mask = __mmask16;
     type Element = f32;
     type Wide = F64x8;
+    type Set = Avx512;
     const WIDTH: usize = 16;
 
     #[inline(always)]
@@ -158,6 +164,7 @@ impl Lane for F64x8 {
     type Mask = __mmask8;
     type Element = f64;
     type Wide = Self;
+    type Set = Avx512;
     const WIDTH: usize = 8;
 
     in_memory! {

@@ -33,6 +33,13 @@ pub trait Task {
     fn run<S: Simd>(self) -> Self::Output;
 }
 
+/// What runs on an instruction set and is called by its address: see [`Simd::address`]. As of [`Task`], mark `call`
+/// `#[inline(always)]`.
+pub trait Body<A> {
+    /// Does the work on the lanes of one instruction set.
+    fn call<S: Simd>(argument: A);
+}
+
 impl Isa {
     /// One number at a time: any processor.
     pub const SCALAR: Self = Self(Set::Scalar);
@@ -124,4 +131,26 @@ fn on_avx512<T: Task>(task: T) -> T::Output {
 #[target_feature(enable = "neon")]
 fn on_neon<T: Task>(task: T) -> T::Output {
     task.run::<Neon>()
+}
+
+pub(super) fn scalar<B: Body<A>, A>(argument: A) {
+    B::call::<Scalar>(argument);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn avx2<B: Body<A>, A>(argument: A) {
+    B::call::<Avx2>(argument);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+pub(super) fn avx512<B: Body<A>, A>(argument: A) {
+    B::call::<Avx512>(argument);
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon")]
+pub(super) fn neon<B: Body<A>, A>(argument: A) {
+    B::call::<Neon>(argument);
 }

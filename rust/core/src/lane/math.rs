@@ -97,9 +97,9 @@ by_element! {
     digamma(a) = special::digamma;
     /// The `a`-th derivative of `digamma` at `b`.
     polygamma(a b) = special::polygamma;
-    /// Bessel function of the first kind, of whole order `a`, at `b`.
+    /// Bessel function of the first kind, of whole order `a`, at `b`. Of orders above 1e5, only where it vanishes.
     jn(a b) = special::jn;
-    /// Bessel function of the second kind, of whole order `a`, at `b`.
+    /// Bessel function of the second kind, of whole order `a`, at `b`. Of orders above 1e5, only where it is infinite.
     yn(a b) = special::yn;
     /// Modified Bessel function of the first kind, of order `a`, at `b`.
     iv(a b) = special::iv;
@@ -118,7 +118,7 @@ macro_rules! computed_wide {
         $(#[$doc])*
         #[inline(always)]
         pub fn $name<L: Lane>(a: L) -> L {
-            #[derive(Clone, Copy)]
+            #[derive(Clone, Copy, Default)]
             struct Function;
             impl<W: Wide> Unary<W> for Function {
                 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Lanes: a handful of numbers that one instruction works on. The scalar lane is one number.
 //!
 //! A file an instruction set, which holds `impl Lane` and nothing else; [`dispatch`] is the only CPU detection. All
-//! methods are `#[inline(always)]`, so that they melt into the one function per instruction set that `dispatch` compiles
+//! methods are `#[inline(always)]`, so that they melt into the functions of each instruction set that `dispatch` compiles
 //! with the features enabled.
 
 pub mod dispatch;
@@ -44,6 +44,7 @@ mod neon;
 use crate::half::{Bfloat16, Float16, Half, narrowed};
 use crate::noise::Draws;
 use crate::op::Unary;
+use dispatch::Body;
 
 /// A number in memory that a lane holds: `f32` or `f64`.
 pub trait Element: Copy + Send + Sync + 'static {
@@ -63,6 +64,8 @@ pub trait Lane: Copy {
     type Element: Element;
     /// The lane of the same instruction set that holds `f64`: functions are computed there.
     type Wide: Wide;
+    /// The instruction set.
+    type Set: Simd;
     /// How many numbers the lane holds.
     const WIDTH: usize;
 
@@ -238,6 +241,24 @@ pub trait Lane: Copy {
     }
 }
 
+/// Asks for the line of memory at an address, soon to be used, to be brought into the cache. The address may be any: nothing
+/// is read from it.
+#[inline(always)]
+pub(crate) fn fetch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: every such processor has the instruction, which does not fault.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: a hint, which does not fault.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = address;
+}
+
 /// Numbers in the widest lane there is.
 const WIDEST: usize = 16;
 
@@ -299,4 +320,7 @@ pub trait Simd {
     type F32: Lane<Element = f32>;
     /// The lane of `f64`.
     type F64: Wide;
+    /// The address of a function, compiled for this instruction set. What is called by its address does not melt into the
+    /// caller: loops, of which there are too many for one function.
+    fn address<B: Body<A>, A>() -> unsafe fn(A);
 }

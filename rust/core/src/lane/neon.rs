@@ -4,6 +4,7 @@
 #[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::aarch64::*;
 
+use super::dispatch::{Body, neon};
 use super::{Lane, Simd, Wide};
 use crate::op::Unary;
 
@@ -13,6 +14,10 @@ pub struct Neon;
 impl Simd for Neon {
     type F32 = F32x4;
     type F64 = F64x2;
+
+    fn address<B: Body<A>, A>() -> unsafe fn(A) {
+        neon::<B, A>
+    }
 }
 
 /// Four `f32`.
@@ -27,6 +32,7 @@ impl Lane for F32x4 {
     type Mask = uint32x4_t;
     type Element = f32;
     type Wide = F64x2;
+    type Set = Neon;
     const WIDTH: usize = 4;
 
     #[inline(always)]
@@ -98,6 +104,7 @@ impl Lane for F64x2 {
     type Mask = uint64x2_t;
     type Element = f64;
     type Wide = Self;
+    type Set = Neon;
     const WIDTH: usize = 2;
 
     in_memory! {

@@ -1,5 +1,6 @@
 //! The scalar lane: the meaning of every op.
 
+use super::dispatch::{Body, scalar};
 use super::{Element, Lane, Simd, Wide};
 use crate::op::Unary;
 
@@ -9,6 +10,10 @@ pub struct Scalar;
 impl Simd for Scalar {
     type F32 = f32;
     type F64 = f64;
+
+    fn address<B: Body<A>, A>() -> unsafe fn(A) {
+        scalar::<B, A>
+    }
 }
 
 macro_rules! scalar_lane {
@@ -26,6 +31,7 @@ macro_rules! scalar_lane {
             type Mask = bool;
             type Element = $t;
             type Wide = f64;
+            type Set = Scalar;
             const WIDTH: usize = 1;
 
             #[inline(always)]
