@@ -8,20 +8,41 @@ from oxigrad import _core, optim, testing
 
 PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "generated.rs"
 
-# A kernel for each rule that most people train with, and the ceiling of the benchmarks. Compiled, a rule takes a third to a
-# half of the arithmetic's time; but each costs seconds of every build of the core, for all instruction sets and both dtypes.
-# Some are of parameters of bfloat16.
+# A kernel for each rule of one pass over memory, with the flags that most people set, and for the ceiling of the benchmarks.
+# Some are of parameters of bfloat16. Others are interpreted.
 SHIPPED: dict[str, Callable[[], Any]] = {
     "Sgd": optim.SGD,
     "Momentum": optim.Momentum,
     "Nesterov": lambda: optim.Momentum(nesterov=True),
+    "Asgd": optim.ASGD,
+    "Rprop": optim.Rprop,
+    "Signum": optim.Signum,
     "Lion": optim.Lion,
     "Adagrad": optim.Adagrad,
+    "Adadelta": optim.Adadelta,
     "RmsProp": optim.RMSprop,
+    "RmsPropMomentum": lambda: optim.RMSprop(momentum=0.9),
+    "RmsPropCentered": lambda: optim.RMSprop(centered=True),
+    "Ftrl": optim.FTRL,
+    "Madgrad": optim.MADGRAD,
     "Adam": optim.Adam,
+    "AdamAmsgrad": lambda: optim.Adam(amsgrad="raw"),
     "AdamW": optim.AdamW,
+    "AdamWAmsgrad": lambda: optim.AdamW(amsgrad="raw"),
     "AdamWMaster": lambda: optim.AdamW(master=True),
     "AdamWKahan": lambda: optim.AdamW(rounding="kahan"),
+    "AdamWAverage": lambda: optim.chain(optim.AdamW(), optim.Average()),
+    "Adamax": optim.Adamax,
+    "NAdam": optim.NAdam,
+    "RAdam": optim.RAdam,
+    "AdaBelief": optim.AdaBelief,
+    "AdEmaMix": optim.AdEMAMix,
+    "Adopt": optim.ADOPT,
+    "Adan": optim.Adan,
+    "Yogi": optim.Yogi,
+    "Sophia": optim.Sophia,
+    "ScheduleFreeSgd": optim.ScheduleFreeSGD,
+    "ScheduleFreeAdamW": optim.ScheduleFreeAdamW,
     "Stream": lambda: optim.define(testing.stream)(),
 }
 
