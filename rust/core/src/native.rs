@@ -41,6 +41,7 @@ macro_rules! printed {
 }
 
 #[rustfmt::skip]
+#[allow(clippy::unreadable_literal, reason = "constants are printed with all their digits")]
 #[path = "generated.rs"]
 mod generated;
 

@@ -9,8 +9,13 @@ use super::special::{BERNOULLI, digamma};
 const SMALL: f64 = 1e-17;
 /// Stands for zero where that would be divided by.
 const TINY: f64 = 1e-300;
-/// Steps of a series or a fraction: they take some times the square root of the arguments.
-const STEPS: u32 = 1_000_000;
+/// What rounding alone makes of a factor one.
+const ROUNDED: f64 = 4e-16;
+/// Steps of a series or a fraction, which take some times the square root of the arguments. Where it takes more (arguments
+/// of 1e8 that are near each other), the result is NaN.
+const STEPS: u32 = 100_000;
+/// A series or a fraction, and its derivative, where it takes more.
+const UNKNOWN: (f64, f64) = (f64::NAN, f64::NAN);
 /// From here on Stirling's series has all digits.
 const LARGE: f64 = 12.0;
 
@@ -83,10 +88,10 @@ fn series(a: f64, x: f64) -> (f64, f64) {
         sum += term;
         slope -= term * harmonic;
         if term * harmonic.max(1.0) <= SMALL * sum.min(f64::abs(slope)) {
-            break;
+            return (sum, slope);
         }
     }
-    (sum, slope)
+    UNKNOWN
 }
 
 /// The continued fraction of `gammaincc` over its first factor, and its derivative with respect to `a`.
@@ -105,11 +110,16 @@ fn fraction(a: f64, x: f64) -> (f64, f64) {
         (d, dd) = (1.0 / below, -dbelow / (below * below));
         let (factor, dfactor) = (c * d, dc * d + c * dd);
         (h, dh) = (h * factor, dh * factor + h * dfactor);
-        if (factor - 1.0).abs() < 1e-16 && (h * dfactor).abs() <= 1e-16 * dh.abs() {
-            break;
+        if (factor - 1.0).abs() <= ROUNDED && (h * dfactor).abs() <= ROUNDED * dh.abs() {
+            return (h, dh);
         }
     }
-    (h, dh)
+    UNKNOWN
+}
+
+/// The product of a factor and of what is computed only where it matters.
+fn times(factor: f64, other: impl FnOnce() -> f64) -> f64 {
+    if factor == 0.0 { 0.0 } else { factor * other() }
 }
 
 fn is_outside(a: f64, x: f64) -> bool {
@@ -123,8 +133,8 @@ pub fn gammainc(a: f64, x: f64) -> f64 {
         (_, 0.0) => 0.0,
         _ if a.is_infinite() => 0.0,
         (0.0, _) | (_, f64::INFINITY) => 1.0,
-        _ if x < a + 1.0 => poisson(a, x) * series(a, x).0,
-        _ => 1.0 - poisson(a, x) * a * fraction(a, x).0,
+        _ if x < a + 1.0 => times(poisson(a, x), || series(a, x).0),
+        _ => 1.0 - times(poisson(a, x) * a, || fraction(a, x).0),
     }
 }
 
@@ -136,8 +146,8 @@ pub fn gammaincc(a: f64, x: f64) -> f64 {
         _ if a.is_infinite() => 1.0,
         (0.0, _) | (_, f64::INFINITY) => 0.0,
         _ if a < 1.0 && x < 1.5 => near_zero(a, x),
-        _ if x < a + 1.0 => 1.0 - poisson(a, x) * series(a, x).0,
-        _ => poisson(a, x) * a * fraction(a, x).0,
+        _ if x < a + 1.0 => 1.0 - times(poisson(a, x), || series(a, x).0),
+        _ => times(poisson(a, x) * a, || fraction(a, x).0),
     }
 }
 
@@ -160,12 +170,12 @@ pub fn gammainc_a(a: f64, x: f64) -> f64 {
         (_, 0.0 | f64::INFINITY) => 0.0,
         _ if a.is_infinite() => 0.0,
         _ if x < a + 1.0 => {
-            let (sum, slope) = series(a, x);
-            poisson(a, x) * ((x.ln() - digamma(a + 1.0)) * sum + slope)
+            let of_sum = |(sum, slope): (f64, f64)| (x.ln() - digamma(a + 1.0)) * sum + slope;
+            times(poisson(a, x), || of_sum(series(a, x)))
         }
         _ => {
-            let (h, slope) = fraction(a, x);
-            -poisson(a, x) * a * ((x.ln() - digamma(a)) * h + slope)
+            let of_fraction = |(h, slope): (f64, f64)| (x.ln() - digamma(a)) * h + slope;
+            times(-poisson(a, x) * a, || of_fraction(fraction(a, x)))
         }
     }
 }
@@ -193,8 +203,8 @@ pub fn betainc(a: f64, b: f64, x: f64) -> f64 {
     match x {
         _ if !is_inside => f64::NAN,
         0.0 | 1.0 => x,
-        _ if x < (a + 1.0) / (a + b + 2.0) => binomial(a, b, x) * beta_fraction(a, b, x) / a,
-        _ => 1.0 - binomial(a, b, x) * beta_fraction(b, a, 1.0 - x) / b,
+        _ if x < (a + 1.0) / (a + b + 2.0) => times(binomial(a, b, x) / a, || beta_fraction(a, b, x)),
+        _ => 1.0 - times(binomial(a, b, x) / b, || beta_fraction(b, a, 1.0 - x)),
     }
 }
 
@@ -214,9 +224,9 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
             factor = c * d;
             h *= factor;
         }
-        if (factor - 1.0).abs() < 1e-16 {
-            break;
+        if (factor - 1.0).abs() <= ROUNDED {
+            return h;
         }
     }
-    h
+    UNKNOWN.0
 }
