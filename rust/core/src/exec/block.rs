@@ -87,11 +87,14 @@ pub struct Scratch {
     /// The contiguous buffers, which are fetched ahead.
     streams: Vec<Stored>,
     totals: Vec<[f64; SUMMANDS]>,
+    /// The phase, scalars and dtype that the slots were laid out for, if all its memory lay ready for native code.
+    laid_out: Option<(*const Phase, *const f64, Dtype)>,
     pub(super) values: Vec<f64>,
     pub(super) sums: Vec<f64>,
 }
 
-// SAFETY: the pointers in `slots` are set anew at the start of each part and never used after it.
+// SAFETY: the pointers in `slots` are set anew at the start of each part and never used after it, and those in `laid_out`
+// only compared.
 unsafe impl Send for Scratch {}
 
 /// Some elements of one leaf, in one phase.
@@ -122,6 +125,7 @@ where
 
     #[inline(always)]
     fn run<S: Simd>(mut self) {
+        self.scratch.laid_out = None;
         let mut parts = self.parts.peekable();
         while let Some(part) = parts.next() {
             if let Some(next) = parts.peek() {
@@ -156,13 +160,20 @@ fn is_rounded_apart(buffer: &Buffer, part: &Part) -> bool {
     is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
 }
 
+/// The buffer of an input or output.
+#[inline(always)]
+fn foreign<'a>(kernel: &Kernel, leaf: &'a Leaf, slot: usize) -> &'a Buffer {
+    let outputs = kernel.first_output();
+    if slot < outputs { &leaf.inputs[slot] } else { &leaf.outputs[slot - outputs] }
+}
+
 impl Interpreter<'_, '_> {
     #[inline(always)]
     fn run<L: Lane<Element: Compute>>(mut self, on_sum: &mut impl FnMut(&Part, u16, usize, f64)) {
         if self.part.start >= self.part.end {
             return;
         }
-        let staging = self.lay_out::<L>();
+        let staging = if self.is_laid_out::<L>() { self.place() } else { self.lay_out::<L>() };
         let leaf = self.part.leaf;
         let block = match self.part.kernel.printed {
             Some(_) if staging == 0 => self.part.end - self.part.start,
@@ -208,6 +219,35 @@ impl Interpreter<'_, '_> {
         }
     }
 
+    /// What `Scratch::laid_out` is of.
+    #[inline(always)]
+    fn layout<L: Lane<Element: Compute>>(&self) -> (*const Phase, *const f64, Dtype) {
+        (std::ptr::from_ref(self.part.phase), self.part.scalars.as_ptr(), L::Element::DTYPE)
+    }
+
+    /// Whether the slots have the places that they had in the part before, but for where the leaf lies: most of the cost of
+    /// a small leaf would be to find them again.
+    #[inline(always)]
+    fn is_laid_out<L: Lane<Element: Compute>>(&self) -> bool {
+        let Part { phase, leaf, .. } = *self.part;
+        let is_plain = |buffer: &Buffer| buffer.dtype == L::Element::DTYPE && lies_ready::<L>(buffer, true);
+        self.scratch.laid_out == Some(self.layout::<L>())
+            && phase.reads.iter().all(|input| is_plain(&leaf.inputs[usize::from(*input)]))
+            && phase.writes.iter().all(|write| is_plain(&leaf.outputs[usize::from(write.output)]))
+    }
+
+    /// Points the slots at the leaf. None is staged.
+    #[inline(always)]
+    fn place(&mut self) -> usize {
+        let Part { kernel, leaf, start, .. } = *self.part;
+        let scratch = &mut *self.scratch;
+        for slot in scratch.direct.iter().map(|slot| usize::from(*slot)) {
+            let buffer = foreign(kernel, leaf, slot);
+            scratch.slots[slot].pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
+        }
+        0
+    }
+
     /// Gives every slot its place: see [`Kernel::first_output`]. Says how many are staged.
     #[inline(always)]
     fn lay_out<L: Lane<Element: Compute>>(&mut self) -> usize {
@@ -232,8 +272,7 @@ impl Interpreter<'_, '_> {
         scratch.slots.extend((0..kernel.inputs).map(still));
         scratch.slots.extend((0..leaf.outputs.len()).map(place));
         for slot in scratch.direct.iter().map(|slot| usize::from(*slot)) {
-            let outputs = kernel.first_output();
-            let buffer = if slot < outputs { &leaf.inputs[slot] } else { &leaf.outputs[slot - outputs] };
+            let buffer = foreign(kernel, leaf, slot);
             let pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
             let draws = match buffer.rounding {
                 Rounding::Nearest => None,
@@ -263,6 +302,10 @@ impl Interpreter<'_, '_> {
             scratch.steps.clear();
             scratch.steps.extend(phase.passes.iter().map(|pass| Step::of::<L>(pass, &scratch.slots)));
         }
+        let is_plain = kernel.printed.is_some() && staging == 0;
+        let is_own = |slot: &u16| foreign(kernel, leaf, usize::from(*slot)).dtype == dtype;
+        let is_plain = is_plain && scratch.direct.iter().all(is_own);
+        self.scratch.laid_out = is_plain.then(|| self.layout::<L>());
         staging
     }
 
