@@ -25,7 +25,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from oxigrad import files, xp
+from oxigrad import xp
 from oxigrad._core import StateError
 from oxigrad.libraries import copied_like, dtype_name
 from oxigrad.quantized import Quantized
@@ -243,6 +243,8 @@ def write(file: Any, state: Mapping[str, Any]) -> None:
         text.encode()
     except (TypeError, ValueError) as error:
         raise StateError(f"what schedules or the loss scale remember is no plain data: {error}") from error
+    from oxigrad import files  # here, since what it imports would be a good part of this package's import
+
     files.write(file, arrays, {"oxigrad": text})
 
 
@@ -269,6 +271,8 @@ def read(file: Any) -> Mapping[str, Any]:
 
     Raises `StateError` where the file has no state, or is damaged.
     """
+    from oxigrad import files  # as in `write`
+
     arrays, metadata = files.read(file)
     try:
         rest = json.loads(metadata["oxigrad"])

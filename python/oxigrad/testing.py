@@ -14,7 +14,7 @@ def stream(xp: Any, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
     return p + g, -m, -v
 
 
-def _random_like(values: Any, generator: np.random.Generator) -> Any:
+def _random_like(values: Any, generator: "np.random.Generator") -> Any:
     def draw(leaf: Any) -> Any:
         if xp.is_inexact(leaf):
             library = xp.namespace(leaf)
