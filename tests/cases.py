@@ -180,6 +180,50 @@ SPECIAL = [
     Case("log_softmax", lambda a: special.log_softmax(a, axis=-1), (X,)),
 ]
 
+stats = xp.stats
+COVARIANCE = np.array([[2.0, 0.3], [0.3, 1.0]])
+
+# Densities and distribution functions, named by function and distribution.
+STATS = [
+    *[
+        Case(f"{f}-norm", lambda x, loc, scale, f=f: getattr(stats.norm, f)(x, loc, scale), (X, V, positive(4)))
+        for f in "logpdf pdf cdf logcdf sf logsf".split()
+    ],
+    Case("logcdf-norm-far", stats.norm.logcdf, (np.array([-40.0, -12.5, -11.5, 9.0]),)),
+    *[Case(f"{f}-t", lambda x, f=f: getattr(stats.t, f)(x, 3.5, 0.1, 1.3), (X,)) for f in "cdf logcdf".split()],
+    Case("logpdf-t", lambda x, df: stats.t.logpdf(x, df, loc=0.1), (X, positive(4))),
+    Case("logpdf-beta", stats.beta.logpdf, (F, positive(4), 2.5)),
+    *[Case(f"{f}-beta", lambda x, f=f: getattr(stats.beta, f)(x, 2.5, 0.7), (F,)) for f in "pdf cdf sf".split()],
+    Case(
+        "logpdf-gamma", lambda x, a, scale: stats.gamma.logpdf(x, a, scale=scale), (P, positive(4), positive(4, seed=9))
+    ),
+    *[Case(f"{f}-gamma", lambda x, f=f: getattr(stats.gamma, f)(x, 2.5), (P,)) for f in "pdf cdf sf".split()],
+    Case("logpdf-chi2", stats.chi2.logpdf, (P, positive(4))),
+    *[Case(f"{f}-chi2", lambda x, f=f: getattr(stats.chi2, f)(x, 2.5), (P,)) for f in "pdf cdf sf".split()],
+    *[
+        Case(f"{f}-poisson", lambda mu, f=f: getattr(stats.poisson, f)(like(mu, np.arange(4.0)), mu), (P,))
+        for f in "pmf logpmf cdf".split()
+    ],
+    Case("logpdf-dirichlet", stats.dirichlet.logpdf, (fraction(3, 4), positive(3))),
+    Case("pdf-dirichlet", stats.dirichlet.pdf, (fraction(3), positive(3))),
+    Case(
+        "logpdf-multivariate-normal",
+        lambda x, mean, a: stats.multivariate_normal.logpdf(x, mean, a @ a.T + like(a, COVARIANCE)),
+        (normal(5, 2), normal(2), normal(2, 2, seed=3)),
+    ),
+    Case(
+        "pdf-multivariate-normal",
+        lambda x: stats.multivariate_normal.pdf(x, like(x, V[:2]), like(x, COVARIANCE)),
+        (V[2:],),
+    ),
+    Case("entropy-multivariate-normal", lambda a: stats.multivariate_normal.entropy(None, a @ a.T), (normal(2, 2),)),
+    Case(
+        "odeint",
+        lambda y, rate: xp.integrate.odeint(lambda y, t, r: r * y * (1.0 - y) + t, y, like(y, V**2), (rate,)),
+        (0.2 * V, 0.7),
+    ),
+]
+
 # Functions composed of ops: one of the standard's name each, then NumPy's.
 COMPOSED = [
     Case("clip", lambda a: xp.clip(a, -0.5, 0.5), (X,)),
@@ -331,4 +375,4 @@ STRUCTURED = [
     Case("twice", lambda a: a * a + a, (X,)),
 ]
 
-CASES = [*ELEMENTWISE, *SPECIAL, *COMPOSED, *STRUCTURED]
+CASES = [*ELEMENTWISE, *SPECIAL, *STATS, *COMPOSED, *STRUCTURED]

@@ -36,17 +36,14 @@ NAMES = {
 }
 ITS_OWN = "a step of its own derivatives, whose ops are differentiated here"
 TREES = "trees of any classes are arguments and results"
-DENSITY = "SciPy's densities are composed of special functions: they are written so"
 LEFT_OUT = {
     **dict.fromkeys(["add", "covector", "inner_prod", "mut_add", "scalar_mul", "sparse_add"], ITS_OWN),
     **dict.fromkeys(["dot_adjoint_0", "dot_adjoint_1", "tensordot_adjoint_0", "tensordot_adjoint_1"], ITS_OWN),
     **dict.fromkeys(["truncate_pad", "make_diagonal", "array_from_args", "_array_from_scalar_or_array"], ITS_OWN),
     **dict.fromkeys(["_make_dict", "make_sequence", "container_take", "container_untake"], TREES),
     **dict.fromkeys(["sequence_extend_left", "sequence_extend_right"], TREES),
-    **dict.fromkeys(["pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "pmf", "logpmf", "entropy"], DENSITY),
     "gammasgn": "a step: its derivative is zero; the sign of gamma(x)",
     "ive": "iv(v, x) * exp(-abs(x)), as far as iv does not overflow",
-    "odeint": "the steps of any integrator that is written over xp are differentiable",
 }
 
 

@@ -16,9 +16,11 @@ import numpy as np
 
 from oxigrad import _core, protocols, updates
 from oxigrad import fft as fft
+from oxigrad import integrate as integrate
 from oxigrad import linalg as linalg
 from oxigrad import primitives as ops
 from oxigrad import special as special
+from oxigrad import stats as stats
 from oxigrad._core import ShapeError
 from oxigrad._core import is_inexact as is_inexact
 from oxigrad._core import plain as plain

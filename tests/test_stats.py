@@ -1,0 +1,79 @@
+"""Densities against SciPy's, and solutions of differential equations against exact ones; derivatives stand in `cases`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from oxigrad import xp
+
+X = np.linspace(-30.0, 30.0, 61)
+COUNTS = np.array([-1.0, 0.0, 1.0, 2.5, 3.0, 12.0])
+SHARES = np.random.default_rng(0).dirichlet([1.5, 2.0, 3.0], 4).T
+POINTS = np.random.default_rng(1).standard_normal((5, 3))
+COVARIANCE = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 1.5]])
+ALL = "logpdf pdf cdf logcdf sf logsf".split()
+ROWS: list[tuple[str, list[str], tuple[Any, ...], dict[str, Any]]] = [
+    ("norm", ALL, (X, 0.5, 1.3), {}),
+    ("norm", ALL, (X,), {"scale": 2.0}),
+    ("t", ALL, (X, 3.5, 0.5, 1.3), {}),
+    ("beta", ALL, (np.linspace(0.02, 0.98, 25), 2.5, 0.7), {}),
+    ("beta", ["logpdf", "pdf", "cdf", "sf"], (np.array([-1.0, 0.3, 2.0]), 2.5, 1.5), {"loc": -0.1, "scale": 1.2}),
+    ("gamma", ALL, (np.linspace(0.1, 9.0, 30), 2.5), {"scale": 2.0}),
+    ("gamma", ["logpdf", "pdf", "cdf", "sf"], (np.array([-1.0, 0.3]), 2.5), {}),
+    ("chi2", ALL, (np.linspace(0.1, 9.0, 30), 2.5), {}),
+    ("poisson", ["logpmf", "pmf", "cdf"], (COUNTS, 3.3), {}),
+    ("poisson", ["logpmf", "pmf", "cdf"], (COUNTS, 3.3, 1), {}),
+    ("dirichlet", ["logpdf", "pdf"], (SHARES, np.array([1.5, 2.0, 3.0])), {}),
+    ("multivariate_normal", ["logpdf", "pdf"], (POINTS, np.arange(3.0), COVARIANCE), {}),
+    ("multivariate_normal", ["entropy"], (np.arange(3.0), COVARIANCE), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "functions", "args", "named"), ROWS, ids=[row[0] for row in ROWS])
+def test_distributions_are_scipy_s(name: str, functions: list[str], args: tuple[Any, ...], named: Any) -> None:
+    for function in functions:
+        expected = getattr(getattr(scipy.stats, name), function)(*args, **named)
+        found = getattr(getattr(xp.stats, name), function)(*args, **named)
+        np.testing.assert_allclose(found, expected, rtol=3e-13, err_msg=function)
+
+
+def test_tails_keep_their_digits() -> None:
+    for z in (-1e3, -40.0, -12.5, -11.9, 5.0, 30.0):
+        assert xp.stats.norm.logcdf(z) == pytest.approx(scipy.stats.norm.logcdf(z), rel=1e-13)
+        assert xp.stats.norm.logsf(-z) == pytest.approx(scipy.stats.norm.logcdf(z), rel=1e-13)
+    found = xp.stats.norm.logcdf(np.array([-20.0, -11.0, 3.0], np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, scipy.stats.norm.logcdf([-20.0, -11.0, 3.0]), rtol=1e-6)
+
+
+def test_shapes_must_be_there() -> None:
+    with pytest.raises(TypeError, match="^beta takes 2 shapes, then loc and scale: found 1 arguments"):
+        xp.stats.beta.logpdf(0.5, 2.0)
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-7, 1e-10])
+def test_solutions_are_as_exact_as_asked_for(tolerance: float) -> None:
+    times = np.array([0.0, 0.1, 2.0, 7.0, 3.0])  # backwards at last
+
+    def swing(y: Any, t: Any, rate: float) -> Any:
+        return xp.stack([y[1], -rate * rate * y[0]])
+
+    found = xp.integrate.odeint(swing, np.array([1.0, 0.0]), times, (2.0,), rtol=tolerance, atol=tolerance)
+    exact = np.stack([np.cos(2.0 * times), -2.0 * np.sin(2.0 * times)], axis=1)
+    np.testing.assert_allclose(found, exact, atol=100.0 * tolerance)
+
+
+def test_a_time_alone_and_times_that_are_the_same() -> None:
+    assert xp.integrate.odeint(lambda y, t: -y, np.ones(2), np.zeros(1)).shape == (1, 2)
+    np.testing.assert_array_equal(xp.integrate.odeint(lambda y, t: -y, 2.0, np.ones(3)), [2.0, 2.0, 2.0])
+
+
+def test_a_singularity_is_not_stepped_over() -> None:
+    with pytest.raises(ArithmeticError, match=r"^at t = 1\.0.* steps would have to be smaller"):
+        xp.integrate.odeint(lambda y, t: y * y, 1.0, np.array([0.0, 2.0]))
+    with pytest.raises(ArithmeticError, match=r"^at t = 0\.0 steps would have to be smaller"):
+        xp.integrate.odeint(lambda y, t: y * np.nan, 1.0, np.array([0.0, 2.0]))
