@@ -8,7 +8,9 @@ derivatives are those of the functions: `xp.special.betainc` has none with respe
 -0.5
 """
 
+import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 from oxigrad import linalg, special
@@ -27,25 +29,29 @@ def _log(p: Any, rest: Any) -> Any:
     return ops.where(high, ops.log1p(-ops.where(high, rest, 0.5)), ops.log(ops.where(high, 0.5, p)))
 
 
+@dataclasses.dataclass(frozen=True)
 class _Continuous:
-    """A distribution of numbers, of which `_logpdf` and `_cdf` say what it is without ``loc`` and ``scale``."""
+    """A distribution of numbers, by the functions of it without ``loc`` and ``scale``: of ``z`` and of its shapes."""
 
-    shapes = 0
+    name: str
+    shapes: int
+    log_density: Callable[..., Any]
+    lower: Callable[..., Any]
+    upper: Callable[..., Any]
+    log_lower: Callable[..., Any] | None = None
 
     def _split(self, x: Any, args: tuple[Any, ...], loc: Any, scale: Any) -> tuple[Any, tuple[Any, ...], Any]:
         """The standardized ``x``, the shapes, and the scale."""
         shapes, rest = args[: self.shapes], args[self.shapes :]
         if len(shapes) < self.shapes or len(rest) > 2:
-            raise TypeError(
-                f"{type(self).__name__.strip('_').lower()} takes {self.shapes} shapes, then loc and scale: found {len(args)} arguments"
-            )
+            raise TypeError(f"{self.name} takes {self.shapes} shapes, then loc and scale: found {len(args)} arguments")
         loc, scale = rest[0] if rest else loc, rest[1] if len(rest) > 1 else scale
         return (x - loc) / scale, shapes, scale
 
     def logpdf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         """Logarithm of the density."""
         z, shapes, scale = self._split(x, args, loc, scale)
-        return self._logpdf(z, *shapes) - ops.log(scale)
+        return self.log_density(z, *shapes) - ops.log(scale)
 
     def pdf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         """The density."""
@@ -54,129 +60,100 @@ class _Continuous:
     def cdf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         """The probability of at most ``x``."""
         z, shapes, _ = self._split(x, args, loc, scale)
-        return self._cdf(z, *shapes)
+        return self.lower(z, *shapes)
 
     def logcdf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         """Logarithm of `cdf`."""
         z, shapes, _ = self._split(x, args, loc, scale)
-        return self._logcdf(z, *shapes)
+        return self.log_lower(z, *shapes) if self.log_lower else _log(self.lower(z, *shapes), self.upper(z, *shapes))
 
     def sf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         """The probability of more than ``x``, exact where that is small."""
         z, shapes, _ = self._split(x, args, loc, scale)
-        return self._sf(z, *shapes)
+        return self.upper(z, *shapes)
 
     def logsf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         """Logarithm of `sf`."""
         z, shapes, _ = self._split(x, args, loc, scale)
-        return self._logsf(z, *shapes)
-
-    def _logpdf(self, z: Any, *shapes: Any) -> Any:
-        raise NotImplementedError
-
-    def _cdf(self, z: Any, *shapes: Any) -> Any:
-        raise NotImplementedError
-
-    def _sf(self, z: Any, *shapes: Any) -> Any:
-        raise NotImplementedError
-
-    def _logcdf(self, z: Any, *shapes: Any) -> Any:
-        return _log(self._cdf(z, *shapes), self._sf(z, *shapes))
-
-    def _logsf(self, z: Any, *shapes: Any) -> Any:
-        return _log(self._sf(z, *shapes), self._cdf(z, *shapes))
+        # A distribution whose `log_lower` is stated is even.
+        return self.log_lower(-z, *shapes) if self.log_lower else _log(self.upper(z, *shapes), self.lower(z, *shapes))
 
 
-class _Normal(_Continuous):
-    # Below, the series has all digits of float64, and above, `erfc` those of float32.
-    far = -12.0
+# --- of numbers --------------------------------------------------------------------------------------------------------
 
-    def _logpdf(self, z: Any) -> Any:
-        return -0.5 * z * z - 0.5 * _LOG_2_PI
-
-    def _cdf(self, z: Any) -> Any:
-        return 0.5 * special.erfc(z * -math.sqrt(0.5))
-
-    def _sf(self, z: Any) -> Any:
-        return self._cdf(-z)
-
-    def _logcdf(self, z: Any) -> Any:
-        near, far = ops.where(z < self.far, self.far, z), ops.where(z < self.far, z, self.far)
-        # Abramowitz and Stegun 26.2.12.
-        down, series = -1.0 / (far * far), 1.0
-        for odd in range(19, 0, -2):
-            series = 1.0 + odd * down * series
-        below = self._logpdf(far) - ops.log(-far) + ops.log(series)
-        return ops.where(z < self.far, below, super()._logcdf(near))
-
-    def _logsf(self, z: Any) -> Any:
-        return self._logcdf(-z)
+# Below, the series has all digits of float64, and above, `erfc` those of float32.
+_FAR = -12.0
 
 
-def _within(z: Any, low: float, high: float, f: Any, outside: float) -> Any:
-    """The function where ``z`` lies in between, else a number."""
-    inside = ops.logical_and(z >= low, z <= high)
-    return ops.where(inside, f(ops.where(inside, z, 0.5)), outside)
+def _normal_density(z: Any) -> Any:
+    return -0.5 * z * z - 0.5 * _LOG_2_PI
 
 
-class _Beta(_Continuous):
-    shapes = 2
-
-    def _logpdf(self, z: Any, a: Any, b: Any) -> Any:
-        def density(z: Any) -> Any:
-            return special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b)
-
-        return _within(z, 0.0, 1.0, density, -math.inf)
-
-    def _cdf(self, z: Any, a: Any, b: Any) -> Any:
-        return special.betainc(a, b, ops.minimum(ops.maximum(z, 0.0), 1.0))
-
-    def _sf(self, z: Any, a: Any, b: Any) -> Any:
-        return self._cdf(1.0 - z, b, a)
+def _normal(z: Any) -> Any:
+    return 0.5 * special.erfc(z * -math.sqrt(0.5))
 
 
-class _Gamma(_Continuous):
-    shapes = 1
-
-    def _logpdf(self, z: Any, a: Any) -> Any:
-        return _within(z, 0.0, math.inf, lambda z: special.xlogy(a - 1.0, z) - z - special.gammaln(a), -math.inf)
-
-    def _cdf(self, z: Any, a: Any) -> Any:
-        return special.gammainc(a, ops.maximum(z, 0.0))
-
-    def _sf(self, z: Any, a: Any) -> Any:
-        return special.gammaincc(a, ops.maximum(z, 0.0))
+def _log_normal(z: Any) -> Any:
+    near, far = ops.where(z < _FAR, _FAR, z), ops.where(z < _FAR, z, _FAR)
+    # Abramowitz and Stegun 26.2.12.
+    down, series = -1.0 / (far * far), 1.0
+    for odd in range(19, 0, -2):
+        series = 1.0 + odd * down * series
+    below = _normal_density(far) - ops.log(-far) + ops.log(series)
+    return ops.where(z < _FAR, below, _log(_normal(near), _normal(-near)))
 
 
-class _Chi2(_Continuous):
-    shapes = 1
-
-    def _logpdf(self, z: Any, df: Any) -> Any:
-        return gamma.logpdf(z, 0.5 * df, scale=2.0)
-
-    def _cdf(self, z: Any, df: Any) -> Any:
-        return gamma.cdf(z, 0.5 * df, scale=2.0)
-
-    def _sf(self, z: Any, df: Any) -> Any:
-        return gamma.sf(z, 0.5 * df, scale=2.0)
+def _within(z: Any, high: float, f: Callable[[Any], Any]) -> Any:
+    """The logarithm of a density that is zero below zero and above ``high``."""
+    inside = ops.logical_and(z >= 0.0, z <= high)
+    return ops.where(inside, f(ops.where(inside, z, 0.5)), -math.inf)
 
 
-class _T(_Continuous):
-    shapes = 1
+def _beta_density(z: Any, a: Any, b: Any) -> Any:
+    constant = special.betaln(a, b)
+    return _within(z, 1.0, lambda z: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - constant)
 
-    def _logpdf(self, z: Any, df: Any) -> Any:
-        half = 0.5 * (df + 1.0)
-        constant = special.gammaln(half) - special.gammaln(0.5 * df) - 0.5 * ops.log(math.pi * df)
-        return constant - half * ops.log1p(z * z / df)
 
-    def _cdf(self, z: Any, df: Any) -> Any:
-        # The beta function of equal arguments, which is smooth at zero, where that of DLMF 26.5.27 is not.
-        root = ops.sqrt(z * z + df)
-        share = ops.where(z < 0.0, df / (root - z), root + z) / (2.0 * root)
-        return special.betainc(0.5 * df, 0.5 * df, share)
+def _beta(z: Any, a: Any, b: Any) -> Any:
+    return special.betainc(a, b, ops.minimum(ops.maximum(z, 0.0), 1.0))
 
-    def _sf(self, z: Any, df: Any) -> Any:
-        return self._cdf(-z, df)
+
+def _gamma_density(z: Any, a: Any) -> Any:
+    return _within(z, math.inf, lambda z: special.xlogy(a - 1.0, z) - z - special.gammaln(a))
+
+
+def _gamma(z: Any, a: Any) -> Any:
+    return special.gammainc(a, ops.maximum(z, 0.0))
+
+
+def _gamma_above(z: Any, a: Any) -> Any:
+    return special.gammaincc(a, ops.maximum(z, 0.0))
+
+
+def _t_density(z: Any, df: Any) -> Any:
+    half = 0.5 * (df + 1.0)
+    constant = special.gammaln(half) - special.gammaln(0.5 * df) - 0.5 * ops.log(math.pi * df)
+    return constant - half * ops.log1p(z * z / df)
+
+
+def _t(z: Any, df: Any) -> Any:
+    # The beta function of equal arguments, which is smooth at zero, where that of DLMF 26.5.27 is not.
+    root = ops.sqrt(z * z + df)
+    share = ops.where(z < 0.0, df / (root - z), root + z) / (2.0 * root)
+    return special.betainc(0.5 * df, 0.5 * df, share)
+
+
+norm = _Continuous("norm", 0, _normal_density, _normal, lambda z: _normal(-z), _log_normal)
+beta = _Continuous("beta", 2, _beta_density, _beta, lambda z, a, b: _beta(1.0 - z, b, a))
+gamma = _Continuous("gamma", 1, _gamma_density, _gamma, _gamma_above)
+t = _Continuous("t", 1, _t_density, _t, lambda z, df: _t(-z, df))
+chi2 = _Continuous(
+    "chi2",
+    1,
+    lambda z, df: gamma.logpdf(z, 0.5 * df, scale=2.0),
+    lambda z, df: gamma.cdf(z, 0.5 * df, scale=2.0),
+    lambda z, df: gamma.sf(z, 0.5 * df, scale=2.0),
+)
 
 
 class _Poisson:
@@ -238,5 +215,4 @@ class _MultivariateNormal:
         return sum(ops.log(linalg.diagonal(factor)), axis=-1)
 
 
-norm, beta, gamma, chi2, t = _Normal(), _Beta(), _Gamma(), _Chi2(), _T()
 poisson, dirichlet, multivariate_normal = _Poisson(), _Dirichlet(), _MultivariateNormal()
