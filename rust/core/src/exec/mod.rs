@@ -157,7 +157,7 @@ pub unsafe fn run_one(kernel: &Kernel, scalars: &[f64], leaf: &Leaf, isa: Isa, s
     sums.clear();
     sums.resize(kernel.sums, 0.0);
     for (number, phase) in kernel.phases.iter().enumerate() {
-        while let Some(total) = kernel.compute_scalars(number, scalars, &sums, &mut values) {
+        while let Some(total) = kernel.compute_scalars(number, scalars, &sums, &mut values, &[]) {
             values.push(total);
         }
         let part = Part { kernel, phase, leaf, scalars: &values, start: 0, end: leaf.length };

@@ -53,7 +53,8 @@ impl<'a> Plan<'a> {
         let partials = (0..chunks * kernel.sums).map(|_| AtomicU64::new(0)).collect();
         // What a leaf adds to a total may differ from leaf to leaf before there is any sum.
         let of_each_leaf = !kernel.totals.is_empty();
-        let values = vec![Vec::new(); if of_each_leaf { leaves.len() } else { sets }];
+        let owners = if of_each_leaf { leaves.len() } else { sets };
+        let values = (0..owners).map(|_| Vec::with_capacity(kernel.scalar_steps.len())).collect();
         Self { kernel, inputs, leaves, starts, values, of_each_leaf, partials, first_chunks }
     }
 
@@ -67,11 +68,18 @@ impl<'a> Plan<'a> {
         let mut total = None;
         let scalars = self.kernel.scalar_inputs();
         let mut values = std::mem::take(&mut self.values);
-        for (owner, values) in values.iter_mut().enumerate() {
-            let set = if self.of_each_leaf { self.leaves[owner].scalar_set } else { owner };
+        let mut sums = Vec::new();
+        let set_of = |owner: usize| if self.of_each_leaf { self.leaves[owner].scalar_set } else { owner };
+        for owner in 0..values.len() {
+            let set = set_of(owner);
             let inputs = if scalars == 0 { &[] } else { &self.inputs[set * scalars..][..scalars] };
-            let sums = if self.of_each_leaf { self.sums(owner) } else { Vec::new() };
-            if let Some(part) = self.kernel.compute_scalars(phase, inputs, &sums, values) {
+            if self.of_each_leaf {
+                self.sum_up(owner, &mut sums);
+            }
+            let (before, from) = values.split_at_mut(owner);
+            let others =
+                before.last().filter(|_| scalars == 0 || set_of(owner - 1) == set).map_or(&[][..], Vec::as_slice);
+            if let Some(part) = self.kernel.compute_scalars(phase, inputs, &sums, &mut from[0], others) {
                 total = Some(total.unwrap_or(0.0) + part);
             }
         }
@@ -119,9 +127,13 @@ impl<'a> Plan<'a> {
         &self.values[owner]
     }
 
-    /// The sums of a leaf, its chunks added up in order.
-    fn sums(&self, number: usize) -> Vec<f64> {
-        let mut sums = vec![0.0; self.kernel.sums];
+    /// Puts in `sums` those of a leaf, its chunks added up in order.
+    fn sum_up(&self, number: usize, sums: &mut Vec<f64>) {
+        sums.clear();
+        sums.resize(self.kernel.sums, 0.0);
+        if sums.is_empty() {
+            return;
+        }
         let chunks = self.leaves[number].length.div_ceil(CHUNK);
         let first = self.first_chunks[number] * self.kernel.sums;
         for partials in self.partials[first..].chunks_exact(self.kernel.sums).take(chunks) {
@@ -129,7 +141,6 @@ impl<'a> Plan<'a> {
                 *sum += f64::from_bits(partial.load(Relaxed));
             }
         }
-        sums
     }
 
     /// Remembers the sum of one chunk.

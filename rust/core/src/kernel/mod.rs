@@ -45,6 +45,8 @@ pub struct Kernel {
     pub(crate) outputs: usize,
     /// The values of the scalar program; those of phase `p` come after those of phase `p - 1`.
     pub(crate) scalar_steps: Vec<ScalarStep>,
+    /// Which of them depend on the sums of a leaf.
+    pub(crate) is_of_leaf: Vec<bool>,
     /// Which scalar value each scalar slot holds.
     pub(crate) splats: Vec<u16>,
     pub(crate) phases: Vec<Phase>,
@@ -68,6 +70,22 @@ pub(crate) enum ScalarStep {
     Apply(Elementwise, [u16; 3]),
     Sum(u16),
     Total(u16),
+}
+
+impl ScalarStep {
+    /// For each step, whether its value depends on the sums of a leaf, other than by a total over all leaves.
+    fn are_of_leaf(steps: &[Self]) -> Vec<bool> {
+        let mut found: Vec<bool> = Vec::with_capacity(steps.len());
+        for step in steps {
+            let is_of_leaf = match step {
+                Self::Input(_) | Self::Constant(_) | Self::Total(_) => false,
+                Self::Apply(op, args) => args[..op.arity()].iter().any(|arg| found[usize::from(*arg)]),
+                Self::Sum(_) => true,
+            };
+            found.push(is_of_leaf);
+        }
+        found
+    }
 }
 
 /// One pass over the elements.
@@ -194,16 +212,22 @@ impl Kernel {
     }
 
     /// Computes the scalar values of phases up to `phase`, in `f64`, or up to the next total: then returns what this leaf
-    /// adds to it, and the caller appends the total. `values` keeps what was computed before.
+    /// adds to it, and the caller appends the total. `values` keeps what was computed before; `others` are those of a leaf
+    /// with the same inputs, so far as they are known: what does not depend on sums is taken from there.
     pub(crate) fn compute_scalars(
         &self,
         phase: usize,
         inputs: &[f64],
         sums: &[f64],
         values: &mut Vec<f64>,
+        others: &[f64],
     ) -> Option<f64> {
         let known = self.phases[phase].known_scalars;
-        for step in &self.scalar_steps[values.len().min(known)..known] {
+        for (at, step) in self.scalar_steps.iter().enumerate().take(known).skip(values.len()) {
+            if let Some(value) = others.get(at).filter(|_| !self.is_of_leaf[at]) {
+                values.push(*value);
+                continue;
+            }
             let value = match *step {
                 ScalarStep::Input(k) => inputs[usize::from(k)],
                 ScalarStep::Constant(value) => value,

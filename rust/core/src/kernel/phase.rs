@@ -34,6 +34,7 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
         inputs,
         scalars,
         outputs,
+        is_of_leaf: ScalarStep::are_of_leaf(&builder.steps),
         scalar_steps: builder.steps,
         splats: builder.splats,
         phases,
