@@ -7,6 +7,7 @@ as many threads, it says the same without any of our code, so that a slow execut
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -200,22 +201,37 @@ def stream_ceiling(problem: Problem) -> Ready:
     return Ready(call, check)
 
 
+class Threads:
+    """As many threads as oxigrad has, with a share of ``size`` elements each, which they go through block by block."""
+
+    def __init__(self, size: int) -> None:
+        threads = ox.get_num_threads()
+        self._pool = ThreadPoolExecutor(threads)
+        cuts = [size * i // threads for i in range(threads + 1)]
+        self._shares = list(itertools.pairwise(cuts))
+
+    def run(self, f: Callable[[slice], object]) -> None:
+        """Calls ``f`` with each block."""
+
+        def share(ends: tuple[int, int]) -> None:
+            start, end = ends
+            for at in range(start, end, CACHED):
+                f(slice(at, min(at + CACHED, end)))
+
+        list(self._pool.map(share, self._shares))
+
+
 def numpy_ceiling(problem: Problem, count: int = 2) -> Ready:
     """The streams through NumPy, so many slots, block by block on threads (it lets go of the interpreter lock in the loops)."""
     p, g = problem.p.copy(), problem.g.copy()
-    slots = [np.zeros_like(p) for _ in range(count)]
-    threads = ox.get_num_threads()
-    pool = ThreadPoolExecutor(threads)
-    cuts = [p.size * i // threads for i in range(threads + 1)]
+    slots, threads = [np.zeros_like(p) for _ in range(count)], Threads(p.size)
 
-    def share(i: int) -> None:
-        for start in range(cuts[i], cuts[i + 1], CACHED):
-            part = slice(start, min(start + CACHED, cuts[i + 1]))
-            for out in (p, *slots):
-                np.add(out[part], g[part], out=out[part])
+    def add(part: slice) -> None:
+        for out in (p, *slots):
+            np.add(out[part], g[part], out=out[part])
 
     def call() -> None:
-        list(pool.map(share, range(threads)))
+        threads.run(add)
 
     def check() -> None:
         call()

@@ -6,14 +6,13 @@ second-level cache, on as many threads as oxigrad has. It has none of our code, 
 
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 import oxigrad as ox
 from measure import Contestant, Goal, Ready, Row, close
-from rows.adamw import BETA1, BETA2, BLOCK, CACHED, CHECKED_STEPS, DECAY, EPSILON, RATE, reference
+from rows.adamw import BETA1, BETA2, BLOCK, CHECKED_STEPS, DECAY, EPSILON, RATE, Threads, reference
 
 # Three steps go 1e-2 each. bfloat16 rounds a parameter of size 1 by up to 2e-3 in each, which is a fifth of the way; moments
 # of eight bits are off by up to 3 percent.
@@ -80,19 +79,15 @@ def streams(problem: Problem, slot_dtype: Any) -> Ready:
     of_bits = lambda array: array.view(words[array.itemsize])  # noqa: E731
     p, g = of_bits(problem.p.copy()), of_bits(problem.g.copy())
     slots = [of_bits(np.zeros(p.size, slot_dtype)) for _ in range(2)]
-    threads = ox.get_num_threads()
-    pool = ThreadPoolExecutor(threads)
-    cuts = [p.size * i // threads for i in range(threads + 1)]
+    threads = Threads(p.size)
 
-    def share(i: int) -> None:
-        for start in range(cuts[i], cuts[i + 1], CACHED):
-            part = slice(start, min(start + CACHED, cuts[i + 1]))
-            np.bitwise_xor(p[part], g[part], out=p[part])
-            for slot in slots:
-                np.invert(slot[part], out=slot[part])
+    def change(part: slice) -> None:
+        np.bitwise_xor(p[part], g[part], out=p[part])
+        for slot in slots:
+            np.invert(slot[part], out=slot[part])
 
     def call() -> None:
-        list(pool.map(share, range(threads)))
+        threads.run(change)
 
     def check() -> None:
         before = p.copy()

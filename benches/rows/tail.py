@@ -8,7 +8,6 @@ gradients once for their norm, and then all streams.
 """
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 import oxigrad as ox
 from measure import Contestant, Goal, Ready, Row, WrongResultError, close
 from rows import adamw
-from rows.adamw import ABSOLUTE, BETA1, BETA2, BLOCK, CACHED, CHECKED_STEPS, DECAY, EPSILON, RATE, near
+from rows.adamw import ABSOLUTE, BETA1, BETA2, BLOCK, CHECKED_STEPS, DECAY, EPSILON, RATE, Threads, near
 from rows.precision import bfloat16
 
 SCALE = 1024.0
@@ -139,27 +138,17 @@ def streams(problem: Problem) -> Ready:
     p, g = of_bits(problem.p.copy()), of_bits(problem.g.copy())
     slots, copy = [np.zeros_like(p) for _ in range(3)], np.zeros(p.size, np.uint16)
     upper = p.view(np.uint16)[1::2]
-    threads = ox.get_num_threads()
-    pool = ThreadPoolExecutor(threads)
-    cuts = [p.size * i // threads for i in range(threads + 1)]
+    threads = Threads(p.size)
 
-    def blocks(i: int) -> Iterable[slice]:
-        return (slice(k, min(k + CACHED, cuts[i + 1])) for k in range(cuts[i], cuts[i + 1], CACHED))
-
-    def read(i: int) -> None:
-        for part in blocks(i):
-            np.bitwise_or.reduce(g[part])
-
-    def write(i: int) -> None:
-        for part in blocks(i):
-            for out in (p, *slots):
-                np.bitwise_xor(out[part], g[part], out=out[part])
-            copy[part] = upper[part]
-            g[part] = 0
+    def write(part: slice) -> None:
+        for out in (p, *slots):
+            np.bitwise_xor(out[part], g[part], out=out[part])
+        copy[part] = upper[part]
+        g[part] = 0
 
     def call() -> None:
-        list(pool.map(read, range(threads)))
-        list(pool.map(write, range(threads)))
+        threads.run(lambda part: np.bitwise_or.reduce(g[part]))
+        threads.run(write)
 
     def check() -> None:
         before = problem.p.view(np.uint32) ^ problem.g.view(np.uint32)

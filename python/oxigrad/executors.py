@@ -144,18 +144,15 @@ def _call_on_all(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]
         raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {leaf.p.dtype}")
     supplied = _supplied(leaf, p, seed, totals, guards)
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
-    before = [value if value is None or slot.is_number else in_dtype(value, p.dtype) for slot, value in slots]
-    outputs = leaf.rule.run(xp, p, in_dtype(g, p.dtype), before, {**leaf.values, **supplied})
+    before = [
+        value if value is None or slot.is_number else xp.astype(value, p.dtype, copy=False) for slot, value in slots
+    ]
+    outputs = leaf.rule.run(xp, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied})
     found, number = [_stored(leaf, seed, "parameter", 0, leaf.p, outputs[0])], 0
     for (slot, old), new in zip(slots, outputs[1:], strict=True):
         number += not slot.is_number
         found.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
     return found
-
-
-def in_dtype(array: Any, dtype: Any) -> Any:
-    """The array in a dtype; itself where it has it."""
-    return array if array.dtype == dtype else xp.astype(array, dtype)
 
 
 def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:
@@ -172,7 +169,7 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
     if tuple(value.shape) != tuple(old.shape):
         raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
     if not (leaf.stochastic and half(old)) or value.dtype == old.dtype:
-        return in_dtype(value, old.dtype)
+        return xp.astype(value, old.dtype, copy=False)
     random = _core.rounding(seed, int(leaf.values["step"]), leaf.position, number, *_elements(leaf))
     return rounded(value, old.dtype, _asarray(random, value))
 

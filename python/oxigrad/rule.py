@@ -48,8 +48,7 @@ class Slot:
         if self.begin is None:
             return xp.zeros_like(p, dtype=dtype)
         names = list(inspect.signature(self.begin).parameters)[2:]
-        p = p if p.dtype == dtype else xp.astype(p, dtype)
-        return self.begin(xp, p, **{name: value(name) for name in names})
+        return self.begin(xp, xp.astype(p, dtype, copy=False), **{name: value(name) for name in names})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

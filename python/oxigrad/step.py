@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
-from oxigrad.executors import Leaf, call_rules, in_dtype
+from oxigrad.executors import Leaf, call_rules
 from oxigrad.libraries import to_host
 from oxigrad.plan import Parameter, Plan, copying, executor, leaves_along
 from oxigrad.quantized import Quantized
@@ -208,7 +208,7 @@ class Stepper:
             whole = choice.precision.whole((self._swapped or {}).get(p.text, leaves[p.index]), own)
             average = rule.averaged(xp, whole, own, choice.numbers(last))
             if average is not None:
-                yield p.text, xp.asarray(in_dtype(average, whole.dtype))
+                yield p.text, xp.asarray(xp.astype(average, whole.dtype, copy=False))
 
     def swap_in(self, model: Any) -> Any:
         """See `Optimizer.swap_in`."""

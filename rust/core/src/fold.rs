@@ -221,6 +221,12 @@ unsafe fn row<E: Element, const N: usize>(from: *const E, count: usize) -> f64 {
     }
     // SAFETY: `whole` and what is left are `count`.
     unsafe { add_row(from.add(whole), &mut sums[..count - whole]) };
+    balanced(sums)
+}
+
+/// The sum of numbers, as many as a power of two, as a balanced tree.
+#[inline(always)]
+pub(crate) fn balanced<const N: usize>(mut sums: [f64; N]) -> f64 {
     let mut half = N / 2;
     while half > 0 {
         for k in 0..half {

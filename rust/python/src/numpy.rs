@@ -165,16 +165,23 @@ impl Numpy {
 }
 
 impl Numpy {
+    /// The fields of an array that lies contiguous and has this shape; none of anything else.
+    #[inline]
+    fn dense(&self, object: &Bound<'_, PyAny>, shape: &[usize]) -> Option<ArrayFields> {
+        self.fields(object).filter(|fields| {
+            fields.flags & C_CONTIGUOUS != 0
+                && fields.dimensions() == shape.len()
+                && fields.extents().eq(shape.iter().copied())
+        })
+    }
+
     /// Whether an object is an array that lies contiguous where `buffer` does, has its dtype and this shape, and may be
     /// written or not as it may: it takes a look at some fields to tell, and nothing has to be built.
     #[inline]
     pub fn lies(&self, object: &Bound<'_, PyAny>, shape: &[usize], buffer: &Buffer) -> bool {
-        self.fields(object).is_some_and(|fields| {
+        self.dense(object, shape).is_some_and(|fields| {
             fields.data == buffer.pointer()
-                && fields.flags & C_CONTIGUOUS != 0
                 && fields.is_writable() == buffer.is_writable()
-                && fields.dimensions() == shape.len()
-                && fields.extents().eq(shape.iter().copied())
                 && self.dtype(object.py(), &fields) == Some(buffer.dtype())
         })
     }
@@ -182,11 +189,8 @@ impl Numpy {
     /// The buffer of an array that lies contiguous and has this shape and dtype: the short way for what is checked in
     /// every step. None of anything else, which may still do.
     pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
-        let fields = self.fields(object)?;
-        if fields.flags & C_CONTIGUOUS == 0 || fields.dimensions() != shape.len() {
-            return None;
-        }
-        if self.dtype(object.py(), &fields) != Some(dtype) || !fields.extents().eq(shape.iter().copied()) {
+        let fields = self.dense(object, shape)?;
+        if self.dtype(object.py(), &fields) != Some(dtype) {
             return None;
         }
         let length = shape.iter().product();

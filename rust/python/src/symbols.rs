@@ -133,8 +133,7 @@ pub fn uniform(
     rows: Option<Vec<u64>>,
 ) -> Bound<'_, PyBytes> {
     let key = noise::noise_key(seed, step, leaf);
-    let drawn = elements(count, rows).map(|element| f64::from(noise::uniform(key, draw, element)));
-    PyBytes::new(py, &drawn.flat_map(f64::to_ne_bytes).collect::<Vec<u8>>())
+    drawn(py, count, rows, |element| f64::from(noise::uniform(key, draw, element)))
 }
 
 /// The random numbers, from 0 to 65535, by which a kernel rounds one leaf, or rows of one, stochastically, as the bytes of
@@ -151,12 +150,13 @@ pub fn rounding(
     rows: Option<Vec<u64>>,
 ) -> Bound<'_, PyBytes> {
     let key = noise::noise_key(seed, step, leaf);
-    let drawn = elements(count, rows).map(|element| f64::from(Rounding::random(key, number, element)));
-    PyBytes::new(py, &drawn.flat_map(f64::to_ne_bytes).collect::<Vec<u8>>())
+    drawn(py, count, rows, |element| f64::from(Rounding::random(key, number, element)))
 }
 
-/// The elements of a leaf of `count` of them, or of rows of a table, each of `count`.
-fn elements(count: u64, rows: Option<Vec<u64>>) -> impl Iterator<Item = u64> {
+/// A number for each element of a leaf of `count` of them, or of rows of a table, each of `count`, as the bytes of float64.
+fn drawn(py: Python<'_>, count: u64, rows: Option<Vec<u64>>, number: impl Fn(u64) -> f64) -> Bound<'_, PyBytes> {
     let rows = rows.unwrap_or_else(|| vec![0]);
-    rows.into_iter().flat_map(move |row| (0..count).map(move |column| row.wrapping_mul(count).wrapping_add(column)))
+    let elements =
+        rows.iter().flat_map(|row| (0..count).map(move |column| row.wrapping_mul(count).wrapping_add(column)));
+    PyBytes::new(py, &elements.flat_map(|element| number(element).to_ne_bytes()).collect::<Vec<u8>>())
 }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use super::block::{SUMMANDS, Slot};
 use super::gather::Compute;
+use crate::fold::balanced;
 use crate::lane::dispatch::Body;
 use crate::lane::{Element, Lane, Simd};
 use crate::noise;
@@ -68,15 +69,7 @@ fn add<W: Lane<Element = f64>>(sums: &mut [f64; SUMMANDS], numbers: &[f64; SUMMA
 
 /// The sum of the totals, as a balanced tree.
 pub(super) fn fold(totals: &[f64; SUMMANDS]) -> f64 {
-    let mut sums = *totals;
-    let mut half = SUMMANDS / 2;
-    while half > 0 {
-        for k in 0..half {
-            sums[k] += sums[k + half];
-        }
-        half /= 2;
-    }
-    sums[0]
+    balanced(*totals)
 }
 
 /// Fills a block with one lane.
