@@ -19,7 +19,6 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
-    "cbrt",
     "column_stack",
     "copy",
     "cumprod",
@@ -36,7 +35,6 @@ __all__ = [
     "gradient",
     "hsplit",
     "hstack",
-    "logaddexp2",
     "nan_to_num",
     "pad",
     "partition",
@@ -65,18 +63,6 @@ def exp2(x: Any, /) -> Any:
     return ops.pow(2.0, x)
 
 
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
-    """``log2(2**x1 + 2**x2)``, which does not overflow."""
-    ln2 = float(np.log(2.0))
-    return ops.logaddexp(x1 * ln2, x2 * ln2) / ln2
-
-
-def cbrt(x: Any, /) -> Any:
-    """Cubic root, of negative numbers too; its gradient at zero is infinite."""
-    size = ops.where(x < 0.0, -x, x)
-    return ops.pow(size, 1.0 / 3.0) * ops.where(x < 0.0, -1.0, 1.0)
-
-
 def fabs(x: Any, /) -> Any:
     """Absolute value."""
     return ops.abs(x)
@@ -94,12 +80,13 @@ def rad2deg(x: Any, /) -> Any:
 
 def sinc(x: Any, /) -> Any:
     """``sin(pi x) / (pi x)``, and one at zero, where its series gives the derivatives."""
-    x = x * np.pi
-    near = ops.abs(x) < 0.05
+    near = ops.abs(x) < 0.015
     away = ops.where(near, 1.0, x)
-    z = ops.where(near, ops.square(x), 0.0)
+    z = ops.where(near, ops.square(x * np.pi), 0.0)
     series = 1.0 - z / 6.0 * (1.0 - z / 20.0 * (1.0 - z / 42.0 * (1.0 - z / 72.0)))
-    return ops.where(near, series, ops.sin(away) / away)
+    whole = ops.round(away)  # its roots are whole numbers, pi times which are not
+    sine = ops.sin((away - whole) * np.pi) * (1.0 - 2.0 * ops.remainder(whole, 2.0))
+    return ops.where(near, series, sine / (away * np.pi))
 
 
 def fmax(x1: Any, x2: Any, /) -> Any:

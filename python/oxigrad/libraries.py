@@ -224,7 +224,11 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
     library = namespace(array)
     if name in _irregular:
         return functools.partial(_irregular[name], library)
+    if library is np and name in _CANCELLING:
+        return functools.partial(_through_host, name, library)
     own = getattr(library, name, None) or _special(name, library, array)
+    if own is None and name in _COMPOSED and not on_host(array):
+        return functools.partial(_COMPOSED[name], lambda part: implementation(part, array))
     if own is None:
         return functools.partial(_through_host, name, library)
     if name in _ORDERED:
@@ -251,6 +255,9 @@ def _special(name: str, library: Any, array: Any) -> Callable[..., Any] | None:
     return None
 
 
+# Functions of which NumPy's lose digits next to their roots.
+_CANCELLING = {"logaddexp", "logaddexp2"}
+
 # Functions whose first argument is an order.
 _ORDERED = {"polygamma", "jn", "yn", "iv"}
 
@@ -258,6 +265,30 @@ _ORDERED = {"polygamma", "jn", "yn", "iv"}
 def _whole(value: Any) -> Any:
     """The order of a function as a whole number, which some libraries insist on."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _cbrt(op: Callable[[str], Any], x: Any) -> Any:
+    return op("sign")(x) * op("abs")(x) ** (1.0 / 3.0)
+
+
+def _logaddexp2(op: Callable[[str], Any], x1: Any, x2: Any) -> Any:
+    ln2 = math.log(2.0)
+    return op("logaddexp")(x1 * ln2, x2 * ln2) / ln2
+
+
+def _betaln(op: Callable[[str], Any], a: Any, b: Any) -> Any:
+    gammaln = op("gammaln")
+    return gammaln(a) + gammaln(b) - gammaln(a + b)
+
+
+# Functions of other ops, for arrays that the core cannot read and whose library does not have them: to fewer digits.
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "beta": lambda op, a, b: op("exp")(_betaln(op, a, b)),
+    "betaln": _betaln,
+    "cbrt": _cbrt,
+    "erfcinv": lambda op, y: op("erfinv")(1.0 - y),
+    "logaddexp2": _logaddexp2,
+}
 
 
 def _through_host(name: str, library: Any, *args: Any) -> Any:
@@ -353,7 +384,7 @@ def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
 
 
 # Special functions of several arguments, of which some libraries take no numbers.
-_OF_ARRAYS = {"betainc", "gammainc", "gammaincc"}
+_OF_ARRAYS = {"beta", "betainc", "betaln", "gammainc", "gammaincc", "logaddexp2"}
 
 
 def _of_arrays(library: Any, own: Callable[..., Any], *args: Any) -> Any:

@@ -56,16 +56,37 @@ __all__ = [
     "yn",
 ]
 
-betainc, digamma, erf, erfc, erfinv, expit, gamma, gammainc, gammaincc, gammaln, iv, jn, polygamma, yn = (
+(
+    beta,
+    betainc,
+    betaln,
+    digamma,
+    erf,
+    erfc,
+    erfcinv,
+    erfinv,
+    expit,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+    iv,
+    jn,
+    polygamma,
+    yn,
+) = (
     getattr(ops, name)
-    for name in "betainc digamma erf erfc erfinv expit gamma gammainc gammaincc gammaln iv jn polygamma yn".split()
+    for name in """beta betainc betaln digamma erf erfc erfcinv erfinv expit
+    gamma gammainc gammaincc gammaln iv jn polygamma yn""".split()
 )
 psi = digamma
 
 
 def logit(x: Any, /) -> Any:
     """The inverse of ``expit``: ``log(x / (1 - x))``."""
-    return ops.log(x) - ops.log1p(-x)
+    middle = ops.abs(x - 0.5) < 0.25
+    inner, outer = ops.where(middle, x, 0.5), ops.where(middle, 0.25, x)
+    return ops.where(middle, 2.0 * ops.atanh(2.0 * inner - 1.0), ops.log(outer) - ops.log1p(-outer))
 
 
 def log_expit(x: Any, /) -> Any:
@@ -78,16 +99,6 @@ def softplus(x: Any, /) -> Any:
     return ops.logaddexp(0.0, x)
 
 
-def beta(a: Any, b: Any, /) -> Any:
-    """Euler's beta function, of positive arguments."""
-    return ops.exp(betaln(a, b))
-
-
-def betaln(a: Any, b: Any, /) -> Any:
-    """Logarithm of the absolute value of the beta function."""
-    return gammaln(a) + gammaln(b) - gammaln(a + b)
-
-
 def multigammaln(a: Any, d: int, /) -> Any:
     """Logarithm of the gamma function of ``d`` dimensions."""
     return builtins.sum(gammaln(a - 0.5 * j) for j in range(d)) + 0.25 * d * (d - 1) * math.log(math.pi)
@@ -96,11 +107,6 @@ def multigammaln(a: Any, d: int, /) -> Any:
 def rgamma(x: Any, /) -> Any:
     """One over the gamma function."""
     return 1.0 / gamma(x)
-
-
-def erfcinv(y: Any, /) -> Any:
-    """The inverse of ``erfc``, to the precision of ``1 - y``."""
-    return erfinv(1.0 - y)
 
 
 def xlogy(x: Any, y: Any, /) -> Any:
@@ -123,7 +129,9 @@ def entr(x: Any, /) -> Any:
 
 def rel_entr(x: Any, y: Any, /) -> Any:
     """``x * log(x / y)`` for positive numbers; zero where ``x`` is."""
-    return xlogy(x, x) - xlogy(x, y)
+    near = ops.abs(x - y) < 0.5 * y
+    ratio = ops.where(near, (x - y) / ops.where(near, y, 1.0), 0.0)
+    return ops.where(near, x * ops.log1p(ratio), xlogy(x, x) - xlogy(x, y))
 
 
 def j0(x: Any, /) -> Any:

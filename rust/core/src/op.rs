@@ -167,10 +167,15 @@ elementwise_ops! {
     Log10        "log10"         (a)      "log10({0})"                        Smooth = math::log10(a);
     Hypot        "hypot"         (a b)    "hypot({0}, {1})"                   Smooth = math::hypot(a, b);
     LogAddExp    "logaddexp"     (a b)    "logaddexp({0}, {1})"               Smooth = math::logaddexp(a, b);
+    LogAddExp2   "logaddexp2"    (a b)    "logaddexp2({0}, {1})"              Smooth = math::logaddexp2(a, b);
+    Cbrt         "cbrt"          (a)      "cbrt({0})"                         Smooth = math::cbrt(a);
     Expit        "expit"         (a)      "1 / (1 + exp(-{0}))"               Smooth = L::one().div(L::one().add(math::exp(a.neg())));
     Erf          "erf"           (a)      "erf({0})"                          Smooth = math::erf(a);
     Erfc         "erfc"          (a)      "erfc({0})"                         Smooth = math::erfc(a);
     ErfInv       "erfinv"        (a)      "erfinv({0})"                       Smooth = math::erfinv(a);
+    ErfcInv      "erfcinv"       (a)      "erfcinv({0})"                      Smooth = math::erfcinv(a);
+    Beta         "beta"          (a b)    "beta({0}, {1})"                    Smooth = math::beta(a, b);
+    BetaLn       "betaln"        (a b)    "betaln({0}, {1})"                  Smooth = math::betaln(a, b);
     Gamma        "gamma"         (a)      "tgamma({0})"                       Smooth = math::gamma(a);
     GammaLn      "gammaln"       (a)      "lgamma({0})"                       Smooth = math::gammaln(a);
     Digamma      "digamma"       (a)      "digamma({0})"                      Smooth = math::digamma(a);

@@ -236,7 +236,7 @@ pub fn elementwise<'py, 'v>(
     op: Elementwise,
     values: impl Iterator<Item = &'v Value> + Clone,
 ) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
-    if !is_exact(op) && !has_vector_code(op) {
+    if !is_exact(op) && !has_vector_code(op) && !keeps_more_digits(op) {
         return Ok(None);
     }
     let dense = values.clone().find_map(|value| match value {
@@ -319,6 +319,11 @@ const fn is_exact(op: Elementwise) -> bool {
             | Elementwise::Sqrt
             | Elementwise::Reciprocal
     )
+}
+
+/// Whether NumPy's function loses digits next to its roots, where the core's does not.
+const fn keeps_more_digits(op: Elementwise) -> bool {
+    matches!(op, Elementwise::LogAddExp | Elementwise::LogAddExp2)
 }
 
 /// Whether the core has vector code of a function that is fast where NumPy's may not be.

@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-use super::special::{BERNOULLI, digamma};
+use super::gamma::{BERNOULLI, digamma, gamma, gammaln};
 
 /// Where what is added changes nothing any more.
 const SMALL: f64 = 1e-17;
@@ -64,7 +64,7 @@ fn gammaln1p(a: f64) -> f64 {
         1.008_349_277_381_922_8,
     ];
     if a.abs() > 1e-3 {
-        return libm::lgamma(1.0 + a);
+        return gammaln(1.0 + a);
     }
     let series = (2u32..8).zip(ZETA).rev().fold(0.0, |sum, (k, zeta)| zeta / f64::from(k) - a * sum);
     a * (a * series - EULER)
@@ -73,7 +73,7 @@ fn gammaln1p(a: f64) -> f64 {
 /// `x^a exp(-x) / gamma(a + 1)`.
 fn poisson(a: f64, x: f64) -> f64 {
     if a < LARGE {
-        return (a * x.ln() - x).exp() / libm::tgamma(a + 1.0);
+        return (a * x.ln() - x).exp() / gamma(a + 1.0);
     }
     (a * log_ratio_less(x, a) - stirling(a)).exp() / (2.0 * PI * a).sqrt()
 }
@@ -189,12 +189,12 @@ fn binomial(a: f64, b: f64, x: f64) -> f64 {
     }
     let (small, large) = (a.min(b), a.max(b));
     let ratio = if large < LARGE {
-        libm::lgamma(n) - libm::lgamma(large)
+        gammaln(n) - gammaln(large)
     } else {
         (large - 0.5) * (small / large).ln_1p() + small * n.ln() - small + stirling(n) - stirling(large)
     };
     let of_y = if x < 0.5 { b * (-x).ln_1p() } else { b * y.ln() };
-    (a * x.ln() + of_y + ratio - libm::lgamma(small)).exp()
+    (a * x.ln() + of_y + ratio - gammaln(small)).exp()
 }
 
 /// The regularized incomplete beta function; NaN outside of `0 <= x <= 1`, and where `a` or `b` is not positive.

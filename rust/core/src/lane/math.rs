@@ -8,7 +8,7 @@
 #![allow(clippy::excessive_precision, reason = "coefficients stand as they were published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use super::{Lane, Wide, incomplete, special};
+use super::{Lane, Wide, gamma as of_gamma, incomplete, special};
 use crate::op::Unary;
 
 /// The larger; NaN where either is NaN.
@@ -57,6 +57,10 @@ by_element! {
     hypot(a b) = f64::hypot;
     /// log(exp(a) + exp(b)), which does not overflow.
     logaddexp(a b) = special::logaddexp;
+    /// log2(2^a + 2^b), which does not overflow.
+    logaddexp2(a b) = special::logaddexp2;
+    /// Cubic root, of negative numbers too.
+    cbrt(a) = libm::cbrt;
     /// Tangent.
     tan(a) = f64::tan;
     /// Hyperbolic sine.
@@ -89,12 +93,18 @@ by_element! {
     erfc(a) = libm::erfc;
     /// The inverse of the error function.
     erfinv(a) = special::erfinv;
+    /// The inverse of `erfc`.
+    erfcinv(a) = special::erfcinv;
+    /// Beta function.
+    beta(a b) = of_gamma::beta;
+    /// Logarithm of the absolute value of the beta function.
+    betaln(a b) = of_gamma::betaln;
     /// Gamma function.
-    gamma(a) = libm::tgamma;
+    gamma(a) = of_gamma::gamma;
     /// Logarithm of the absolute value of the gamma function.
-    gammaln(a) = libm::lgamma;
+    gammaln(a) = of_gamma::gammaln;
     /// Derivative of `gammaln`.
-    digamma(a) = special::digamma;
+    digamma(a) = of_gamma::digamma;
     /// The `a`-th derivative of `digamma` at `b`.
     polygamma(a b) = special::polygamma;
     /// Bessel function of the first kind, of whole order `a`, at `b`. Of orders above 1e5, only where it vanishes.

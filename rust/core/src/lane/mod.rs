@@ -5,7 +5,9 @@
 //! with the features enabled.
 
 pub mod dispatch;
+mod double_double;
 mod environment;
+mod gamma;
 mod incomplete;
 pub mod math;
 pub mod rounding;

@@ -1,6 +1,9 @@
 //! Functions of numbers that neither an instruction nor the standard library computes.
 
-use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, PI};
+use std::f64::consts::{FRAC_2_SQRT_PI, LOG2_E, PI};
+
+use super::double_double::{self, Double};
+use super::gamma::{BERNOULLI, digamma, gamma};
 
 /// Remainder of the floored quotient: it has the sign of `b`.
 pub fn remainder(a: f64, b: f64) -> f64 {
@@ -27,9 +30,29 @@ pub fn pow(a: f64, b: f64) -> f64 {
 }
 
 /// log(exp(a) + exp(b)).
-#[allow(clippy::float_cmp, reason = "equal infinities have no difference")]
 pub fn logaddexp(a: f64, b: f64) -> f64 {
-    if a == b { a + LN_2 } else { a.max(b) + (-(a - b).abs()).exp().ln_1p() }
+    log_of_sum(a, b, (double_double::LN_2, |d| d.exp().ln_1p()), |d| d.exp().ln_1p())
+}
+
+/// log2(2^a + 2^b).
+pub fn logaddexp2(a: f64, b: f64) -> f64 {
+    log_of_sum(a, b, (1.0.into(), |d| d.exp2().ln_1p() * LOG2_E), |d| d.exp2().ln_1p() / double_double::LN_2)
+}
+
+/// The larger number plus a function of the difference, and what that is of zero; `exact` is the same function.
+#[allow(clippy::float_cmp, reason = "equal infinities have no difference")]
+fn log_of_sum(a: f64, b: f64, (of_zero, rough): (Double, fn(f64) -> f64), exact: fn(Double) -> Double) -> f64 {
+    if a == b {
+        return if a.is_finite() { (of_zero + a.into()).into() } else { a };
+    }
+    let (large, small) = (a.max(b), a.min(b));
+    let more = rough(-(a - b).abs());
+    let sum = large + more;
+    // Next to its root the two terms cancel.
+    if sum.abs() < 0.4 * more && more > f64::MIN_POSITIVE {
+        return (exact(Double::sum(small, -large)) + large.into()).into();
+    }
+    sum
 }
 
 /// The inverse of the error function: Winitzki's approximation (2008), improved by Halley's steps.
@@ -38,50 +61,40 @@ pub fn erfinv(y: f64) -> f64 {
     if target >= 1.0 || target == 0.0 {
         return if target > 1.0 { f64::NAN } else { y / (1.0 - target) };
     }
-    let (log, a) = ((-y * y).ln_1p(), 0.147);
-    let half = 2.0 / (PI * a) + log / 2.0;
-    let mut x = ((half * half - log / a).sqrt() - half).sqrt();
-    for _ in 0..3 {
-        let error = if target < 0.5 { libm::erf(x) - target } else { (1.0 - target) - libm::erfc(x) };
-        let newton = error / (FRAC_2_SQRT_PI * (-x * x).exp());
-        x -= newton / (1.0 + x * newton);
-    }
-    x.copysign(y)
+    inverse_error(target, 1.0 - target).copysign(y)
 }
 
-/// Bernoulli's numbers of even index from 2 on, over the factorial of the index.
-pub const BERNOULLI: [f64; 10] = [
-    1.0 / 12.0,
-    -1.0 / 720.0,
-    1.0 / 30_240.0,
-    -1.0 / 1_209_600.0,
-    1.0 / 47_900_160.0,
-    -691.0 / 1_307_674_368_000.0,
-    1.0 / 74_724_249_600.0,
-    -3_617.0 / 10_670_622_842_880_000.0,
-    43_867.0 / 5_109_094_217_170_944_000.0,
-    -174_611.0 / 802_857_662_698_291_200_000.0,
-];
+/// The inverse of `erfc`.
+pub fn erfcinv(y: f64) -> f64 {
+    if y >= 0.5 {
+        return erfinv(1.0 - y);
+    }
+    match y {
+        0.0 => f64::INFINITY,
+        _ if y > 0.0 => inverse_error(1.0 - y, y),
+        _ => f64::NAN,
+    }
+}
 
-/// Derivative of the logarithm of the gamma function: reflected, shifted up, and then its asymptotic series.
-pub fn digamma(mut x: f64) -> f64 {
-    if x <= 0.0 {
-        let fraction = x - x.floor();
-        let pole = if x == 0.0 { f64::INFINITY.copysign(-x) } else { f64::NAN };
-        return if fraction > 0.0 { digamma(1.0 - x) - PI / (PI * fraction).tan() } else { pole };
+/// Where the error function has a positive value, and one less that `complement`.
+fn inverse_error(value: f64, complement: f64) -> f64 {
+    let log = if value < 0.5 { (-value * value).ln_1p() } else { (complement * (1.0 + value)).ln() };
+    let a = 0.147;
+    let half = 2.0 / (PI * a) + log / 2.0;
+    let mut x = ((half * half - log / a).sqrt() - half).sqrt();
+    if !x.is_normal() {
+        x = value / FRAC_2_SQRT_PI;
     }
-    let mut shift = 0.0;
-    while x < 12.0 {
-        shift += 1.0 / x;
-        x += 1.0;
+    for _ in 0..20 {
+        let error = if value < 0.5 { libm::erf(x) - value } else { complement - libm::erfc(x) };
+        let newton = error / (FRAC_2_SQRT_PI * (-x * x).exp());
+        let step = newton / (1.0 + x * newton);
+        x -= step;
+        if step.abs() <= 1e-6 * x {
+            break; // The error is about the third power of the step before.
+        }
     }
-    let (mut series, mut power, mut factorial) = (0.0, 1.0, 1.0);
-    for (k, bernoulli) in (1u32..).zip(BERNOULLI) {
-        power /= x * x;
-        series += bernoulli * factorial * power;
-        factorial *= f64::from(2 * k) * f64::from(2 * k + 1);
-    }
-    x.ln() - 0.5 / x - series - shift
+    x
 }
 
 /// Below this, the poles of `polygamma` are too many to be passed one by one.
@@ -108,7 +121,7 @@ pub fn polygamma(n: f64, mut x: f64) -> f64 {
         rising *= (n + f64::from(2 * k)) * (order + f64::from(2 * k));
         power /= x * x;
     }
-    let size = libm::tgamma(order) * zeta;
+    let size = gamma(order) * zeta;
     if n % 2.0 == 0.0 { -size } else { size }
 }
 
@@ -159,7 +172,7 @@ fn followed(order: f64, x: f64) -> Option<i32> {
 pub fn iv(order: f64, x: f64) -> f64 {
     let order = if order.fract() == 0.0 { order.abs() } else { order };
     let half = x / 2.0;
-    let mut term = half.powf(order) / libm::tgamma(order + 1.0);
+    let mut term = half.powf(order) / gamma(order + 1.0);
     let (mut sum, mut k) = (term, 1.0);
     while sum.is_finite() && term.abs() > sum.abs() * 1e-17 {
         term *= half * half / (k * (k + order));
