@@ -219,7 +219,7 @@ def test_the_state_is_plain_and_its_arrays_are_copies() -> None:
         "skipped": 0,
         "remembered": {},
     }
-    assert list(found["slots"]["w"]) == ["mean", "m", "v"]
+    assert list(found["slots"]["w"]) == ["accumulated-mean", "m", "v"]
     for name, slot in found["slots"]["w"].items():
         assert type(slot) is np.ndarray and slot.dtype == np.float32
         assert shared["slots"]["w"][name] is opt.slots["w"][name] is not slot

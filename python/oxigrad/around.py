@@ -5,6 +5,9 @@ Those that take ``g`` return another gradient; those that take ``new``, the para
 
 from oxigrad.begin import copied
 
+# The slots of what an optimizer does itself, by the parameters that they are below: no rule can have one of such a name.
+NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy"}
+
 
 def finite(xp, p, g, *, total, guard):
     """Lets no step happen unless every gradient is finite: the difference of infinities, and of NaN, is NaN."""

@@ -27,10 +27,21 @@ from typing import Any
 
 from oxigrad import xp
 from oxigrad._core import StateError
+from oxigrad.around import NAMES
 from oxigrad.libraries import copied_like, dtype_name
+from oxigrad.precision import COMPENSATION, MASTER
 from oxigrad.quantized import Quantized
+from oxigrad.sparse import LAST_STEP
 
 FORMAT = 1
+# Slots of the optimizer's own, by the names that they had before: rules may have slots of these names.
+_RENAMED = {
+    "mean": NAMES["mean"],
+    "copy": NAMES["copy"],
+    "master": MASTER,
+    "compensation": COMPENSATION,
+    "last_step": LAST_STEP,
+}
 _AT_MOST = 20
 _COUNTS = ("step", "micro", "skipped")
 _FIELDS: dict[str, Any] = {
@@ -186,6 +197,7 @@ class Fitting:
 
     def __call__(self, slots: Slots, own: Slots) -> dict[str, dict[str, Any]]:
         """The slots for parameters that have ``own`` ones: those given, where they fit, as arrays of the same libraries."""
+        slots = {path: renamed(named, own.get(path, {})) for path, named in slots.items()}
         found = copying.deepcopy(self.report)
         _compare(found, own, slots, str)
         fitting = {path: _fitting(found, path, slots[path], own[path]) for path in own if path in slots}
@@ -203,6 +215,14 @@ class Fitting:
         """Raises `StateError` where something does not fit that must."""
         if self.strict:
             report.check()
+
+
+def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
+    """The slots of a parameter that has slots of the names ``own``, where an earlier version gave some other names."""
+    if slots.keys() <= set(own):
+        return slots
+    names = {old: new for old, new in _RENAMED.items() if old not in own and new in own and new not in slots}
+    return {names.get(name, name): slot for name, slot in slots.items()}
 
 
 def _fitting(report: Report, path: str, slots: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
