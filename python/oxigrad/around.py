@@ -5,8 +5,8 @@ Those that take ``g`` return another gradient; those that take ``new``, the para
 
 from oxigrad.begin import copied
 
-# The slots of what an optimizer does itself, by the parameters that they are below: no rule can have one of such a name.
-NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy"}
+# Slots of an optimizer's own, by the parameters that they are below: no rule of a user's has one of such a name.
+NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy", "slow": "lookahead-slow"}
 
 
 def finite(xp, p, g, *, total, guard):

@@ -168,6 +168,14 @@ def dtype_name(dtype: Any) -> str:
     >>> dtype_name(np.dtype(">f4"))
     'float32'
     """
+    try:
+        return _dtype_name(dtype)
+    except TypeError:  # it has no hash
+        return _dtype_name.__wrapped__(dtype)
+
+
+@functools.lru_cache(typed=True)  # NumPy makes a name up each time; dtypes of libraries do not compare
+def _dtype_name(dtype: Any) -> str:
     name = getattr(dtype, "name", None)
     return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
 
@@ -195,8 +203,15 @@ def to_host(array: Any) -> np.ndarray:
     return to_host(library.astype(there, library.float32)).astype(name)
 
 
+def copied(array: Any) -> Any:
+    """A copy of an array, of its own library."""
+    return np.array(array) if type(array) is np.ndarray else standard_namespace(array).asarray(array, copy=True)
+
+
 def copied_like(value: Any, like: Any) -> Any:
     """A copy of an array, of any library, as one of the library and on the device of ``like``, with its shape and dtype."""
+    if type(value) is type(like) is np.ndarray and value.dtype is like.dtype and like.flags.c_contiguous:
+        return value.copy()
     library = namespace(like)
     if library is np:
         made = np.empty_like(like)

@@ -39,9 +39,11 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container
 
     def array(slot: Any) -> Any:
         dtype = choice.kept_in(slot, p, on_host=on_host)
-        return Quantized.zeros(tuple(p.shape)) if dtype == "8bit" else slot.first(xp, p, dtype, choice.value)
+        return Quantized.zeros(tuple(p.shape)) if isinstance(dtype, str) else slot.first(xp, p, dtype, choice.value)
 
     slots = [slot for slot in choice.rule().slots if slot.name not in known]
+    if not slots and not choice.catches_up:
+        return {}
     try:
         first = {slot.name: number(slot.begin) if slot.is_number else array(slot) for slot in slots}
     except ShapeError as error:

@@ -39,7 +39,7 @@ Decay = transform(around.decay)
 Average = transform(around.average)
 StochasticAverage = transform(around.stochastic_average)
 Copy = register(rule.read(around.copy).with_slots_named(around.NAMES), None, Transform)
-Lookahead = transform(around.lookahead)
+Lookahead = register(rule.read(around.lookahead).with_slots_named(around.NAMES), None, Transform)
 Centralize = transform(around.centralize, elementwise=False)
 ClipAdaptive = transform(around.clip_adaptive, elementwise=False)
 

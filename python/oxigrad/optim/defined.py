@@ -45,7 +45,7 @@ class Choice:
 
     def rule(self, holds: bool = False) -> Rule:
         """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
-        owner = self._weak_owner()
+        owner: Any = self._weak_owner()
         prefix, parts = owner.prefix(), self._parts
         composed = self._compose(parts[-1], (*prefix, *parts), holds and len(prefix), self.absent)
         return owner.precision.around(composed, self._storage) if self._storage else composed
@@ -255,8 +255,8 @@ def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any
     """A subclass of ``base`` for a rule, known to `from_config` by its name while it is there; ``options`` are named in its signature."""
     if taken := sorted(name for name in read.defaults if name in _TAKEN or name.startswith("_")):
         raise TypeError(
-            f"{read.name}: a hyperparameter is named {', '.join(taken)}: expected no underscore in front, and none of "
-            "the names of attributes and options that every optimizer has"
+            f"{read.name}: a hyperparameter is named {', '.join(taken)}: expected a name without an underscore in "
+            "front that no attribute or option of optimizers has"
         )
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
     made = declare(read, title, base, options)
@@ -265,7 +265,17 @@ def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any
 
 
 # Attributes of optimizers, and the keys of their configurations.
-_TAKEN = {*dir(RuleOptimizer), *OPTIONS, "chained", "compat", "hyperparameters", "optimizer", "part", "precision", "rule"}
+_TAKEN = {
+    *dir(RuleOptimizer),
+    *OPTIONS,
+    "chained",
+    "compat",
+    "hyperparameters",
+    "optimizer",
+    "part",
+    "precision",
+    "rule",
+}
 
 
 def _has(array: Any, dtype: Any) -> bool:
