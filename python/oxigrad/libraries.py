@@ -3,6 +3,7 @@
 import functools
 import importlib
 import math
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -13,7 +14,8 @@ from oxigrad import _core
 from oxigrad._core import is_inexact, plain
 
 _NUMBERS = (bool, int, float, complex)
-_namespaces: dict[type, Any] = dict.fromkeys(_NUMBERS)
+# By the identity of a class, which goes with it: a reference that sees to that, and the namespace; None for numbers.
+_namespaces: dict[int, tuple[weakref.ref[type], Any]] = {}
 
 
 def namespace(*values: Any) -> Any:
@@ -24,12 +26,16 @@ def namespace(*values: Any) -> Any:
     'numpy'
     """
     for value in map(plain, values):
-        kind = type(value)
-        if kind not in _namespaces:
-            _namespaces[kind] = _namespace_of(value)
-        if _namespaces[kind] is not None:
-            return _namespaces[kind]
+        known = _namespaces.get(id(type(value))) or _remembered(value)
+        if known[1] is not None:
+            return known[1]
     return np
+
+
+def _remembered(value: Any) -> tuple[weakref.ref[type], Any]:
+    kind, key = type(value), id(type(value))
+    known = weakref.ref(kind, lambda _: _namespaces.pop(key, None)), _namespace_of(value)
+    return _namespaces.setdefault(key, known)
 
 
 def _namespace_of(value: Any) -> Any:
