@@ -175,7 +175,7 @@ def test_lookahead_against_optax(library: Any) -> None:
         updates, state = reference.update(jax.numpy.asarray(g), state, params)
         params = optax.apply_updates(params, updates)
         opt.update(model, {"w": g})
-        np.testing.assert_allclose(opt.slots["w"]["slow"], host(params.slow), rtol=1e-10)
+        np.testing.assert_allclose(opt.slots["w"]["lookahead-slow"], host(params.slow), rtol=1e-10)
         np.testing.assert_allclose(model["w"], host(params.fast), rtol=1e-10)
 
 

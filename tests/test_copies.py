@@ -197,5 +197,5 @@ def test_what_is_refused() -> None:
     np.testing.assert_array_equal(model["w"], before)
     with pytest.raises(ox.StateError, match="there are no copies"):
         optim.SGD().copied_parameters()
-    with pytest.raises(ValueError, match="a slot copy"):
+    with pytest.raises(ValueError, match="a slot parameter-copy"):
         optim.chain(optim.SGD(), optim.Copy(), optim.Copy())

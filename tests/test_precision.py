@@ -194,9 +194,9 @@ def test_master_weights_are_those_of_float32(name: str) -> None:
     opt = optim.AdamW(1e-4, master=True)
     run(opt, p, grads)
     run(optim.AdamW(1e-4), exact, [g.astype(np.float32) for g in grads])
-    assert np.array_equal(bits(opt.slots["p"]["master"]), bits(exact))
+    assert np.array_equal(bits(opt.slots["p"]["master-weights"]), bits(exact))
     assert np.array_equal(bits(p), bits(exact.astype(HALVES[name])))
-    assert opt.slots["p"]["master"].dtype == np.float32
+    assert opt.slots["p"]["master-weights"].dtype == np.float32
 
 
 def test_float32_has_no_need_of_master_weights() -> None:
@@ -236,8 +236,8 @@ def test_kahan_is_as_good_as_float32(name: str) -> None:
     run(optim.AdamW(1e-4), plain, grads * 20)
     run(opt, kept, grads * 20)
     error = lambda x: np.abs(x.astype(float) - exact)  # noqa: E731
-    assert opt.slots["p"]["compensation"].dtype == HALVES[name]
-    whole = kept.astype(np.float64) + opt.slots["p"]["compensation"].astype(np.float64)
+    assert opt.slots["p"]["kahan-compensation"].dtype == HALVES[name]
+    whole = kept.astype(np.float64) + opt.slots["p"]["kahan-compensation"].astype(np.float64)
     assert np.max(error(whole)) < np.max(error(plain)) / 20
     assert np.all(np.abs(whole - kept.astype(float)) <= np.abs(kept.astype(float)) * EPSILON[name] / 2)
 

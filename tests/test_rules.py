@@ -273,3 +273,104 @@ def test_shipped_rules_run_as_native_code(name: str) -> None:
 
 def test_a_rule_of_one_s_own_is_interpreted() -> None:
     assert not optim.define(lambda xp, p, g: p - xp.tanh(g), "Own")().program.is_native
+
+
+# --- names ---------------------------------------------------------------------------------------------------------------
+
+
+def rule_with(slot: str, hyperparameter: str) -> Any:
+    """A rule with a slot and a hyperparameter of these names."""
+    text = f"lambda xp, p, g, {slot}, *, {hyperparameter}=0.5: (p - {hyperparameter} * g, 0.5 * {slot} + g)"
+    return eval(text)  # noqa: S307 - the names are those below
+
+
+@pytest.mark.parametrize("name", ["step", "micro", "inverse_scale", "noise", "total", "guard"])
+def test_what_is_supplied_has_no_default(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} is supplied in each step"):
+        optim.define(rule_with("m", name), "Named")
+
+
+TAKEN = {*dir(optim.RuleOptimizer), *vars(optim.Adam()), "compat", "optimizer", "part", "rule"}
+
+
+@pytest.mark.parametrize("name", sorted(TAKEN - {"step"}))
+def test_names_that_optimizers_have_are_refused(name: str) -> None:
+    for make in (optim.define, optim.transform):
+        with pytest.raises(TypeError, match=f"hyperparameter is named {name}:"):
+            make(rule_with("m", name), "Named")
+
+
+@pytest.mark.parametrize("name", ["self", "args", "keywords", "format", "owner", "model", "key", "lr", "mean", "path"])
+def test_any_other_name_of_a_hyperparameter_works(name: str) -> None:
+    made = optim.define(rule_with("m", name), "Named")
+    for options in ({}, {"accumulate": 2}, {"nonfinite": "skip"}, {"sparse": "lazy"}, {"groups": {"w": {name: 0.25}}}):
+        value = 0.5 if "groups" in options else 0.25
+        opt = optim.from_config(made(**{name: value}, **options).get_config())
+        model = {"w": np.zeros(2)}
+        for _ in range(options.get("accumulate", 1)):
+            opt.update(model, {"w": np.ones(2)})
+        np.testing.assert_array_equal(model["w"], -0.25)
+        assert getattr(opt, name) == value
+
+
+OPTIONS = [
+    {"accumulate": 2},
+    {"accumulate": 2, "nonfinite": "skip", "loss_scale": ox.optim.LossScale(initial=1.0)},
+    {"master": True, "accumulate": 2},
+    {"rounding": "kahan", "accumulate": 2, "nonfinite": "raise"},
+    {"rounding": "stochastic"},
+    {"sparse": "lazy"},
+    {"sparse": "catch_up"},
+    {"slot_dtype": "8bit", "accumulate": 2},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    "slot", ["mean", "master", "compensation", "last_step", "copy", "slow", "step", "micro", "seed", "codes", "m"]
+)
+def test_a_slot_of_any_name_with_any_option(slot: str, options: dict[str, Any]) -> None:
+    made = optim.define(rule_with(slot, "learning_rate"), "Named")
+    for dtype in (np.float16, np.float32):
+        opt, model = made(**options), {"w": np.zeros((64, 128), dtype)}
+        for _ in range(2):
+            opt.update(model, {"w": np.ones((64, 128), dtype)})
+        steps = 2 // options.get("accumulate", 1)
+        np.testing.assert_array_equal(model["w"], -0.5 * steps)
+        np.testing.assert_allclose(np.asarray(opt.slots["w"][slot]), sum(0.5**k for k in range(steps)), rtol=1e-2)
+        assert all("-" in name for name in opt.slots["w"] if name != slot)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_optimizer_with_every_option(options: dict[str, Any]) -> None:
+    for name, made in vars(optim).items():
+        if not (isinstance(made, type) and issubclass(made, optim.RuleOptimizer) and made.declared) or name == "LBFGS":
+            continue
+        for dtype in (np.float16, np.float32):
+            opt, model = made(**options), {"w": np.ones((4, 4), dtype)}
+            try:
+                for _ in range(2):
+                    opt.update(model, {"w": np.ones((4, 4), dtype)})
+            except ox.RuleError as error:  # a rule of which slots do not decay, or that sees whole arrays
+                if "catch up" not in str(error):
+                    raise
+            own = {slot.name for slot in made.rule.slots}
+            assert all(slot in own or "-" in slot for slot in opt.slots.get("w", {})), name
+
+
+@pytest.mark.parametrize("part", [optim.Lookahead(), optim.Copy("float16"), optim.Clip(), optim.Maximize()], ids=str)
+def test_parts_stand_around_every_optimizer(part: Any) -> None:
+    for made in vars(optim).values():
+        if (
+            isinstance(made, type)
+            and issubclass(made, optim.RuleOptimizer)
+            and made.declared
+            and made is not optim.LBFGS
+        ):
+            try:
+                opt = optim.chain(*((made(), part) if part.rule.kind == "after" else (part, made())))
+            except ValueError as error:  # hyperparameters of one name, which are attributes of the chain
+                if "a hyperparameter" not in str(error):
+                    raise
+                continue
+            opt.update({"w": np.ones((4, 4))}, {"w": np.ones((4, 4))})

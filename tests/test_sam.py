@@ -157,7 +157,7 @@ def test_around_chains_and_partitions_with_options() -> None:
     for _ in range(9):
         last = opt.minimize(loss, model)
     assert opt.step == 5 and last < first
-    assert set(opt.slots["w"]) == {"m", "v", "mean"}
+    assert set(opt.slots["w"]) == {"m", "v", "accumulated-mean"}
     again = optim.from_config(json.loads(json.dumps(opt.get_config())))
     assert repr(again) == repr(opt) and again.get_config() == opt.get_config()
     opt.minimize(lambda m: loss(m) * np.nan, model)

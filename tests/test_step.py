@@ -341,7 +341,7 @@ def check():
         assert (leaf == -step).all(), (step, leaf)
     for path, own in opt.slots.items():
         assert (own["total"] == step).all(), (path, step, own["total"])
-        assert not micro or (own["mean"] == means[micro]).all(), (path, step, micro, own["mean"])
+        assert not micro or (own["accumulated-mean"] == means[micro]).all(), (path, step, micro, own["accumulated-mean"])
     return micro
 
 def torment():

@@ -5,6 +5,9 @@ Those that take ``g`` return another gradient; those that take ``new``, the para
 
 from oxigrad.begin import copied
 
+# Slots of an optimizer's own, by the parameters that they are below: no rule of a user's has one of such a name.
+NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy", "slow": "lookahead-slow"}
+
 
 def finite(xp, p, g, *, total, guard):
     """Lets no step happen unless every gradient is finite: the difference of infinities, and of NaN, is NaN."""

@@ -13,7 +13,10 @@ Leaves = Sequence[Any]
 
 
 class _Call:
-    """A function of trees as a function of their leaves: of those that are variables to those that it returns."""
+    """A function of trees as a function of their leaves: of those that are variables to those that it returns.
+
+    The tape keeps it, to call the function again. So it keeps no variable of the tape itself once it is recorded.
+    """
 
     def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._f = f
@@ -66,7 +69,10 @@ class _Call:
                 )
             return outputs
 
-        called = record("call", self.variables, {"function": function, "pull": pull, "push": push})
+        variables, self.variables = self.variables, []
+        for i in self._chosen:
+            self._leaves[i] = None
+        called = record("call", variables, {"function": function, "pull": pull, "push": push})
         return self._result(xp.items(called))
 
     def _result(self, outputs: Leaves) -> Any:
@@ -132,7 +138,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...,
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        call = _Call(lambda *args: f(*args, **named), args, {})
+        call, count = _Call(lambda *args: f(*args, **named), args, {}), len(args)
 
         def pull(g: xp.Parts, y: Leaves, values: Leaves) -> list[Any]:
             arguments, _ = call.arguments(values)
@@ -142,7 +148,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...,
             ]
             result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
             pulled = rule(cotangent, result, *arguments)
-            pulled = pulled if isinstance(pulled, tuple) or len(args) != 1 else (pulled,)
+            pulled = pulled if isinstance(pulled, tuple) or count != 1 else (pulled,)
             return call.chosen((_completed(pulled, arguments), {}))
 
         return call.record(call.outputs, pull, None)

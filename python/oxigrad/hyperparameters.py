@@ -54,7 +54,7 @@ class Part:
     rule: Rule
     declared: Mapping[str, Hyperparameter] = {}
 
-    def __init__(self, *args: Any, **hyperparameters: Any) -> None:
+    def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:
         names, label = list(self.declared), type(self).__name__
         if len(args) > len(names):
             raise TypeError(f"{label} takes at most {len(names)} positional arguments: {', '.join(names)}")

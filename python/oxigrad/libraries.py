@@ -3,6 +3,7 @@
 import functools
 import importlib
 import math
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -13,7 +14,8 @@ from oxigrad import _core
 from oxigrad._core import is_inexact, plain
 
 _NUMBERS = (bool, int, float, complex)
-_namespaces: dict[type, Any] = dict.fromkeys(_NUMBERS)
+# By the identity of a class, which goes with it: a reference that sees to that, and the namespace; None for numbers.
+_namespaces: dict[int, tuple[weakref.ref[type], Any]] = {}
 
 
 def namespace(*values: Any) -> Any:
@@ -24,12 +26,16 @@ def namespace(*values: Any) -> Any:
     'numpy'
     """
     for value in map(plain, values):
-        kind = type(value)
-        if kind not in _namespaces:
-            _namespaces[kind] = _namespace_of(value)
-        if _namespaces[kind] is not None:
-            return _namespaces[kind]
+        known = _namespaces.get(id(type(value))) or _remembered(value)
+        if known[1] is not None:
+            return known[1]
     return np
+
+
+def _remembered(value: Any) -> tuple[weakref.ref[type], Any]:
+    kind, key = type(value), id(type(value))
+    known = weakref.ref(kind, lambda _: _namespaces.pop(key, None)), _namespace_of(value)
+    return _namespaces.setdefault(key, known)
 
 
 def _namespace_of(value: Any) -> Any:
@@ -168,6 +174,14 @@ def dtype_name(dtype: Any) -> str:
     >>> dtype_name(np.dtype(">f4"))
     'float32'
     """
+    try:
+        return _dtype_name(dtype)
+    except TypeError:  # it has no hash
+        return _dtype_name.__wrapped__(dtype)
+
+
+@functools.lru_cache(typed=True)  # NumPy makes a name up each time; dtypes of libraries do not compare
+def _dtype_name(dtype: Any) -> str:
     name = getattr(dtype, "name", None)
     return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
 
@@ -195,8 +209,15 @@ def to_host(array: Any) -> np.ndarray:
     return to_host(library.astype(there, library.float32)).astype(name)
 
 
+def copied(array: Any) -> Any:
+    """A copy of an array, of its own library."""
+    return np.array(array) if type(array) is np.ndarray else standard_namespace(array).asarray(array, copy=True)
+
+
 def copied_like(value: Any, like: Any) -> Any:
     """A copy of an array, of any library, as one of the library and on the device of ``like``, with its shape and dtype."""
+    if type(value) is type(like) is np.ndarray and value.dtype is like.dtype and like.flags.c_contiguous:
+        return value.copy()
     library = namespace(like)
     if library is np:
         made = np.empty_like(like)

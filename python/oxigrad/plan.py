@@ -2,6 +2,7 @@
 
 import dataclasses
 import operator
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ class Plan:
     def __init__(self, leaves: list[Any], structure: Any, owner: Any) -> None:
         self.structure = structure
         self.sparse = owner.sparse != "dense"
-        self._owner = owner
+        self._weak_owner = weakref.ref(owner)
         self.parameters: list[Parameter] = []
         self.choices: list[Any] = []
         self.frozen: set[str] = set()
@@ -74,6 +75,10 @@ class Plan:
                 + (" that is not frozen" if self.frozen else "")
             )
         self._choose_executors(leaves)
+
+    @property
+    def _owner(self) -> Any:
+        return self._weak_owner()
 
     def _add(self, array: Any, paths: list[Any], index: int, tied: tuple[int, ...], choice: Any) -> None:
         text = str(paths[0])

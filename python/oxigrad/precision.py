@@ -1,7 +1,6 @@
 """How many bits: in what the slots of a parameter are kept, and how those that half precision lacks are made up for."""
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,8 @@ from oxigrad.rule import Rule, Slot
 _SLOT_DTYPES = (None, "float32", "bfloat16", "float16", "8bit")
 _ROUNDINGS = ("nearest", "stochastic", "kahan")
 HALVES = ("bfloat16", "float16")
+# Slots of the optimizer's own have names that no parameter of a rule can have.
+MASTER, COMPENSATION = "master-weights", "kahan-compensation"
 # Smaller arrays stay as they are: there is little to save (the limit is that of bitsandbytes).
 _SMALLEST_8BIT = 4096
 
@@ -52,13 +53,15 @@ class Precision:
         """The rule for parameters of half precision (``storage``), which it sees in float32, with what makes up for bits."""
         if storage is None:
             return rule
-        return _on_master(rule) if self.master else _compensated(rule, storage) if self.rounding == "kahan" else rule
+        if self.master:
+            return rule.remembering(_on_master)(rule)
+        return rule.remembering(_compensated)(rule, storage) if self.rounding == "kahan" else rule
 
     def whole(self, p: Any, slots: Mapping[str, Any]) -> Any:
         """The parameter with the bits that its slots make up for, in the dtype in which kernels compute."""
         if half(p) and self.master:
-            return slots["master"]
-        return widened(p) + widened(slots["compensation"]) if half(p) and self.rounding == "kahan" else widened(p)
+            return slots[MASTER]
+        return widened(p) + widened(slots[COMPENSATION]) if half(p) and self.rounding == "kahan" else widened(p)
 
     def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
         """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
@@ -85,21 +88,19 @@ def widened(array: Any) -> Any:
     return xp.astype(array, xp.namespace(array).float32) if half(array) else array
 
 
-@functools.cache
 def _on_master(rule: Rule) -> Rule:
-    """The rule on a copy of the parameter in float32, a slot ``master``, of which the parameter is what is left of it."""
+    """The rule on a copy of the parameter in float32, a slot `MASTER`, of which the parameter is what is left of it."""
 
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> tuple[Any, ...]:
         *own, master = slots
         new, *after = rule.run(xp, master, g, own, named)
         return (p if new is master else new, *after, new)
 
-    return _with_slot(rule, call, Slot("master", copied, dtype="float32"))
+    return _with_slot(rule, call, Slot(MASTER, copied, dtype="float32"))
 
 
-@functools.cache
 def _compensated(rule: Rule, storage: str) -> Rule:
-    """The rule on the parameter plus what rounding took from it last time, a slot ``compensation`` of its dtype (Kahan 1965).
+    """The rule on the parameter plus what rounding took from it last time, a slot `COMPENSATION` of its dtype (Kahan 1965).
 
     So the two hold about 16 significant bits of bfloat16, 22 of float16.
     """
@@ -113,12 +114,10 @@ def _compensated(rule: Rule, storage: str) -> Rule:
         near = getattr(xp, f"round_to_{storage}")(new)
         return (near, *after, new - near)
 
-    return _with_slot(rule, call, Slot("compensation", dtype=storage))
+    return _with_slot(rule, call, Slot(COMPENSATION, dtype=storage))
 
 
 def _with_slot(rule: Rule, call: Any, slot: Slot) -> Rule:
-    if slot.name in {other.name for other in rule.slots}:
-        raise ValueError(f"the rule {rule.name} has a slot {slot.name} of its own")
     return dataclasses.replace(rule, call=call, slots=(*rule.slots, slot))
 
 

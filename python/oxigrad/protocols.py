@@ -56,11 +56,13 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
     return undifferentiated(ufunc, called, inputs, given)
 
 
+_ARITIES = dict(_core.ops())
+
+
 def op_of_ufunc(ufunc: np.ufunc) -> str | None:
     """The op that a ufunc of NumPy's is, called on arrays alone; None for what is no op, or no ufunc of its own."""
     name = _of_ufunc(ufunc.__name__, "__call__")
-    arities = dict(_core.ops())
-    return name if getattr(np, ufunc.__name__, None) is ufunc and arities.get(name or "") == ufunc.nin else None
+    return name if getattr(np, ufunc.__name__, None) is ufunc and _ARITIES.get(name or "") == ufunc.nin else None
 
 
 def _of_ufunc(name: str, method: str) -> str | None:
@@ -92,7 +94,7 @@ def _call(ours: Callable[..., Any], called: str, args: Sequence[Any], named: dic
     return ours(*args, **named)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     try:
         return dict(inspect.signature(function).parameters)

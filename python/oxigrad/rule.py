@@ -17,6 +17,8 @@ from oxigrad._core import RuleError
 # What a rule is given if it names it, besides hyperparameters; those of the second line are numbers.
 SUPPLIED_FUNCTIONS = ("noise", "total", "guard")
 SUPPLIED_NUMBERS = ("step", "micro", "inverse_scale")
+# How many results of each function of a rule are remembered: the flags that one optimizer may have.
+_REMEMBERED = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +76,21 @@ class Rule:
         """The numbers that it is given in every step, in the order in which a kernel takes them."""
         supplied = [name for name in SUPPLIED_NUMBERS if name in self.supplied or name == "step"]
         return supplied + [name for name, default in self.defaults.items() if not is_flag(default)]
+
+    @functools.cached_property
+    def _remembered(self) -> dict[Callable[..., Any], Callable[..., Any]]:
+        return {}
+
+    def remembering(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function ``f`` of the rule and of other values, with its last results remembered: here, so as long as the rule lives."""
+        if f not in self._remembered:
+            self._remembered[f] = functools.lru_cache(_REMEMBERED)(f)
+        return self._remembered[f]
+
+    def with_slots_named(self, names: Mapping[str, str]) -> "Rule":
+        """The rule with other names for some of its slots, by the names that they have."""
+        slots = [dataclasses.replace(slot, name=names.get(slot.name, slot.name)) for slot in self.slots]
+        return dataclasses.replace(self, slots=tuple(slots))
 
     @property
     def optional(self) -> list[tuple[str, str]]:
@@ -137,6 +154,8 @@ def read(
         raise TypeError(f"{label}: a rule has the signature (xp, p, g, *slots, then after *: hyperparameters)")
     kind = "after" if names[2] == "new" else "gradient" if changes_gradient else "update"
     supplied = {p.name for p in keywords} & {*SUPPLIED_FUNCTIONS, *SUPPLIED_NUMBERS}
+    if stated := [p.name for p in keywords if p.name in supplied and p.default is not p.empty]:
+        raise TypeError(f"{label}: {', '.join(stated)} is supplied in each step: expected no default, or another name")
     own = [p for p in keywords if p.name not in supplied]
     without = [p.name for p in own if p.default is p.empty]
     if without and kind == "update":

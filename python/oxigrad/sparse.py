@@ -13,7 +13,6 @@ Sums over a leaf (the norms of LAMB, of clipping) and totals over all of them ar
 are zero elsewhere, this is exact; for "lazy" and "catch_up", norms of parameters and of updates are those of the touched rows.
 """
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,7 +25,7 @@ from oxigrad.rule import Rule
 
 FAMILIES = ("dense", "lazy", "catch_up")
 # The slot that remembers in which step each row was last updated.
-LAST_STEP = "last_step"
+LAST_STEP = "last-step"
 
 
 class SparseRows:
@@ -244,12 +243,11 @@ def decays(rule: Rule, flags: Mapping[str, Any], first: Mapping[str, Any], value
     """
     key = rule, tuple(flags.items()), tuple(first.items()), tuple(values.items())
     is_plain = all(isinstance(value, (int, float)) for value in values.values())
-    return (_decays if is_plain else _decays.__wrapped__)(*key)
+    return (rule.remembering(_decays) if is_plain else _decays)(*key)
 
 
-@functools.lru_cache
 def _decays(rule: Rule, flags: Items, first: Items, values: Items) -> dict[str, Any]:
-    before = _reached(rule, flags, first)
+    before = rule.remembering(_reached)(rule, flags, first)
     after = _after(rule, before, 0.0, {**dict(flags), **dict(values)})
     arrays = [slot.name for slot in rule.slots if not slot.is_number]
     return {name: _factor(before[name], after[name]) for name in arrays}
@@ -262,7 +260,6 @@ def _factor(before: Any, after: Any) -> Any:
     return float(factor) if isinstance(factor, np.generic) else factor
 
 
-@functools.cache
 def _reached(rule: Rule, flags: Items, first: Items) -> dict[str, Any]:
     """Slots after some steps with random gradients; `RuleError` where one does not decay by a factor from there."""
     values = {**dict(flags), **dict(first)}

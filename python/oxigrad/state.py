@@ -27,10 +27,20 @@ from typing import Any
 
 from oxigrad import xp
 from oxigrad._core import StateError
-from oxigrad.libraries import copied_like, dtype_name
+from oxigrad.around import NAMES
+from oxigrad.libraries import copied, copied_like, dtype_name
+from oxigrad.precision import COMPENSATION, MASTER
 from oxigrad.quantized import Quantized
+from oxigrad.sparse import LAST_STEP
 
 FORMAT = 1
+# Slots of the optimizer's own, by the names that they had before: rules may have slots of these names.
+_RENAMED = {
+    **NAMES,
+    "master": MASTER,
+    "compensation": COMPENSATION,
+    "last_step": LAST_STEP,
+}
 _AT_MOST = 20
 _COUNTS = ("step", "micro", "skipped")
 _FIELDS: dict[str, Any] = {
@@ -106,7 +116,7 @@ def copied_slots(slots: Slots) -> dict[str, dict[str, Any]]:
 
 
 def _copied(array: Any) -> Any:
-    return array.copy() if isinstance(array, Quantized) else xp.asarray(array, copy=True)
+    return array.copy() if isinstance(array, Quantized) else copied(array)
 
 
 def _copied_like(array: Any, like: Any) -> Any:
@@ -133,7 +143,7 @@ def checked(state: Any) -> Mapping[str, Any]:
         if not 0 <= state[name] < 2**63:
             raise StateError(f"the state has {name} {state[name]}: expected a number of steps")
     for path, own in state["slots"].items():
-        if not (isinstance(own, Mapping) and all(map(xp.is_array, own.values()))):
+        if not ((type(own) is dict or isinstance(own, Mapping)) and all(map(xp.is_array, own.values()))):
             raise StateError(f"{path}: the state has {type(own).__name__}: expected slots, arrays by name")
     return state
 
@@ -151,7 +161,8 @@ def resume(opt: Any, state: Any, *, strict: bool = True) -> Report:
     if stepper.slots and stepper.fitting is None:
         slots, waits = fitting(state["slots"], stepper.slots), None
     else:
-        slots, waits = copied_slots(state["slots"]), fitting
+        has_begun = state["slots"] or any(state[name] for name in _COUNTS)
+        slots, waits = copied_slots(state["slots"]), fitting if has_begun else None
     fitting.check(report)
     before = {name: part.state_dict() for name, part in parts.items()}
     try:
@@ -186,18 +197,13 @@ class Fitting:
 
     def __call__(self, slots: Slots, own: Slots) -> dict[str, dict[str, Any]]:
         """The slots for parameters that have ``own`` ones: those given, where they fit, as arrays of the same libraries."""
+        slots = {path: renamed(named, own.get(path, {})) for path, named in slots.items()}
         found = copying.deepcopy(self.report)
         _compare(found, own, slots, str)
         fitting = {path: _fitting(found, path, slots[path], own[path]) for path in own if path in slots}
         self.check(found)
         vars(self.report).update(vars(found))
-        return {
-            path: {
-                name: _copied_like(fitting[path][name], array) if name in fitting.get(path, ()) else array
-                for name, array in named.items()
-            }
-            for path, named in own.items()
-        }
+        return {path: _taken(fitting.get(path, {}), named) for path, named in own.items()}
 
     def check(self, report: Report) -> None:
         """Raises `StateError` where something does not fit that must."""
@@ -205,19 +211,38 @@ class Fitting:
             report.check()
 
 
+def _taken(fitting: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The slots of one parameter: those that fit, as arrays like its own, and its own in place of others."""
+    return {name: _copied_like(fitting[name], array) if name in fitting else array for name, array in own.items()}
+
+
+def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
+    """The slots of a parameter that has slots of the names ``own``, where an earlier version gave some other names."""
+    if all(name in own for name in slots):
+        return slots
+    names = {old: new for old, new in _RENAMED.items() if old not in own and new in own and new not in slots}
+    return {names.get(name, name): slot for name, slot in slots.items()}
+
+
 def _fitting(report: Report, path: str, slots: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the slots of one parameter that have the shapes and dtypes of its own."""
-    _compare(report, own, slots, lambda name: f"{path}: slot {name}")
+    if own.keys() != slots.keys():
+        _compare(report, own, slots, lambda name: f"{path}: slot {name}")
     found = {}
     for name, array in own.items():
         if name not in slots:
             continue
-        there, expected = _described(slots[name]), _described(array)
-        if there == expected:
+        if _is_alike(slots[name], array):
             found[name] = slots[name]
         else:
+            there, expected = _described(slots[name]), _described(array)
             report.mismatched.append(f"{path}: slot {name} has {there}, expected {expected}")
     return found
+
+
+def _is_alike(a: Any, b: Any) -> bool:
+    same = a.dtype is b.dtype or dtype_name(a.dtype) == dtype_name(b.dtype)
+    return same and tuple(a.shape) == tuple(b.shape)
 
 
 def _described(array: Any) -> str:
@@ -257,6 +282,8 @@ def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
 
 def _whole(parts: Mapping[str, Any]) -> dict[str, Any]:
     """The slots of one parameter from their `_parts`."""
+    if not any(name.endswith(("-codes", "-scales")) for name in parts):
+        return dict(parts)
     whole = {name: array for name, array in parts.items() if not name.endswith(("-codes", "-scales"))}
     for name in sorted({name.rpartition("-")[0] for name in parts.keys() - whole.keys()}):
         names = [f"{name}-{part}" for part in ("codes", "scales")]
@@ -288,9 +315,9 @@ def read(file: Any) -> Mapping[str, Any]:
     slots: dict[str, dict[str, Any]] = {path: {} for path in paths}
     for name, array in arrays.items():
         slot, _, path = name.partition(".")
-        if path not in slots:
+        if (own := slots.get(path)) is None:
             raise StateError(f"{os.fspath(file)}: the array {name!r} is no slot of a parameter")
-        slots[path][slot] = array
+        own[slot] = array
     try:
         whole = {path: _whole(parts) for path, parts in slots.items()}
     except (TypeError, ValueError) as error:

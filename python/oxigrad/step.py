@@ -6,19 +6,20 @@ it. Everything that can fail comes first; then the core writes, replaces and cou
 """
 
 import copy
+import weakref
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, tree, xp
+from oxigrad import _core, around, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
 from oxigrad.executors import Leaf, call_rules
 from oxigrad.libraries import to_host
 from oxigrad.plan import Parameter, Plan, copying, executor, leaves_along
 from oxigrad.quantized import Quantized
 from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column
-from oxigrad.state import Fitting, copied_slots
+from oxigrad.state import Fitting, copied_slots, renamed
 
 _ON_HOST = ("host", "copy")
 
@@ -38,9 +39,11 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container
 
     def array(slot: Any) -> Any:
         dtype = choice.kept_in(slot, p, on_host=on_host)
-        return Quantized.zeros(tuple(p.shape)) if dtype == "8bit" else slot.first(xp, p, dtype, choice.value)
+        return Quantized.zeros(tuple(p.shape)) if isinstance(dtype, str) else slot.first(xp, p, dtype, choice.value)
 
     slots = [slot for slot in choice.rule().slots if slot.name not in known]
+    if not slots and not choice.catches_up:
+        return {}
     try:
         first = {slot.name: number(slot.begin) if slot.is_number else array(slot) for slot in slots}
     except ShapeError as error:
@@ -66,7 +69,7 @@ class Stepper:
     """Takes the steps of one optimizer: its slots, the steps taken, and the plan for the model that it saw last."""
 
     def __init__(self, owner: Any) -> None:
-        self._owner = owner
+        self._weak_owner = weakref.ref(owner)  # whose stepper this is: no cycle keeps the slots
         self._core = _core.Stepper()
         self._plan: Plan | None = None
         self._layout: list[tuple[int, int]] = []
@@ -76,6 +79,10 @@ class Stepper:
         self.fitting: Fitting | None = None
         self.skipped = 0
         self._swapped: dict[str, Any] | None = None
+
+    @property
+    def _owner(self) -> Any:
+        return self._weak_owner()
 
     @property
     def count(self) -> int:
@@ -97,7 +104,7 @@ class Stepper:
     def copied(self, owner: Any) -> "Stepper":
         """A stepper of a copy of its optimizer, which goes on from here with arrays of its own."""
         made = copy.copy(self)
-        made._owner, made._core, made._plan = owner, _core.Stepper(), None
+        made._weak_owner, made._core, made._plan = weakref.ref(owner), _core.Stepper(), None
         made._core.count, made._core.micro = self.count, self.micro
         made.slots = copied_slots(self.slots)
         return made
@@ -191,7 +198,7 @@ class Stepper:
 
     def copies(self) -> dict[str, Any]:
         """See `Optimizer.copied_parameters`."""
-        return _some(self._named("copy"), "copies")
+        return _some(self._named(around.NAMES["copy"]), "copies")
 
     def _named(self, name: str) -> dict[str, Any]:
         """The slots of this name, by path."""
@@ -333,8 +340,7 @@ class Stepper:
             if isinstance(slot, Quantized) and not on_host:  # Only the core reads codes.
                 known[name] = xp.namespace(array).asarray(np.asarray(slot), device=xp.device_of(array))
         found = {**known, **new_slots(choice, path, array, on_host=on_host, known=known)}
-        names = [*(slot.name for slot in choice.rule().slots), *([LAST_STEP] if choice.catches_up else [])]
-        return {name: found[name] for name in names if name in found}
+        return {name: found[name] for name in _names(choice) if name in found}
 
     def _call_rules(
         self, plan: Plan, leaves: list[Any], gradients: list[Any], values: list[dict[str, Any]], holds: bool
@@ -482,7 +488,14 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
 
 def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any]) -> dict[str, Any]:
     """The slots of a parameter with those that flags ask for that were changed since `init`."""
-    return {**known, **new_slots(plan.choices[p.choice], p.text, array, on_host=False, known=known)}
+    choice = plan.choices[p.choice]
+    known = dict(renamed(known, _names(choice)))
+    return {**known, **new_slots(choice, p.text, array, on_host=False, known=known)}
+
+
+def _names(choice: Any) -> list[str]:
+    """The names of the slots that a parameter may have."""
+    return [*(slot.name for slot in choice.rule().slots), *([LAST_STEP] if choice.catches_up else [])]
 
 
 def _select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:

@@ -9,7 +9,7 @@
 array([0., 0.])
 """
 
-from oxigrad import around, rules
+from oxigrad import around, rule, rules
 from oxigrad.loss_scale import LossScale as LossScale
 from oxigrad.optim.combined import Chain as Chain
 from oxigrad.optim.combined import Partition as Partition
@@ -21,6 +21,7 @@ from oxigrad.optim.config import from_config as from_config
 from oxigrad.optim.defined import Choice as Choice
 from oxigrad.optim.defined import RuleOptimizer as RuleOptimizer
 from oxigrad.optim.defined import define as define
+from oxigrad.optim.defined import register
 from oxigrad.optim.lbfgs import LBFGS as LBFGS
 from oxigrad.optim.optimizer import Optimizer as Optimizer
 from oxigrad.optim.optimizer import Slots as Slots
@@ -37,8 +38,8 @@ GradientNoise = transform(around.gradient_noise)
 Decay = transform(around.decay)
 Average = transform(around.average)
 StochasticAverage = transform(around.stochastic_average)
-Copy = transform(around.copy)
-Lookahead = transform(around.lookahead)
+Copy = register(rule.read(around.copy).with_slots_named(around.NAMES), None, Transform)
+Lookahead = register(rule.read(around.lookahead).with_slots_named(around.NAMES), None, Transform)
 Centralize = transform(around.centralize, elementwise=False)
 ClipAdaptive = transform(around.clip_adaptive, elementwise=False)
 

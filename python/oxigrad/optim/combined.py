@@ -132,5 +132,9 @@ def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) ->
     return Partition(optimizers, **options)
 
 
+def _partition_of(*pairs: tuple[Any, RuleOptimizer | None], **options: Any) -> Partition:
+    return partition(dict(pairs), **options)
+
+
 REGISTRY["chain"] = chain
-REGISTRY["partition"] = lambda *pairs, **options: partition(dict(pairs), **options)
+REGISTRY["partition"] = _partition_of

@@ -1,5 +1,6 @@
 """Optimizers as plain data: what makes one of its configuration."""
 
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,7 +9,8 @@ from oxigrad.hyperparameters import from_plain
 from oxigrad.loss_scale import LossScale
 
 # What makes an optimizer or a part of a chain of its configuration, by name.
-REGISTRY: dict[str, Callable[..., Any]] = {}
+# Classes that a program makes and drops are gone.
+REGISTRY: weakref.WeakValueDictionary[str, Callable[..., Any]] = weakref.WeakValueDictionary()
 
 # The options that optimizers have by keyword, as they are by default.
 OPTIONS = {
@@ -27,7 +29,7 @@ OPTIONS = {
 
 
 def from_config(config: Mapping[str, Any]) -> Any:
-    """The optimizer that `get_config` wrote down; user-defined ones must have been defined before.
+    """The optimizer that `get_config` wrote down; user-defined ones must have been defined before, and be there still.
 
     >>> from oxigrad import schedules
     >>> from oxigrad.optim import SGD
@@ -41,9 +43,9 @@ def from_config(config: Mapping[str, Any]) -> Any:
         values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
     if found := values.get("loss_scale"):
         values["loss_scale"] = LossScale(**found)
-    if name not in REGISTRY:
+    if (make := REGISTRY.get(name)) is None:
         raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
-    return REGISTRY[name](*map(_part, parts), **_read(values))
+    return make(*map(_part, parts), **_read(values))
 
 
 def restored(config: Mapping[str, Any], state: Mapping[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 """Optimizers of one rule, which `define` makes, and the hyperparameters that each parameter has."""
 
 import dataclasses
-import functools
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,23 +20,35 @@ from oxigrad.sparse import decays
 class Choice:
     """A rule with one group of hyperparameters, as some parameters of a model have it.
 
-    ``storage`` is the name of their dtype, where that is half precision.
+    ``storage`` is the name of their dtype, where that is half precision. It serves as long as its optimizer is there.
     """
 
     def __init__(
         self, owner: Optimizer, optimizer: "RuleOptimizer", overrides: Mapping[str, Any], storage: str | None = None
     ) -> None:
-        self._owner = owner
+        # The optimizer keeps this: no cycle keeps its slots.
+        self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
         self._storage = storage
-        self.optimizer = optimizer
+        self._own, self._declared, self._parts = optimizer.hyperparameters, optimizer.declared, optimizer.parts
+        self._compose = self._parts[-1].remembering(_composed)
         self._overrides = overrides
         self._optional = [pair for part in optimizer.parts for pair in part.optional]
 
+    @property
+    def _owner(self) -> Any:
+        return self._weak_owner()
+
+    @property
+    def optimizer(self) -> Any:
+        """Whose rule it is."""
+        return self._weak_optimizer()
+
     def rule(self, holds: bool = False) -> Rule:
         """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
-        prefix = self._owner.prefix()
-        composed = _composed((*prefix, *self.optimizer.parts), holds and len(prefix), self.absent)
-        return self.precision.around(composed, self._storage)
+        owner: Any = self._weak_owner()
+        prefix, parts = owner.prefix(), self._parts
+        composed = self._compose(parts[-1], (*prefix, *parts), holds and len(prefix), self.absent)
+        return owner.precision.around(composed, self._storage) if self._storage else composed
 
     @property
     def precision(self) -> Precision:
@@ -54,12 +66,12 @@ class Choice:
         """The optional slots that nothing asks for."""
         if not self._optional:
             return ()
-        own, given = self.optimizer.hyperparameters, self._overrides
+        own, given = self._own, self._overrides
         return tuple([slot for slot, asks in self._optional if not given.get(asks, own[asks])])
 
     @property
     def _values(self) -> dict[str, Any]:
-        return {**self.optimizer.hyperparameters, **self._overrides}
+        return {**self._own, **self._overrides}
 
     @property
     def text(self) -> str:
@@ -69,12 +81,12 @@ class Choice:
     @property
     def flags(self) -> dict[str, Any]:
         """The hyperparameters that the rule branches on."""
-        declared = self.optimizer.declared
+        declared = self._declared
         return {name: value for name, value in self._values.items() if declared[name].is_flag}
 
     def numbers(self, at: Any) -> dict[str, Any]:
         """The numeric hyperparameters at step ``at``, counted from 0: schedules called, their values read as numbers."""
-        declared = self.optimizer.declared
+        declared = self._declared
         numeric = {name: value for name, value in self._values.items() if not declared[name].is_flag}
         return {name: number_at(value, at, name) if callable(value) else value for name, value in numeric.items()}
 
@@ -87,7 +99,7 @@ class Choice:
         """The kernel that `rule` becomes with the present flags; None for one that is not elementwise."""
         if not rule.elementwise:
             return None
-        return _traced(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
+        return rule.remembering(_traced)(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
 
     @property
     def catches_up(self) -> bool:
@@ -102,13 +114,11 @@ class Choice:
         return decays(self.rule(), self.flags, first, {name: values[name] for name in first})
 
 
-@functools.cache
-def _composed(parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
+def _composed(_: Rule, parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
     composed = rule.compose(parts, until=until or None)
     return composed.without(absent) if composed.optional else composed
 
 
-@functools.cache
 def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
     return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)
 
@@ -123,7 +133,7 @@ class RuleOptimizer(Part, Optimizer):
     """
 
     def __init__(
-        self, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
+        self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
     ) -> None:
         if compat is not None:
             positional = list(self.declared)[: len(args)]
@@ -154,7 +164,8 @@ class RuleOptimizer(Part, Optimizer):
     def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
         groups.check(given)
         self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
-        self._choices: dict[tuple[Optimizer, int | None, str | None], Choice] = {}
+        self._choices: weakref.WeakKeyDictionary[Optimizer, dict[tuple[int | None, str | None], Choice]]
+        self._choices = weakref.WeakKeyDictionary()
         self._stepper.reset()
 
     def _checked(self, pattern: Any, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -176,8 +187,10 @@ class RuleOptimizer(Part, Optimizer):
         overrides = {} if at is None else list(self._groups.values())[at]
         if overrides is None:
             return None
-        storage = half(array)
-        return self._choices.setdefault((owner, at, storage), Choice(owner, self, overrides, storage))
+        known, key = self._choices.setdefault(owner, {}), (at, half(array))
+        if key not in known:
+            known[key] = Choice(owner, self, overrides, key[1])
+        return known[key]
 
     @property
     def program(self) -> Any:
@@ -189,6 +202,11 @@ class RuleOptimizer(Part, Optimizer):
         """See `Optimizer.get_config`."""
         values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = super().__deepcopy__(memo)
+        made._choices = weakref.WeakKeyDictionary()
+        return made
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield from super()._parts()
@@ -218,7 +236,8 @@ def define(
     on arrays instead, leaf by leaf, and may do anything that they can. See `oxigrad.rules` for what a rule looks like.
     ``average`` computes the average that ``averaged_parameters(model)`` gives, where no slot ``average`` holds it: a function
     ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that it names, such as
-    `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule; what no kernel can do raises `RuleError` at once.
+    `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule, or a hyperparameter has the name of an attribute of
+    every optimizer; what no kernel can do raises `RuleError` at once.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)
@@ -233,11 +252,30 @@ def define(
 
 
 def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
-    """A subclass of ``base`` for a rule, known to `from_config` by its name; ``options`` are named in its signature."""
+    """A subclass of ``base`` for a rule, known to `from_config` by its name while it is there; ``options`` are named in its signature."""
+    if taken := sorted(name for name in read.defaults if name in _TAKEN or name.startswith("_")):
+        raise TypeError(
+            f"{read.name}: a hyperparameter is named {', '.join(taken)}: expected a name without an underscore in "
+            "front that no attribute or option of optimizers has"
+        )
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
     made = declare(read, title, base, options)
     REGISTRY[title] = made
     return made
+
+
+# Attributes of optimizers, and the keys of their configurations.
+_TAKEN = {
+    *dir(RuleOptimizer),
+    *OPTIONS,
+    "chained",
+    "compat",
+    "hyperparameters",
+    "optimizer",
+    "part",
+    "precision",
+    "rule",
+}
 
 
 def _has(array: Any, dtype: Any) -> bool:

@@ -44,7 +44,8 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
 class Optimizer:
     """What takes steps. Every optimizer has the options here, given by keyword.
 
-    ``seed`` of the rule's noise; ``accumulate``: a step is taken with the mean of so many gradients; ``nonfinite``: what
+    ``seed`` of the rule's noise; ``accumulate``: a step is taken with the mean of so many gradients, a slot
+    ``accumulated-mean``; ``nonfinite``: what
     becomes of a step whose gradients have infinities or NaN: "propagate" (as arithmetic has it), "skip" (nothing changes, and
     `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
     `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
@@ -54,9 +55,9 @@ class Optimizer:
     Parameters of float16 and bfloat16 are computed in float32, and by default have slots of float32. ``slot_dtype`` keeps the slots
     of the update that begin as zeros in another dtype ("float32", "bfloat16", "float16"), or as codes of "8bit" (`Quantized`)
     where the core updates the parameter in host memory and it has 4096 elements or more. Of half precision: ``master`` adds a
-    slot of float32 weights, which are what is updated; ``rounding`` is to "nearest", "stochastic" (up or down at random, so that
+    slot ``master-weights`` of float32, which are what is updated; ``rounding`` is to "nearest", "stochastic" (up or down at random, so that
     small updates are not lost on average), or "kahan", which carries what rounding took over to the next step, in a slot
-    ``compensation``.
+    ``kahan-compensation``.
     """
 
     def __init__(
@@ -120,12 +121,10 @@ class Optimizer:
 
     def prefix(self) -> tuple[Rule, ...]:
         """What is done to each gradient before the rule sees it."""
-        wanted = (
-            (self.loss_scale is not None, _UNSCALE),
-            (self.nonfinite != "propagate", _FINITE),
-            (self.accumulate > 1, _ACCUMULATE),
-        )
-        return tuple(part for is_wanted, part in wanted if is_wanted)
+        scales, checks = self.loss_scale is not None, self.nonfinite != "propagate"
+        parts = (_UNSCALE,) if scales else ()
+        parts = (*parts, _FINITE) if checks else parts
+        return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
 
     def assign(self, path: str, array: Any) -> Any:
         """The `Choice` for a parameter: whose rule updates it, with which hyperparameters; None where it is frozen."""
@@ -293,7 +292,7 @@ class Optimizer:
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         made = memo[id(self)] = object.__new__(type(self))
         with self._lock:
-            own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_stepper")}
+            own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_stepper", "_choices")}
             vars(made).update(copy.deepcopy(own, memo), _lock=threading.Lock(), _stepper=self._stepper.copied(made))
         return made
 
@@ -359,4 +358,4 @@ class Optimizer:
 
 _UNSCALE = rule.read(around.unscale, changes_gradient=True)
 _FINITE = rule.read(around.finite, changes_gradient=True)
-_ACCUMULATE = rule.read(around.accumulate, changes_gradient=True)
+_ACCUMULATE = rule.read(around.accumulate, changes_gradient=True).with_slots_named(around.NAMES)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from oxigrad._core import Variable
 # What may be joined, added and multiplied: a number, or any function of the step.
 Term = float | Callable[[Any], Any]
 
-_REGISTRY: dict[str, type["Schedule"]] = {}
+_REGISTRY: weakref.WeakValueDictionary[str, type["Schedule"]] = weakref.WeakValueDictionary()
 _NUMBERS = (float, int, float | None, int | None, "float", "int", "float | None", "int | None")
 
 
@@ -241,7 +242,7 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
     """
     fields = dict(config)
     name = fields.pop("schedule", None)
-    if name not in _REGISTRY:
+    if (made := _REGISTRY.get(name)) is None:
         raise ValueError(f"schedule is {name!r}: expected one of {sorted(_REGISTRY)}")
 
     def read(value: Any) -> Any:
@@ -249,7 +250,7 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
             return from_config(value)
         return tuple(map(read, value)) if isinstance(value, (list, tuple)) else value
 
-    return _REGISTRY[name](**{key: read(value) for key, value in fields.items()})
+    return made(**{key: read(value) for key, value in fields.items()})
 
 
 def number(value: Any) -> int | float:

@@ -182,6 +182,27 @@ impl<V: Value, A> Tape<V, A> {
         id
     }
 
+    /// What is kept of each entry's result, in the order of recording.
+    #[must_use]
+    pub fn values(&self) -> &[V] {
+        &self.values
+    }
+
+    /// The attributes of the entries that have some.
+    #[must_use]
+    pub fn attributes(&self) -> &[A] {
+        &self.attributes
+    }
+
+    /// Takes all values and attributes out: the entries stay, with nothing kept and the attributes that are the default.
+    pub fn forget(&mut self) -> (Vec<V>, Vec<A>)
+    where
+        A: Default,
+    {
+        let take = |value| std::mem::replace(value, V::absent());
+        (self.values.iter_mut().map(take).collect(), self.attributes.iter_mut().map(std::mem::take).collect())
+    }
+
     /// Keeps the value of an entry, which a later entry's rule will need.
     pub fn keep(&mut self, id: Id, value: V) {
         self.values[id as usize] = value;

@@ -75,6 +75,16 @@ impl Memories {
         self.of(slot).assigned.as_ref().map(|(id, value)| (*id, value.share(py)))
     }
 
+    /// What was assigned last to each variable.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.variables.iter().filter_map(|shared| shared.assigned.as_ref().map(|(_, value)| value))
+    }
+
+    /// Takes what was assigned last to all variables.
+    pub fn forget(&mut self) -> Vec<(Id, Value)> {
+        self.variables.iter_mut().filter_map(|shared| shared.assigned.take()).collect()
+    }
+
     /// Takes what was assigned last.
     pub fn take(&mut self, slot: Slot) -> Option<(Id, Value)> {
         self.variables[slot.get() as usize - 1].assigned.take()

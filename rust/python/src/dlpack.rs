@@ -5,7 +5,6 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
 
 use oxigrad_core::buffer::Dtype;
 use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
@@ -13,6 +12,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use smallvec::SmallVec;
+
+use crate::classes::ByClass;
 
 /// `kDLCPU`.
 const HOST: i32 = 1;
@@ -184,18 +185,12 @@ fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
 
 /// The table of functions of a type that has one: a call of a Python method takes fifty times as long.
 fn exchange(kind: &Bound<'_, PyType>) -> Option<&'static Exchange> {
-    /// Types seen, each with its table as an address. Only the first so many: a process has few array types.
-    static KNOWN: Mutex<Vec<(Py<PyType>, Option<usize>)>> = Mutex::new(Vec::new());
-    const MOST: usize = 32;
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let seen = known.iter().find(|(known, _)| known.is(kind)).map(|(_, address)| *address);
-    drop(known);
-    let address = seen.unwrap_or_else(|| {
+    /// The tables of classes seen, as addresses.
+    static TABLES: ByClass<Option<usize>> = ByClass::new();
+    let address = TABLES.get(kind, |address| *address).unwrap_or_else(|| {
         let address = table(kind);
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MOST {
-            known.push((kind.clone().unbind(), address));
-        }
+        // A class that cannot be remembered is asked again.
+        let _ = TABLES.insert(kind, address);
         address
     })?;
     // SAFETY: the address is that of a table, which lives as long as the process.

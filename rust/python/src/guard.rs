@@ -12,7 +12,7 @@ use crate::tape::Tape;
 #[derive(Debug)]
 pub struct Fingerprint {
     id: Id,
-    array: Py<PyAny>,
+    pub array: Py<PyAny>,
     bytes: u64,
 }
 

@@ -8,6 +8,8 @@
 
 mod arrays;
 mod assign;
+mod classes;
+mod collect;
 mod dense;
 mod derivatives;
 mod dlpack;

@@ -7,12 +7,12 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::{broadcast_to, elementwise, function};
 use crate::assign::{gives_view, settled, share};
+use crate::classes::ByClass;
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
 use crate::numpy::are_alike;
@@ -350,15 +350,14 @@ pub fn by_operator<'py>(op: Op, args: &[Object<'py>]) -> Option<PyResult<Object<
 
 /// The array library's function for an op, looked up once for each type of array.
 fn implementation<'py>(op: Op, sample: &Object<'py>) -> PyResult<Object<'py>> {
-    static BY_TYPE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    static FUNCTIONS: ByClass<Py<PyList>> = ByClass::new();
     let py = sample.py();
-    let by_type = BY_TYPE.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
     let kind = sample.get_type();
-    let functions = if let Some(functions) = by_type.get_item(&kind)? {
-        functions.cast_into::<PyList>()?
+    let functions = if let Some(functions) = FUNCTIONS.get(&kind, |functions| functions.clone_ref(py)) {
+        functions.into_bound(py)
     } else {
         let functions = PyList::new(py, Op::all().map(|_| py.None()))?;
-        by_type.set_item(&kind, &functions)?;
+        FUNCTIONS.insert(&kind, functions.clone().unbind())?;
         functions
     };
     let known = functions.get_item(op.index())?;

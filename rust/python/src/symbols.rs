@@ -3,9 +3,11 @@
 use oxigrad_core::buffer::Rounding;
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::collect::Visited;
 use crate::error::IntoPython;
 use crate::tape::{Tape, program};
 use crate::value::Value;
@@ -56,6 +58,10 @@ impl Symbols {
 
 #[pymethods]
 impl Symbols {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        visit.call(&self.0)
+    }
+
     /// The next array input.
     fn leaf<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Variable>> {
         self.input(py, Node::Leaf)

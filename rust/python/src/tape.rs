@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Node;
 use oxigrad_core::op::Op;
 use oxigrad_core::tape::{Id, Origin};
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::assign::{Memories, settled};
+use crate::collect::Visited;
 use crate::derivatives::{self, Fit, hook};
 use crate::error::to_python;
 use crate::forward;
@@ -33,6 +35,9 @@ pub struct Attributes {
 
 /// The core's tape over Python's values.
 pub type CoreTape = oxigrad_core::tape::Tape<Value, Attributes>;
+
+/// What a tape has kept of Python's.
+pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<(Id, Value)>);
 
 #[derive(Debug, Default)]
 pub struct Inner {
@@ -97,6 +102,20 @@ impl Tape {
     /// The state, locked; no Python may be called while it is.
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same, where nobody has it locked.
+    pub fn try_lock(&self) -> Result<MutexGuard<'_, Inner>, TryLockError<MutexGuard<'_, Inner>>> {
+        self.inner.try_lock()
+    }
+
+    /// Ends the tape, and gives back what it kept of Python's, to be dropped. Its entries stay, as entries without values.
+    pub fn forget(&self) -> Forgotten {
+        self.end();
+        let mut inner = self.lock();
+        inner.released = true;
+        let (values, attributes) = inner.tape.forget();
+        (values, attributes, std::mem::take(&mut inner.fingerprints), inner.memories.forget())
     }
 
     /// Whether ops can be recorded now, on this thread.
@@ -273,6 +292,16 @@ impl Tape {
     /// Whether the variable is on this tape.
     fn owns(slf: &Bound<'_, Self>, variable: &Bound<'_, Variable>) -> bool {
         variable.get().tape.is(slf)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        self.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        if !self.symbolic {
+            drop(self.forget());
+        }
     }
 
     fn __len__(&self) -> usize {

@@ -7,12 +7,14 @@ use oxigrad_core::op::{Elementwise, Op, Structured};
 use oxigrad_core::tape::{Id, Origin};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::assign::{self, Slot};
+use crate::collect::Visited;
 use crate::derivatives::hook;
 use crate::error::to_python;
 use crate::record::{record, record_numbers};
@@ -220,7 +222,10 @@ fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
         name
     } else {
         let name = hook(py, "op_of_ufunc")?.call1((ufunc,))?;
-        names.set_item(ufunc, &name)?;
+        // Others may be made at any time, by `frompyfunc`.
+        if !name.is_none() {
+            names.set_item(ufunc, &name)?;
+        }
         name
     };
     Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
@@ -545,6 +550,11 @@ impl Variable {
         named: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         hook(py, "array_function")?.call1((function, args, named))
+    }
+
+    /// Every cycle with a variable in it has something else in it that can be cleared: its tape, or what holds it.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        self.traverse(&visit)
     }
 
     #[pyo3(signature = (dtype = None, copy = None))]

@@ -1,11 +1,15 @@
 //! What a class is to a tree: found out once a class, then remembered for as long as the class lives.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::PyTraverseError;
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple, PyType, PyWeakrefReference};
+use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple, PyType};
+
+use crate::classes::ByClass;
 
 /// The key in a field's metadata that says whether the field is trainable.
 pub const TRAINABLE: &str = "oxigrad.trainable";
@@ -88,71 +92,79 @@ impl TypeInfo {
     }
 }
 
-/// Classes by address. An address is reused when its class is gone, so an entry counts only while its class lives.
-#[derive(Default)]
-struct Known {
-    seen: HashMap<usize, (Py<PyWeakrefReference>, Arc<TypeInfo>)>,
-    registered: HashMap<usize, (Py<PyType>, Arc<TypeInfo>)>,
+/// What classes were found to be.
+static SEEN: ByClass<Arc<TypeInfo>> = ByClass::new();
+
+/// The attribute of a class that says what it was registered as.
+const REGISTERED: &str = "__oxigrad_tree__";
+
+/// What a class was registered as. The class itself holds it, so that it is gone with the class.
+#[pyclass(frozen, module = "oxigrad.tree")]
+struct Registration {
+    /// The address of the class: a copy of the class with the same attributes is another class.
+    class: usize,
+    info: Arc<TypeInfo>,
 }
 
-static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+#[pymethods]
+impl Registration {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Kind::Functions(functions) = &self.info.kind else { return Ok(()) };
+        visit.call(&functions.flatten)?;
+        visit.call(&functions.unflatten)
+    }
 
-/// Runs `f` on what is known. It must call nothing of Python's: another thread may wait for the lock.
-fn with_known<T>(f: impl FnOnce(&mut Known) -> T) -> T {
-    f(&mut KNOWN.lock().unwrap_or_else(PoisonError::into_inner))
+    /// None, for a class that is copied with its attributes into another process.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, Bound<'py, PyTuple>) {
+        (py.None().bind(py).get_type(), PyTuple::empty(py))
+    }
 }
 
-fn address(class: &Bound<'_, PyType>) -> usize {
-    class.as_ptr() as usize
-}
+/// Classes that take no attributes, since they are made in C, and live as long as the process.
+static FIXED: Mutex<Vec<(Py<PyType>, Arc<TypeInfo>)>> = Mutex::new(Vec::new());
 
-/// What the instances of `class` are.
+/// What the instances of `class` are: found out once.
 pub fn type_info(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
-    let py = class.py();
-    let seen =
-        with_known(|known| known.seen.get(&address(class)).map(|(weak, info)| (weak.clone_ref(py), info.clone())));
-    if let Some((weak, info)) = seen
-        && weak.bind(py).upgrade().is_some_and(|seen| seen.is(class))
-    {
+    if let Some(info) = SEEN.get(class, Arc::clone) {
         return Ok(info);
     }
     let info = find_out(class)?;
-    remember(class, &info)?;
+    SEEN.insert(class, info.clone())?;
     Ok(info)
-}
-
-fn remember(class: &Bound<'_, PyType>, info: &Arc<TypeInfo>) -> PyResult<()> {
-    use pyo3::types::PyWeakrefMethods;
-    let py = class.py();
-    let weak = PyWeakrefReference::new(class)?.unbind();
-    let (_gone, full) = with_known(|known| {
-        let gone = known.seen.insert(address(class), (weak, info.clone()));
-        let is_full = known.seen.len() >= 1024 && known.seen.len().is_power_of_two();
-        (gone, is_full.then(|| std::mem::take(&mut known.seen)))
-    });
-    let Some(mut seen) = full else { return Ok(()) };
-    seen.retain(|_, (weak, _)| weak.bind(py).upgrade().is_some());
-    with_known(|known| known.seen.extend(seen));
-    Ok(())
 }
 
 /// Makes `class` known as one of `kind`, in place of whatever it was.
 pub fn register(class: &Bound<'_, PyType>, kind: Kind) -> PyResult<()> {
+    let py = class.py();
     let info = Arc::new(TypeInfo { name: class.name()?.to_string(), kind, exact: true });
-    let gone = with_known(|known| {
-        let before = known.registered.insert(address(class), (class.clone().unbind(), info));
-        (before, std::mem::take(&mut known.seen))
-    });
-    drop(gone);
+    let registration = Registration { class: class.as_ptr() as usize, info: info.clone() };
+    // Not by the metaclass, which may have its own idea of attributes.
+    let set = py.get_type::<PyType>().getattr(intern!(py, "__setattr__"))?;
+    if let Err(error) = set.call1((class, REGISTERED, registration)) {
+        if !error.is_instance_of::<PyTypeError>(py) {
+            return Err(error);
+        }
+        let mut fixed = FIXED.lock().unwrap_or_else(PoisonError::into_inner);
+        fixed.push((class.clone().unbind(), info));
+    }
+    SEEN.clear();
     Ok(())
 }
 
-fn registered(class: &Bound<'_, PyType>) -> Option<Arc<TypeInfo>> {
-    with_known(|known| known.registered.get(&address(class)).map(|(_, info)| info.clone()))
+fn registered(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<TypeInfo>>> {
+    let py = class.py();
+    let own = own_dict(class)?;
+    if own.contains(intern!(py, "__oxigrad_tree__"))? {
+        let held = own.get_item(intern!(py, "__oxigrad_tree__"))?;
+        let ours = held.cast::<Registration>().ok().map(Bound::get);
+        return Ok(ours.filter(|held| held.class == class.as_ptr() as usize).map(|held| held.info.clone()));
+    }
+    let fixed = FIXED.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(fixed.iter().rev().find(|(known, _)| known.is(class)).map(|(_, info)| info.clone()))
 }
 
 fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
-    if let Some(info) = registered(class) {
+    if let Some(info) = registered(class)? {
         return Ok(info);
     }
     let py = class.py();
@@ -191,7 +203,7 @@ fn fields_by_base(class: &Bound<'_, PyType>) -> PyResult<Option<Fields>> {
         if own_dict(&base)?.contains(intern!(class.py(), "__dataclass_fields__"))? {
             return dataclass(class).map(Some);
         }
-        if let Some(info) = registered(&base)
+        if let Some(info) = registered(&base)?
             && let Kind::Fields(fields) = &info.kind
         {
             let named = fields.all.iter().map(|field| (field.text.to_string(), field.trainable));

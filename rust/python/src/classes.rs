@@ -1,0 +1,66 @@
+//! What is known of classes, for as long as they live.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
+
+/// Values by class. An address is used again when its class is gone, so an entry counts only while its class lives.
+pub struct ByClass<T>(Mutex<Option<HashMap<usize, Entry<T>>>>);
+
+type Entry<T> = (Py<PyWeakrefReference>, T);
+
+/// From this many on, entries of classes that are gone are removed whenever there are twice as many.
+const FEW: usize = 64;
+
+fn address(class: &Bound<'_, PyType>) -> usize {
+    class.as_ptr() as usize
+}
+
+impl<T> ByClass<T> {
+    /// Of no class yet.
+    pub const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// The entries. While they are locked nothing of Python's may be called: another thread may wait for the lock.
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<usize, Entry<T>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of a class, as `share` gives another reference to it.
+    pub fn get(&self, class: &Bound<'_, PyType>, share: impl FnOnce(&T) -> T) -> Option<T> {
+        let py = class.py();
+        let (weak, value) = {
+            let entries = self.lock();
+            let (weak, value) = entries.as_ref()?.get(&address(class))?;
+            (weak.clone_ref(py), share(value))
+        };
+        weak.bind(py).upgrade().is_some_and(|seen| seen.is(class)).then_some(value)
+    }
+
+    /// Remembers what is known of a class.
+    pub fn insert(&self, class: &Bound<'_, PyType>, value: T) -> PyResult<()> {
+        let py = class.py();
+        let weak = PyWeakrefReference::new(class)?.unbind();
+        let (_gone, full) = {
+            let mut entries = self.lock();
+            let entries = entries.get_or_insert_default();
+            let gone = entries.insert(address(class), (weak, value));
+            let is_full = entries.len() >= FEW && entries.len().is_power_of_two();
+            (gone, is_full.then(|| std::mem::take(entries)))
+        };
+        if let Some(mut full) = full {
+            full.retain(|_, (weak, _)| weak.bind(py).upgrade().is_some());
+            self.lock().get_or_insert_default().extend(full);
+        }
+        Ok(())
+    }
+
+    /// Forgets all classes.
+    pub fn clear(&self) {
+        let before = self.lock().take();
+        drop(before);
+    }
+}
