@@ -31,11 +31,12 @@ class LossScale:
 
     def observe(self, *, finite: bool) -> None:
         """Takes note of a step."""
-        self.good = self.good + 1 if finite else 0
+        value, good = self.value, self.good + 1 if finite else 0
         if not finite:
-            self.value /= self.factor
-        elif self.good == self.interval:
-            self.value, self.good = self.value * self.factor, 0
+            value /= self.factor
+        elif good == self.interval:
+            value, good = value * self.factor, 0
+        self.value, self.good = value, good  # At once: a signal handler may save them.
 
     def get_config(self) -> dict[str, Any]:
         """The loss scale as plain data."""

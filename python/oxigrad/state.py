@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from oxigrad import xp
-from oxigrad._core import StateError
+from oxigrad._core import MOST_STEPS, StateError
 from oxigrad.libraries import copied_like, dtype_name
 from oxigrad.quantized import Quantized
 
@@ -80,6 +80,7 @@ def collect(opt: Any, *, copy: bool = True) -> dict[str, Any]:
     """See `Optimizer.state_dict`."""
     stepper = opt._stepper
     stepper.refuse_swapped()
+    stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
     return {
         "format": FORMAT,
@@ -130,7 +131,7 @@ def checked(state: Any) -> Mapping[str, Any]:
         if not isinstance(state[name], kind) or isinstance(state[name], bool):
             raise StateError(f"the state has {name} {state[name]!r}: expected {getattr(kind, '__name__', 'a dict')}")
     for name in _COUNTS:
-        if not 0 <= state[name] < 2**63:
+        if not 0 <= state[name] <= MOST_STEPS:
             raise StateError(f"the state has {name} {state[name]}: expected a number of steps")
     for path, own in state["slots"].items():
         if not (isinstance(own, Mapping) and all(map(xp.is_array, own.values()))):
