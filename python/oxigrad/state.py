@@ -244,9 +244,18 @@ def write(file: Any, state: Mapping[str, Any]) -> None:
         text.encode()
     except (TypeError, ValueError) as error:
         raise StateError(f"what schedules or the loss scale remember is no plain data: {error}") from error
-    from oxigrad import files  # here, since what it imports would be a good part of this package's import
+    _files().write(file, arrays, {"oxigrad": text})
 
-    files.write(file, arrays, {"oxigrad": text})
+
+def _files() -> Any:
+    """The module, imported when it is needed: what it imports would be a good part of this package's import."""
+    from oxigrad import files
+
+    if not (hasattr(files, "write") and hasattr(files, "read")):  # A signal handler came while it is imported.
+        raise StateError(
+            "the first save or load of this process is still under way, in this thread: save again after it"
+        )
+    return files
 
 
 def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
@@ -272,9 +281,7 @@ def read(file: Any) -> Mapping[str, Any]:
 
     Raises `StateError` where the file has no state, or is damaged.
     """
-    from oxigrad import files  # as in `write`
-
-    arrays, metadata = files.read(file)
+    arrays, metadata = _files().read(file)
     try:
         rest = json.loads(metadata["oxigrad"])
     except KeyError:

@@ -88,7 +88,8 @@ class Stepper:
 
     @slots.setter
     def slots(self, slots: Mapping[str, Mapping[str, Any]]) -> None:
-        self._slots = {path: ParameterSlots(path, own, self._changed) for path, own in slots.items()}
+        wrapped = {path: ParameterSlots(path, own, self._changed) for path, own in slots.items()}
+        self._slots: dict[str, dict[str, Any]] = {**wrapped}
 
     @property
     def count(self) -> int:

@@ -26,7 +26,7 @@ macro_rules! exceptions {
     };
 }
 
-/// Makes a panic, which PyO3 raises as an exception that is no `Exception`, one that `except Exception` catches.
+/// Makes a panic, which `PyO3` raises as an exception that is no `Exception`, one that `except Exception` catches.
 fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let class = py.get_type::<PanicException>();

@@ -232,7 +232,7 @@ pub struct Seat {
     /// The dtype of a NumPy array, the type of another; null where a look does not tell.
     descr: *mut PyObject,
     dtype: Option<Dtype>,
-    dimensions: u8,
+    dimensions: usize,
     writable: bool,
     extents: [usize; Seat::MOST],
     exchange: Option<&'static Exchange>,
@@ -259,7 +259,7 @@ impl Seat {
             pointer: memory.pointer,
             descr: if is_simple { fields.map_or(kind, |fields| fields.descr) } else { std::ptr::null_mut() },
             dtype: memory.dtype,
-            dimensions: memory.shape.len() as u8,
+            dimensions: memory.shape.len().min(Self::MOST),
             writable: memory.writable,
             extents,
             exchange,
@@ -269,7 +269,7 @@ impl Seat {
     /// Whether the object, the same as before, still lies there. It runs no Python, and says no where an export has to tell.
     #[inline]
     pub fn lies(&self, numpy: &Numpy, object: &Bound<'_, PyAny>) -> bool {
-        let extents = &self.extents[..usize::from(self.dimensions)];
+        let extents = &self.extents[..self.dimensions];
         if let Some(exchange) = self.exchange {
             let mut strides = [0; Self::MOST];
             let mut step = self.dtype.map_or(0, Dtype::size).cast_signed();

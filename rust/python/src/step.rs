@@ -815,7 +815,7 @@ impl Prepared {
     fn chosen(&self, programs: &Programs, buffers: &[Buffer]) -> Result<Vec<Vec<Buffer>>> {
         let writes_all = |parameter: &Parameter| {
             let program = programs[parameter.program].0.get();
-            program.written.len() == 1 + parameter.slots.len() && !program.writes_gradients()
+            program.written.iter().copied().eq(1..2 + parameter.slots.len())
         };
         if self.parameters.iter().all(writes_all) {
             return Ok(Vec::new());

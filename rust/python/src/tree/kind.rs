@@ -132,7 +132,9 @@ fn remember(class: &Bound<'_, PyType>, info: &Arc<TypeInfo>) -> PyResult<()> {
     });
     let Some(mut seen) = full else { return Ok(()) };
     seen.retain(|_, (weak, _)| weak.bind(py).upgrade().is_some());
-    with_known(|known| known.seen.extend(seen));
+    // What another thread has put there meanwhile is dropped after the lock.
+    let _replaced: Vec<_> =
+        with_known(|known| seen.into_iter().filter_map(|(at, entry)| known.seen.insert(at, entry)).collect());
     Ok(())
 }
 
