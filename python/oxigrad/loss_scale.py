@@ -31,11 +31,16 @@ class LossScale:
 
     def observe(self, *, finite: bool) -> None:
         """Takes note of a step."""
-        self.good = self.good + 1 if finite else 0
+        vars(self).update(self.after(finite=finite))
+
+    def after(self, *, finite: bool) -> dict[str, Any]:
+        """The `state_dict` after one more step."""
+        value, good = self.value, self.good + 1 if finite else 0
         if not finite:
-            self.value /= self.factor
-        elif self.good == self.interval:
-            self.value, self.good = self.value * self.factor, 0
+            value /= self.factor
+        elif good == self.interval:
+            value, good = value * self.factor, 0
+        return {"value": value, "good": good}
 
     def get_config(self) -> dict[str, Any]:
         """The loss scale as plain data."""

@@ -10,7 +10,7 @@ from oxigrad import _core
 _BLOCK = 256
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Quantized:
     """Numbers as codes of eight bits, with a scale for each 256 of them in row-major order; NumPy reads them as float32.
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from oxigrad import xp
-from oxigrad._core import StateError
+from oxigrad._core import MOST_STEPS, StateError
 from oxigrad.around import NAMES
 from oxigrad.libraries import copied, copied_like, dtype_name
 from oxigrad.precision import COMPENSATION, MASTER
@@ -90,6 +90,7 @@ def collect(opt: Any, *, copy: bool = True) -> dict[str, Any]:
     """See `Optimizer.state_dict`."""
     stepper = opt._stepper
     stepper.refuse_swapped()
+    stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
     return {
         "format": FORMAT,
@@ -140,7 +141,7 @@ def checked(state: Any) -> Mapping[str, Any]:
         if not isinstance(state[name], kind) or isinstance(state[name], bool):
             raise StateError(f"the state has {name} {state[name]!r}: expected {getattr(kind, '__name__', 'a dict')}")
     for name in _COUNTS:
-        if not 0 <= state[name] < 2**63:
+        if not 0 <= state[name] <= MOST_STEPS:
             raise StateError(f"the state has {name} {state[name]}: expected a number of steps")
     for path, own in state["slots"].items():
         if not ((type(own) is dict or isinstance(own, Mapping)) and all(map(xp.is_array, own.values()))):
@@ -268,9 +269,18 @@ def write(file: Any, state: Mapping[str, Any]) -> None:
         text.encode()
     except (TypeError, ValueError) as error:
         raise StateError(f"what schedules or the loss scale remember is no plain data: {error}") from error
-    from oxigrad import files  # here, since what it imports would be a good part of this package's import
+    _files().write(file, arrays, {"oxigrad": text})
 
-    files.write(file, arrays, {"oxigrad": text})
+
+def _files() -> Any:
+    """The module, imported when it is needed: what it imports would be a good part of this package's import."""
+    from oxigrad import files
+
+    if not (hasattr(files, "write") and hasattr(files, "read")):  # A signal handler came while it is imported.
+        raise StateError(
+            "the first save or load of this process is still under way, in this thread: save again after it"
+        )
+    return files
 
 
 def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
@@ -298,9 +308,7 @@ def read(file: Any) -> Mapping[str, Any]:
 
     Raises `StateError` where the file has no state, or is damaged.
     """
-    from oxigrad import files  # as in `write`
-
-    arrays, metadata = files.read(file)
+    arrays, metadata = _files().read(file)
     try:
         rest = json.loads(metadata["oxigrad"])
     except KeyError:

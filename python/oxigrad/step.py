@@ -18,6 +18,7 @@ from oxigrad.executors import Leaf, call_rules
 from oxigrad.libraries import to_host
 from oxigrad.plan import Parameter, Plan, copying, executor, leaves_along
 from oxigrad.quantized import Quantized
+from oxigrad.slots import ParameterSlots
 from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column
 from oxigrad.state import Fitting, copied_slots, renamed
 
@@ -74,7 +75,10 @@ class Stepper:
         self._plan: Plan | None = None
         self._layout: list[tuple[int, int]] = []
         self._absent: list[tuple[str, ...]] = []
-        self.slots: dict[str, dict[str, Any]] = {}
+        self._process = _core.forks()
+        # The paths of parameters to whose slots the user has assigned since the core was told where they lie.
+        self._changed: list[str] = []
+        self.slots = {}
         # What makes slots that were loaded before a model was seen those of its parameters; None once it has.
         self.fitting: Fitting | None = None
         self.skipped = 0
@@ -83,6 +87,16 @@ class Stepper:
     @property
     def _owner(self) -> Any:
         return self._weak_owner()
+
+    @property
+    def slots(self) -> dict[str, dict[str, Any]]:
+        """The slots of each parameter, by path and name."""
+        return self._slots
+
+    @slots.setter
+    def slots(self, slots: Mapping[str, Mapping[str, Any]]) -> None:
+        wrapped = {path: ParameterSlots(path, own, self._changed) for path, own in slots.items()}
+        self._slots: dict[str, dict[str, Any]] = {**wrapped}
 
     @property
     def count(self) -> int:
@@ -106,6 +120,7 @@ class Stepper:
         made = copy.copy(self)
         made._weak_owner, made._core, made._plan = weakref.ref(owner), _core.Stepper(), None
         made._core.count, made._core.micro = self.count, self.micro
+        made._changed = []
         made.slots = copied_slots(self.slots)
         return made
 
@@ -125,6 +140,10 @@ class Stepper:
             self._enter(plan, leaves, self._laid_out(plan)[1])
 
     def _planned(self, model: Any) -> tuple[Plan, list[Any]]:
+        if self._changed or self._process != _core.forks():
+            # In a forked child, the core may have been in the middle of a step of another thread.
+            self._plan, self._process = None, _core.forks()
+            self._changed.clear()
         leaves = leaves_along(self._plan, model)
         if self._plan is not None and leaves is not None:
             return self._plan, self._plan.detach(leaves)
@@ -183,11 +202,24 @@ class Stepper:
             return self.update(model, grads, keep_root=keep_root)
         if done is None:
             return self.skip(plan, model, gradients)
-        self._owner.observe(finite=True)
+        self._settle()
         return done
+
+    def _settle(self) -> None:
+        """Lets the optimizer observe a step that was counted, unless it has."""
+        scale = self._owner.loss_scale
+        # In one call: a signal handler may run, and save, between any two.
+        attributes, values = (vars(scale), scale.after(finite=True)) if scale else ({}, {})
+        self._core.observe(attributes, values)
+
+    def check_whole(self) -> None:
+        """Raises `StateError` where slots and counts are those of half a step, as what writes it may see them."""
+        self._core.check_whole()
+        self._settle()
 
     def averages(self, model: Any = None) -> dict[str, Any]:
         """See `Optimizer.averaged_parameters`."""
+        self.check_whole()
         if model is not None and self.slots:
             found = dict(self._averaged(*self._planned(model)))
         elif self._plan and any(choice.rule().average for choice in self._plan.choices):
@@ -198,6 +230,7 @@ class Stepper:
 
     def copies(self) -> dict[str, Any]:
         """See `Optimizer.copied_parameters`."""
+        self.check_whole()
         return _some(self._named(around.NAMES["copy"]), "copies")
 
     def _named(self, name: str) -> dict[str, Any]:
@@ -296,8 +329,8 @@ class Stepper:
             if p.executor not in _ON_HOST:
                 continue
             rule, own = rules[p.choice], self.slots[p.text]
-            arrays = [_memory(own[slot.name]) for slot in rule.slots if not slot.is_number]
-            numbers = [own[slot.name] for slot in rule.slots if slot.is_number]
+            arrays = [(slot.name, _memory(own[slot.name])) for slot in rule.slots if not slot.is_number]
+            numbers = [(slot.name, own[slot.name]) for slot in rule.slots if slot.is_number]
             choice = plan.choices[p.choice]
             flags = choice.catches_up, choice.precision.rounding == "stochastic"
             prepared.append((p.text, position, leaves[p.index], arrays, numbers, *flags, *layout[p.choice]))
@@ -324,6 +357,11 @@ class Stepper:
             if last is None:
                 caught = [np.ones(()) for _ in decays[p.choice]]
             else:
+                if last.shape != p.shape[:1] or last.dtype != np.int64:
+                    raise ShapeError(
+                        f"{p.text}: the slot {LAST_STEP} has shape {last.shape} and dtype {last.dtype}: expected "
+                        f"{p.shape[:1]} and int64"
+                    )
                 index = slice(None) if rows is None else rows
                 found = factors(decays[p.choice], last[index], self.count)
                 caught = [like_column(factor, p.shape) for factor in found.values()]
@@ -376,7 +414,7 @@ class Stepper:
             (own, name, array) for own, new in zip(of_leaves, slots, strict=True) for name, array in new.items()
         ]
         self._core.step([], self._owner.seed, (), (), [], model, replacements, assignments, copies, False)
-        self._owner.observe(finite=True)
+        self._settle()
 
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """What is left of a step whose gradients are not finite: `NonFiniteError`, or the model as it was."""
@@ -385,6 +423,8 @@ class Stepper:
             given |= {path: g.values for path, g in given.items() if isinstance(g, SparseRows)}
             bad = [path for path, g in given.items() if not xp.fetched(xp.all(xp.isfinite(g)))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
+        if self.skipped >= _core.MOST_STEPS:
+            raise StateError(f"{self.skipped} steps have been skipped, which is as many as are counted")
         self.skipped += 1
         self._owner.observe(finite=False)
         return model
@@ -454,6 +494,8 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
     leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads)
     plan.check_known(state["slots"])
     step = state["step"]
+    if isinstance(step, int) and step >= _core.MOST_STEPS:
+        raise StateError(f"{step} steps have been taken, which is as many as are counted")
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
     values = [{**now, **choice.flags, **choice.numbers(step)} for choice in plan.choices]

@@ -257,7 +257,7 @@ class Searching(RuleOptimizer):
         >>> np.round(model["x"], 4)
         array([1., 1.])
         """
-        with self._lock:
+        with self._lock.stepping():
             plan, leaves = self._stepper.begin(model)
             if len(plan.choices) > 1:
                 raise ValueError(f"{self.name}: groups may freeze parameters; all others have the same hyperparameters")

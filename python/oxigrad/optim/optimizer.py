@@ -2,11 +2,10 @@
 
 import copy
 import dataclasses
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import around, groups, rule, step, tree
+from oxigrad import _core, around, groups, rule, step, tree
 from oxigrad.libraries import dtype_name
 from oxigrad.loss_scale import LossScale
 from oxigrad.optim.config import OPTIONS, restored
@@ -91,7 +90,7 @@ class Optimizer:
         self.precision = Precision(slot_dtype, bool(master), rounding)
         self.nonfinite = "skip" if loss_scale and nonfinite == "propagate" else nonfinite
         self._stepper = step.Stepper(self)
-        self._lock = threading.Lock()
+        self._lock = _core.Lock()
 
     @property
     def name(self) -> str:
@@ -148,7 +147,12 @@ class Optimizer:
 
     @property
     def slots(self) -> Slots:
-        """The auxiliary variables, by key path and name: ``opt.slots["l1.weight"]["m"]``."""
+        """The auxiliary variables, by key path and name: ``opt.slots["l1.weight"]["m"]``.
+
+        An array may be assigned to one, of its shape and dtype, and is copied: the next step goes on from it. An array that is
+        there may be changed in place too. Where it has been given other memory since the last step, as by torch's ``set_`` or
+        NumPy's ``resize``, the step takes that, or raises the error that a parameter like it would get.
+        """
         return Slots(self._stepper.slots)
 
     def build(self, model: Any) -> None:
@@ -162,9 +166,10 @@ class Optimizer:
         ``grads`` has the structure of ``model``; only parameters are looked at. Returns the model: the same object,
         unless a parameter had to be replaced (an array of JAX, a read-only one) where no container can be changed.
         Raises an error that names the key path, with nothing changed: `StructureError`, `ShapeError`, `DtypeError`,
-        `AliasError`, `ArrayMemoryError`, `NonFiniteError`.
+        `AliasError`, `ArrayMemoryError`, `NonFiniteError`. Threads wait for each other; what a step calls itself (a schedule, a
+        rule, a signal handler that comes in between) may save the optimizer, and gets a `StateError` for anything else.
         """
-        with self._lock:
+        with self._lock.stepping():
             return self._stepper.update(model, grads)
 
     def compute_gradients(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
@@ -185,7 +190,7 @@ class Optimizer:
         ``model`` itself: then use `update`, which returns the new tree.
         """
         value, grads = self.compute_gradients(loss, model)
-        with self._lock:
+        with self._lock.stepping():
             self._stepper.update(model, grads, keep_root=True)
         return value
 
@@ -202,7 +207,7 @@ class Optimizer:
         >>> opt.averaged_parameters()
         {'w': array([-0.5])}
         """
-        with self._lock:
+        with self._lock.reading() if model is None else self._lock:
             return self._stepper.averages(model)
 
     def copied_parameters(self) -> dict[str, Any]:
@@ -218,7 +223,7 @@ class Optimizer:
         >>> opt.copied_parameters()
         {'w': array([-1.], dtype=float16)}
         """
-        with self._lock:
+        with self._lock.reading():
             return self._stepper.copies()
 
     def swap_in(self, model: Any) -> Any:
@@ -251,7 +256,7 @@ class Optimizer:
         themselves, which later steps may write to. ``config`` is None where it cannot be written down (see `get_config`).
         Raises `StateError` between `swap_in` and `swap_out`.
         """
-        with self._lock:
+        with self._lock.reading():
             return collect(self, copy=copy)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
@@ -270,7 +275,7 @@ class Optimizer:
 
         Raises `OSError` where it cannot be written, and `StateError` for a dtype that the format does not have.
         """
-        with self._lock:
+        with self._lock.reading():
             write(file, collect(self, copy=False))
 
     def load(self, file: Any, strict: bool = True) -> Report:
@@ -291,9 +296,10 @@ class Optimizer:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         made = memo[id(self)] = object.__new__(type(self))
-        with self._lock:
+        with self._lock.reading():
+            self._stepper.check_whole()
             own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_stepper", "_choices")}
-            vars(made).update(copy.deepcopy(own, memo), _lock=threading.Lock(), _stepper=self._stepper.copied(made))
+            vars(made).update(copy.deepcopy(own, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(made))
         return made
 
     # --- as a pure function --------------------------------------------------------------------------------------------

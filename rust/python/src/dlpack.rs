@@ -4,6 +4,7 @@
 //! checked before it is used, and its memory is kept until the `Owner` is dropped. One of the files that touch foreign memory.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use oxigrad_core::buffer::Dtype;
@@ -23,6 +24,7 @@ const NOT_WRITABLE: u64 = 0b11;
 
 /// `DLTensor`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Tensor {
     data: *mut u8,
     device_type: i32,
@@ -57,12 +59,14 @@ struct Versioned {
 
 /// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process.
 #[repr(C)]
-struct Exchange {
+pub struct Exchange {
     major: u32,
     _minor: u32,
     _previous: *const c_void,
     _allocate: *const c_void,
     from_object: Option<unsafe extern "C" fn(*mut PyObject, *mut *mut Versioned) -> c_int>,
+    _to_object: *const c_void,
+    look: Option<unsafe extern "C" fn(*mut PyObject, *mut Tensor) -> c_int>,
 }
 
 /// What keeps an exported array: given back to its exporter when it is dropped.
@@ -98,19 +102,20 @@ pub struct Array {
     pub strides: SmallVec<[isize; 4]>,
     pub dtype: Option<Dtype>,
     pub writable: bool,
+    /// Whether Python ran to export it, which may have done anything.
+    pub by_python: bool,
 }
 
 impl Array {
     /// The array that an object exports; none where it exports none, or one that lies elsewhere.
     pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let owner = match exchange(&object.get_type()) {
-            Some(exchange) => by_exchange(exchange, object)?,
-            None => by_capsule(object)?,
-        };
-        Self::new(owner)
+        match exchange(&object.get_type()) {
+            Some(exchange) => Self::new(by_exchange(exchange, object)?, false),
+            None => Self::new(by_capsule(object)?, true),
+        }
     }
 
-    fn new(owner: Owner) -> Option<Self> {
+    fn new(owner: Owner, by_python: bool) -> Option<Self> {
         // SAFETY: the structures are valid until their deleter is called, which `owner` does when it is dropped.
         let (tensor, writable) = unsafe {
             match &owner.0 {
@@ -139,7 +144,58 @@ impl Array {
             return None;
         }
         let (pointer, dtype) = (tensor.data.wrapping_add(offset), tensor.dtype());
-        Some(Self { pointer, shape, strides: strides?, dtype, writable, owner })
+        Some(Self { pointer, shape, strides: strides?, dtype, writable, by_python, owner })
+    }
+}
+
+/// Whether `lies` can tell of an object.
+pub fn can_be_seen(object: &Bound<'_, PyAny>) -> bool {
+    exchange(&object.get_type()).is_some_and(|exchange| exchange.look.is_some())
+}
+
+/// Whether an object still is the array in host memory that these describe: a look at it, where its type offers that, which runs
+/// no Python and takes nothing over. No where only an export would tell.
+pub fn lies(
+    object: &Bound<'_, PyAny>,
+    pointer: *mut u8,
+    shape: &[usize],
+    strides: &[isize],
+    dtype: Option<Dtype>,
+) -> bool {
+    exchange(&object.get_type()).is_some_and(|exchange| exchange.lies(object, pointer, shape, strides, dtype))
+}
+
+impl Exchange {
+    /// As the function `lies`, of an object of the type that this is the table of.
+    pub fn lies(
+        &self,
+        object: &Bound<'_, PyAny>,
+        pointer: *mut u8,
+        shape: &[usize],
+        strides: &[isize],
+        dtype: Option<Dtype>,
+    ) -> bool {
+        let Some(look) = self.look else { return false };
+        let mut tensor = MaybeUninit::<Tensor>::uninit();
+        // SAFETY: the object is of the type that the function is of, and we hold the interpreter lock.
+        if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
+            drop(PyErr::take(object.py()));
+            return false;
+        }
+        // SAFETY: the function has filled it in, as it says by its result.
+        let tensor = unsafe { tensor.assume_init() };
+        let size = isize::from(tensor.bits.div_ceil(8));
+        // SAFETY: there is an extent and a stride (or null for all) for each dimension, until the object is changed.
+        let same = |pointer: *const i64, at: usize, expected: isize, size: isize| unsafe {
+            !pointer.is_null()
+                && isize::try_from(*pointer.add(at)).ok().and_then(|found| found.checked_mul(size)) == Some(expected)
+        };
+        tensor.device_type == HOST
+            && usize::try_from(tensor.dimensions) == Ok(shape.len())
+            && usize::try_from(tensor.byte_offset).is_ok_and(|offset| tensor.data.wrapping_add(offset) == pointer)
+            && tensor.dtype() == dtype
+            && shape.iter().enumerate().all(|(at, extent)| same(tensor.shape, at, extent.cast_signed(), 1))
+            && strides.iter().enumerate().all(|(at, stride)| same(tensor.strides, at, *stride, size))
     }
 }
 
@@ -184,7 +240,7 @@ fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
 }
 
 /// The table of functions of a type that has one: a call of a Python method takes fifty times as long.
-fn exchange(kind: &Bound<'_, PyType>) -> Option<&'static Exchange> {
+pub fn exchange(kind: &Bound<'_, PyType>) -> Option<&'static Exchange> {
     /// The tables of classes seen, as addresses.
     static TABLES: ByClass<Option<usize>> = ByClass::new();
     let address = TABLES.get(kind, |address| *address).unwrap_or_else(|| {

@@ -2,6 +2,7 @@
 
 use oxigrad_core::error::Error;
 use pyo3::exceptions::{PyArithmeticError, PyLookupError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 
 macro_rules! exceptions {
@@ -15,7 +16,7 @@ macro_rules! exceptions {
         /// Adds every exception class to the module.
         pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
             $(module.add(stringify!($class), module.py().get_type::<class::$class>())?;)*
-            Ok(())
+            register_panics(module)
         }
 
         /// The core's error as a Python exception.
@@ -23,6 +24,18 @@ macro_rules! exceptions {
             match error { $(Error::$variant(message) => class::$class::new_err(message.clone())),* }
         }
     };
+}
+
+/// Makes a panic, which `PyO3` raises as an exception that is no `Exception`, one that `except Exception` catches.
+fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let class = py.get_type::<PanicException>();
+    class.setattr("__bases__", (py.get_type::<PyRuntimeError>(),))?;
+    class.setattr("__name__", "InternalError")?;
+    class.setattr("__qualname__", "InternalError")?;
+    class.setattr("__module__", "oxigrad")?;
+    class.setattr("__doc__", "A mistake in oxigrad itself: please report it.")?;
+    module.add("InternalError", class)
 }
 
 exceptions! {

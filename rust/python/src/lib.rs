@@ -17,6 +17,7 @@ mod error;
 mod forward;
 mod fusion;
 mod guard;
+mod lock;
 mod memory;
 mod numpy;
 mod products;
@@ -44,6 +45,8 @@ mod _core {
     #[pymodule_export]
     use crate::derivatives::install;
     #[pymodule_export]
+    use crate::lock::Lock;
+    #[pymodule_export]
     use crate::memory::{exports_memory, is_floating, is_writable};
     #[pymodule_export]
     use crate::record::{Function, elementwise_functions, ops, record_named};
@@ -54,14 +57,16 @@ mod _core {
     #[pymodule_export]
     use crate::tape::Tape;
     #[pymodule_export]
-    use crate::threads::{get_num_threads, set_num_threads};
+    use crate::threads::{forks, get_num_threads, set_num_threads};
     #[pymodule_export]
     use crate::variable::{Variable, plain};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("MOST_STEPS", step::MOST)?;
         error::register(module)?;
+        threads::register(module.py())?;
         variable::register(module.py())?;
         tree::register(module)
     }

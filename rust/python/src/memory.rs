@@ -6,12 +6,13 @@ use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::error::{Error, Result};
 use oxigrad_core::quantized::BLOCK;
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
-use crate::dlpack::{Array, Owner};
-use crate::numpy::{ArrayFields, Numpy};
+use crate::dlpack::{self, Array, Exchange, Owner};
+use crate::numpy::{ArrayFields, C_CONTIGUOUS, Numpy};
 
 /// What keeps the memory of an array where it is.
 enum Keep {
@@ -19,8 +20,8 @@ enum Keep {
     Export(PyUntypedBuffer),
     /// A reference to a NumPy array, which then refuses to be resized.
     Reference(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
-    /// An export by `DLPack`.
-    Owner(#[expect(dead_code, reason = "held, not read")] Owner),
+    /// An export by `DLPack`, and whether Python ran to make it.
+    Owner(#[expect(dead_code, reason = "held, not read")] Owner, bool),
 }
 
 /// The memory of an array, kept for as long as this is.
@@ -102,8 +103,40 @@ impl Memory {
     }
 
     fn of_dlpack(array: Array) -> Self {
-        let Array { owner, pointer, shape, strides, dtype, writable } = array;
-        Self { keep: Keep::Owner(owner), pointer, shape, strides, dtype, writable }
+        let Array { owner, pointer, shape, strides, dtype, writable, by_python } = array;
+        Self { keep: Keep::Owner(owner, by_python), pointer, shape, strides, dtype, writable }
+    }
+
+    /// Whether Python may have run to export it, and have changed other arrays.
+    pub fn is_by_python(&self) -> bool {
+        match self.keep {
+            Keep::Export(_) => true,
+            Keep::Reference(_) => false,
+            Keep::Owner(_, by_python) => by_python,
+        }
+    }
+
+    /// Whether `is_still_of` can tell.
+    pub fn can_be_seen(&self, object: &Bound<'_, PyAny>) -> bool {
+        matches!(self.keep, Keep::Reference(_)) || dlpack::can_be_seen(object)
+    }
+
+    /// Whether this still is the memory of the object. It runs no Python, and says no where only an export would tell.
+    #[inline]
+    pub fn is_still_of(&self, numpy: &Numpy, object: &Bound<'_, PyAny>) -> bool {
+        let Some(fields) = numpy.fields(object) else {
+            return dlpack::lies(object, self.pointer, &self.shape, &self.strides, self.dtype);
+        };
+        fields.data == self.pointer
+            && fields.is_writable() == self.writable
+            && fields.dimensions() == self.shape.len()
+            && fields.extents().eq(self.shape.iter().copied())
+            && fields.strides().eq(self.strides.iter().copied())
+            && match self.dtype {
+                // One that was seen before, so that it is known by its address.
+                Some(Dtype::BF16) => numpy.dtype(object.py(), &fields) == self.dtype,
+                dtype => numpy.own_dtype(&fields) == dtype,
+            }
     }
 
     /// The extents of the array.
@@ -171,7 +204,7 @@ impl Memory {
                 let found = match (&self.keep, self.dtype) {
                     (_, Some(dtype)) => format!("dtype {}", dtype.name()),
                     (Keep::Export(export), None) => format!("format {:?}", export.format().to_string_lossy()),
-                    (Keep::Reference(_) | Keep::Owner(_), None) => "an unknown dtype".into(),
+                    (Keep::Reference(_) | Keep::Owner(..), None) => "an unknown dtype".into(),
                 };
                 Err(Error::Dtype(format!("found {found}, expected {expected} in native byte order")))
             }
@@ -190,6 +223,71 @@ impl Memory {
         named.set_item("__array_interface__", interface)?;
         let holder = py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&named))?;
         py.import("numpy")?.call_method1("asarray", (holder,))
+    }
+}
+
+/// Where an array was found to lie, in one cache line: what is looked at again in every step. It keeps nothing alive.
+pub struct Seat {
+    pointer: *mut u8,
+    /// The dtype of a NumPy array, the type of another; null where a look does not tell.
+    descr: *mut PyObject,
+    dtype: Option<Dtype>,
+    dimensions: usize,
+    writable: bool,
+    extents: [usize; Seat::MOST],
+    exchange: Option<&'static Exchange>,
+}
+
+// SAFETY: the pointers are compared, and not followed.
+unsafe impl Send for Seat {}
+// SAFETY: as above.
+unsafe impl Sync for Seat {}
+
+impl Seat {
+    const MOST: usize = 4;
+
+    /// Where an object's memory is; `lies` tells only of what is contiguous.
+    pub fn new(numpy: &Numpy, object: &Bound<'_, PyAny>, memory: &Memory) -> Self {
+        let fields = numpy.fields(object);
+        let exchange = if fields.is_some() { None } else { dlpack::exchange(&object.get_type()) };
+        let kind = exchange.map_or(std::ptr::null_mut(), |_| object.get_type_ptr().cast());
+        let is_simple =
+            memory.shape.len() <= Self::MOST && memory.buffer().is_some_and(|buffer| buffer.is_contiguous());
+        let mut extents = [0; Self::MOST];
+        extents.iter_mut().zip(&memory.shape).for_each(|(to, from)| *to = *from);
+        Self {
+            pointer: memory.pointer,
+            descr: if is_simple { fields.map_or(kind, |fields| fields.descr) } else { std::ptr::null_mut() },
+            dtype: memory.dtype,
+            dimensions: memory.shape.len().min(Self::MOST),
+            writable: memory.writable,
+            extents,
+            exchange,
+        }
+    }
+
+    /// Whether the object, the same as before, still lies there. It runs no Python, and says no where an export has to tell.
+    #[inline]
+    pub fn lies(&self, numpy: &Numpy, object: &Bound<'_, PyAny>) -> bool {
+        let extents = &self.extents[..self.dimensions];
+        if let Some(exchange) = self.exchange {
+            let mut strides = [0; Self::MOST];
+            let mut step = self.dtype.map_or(0, Dtype::size).cast_signed();
+            for (stride, extent) in strides[..extents.len()].iter_mut().zip(extents).rev() {
+                *stride = step;
+                step = step.wrapping_mul(extent.cast_signed());
+            }
+            return self.descr == object.get_type_ptr().cast()
+                && exchange.lies(object, self.pointer, extents, &strides[..extents.len()], self.dtype);
+        }
+        numpy.fields(object).is_some_and(|fields| {
+            fields.data == self.pointer
+                && fields.descr == self.descr
+                && fields.flags & C_CONTIGUOUS != 0
+                && fields.is_writable() == self.writable
+                && fields.dimensions() == extents.len()
+                && fields.extents().eq(extents.iter().copied())
+        })
     }
 }
 

@@ -116,7 +116,7 @@ impl Numpy {
     /// Whether an object is an array, and of no subclass.
     #[inline]
     pub fn is_plain_array(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.get_type().is(&self.array)
+        object.get_type_ptr().cast() == self.array.as_ptr()
     }
 
     pub fn is_scalar(&self, object: &Bound<'_, PyAny>) -> bool {
@@ -183,6 +183,18 @@ impl Numpy {
             fields.data == buffer.pointer()
                 && fields.is_writable() == buffer.is_writable()
                 && self.dtype(object.py(), &fields) == Some(buffer.dtype())
+        })
+    }
+
+    /// Whether an object is an array that lies contiguous in the whole memory of a buffer that does.
+    pub fn spans(&self, object: &Bound<'_, PyAny>, buffer: &Buffer) -> bool {
+        let span = buffer.span();
+        self.fields(object).is_some_and(|fields| {
+            fields.flags & C_CONTIGUOUS != 0
+                && fields.data == buffer.pointer()
+                && fields.is_writable() == buffer.is_writable()
+                && self.own_dtype(&fields).is_none_or(|dtype| dtype == buffer.dtype())
+                && fields.extents().product::<usize>() * buffer.dtype().size() == span.end - span.start
         })
     }
 

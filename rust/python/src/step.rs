@@ -1,6 +1,6 @@
 //! A step over host memory: every check first, then one dispatch, then what it replaces, then the count.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::buffer::{Buffer, Dtype, Rounding, Span};
@@ -11,12 +11,13 @@ use oxigrad_core::noise::noise_key;
 use oxigrad_core::overlap::Sweep;
 use oxigrad_core::rows::Rows;
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyTupleMethods};
+use pyo3::types::{PyDict, PyTuple, PyTupleMethods};
 
 use crate::arrays::Copying;
 use crate::error::{IntoPython, to_python};
-use crate::memory::{Memory, Numbers};
+use crate::memory::{Memory, Numbers, Seat};
 use crate::numpy::Numpy;
 use crate::symbols::Program;
 use crate::threads;
@@ -28,10 +29,9 @@ struct Parameter {
     position: u64,
     dtype: Dtype,
     shape: Vec<usize>,
-    /// Their memory is held.
-    slots: Vec<Numbers>,
+    slots: Vec<Slot>,
     /// The slots that are one number each.
-    numbers: Vec<Number>,
+    numbers: Vec<Slot>,
     /// Whether the program takes a factor for each slot, after the slots.
     catches_up: bool,
     /// Whether halves are rounded stochastically.
@@ -41,43 +41,100 @@ struct Parameter {
     set: usize,
 }
 
-/// A slot of one float64: where it lies, and its memory, which is held.
-struct Number(*mut f64, #[expect(dead_code, reason = "held, not read")] Memory);
+/// Where the slots of all parameters lie.
+fn seats(parameters: &[Parameter], numpy: &Numpy, py: Python<'_>) -> Vec<(Py<PyAny>, Seat)> {
+    let mut found = Vec::new();
+    for slot in parameters.iter().flat_map(|parameter| parameter.slots.iter().chain(&parameter.numbers)) {
+        let stated = slot.stated.bind(py);
+        let parts = stated.cast::<PyTuple>().map_or_else(|_| vec![stated.clone()], |parts| parts.iter().collect());
+        let parts = parts.into_iter().zip(&slot.numbers.memory);
+        found.extend(parts.map(|(part, memory)| (part.clone().unbind(), Seat::new(numpy, &part, memory))));
+    }
+    found
+}
 
-// SAFETY: the memory is held, and is only touched in a step, which has the parameter to itself.
-unsafe impl Send for Number {}
-// SAFETY: as above.
-unsafe impl Sync for Number {}
+/// A slot that was given, or a part of one: under which name, as what object, and where it was found to lie.
+struct Slot {
+    name: String,
+    stated: Py<PyAny>,
+    numbers: Numbers,
+}
 
-impl Number {
-    fn new(path: &str, stated: &Bound<'_, PyAny>) -> Result<Self> {
-        let memory = Memory::of(stated).ok_or_else(|| unexported(path, "slot"))?;
-        let buffer = written(path, "slot", &memory)?;
-        match (buffer.len(), buffer.dtype()) {
-            (1, Dtype::F64) => Ok(Self(std::ptr::with_exposed_provenance_mut(buffer.span().start), memory)),
+impl Slot {
+    fn new(path: &str, name: String, stated: &Bound<'_, PyAny>) -> Result<Self> {
+        let what = format!("slot {name}");
+        let numbers = Numbers::of(stated).map_err(|error| at(path, &what, error))?;
+        let numbers = numbers.ok_or_else(|| unexported(path, &what))?;
+        writable(path, &what, &numbers.buffer)?;
+        Ok(Self { name, stated: stated.clone().unbind(), numbers })
+    }
+
+    /// A slot of one float64.
+    fn number(path: &str, name: String, stated: &Bound<'_, PyAny>) -> Result<Self> {
+        let slot = Self::new(path, name, stated)?;
+        match (slot.numbers.buffer.len(), slot.numbers.buffer.dtype()) {
+            (1, Dtype::F64) => Ok(slot),
             (length, dtype) => Err(Error::Shape(format!(
-                "{path}: a slot has {length} elements of {}: expected one number of float64",
+                "{path}: the slot {} has {length} elements of {}: expected one number of float64",
+                slot.name,
                 dtype.name()
             ))),
         }
     }
 
+    /// Whether it lies where it did, which runs no Python.
+    #[inline]
+    fn lies(&self, numpy: &Numpy, py: Python<'_>) -> bool {
+        let (stated, memory) = (self.stated.bind(py), &self.numbers.memory);
+        match stated.cast::<PyTuple>() {
+            Ok(parts) => parts.iter_borrowed().zip(memory).all(|(part, memory)| memory.is_still_of(numpy, &part)),
+            Err(_) => memory[0].is_still_of(numpy, stated),
+        }
+    }
+
+    /// Looks where it lies now. Returns whether that is elsewhere.
+    fn find(&mut self, py: Python<'_>, path: &str) -> Result<bool> {
+        let found = Self::new(path, self.name.clone(), self.stated.bind(py))?;
+        let expected = |numbers: &Numbers| (numbers.memory[0].shape().to_vec(), numbers.buffer.dtype());
+        let ((shape, dtype), before) = (expected(&found.numbers), expected(&self.numbers));
+        let name = &self.name;
+        if shape != before.0 {
+            let (found, expected) = (tuple(&shape), tuple(&before.0));
+            return Err(Error::Shape(format!("{path}: the slot {name} has shape {found}, it had {expected}")));
+        }
+        if dtype != before.1 {
+            let (found, expected) = (dtype.name(), before.1.name());
+            return Err(Error::Dtype(format!("{path}: the slot {name} has dtype {found}, it had {expected}")));
+        }
+        let has_moved = found.numbers.buffer != self.numbers.buffer;
+        *self = found;
+        Ok(has_moved)
+    }
+
+    /// Whether Python may have run to export it.
+    fn is_by_python(&self) -> bool {
+        self.numbers.memory.iter().any(Memory::is_by_python)
+    }
+
+    /// The number that is there.
     fn read(&self) -> f64 {
-        // SAFETY: `new` saw one float64 here, and its memory is held.
-        unsafe { self.0.read_unaligned() }
+        // SAFETY: `number` saw one float64, and `look` that it still lies there, since when no Python has run.
+        unsafe { self.numbers.buffer.pointer().cast::<f64>().read_unaligned() }
     }
 
     fn write(&self, value: f64) {
         // SAFETY: as above, and that it may be written.
-        unsafe { self.0.write_unaligned(value) }
+        unsafe { self.numbers.buffer.pointer().cast::<f64>().write_unaligned(value) }
     }
 }
 
-/// What Python states of a parameter: path, position, array, slots (those of eight bits as tuples of codes and scales), slots of
-/// one number, whether slots catch up, whether halves are rounded stochastically, number of its program and of its set of
+/// What Python states of a parameter: path, position, array, slots by name (those of eight bits as tuples of codes and scales),
+/// slots of one number, whether slots catch up, whether halves are rounded stochastically, number of its program and of its set of
 /// scalars.
-type Stated<'py> =
-    (String, u64, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, bool, bool, usize, usize);
+type Stated<'py> = (String, u64, Bound<'py, PyAny>, Vec<Named<'py>>, Vec<Named<'py>>, bool, bool, usize, usize);
+
+/// A slot with its name.
+type Named<'py> = (String, Bound<'py, PyAny>);
 
 /// What of a parameter a step touches: its number, the indices (int64, growing) of the rows whose gradients are given, or all
 /// rows; and a factor for each slot, broadcast to the shape of the gradient.
@@ -92,6 +149,8 @@ struct Prepared {
     starts: Vec<usize>,
     sweep: Sweep,
     seen: Seen,
+    /// Where the slots lay, those of all parameters in a row.
+    seats: Vec<(Py<PyAny>, Seat)>,
 }
 
 /// What the last step saw and found in order: where nothing lies elsewhere now, nothing has to be looked at again.
@@ -122,7 +181,21 @@ pub struct Stepper {
     /// Gradients that were accumulated since the last step.
     micro: AtomicU64,
     prepared: Mutex<Prepared>,
+    /// How far the step is that is under way, and in which process it began.
+    phase: AtomicU8,
+    process: AtomicU32,
+    /// Whether a step was counted that the optimizer has not observed yet.
+    owed: AtomicBool,
 }
+
+/// The phases of a step: none is under way, all is checked, arrays are written; or one ended in a panic while it wrote.
+const IDLE: u8 = 0;
+const CHECKING: u8 = 1;
+const WRITING: u8 = 2;
+const BROKEN: u8 = 3;
+
+/// The most steps that can be counted, and that a state can have.
+pub const MOST: u64 = i64::MAX.cast_unsigned();
 
 /// Below this many elements a step keeps the interpreter lock: handing it over would take longer than the step.
 const DETACH: usize = 1 << 15;
@@ -141,8 +214,9 @@ impl Stepper {
     }
 
     #[setter]
-    fn set_count(&self, count: u64) {
-        self.count.store(count, Ordering::Relaxed);
+    fn set_count(&self, count: u64) -> PyResult<()> {
+        self.count.store(countable(count)?, Ordering::Relaxed);
+        Ok(())
     }
 
     /// How many gradients have been accumulated since the last step.
@@ -152,12 +226,28 @@ impl Stepper {
     }
 
     #[setter]
-    fn set_micro(&self, micro: u64) {
-        self.micro.store(micro, Ordering::Relaxed);
+    fn set_micro(&self, micro: u64) -> PyResult<()> {
+        self.micro.store(countable(micro)?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts `values` into `attributes`, where a step was counted since the last call.
+    fn observe(&self, attributes: &Bound<'_, PyDict>, values: &Bound<'_, PyDict>) -> PyResult<()> {
+        if self.owed.swap(false, Ordering::Relaxed) { attributes.update(values.as_mapping()) } else { Ok(()) }
+    }
+
+    /// Raises `StateError` where slots and counts are not those of a whole number of steps: while a step writes, or after
+    /// one that ended while it did.
+    fn check_whole(&self) -> PyResult<()> {
+        match self.phase.load(Ordering::Relaxed) {
+            WRITING | BROKEN => Err(to_python(&self.halted())),
+            _ => Ok(()),
+        }
     }
 
     /// States the parameters in host memory; the slots' memory is held from now on.
-    fn prepare(&self, parameters: Vec<Stated<'_>>) -> PyResult<()> {
+    fn prepare(&self, py: Python<'_>, parameters: Vec<Stated<'_>>) -> PyResult<()> {
+        self.check_idle()?;
         let parameters: Vec<Parameter> =
             parameters.into_iter().map(|stated| prepare(stated).python()).collect::<PyResult<_>>()?;
         let mut starts = vec![0];
@@ -165,7 +255,9 @@ impl Stepper {
             *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
             Some(*end)
         }));
-        let before = std::mem::replace(&mut *self.lock(), Prepared { parameters, starts, ..Prepared::default() });
+        let seats = seats(&parameters, known_numpy(py)?, py);
+        let prepared = Prepared { parameters, starts, seats, ..Prepared::default() };
+        let before = std::mem::replace(&mut *self.lock(), prepared);
         drop(before);
         Ok(())
     }
@@ -188,16 +280,15 @@ impl Stepper {
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
         holds: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut turn = self.begin()?;
         let copies = copying(&copies)?;
         if !programs.is_empty() {
-            // Taken out, so that no lock is held while Python may run.
-            let mut prepared = std::mem::take(&mut *self.lock());
-            let updated = prepared.update(py, &programs, seed, self.count() + 1, written, gradients, &touched);
-            *self.lock() = prepared;
-            if !updated? {
+            let step = self.count() + 1;
+            if !turn.prepared.update(py, &programs, seed, step, written, gradients, &touched, &self.phase)? {
                 return Ok(None);
             }
         }
+        self.phase.store(WRITING, Ordering::Relaxed);
         let model = write(py, model, replacements, assignments, copies)?;
         if holds {
             self.micro.fetch_add(1, Ordering::Relaxed);
@@ -205,6 +296,7 @@ impl Stepper {
             self.micro.store(0, Ordering::Relaxed);
             self.count.fetch_add(1, Ordering::Relaxed);
         }
+        self.owed.store(true, Ordering::Relaxed);
         Ok(Some(model))
     }
 
@@ -243,32 +335,99 @@ fn write<'py>(
         model = set(&path.0, &model, &value)?;
     }
     for (holder, key, value) in assignments {
-        holder.set_item(key, value)?;
+        match holder.cast::<PyDict>() {
+            Ok(slots) => slots.set_item(key, value)?, // not as the user assigns them, with checks and a copy
+            Err(_) => holder.set_item(key, value)?,
+        }
     }
     Ok(model)
+}
+
+/// A count, or `StateError` where it is too large for one.
+fn countable(count: u64) -> PyResult<u64> {
+    if count <= MOST {
+        return Ok(count);
+    }
+    Err(to_python(&Error::State(format!("a count of steps is {count}: expected at most {MOST}"))))
+}
+
+/// A step under way. What is prepared is taken out, so that no lock is held while Python may run.
+struct Turn<'a> {
+    stepper: &'a Stepper,
+    prepared: Prepared,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let is_broken = std::thread::panicking() && self.stepper.phase.load(Ordering::Relaxed) == WRITING;
+        let prepared = std::mem::take(&mut self.prepared);
+        let before = std::mem::replace(&mut *self.stepper.lock(), prepared);
+        self.stepper.phase.store(if is_broken { BROKEN } else { IDLE }, Ordering::Relaxed);
+        drop(before); // after the lock
+    }
 }
 
 impl Stepper {
     fn lock(&self) -> MutexGuard<'_, Prepared> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Begins a step; `StateError` where one is under way, or no further one can be counted.
+    fn begin(&self) -> PyResult<Turn<'_>> {
+        self.check_idle()?;
+        if self.count() >= MOST || self.micro() >= MOST {
+            return Err(to_python(&Error::State(format!(
+                "{MOST} steps have been taken, which is as many as are counted"
+            ))));
+        }
+        self.phase.store(CHECKING, Ordering::Relaxed);
+        self.process.store(threads::process(), Ordering::Relaxed);
+        Ok(Turn { stepper: self, prepared: std::mem::take(&mut *self.lock()) })
+    }
+
+    fn check_idle(&self) -> PyResult<()> {
+        match self.phase.load(Ordering::Relaxed) {
+            IDLE => Ok(()),
+            // It was under way in another thread of the parent process, and had written nothing.
+            CHECKING if self.is_forked() => {
+                self.phase.store(IDLE, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(to_python(&self.halted())),
+        }
+    }
+
+    /// Whether the step that is under way is so in the parent of this process.
+    fn is_forked(&self) -> bool {
+        self.process.load(Ordering::Relaxed) != threads::process()
+    }
+
+    /// Why there can be no step now.
+    fn halted(&self) -> Error {
+        let half = "parameters and slots may be those of half a step: load a state, and the parameters with it";
+        Error::State(match self.phase.load(Ordering::Relaxed) {
+            BROKEN => format!("a step of this optimizer ended in an internal error; {half}"),
+            WRITING if self.is_forked() => {
+                format!("this process was forked while another thread took a step of this optimizer; {half}")
+            }
+            _ => "another step of this optimizer is under way".into(),
+        })
+    }
+}
+
+fn known_numpy(py: Python<'_>) -> PyResult<&Numpy> {
+    Numpy::get(py).ok_or_else(|| PyImportError::new_err("NumPy cannot be used"))
 }
 
 fn prepare(stated: Stated<'_>) -> Result<Parameter> {
     let (path, position, array, slots, numbers, catches_up, stochastic, program, set) = stated;
     let parameter = Memory::of(&array).ok_or_else(|| unexported(&path, "parameter"))?;
     let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error))?.dtype();
-    let slots = slots.iter().map(|stated| slot(&path, stated)).collect::<Result<_>>()?;
-    let numbers = numbers.iter().map(|slot| Number::new(&path, slot)).collect::<Result<_>>()?;
+    let slots = slots.into_iter().map(|(name, stated)| Slot::new(&path, name, &stated)).collect::<Result<_>>()?;
+    let numbers = numbers.into_iter().map(|(name, stated)| Slot::number(&path, name, &stated));
+    let numbers = numbers.collect::<Result<_>>()?;
     let shape = parameter.shape().to_vec();
     Ok(Parameter { path, position, dtype, shape, slots, numbers, catches_up, stochastic, program, set })
-}
-
-fn slot(path: &str, stated: &Bound<'_, PyAny>) -> Result<Numbers> {
-    let slot = Numbers::of(stated).map_err(|error| at(path, "slot", error))?;
-    let slot = slot.ok_or_else(|| unexported(path, "slot"))?;
-    writable(path, "slot", &slot.buffer)?;
-    Ok(slot)
 }
 
 fn unexported(path: &str, what: &str) -> Error {
@@ -333,20 +492,31 @@ impl Parameter {
     }
 
     /// The buffers of the gradient and the parameter; adds what holds their memory.
-    fn given(&self, given: &Given, held: &mut Vec<Memory>) -> PyResult<[Buffer; 2]> {
+    fn given<'py>(&self, given: &Given<'_, 'py>, held: &mut Held<'py>) -> PyResult<[Buffer; 2]> {
         if let Some(plain) = self.plain(given) {
             return Ok(plain);
         }
         let [(gradient_memory, gradient), (memory, own)] = self.check(given)?;
-        held.extend([gradient_memory, memory]);
+        held.extend([(given.g.clone(), gradient_memory), (given.p.clone(), memory)]);
         Ok([gradient, own])
     }
 
+    /// Looks whether the slots still lie where they did, and where those lie now that do not.
+    fn look(&mut self, numpy: &Numpy, py: Python<'_>, moves: &mut Moves) -> PyResult<()> {
+        for slot in self.slots.iter_mut().chain(&mut self.numbers) {
+            if !slot.lies(numpy, py) {
+                moves.moved |= slot.find(py, &self.path).python()?;
+                moves.python |= slot.is_by_python();
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the buffers of the gradient, the parameter and its slots, and what holds their memory.
-    fn gather(&self, given: &Given, buffers: &mut Vec<Buffer>, held: &mut Vec<Memory>) -> PyResult<()> {
+    fn gather<'py>(&self, given: &Given<'_, 'py>, buffers: &mut Vec<Buffer>, held: &mut Held<'py>) -> PyResult<()> {
         buffers.extend(self.given(given, held)?);
         let slots = self.slots.iter().zip(1..);
-        buffers.extend(slots.map(|(slot, number)| slot.buffer.clone().with_rounding(self.rounding(number))));
+        buffers.extend(slots.map(|(slot, number)| slot.numbers.buffer.clone().with_rounding(self.rounding(number))));
         Ok(())
     }
 
@@ -430,6 +600,22 @@ impl Parameter {
     }
 }
 
+/// What holds the memory of arrays during a step, with the arrays.
+type Held<'py> = Vec<(Bound<'py, PyAny>, Memory)>;
+
+/// What a look at the slots came to: whether some lie elsewhere, and whether Python ran.
+#[derive(Default)]
+struct Moves {
+    moved: bool,
+    python: bool,
+}
+
+fn moved(path: &str) -> PyErr {
+    to_python(&Error::Memory(format!(
+        "{path}: its memory was moved while the step was being checked, by what was called to export another array"
+    )))
+}
+
 /// What one program does in a step.
 struct Work<'a> {
     kernel: &'a Kernel,
@@ -459,23 +645,26 @@ impl Prepared {
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
         touched: &[Touched<'_>],
+        phase: &AtomicU8,
     ) -> PyResult<bool> {
-        let count = self.parameters.len();
-        if written.len() != count || gradients.len() != count {
-            return Err(to_python(&Error::Structure("another step of this optimizer is under way".into())));
-        }
+        self.check_places(programs, written.len(), gradients.len()).python()?;
+        let numpy = known_numpy(py)?;
         let mut held = Vec::new();
+        let mut moves = self.look(numpy, py)?;
         // Put back when all is in order.
         let mut seen = std::mem::take(&mut self.seen);
-        let is_new = if touched.is_empty() && seen.is_of(programs) {
+        let is_new = if touched.is_empty() && !moves.moved && seen.is_of(programs) {
             self.renew(&mut seen.buffers, programs, written, gradients, &mut held)?
         } else {
             seen.buffers = self.gather(programs, written, gradients, touched, &mut held)?;
             true
         };
         if is_new {
-            self.refuse_overlap(&seen.buffers, programs, written, gradients)?;
-            seen.outputs = self.chosen(programs, &seen.buffers);
+            moves.python |= self.refuse_overlap(&seen.buffers, programs, written, gradients)?;
+            seen.outputs = self.chosen(programs, &seen.buffers).python()?;
+        }
+        if moves.python || held.iter().any(|(_, memory)| memory.is_by_python()) {
+            self.check_unmoved(numpy, &seen.buffers, written, gradients, &held)?;
         }
         let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program.get())).collect();
         for (at, parameter) in self.parameters.iter().enumerate() {
@@ -487,7 +676,7 @@ impl Prepared {
             let mut scalar_set = parameter.set;
             if !parameter.numbers.is_empty() {
                 scalar_set = leaves.len();
-                let numbers = parameter.numbers.iter().map(Number::read);
+                let numbers = parameter.numbers.iter().map(Slot::read);
                 let given = programs[parameter.program].1[parameter.set].iter().copied();
                 scalars.extend(given.chain(numbers).take(kernel.scalar_inputs()));
             }
@@ -508,9 +697,9 @@ impl Prepared {
         // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or in
         // an earlier step, when all of them were the same.
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
+        phase.store(WRITING, Ordering::Relaxed);
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
-        drop(held);
         let results = done.python()?;
         if touched.is_empty() {
             seen.programs = programs.iter().map(|(program, _)| program.clone().unbind()).collect();
@@ -525,18 +714,34 @@ impl Prepared {
                 .zip(&mut results[parameter.program])
                 .for_each(|(number, value)| number.write(value));
         }
+        drop(held); // which may run Python: after the last that is written where it was found
         Ok(true)
+    }
+
+    /// Looks whether slots still lie where they did, and where those lie now that do not.
+    fn look(&mut self, numpy: &Numpy, py: Python<'_>) -> PyResult<Moves> {
+        let mut moves = Moves::default();
+        if self.seats.iter().all(|(object, seat)| seat.lies(numpy, object.bind(py))) {
+            return Ok(moves);
+        }
+        for parameter in &mut self.parameters {
+            parameter.look(numpy, py, &mut moves)?;
+        }
+        if moves.moved {
+            self.seats = seats(&self.parameters, numpy, py);
+        }
+        Ok(moves)
     }
 
     /// Looks whether gradients and parameters still lie where they did, and puts other buffers in the place of those that
     /// do not. Returns whether there were any.
-    fn renew(
+    fn renew<'py>(
         &self,
         buffers: &mut [Buffer],
         programs: &Programs,
-        written: &Bound<'_, PyTuple>,
-        gradients: &Bound<'_, PyTuple>,
-        held: &mut Vec<Memory>,
+        written: &Bound<'py, PyTuple>,
+        gradients: &Bound<'py, PyTuple>,
+        held: &mut Held<'py>,
     ) -> PyResult<bool> {
         let Some(numpy) = Numpy::get(written.py()) else { return Ok(true) };
         let mut is_new = false;
@@ -558,13 +763,13 @@ impl Prepared {
     }
 
     /// The buffers of all parameters: see `starts`.
-    fn gather(
+    fn gather<'py>(
         &self,
         programs: &Programs,
-        written: &Bound<'_, PyTuple>,
-        gradients: &Bound<'_, PyTuple>,
-        touched: &[Touched<'_>],
-        held: &mut Vec<Memory>,
+        written: &Bound<'py, PyTuple>,
+        gradients: &Bound<'py, PyTuple>,
+        touched: &[Touched<'py>],
+        held: &mut Held<'py>,
     ) -> PyResult<Vec<Buffer>> {
         let mut buffers = Vec::with_capacity(self.starts.last().copied().unwrap_or_default());
         let mut touched = touched.iter().peekable();
@@ -590,8 +795,8 @@ impl Prepared {
                     *buffer = chosen.map_err(named).python()?;
                 }
             }
-            for (memory, buffer) in parameter.factors(factors, &shape)? {
-                held.push(memory);
+            for (factor, (memory, buffer)) in factors.iter().zip(parameter.factors(factors, &shape)?) {
+                held.push((factor.clone(), memory));
                 buffers.push(buffer);
             }
         }
@@ -607,29 +812,83 @@ impl Prepared {
     }
 
     /// What is written of each parameter, where that is not all of it and of its slots for every parameter.
-    fn chosen(&self, programs: &Programs, buffers: &[Buffer]) -> Vec<Vec<Buffer>> {
+    fn chosen(&self, programs: &Programs, buffers: &[Buffer]) -> Result<Vec<Vec<Buffer>>> {
         let writes_all = |parameter: &Parameter| {
             let program = programs[parameter.program].0.get();
-            program.written.len() == 1 + parameter.slots.len() && !program.writes_gradients()
+            program.written.iter().copied().eq(1..2 + parameter.slots.len())
         };
         if self.parameters.iter().all(writes_all) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let written = |(at, parameter): (usize, &Parameter)| {
-            let row = self.row(buffers, at);
-            programs[parameter.program].0.get().written.iter().map(|output| row[*output].clone()).collect()
+            let row = &self.row(buffers, at)[..2 + parameter.slots.len()];
+            let outputs = programs[parameter.program].0.get().written.iter();
+            let found: Option<_> = outputs.map(|output| row.get(*output).cloned()).collect();
+            found.ok_or_else(|| {
+                Error::Structure(format!("{}: the program writes a slot that was not prepared", parameter.path))
+            })
         };
         self.parameters.iter().enumerate().map(written).collect()
     }
 
-    /// `AliasError` where memory that is written is that of another array.
+    /// That programs, sets of scalars and arrays are as many as the parameters need.
+    fn check_places(&self, programs: &Programs, written: usize, gradients: usize) -> Result<()> {
+        let count = self.parameters.len();
+        if written != count || gradients != count {
+            return Err(Error::Structure(format!(
+                "{written} parameters and {gradients} gradients are given: expected {count}, as were prepared"
+            )));
+        }
+        for Parameter { path, program, set, numbers, .. } in &self.parameters {
+            let given = programs.get(*program).and_then(|(program, sets)| Some((program.get(), sets.get(*set)?)));
+            let Some((program, set)) = given else {
+                return Err(Error::Structure(format!("{path}: the program, or its set of scalars, is missing")));
+            };
+            let (found, expected) = (set.len() + numbers.len(), program.kernel.scalar_inputs());
+            if found < expected {
+                return Err(Error::Shape(format!("{path}: the program has {found} scalars, expected {expected}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// That no array was moved by what Python ran since it was found.
+    fn check_unmoved(
+        &self,
+        numpy: &Numpy,
+        buffers: &[Buffer],
+        written: &Bound<'_, PyTuple>,
+        gradients: &Bound<'_, PyTuple>,
+        held: &Held,
+    ) -> PyResult<()> {
+        let py = written.py();
+        let is_kept = |object: &Bound<'_, PyAny>, buffer: &Buffer| {
+            !numpy.is_plain_array(object) || numpy.spans(object, buffer) || held.iter().any(|(held, _)| held.is(object))
+        };
+        let arrays = written.iter_borrowed().zip(gradients.iter_borrowed());
+        for ((parameter, start), (p, g)) in self.parameters.iter().zip(&self.starts).zip(arrays) {
+            let mut slots = parameter.slots.iter().chain(&parameter.numbers);
+            if !is_kept(&g, &buffers[*start])
+                || !is_kept(&p, &buffers[start + 1])
+                || slots.any(|slot| !slot.lies(numpy, py) && !slot.is_by_python())
+            {
+                return Err(moved(&parameter.path));
+            }
+        }
+        let is_kept = |(object, memory): &(Bound<'_, PyAny>, Memory)| {
+            memory.is_by_python() || memory.is_still_of(numpy, object) || !memory.can_be_seen(object)
+        };
+        if held.iter().all(is_kept) { Ok(()) } else { Err(moved("an array")) }
+    }
+
+    /// `AliasError` where memory that is written is that of another array. Returns whether Python was asked.
     fn refuse_overlap(
         &mut self,
         buffers: &[Buffer],
         programs: &Programs,
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
-    ) -> PyResult<()> {
+    ) -> PyResult<bool> {
         let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
         for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
             ranges[*gradient].1 = programs[parameter.program].0.get().writes_gradients();
@@ -643,7 +902,7 @@ impl Prepared {
         let scaled: Vec<usize> = (0..buffers.len()).filter(|at| buffers[*at].is_quantized()).collect();
         ranges.extend(scaled.iter().filter_map(|at| buffers[*at].scales()).map(|scales| (scales.span(), true)));
         if self.sweep.first_clash(&ranges).is_none() {
-            return Ok(());
+            return Ok(false);
         }
         // Ranges may meet where elements do not (the columns of a matrix): NumPy decides, exactly.
         let py = written.py();
@@ -657,7 +916,9 @@ impl Prepared {
                 let array = if kind == 0 { gradients } else { written }.get_item(owner)?;
                 self.parameters[owner].memory(&array, "array")?.view(py)
             }
-            (owner, slot) => self.parameters[owner].slots[slot - 2].memory[usize::from(at >= buffers.len())].view(py),
+            (owner, slot) => {
+                self.parameters[owner].slots[slot - 2].numbers.memory[usize::from(at >= buffers.len())].view(py)
+            }
         };
         let name = |at: usize| {
             let (owner, kind) = place(at);
@@ -682,6 +943,6 @@ impl Prepared {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

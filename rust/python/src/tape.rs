@@ -397,6 +397,28 @@ impl Tape {
 
 /// What a symbolic tape recorded, as nodes; `outputs` are variables of it or numbers.
 pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult<(Vec<Node>, Vec<u32>)> {
+    let mut nodes = nodes_of(tape);
+    let mut ids = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        if let Ok(variable) = output.cast::<Variable>()
+            && variable.get().tape.is(tape)
+        {
+            ids.push(variable.get().id);
+        } else if let Some(number) = crate::value::host_number(output) {
+            nodes.push(Node::Constant(number));
+            ids.push(u32::try_from(nodes.len() - 1).expect("a rule is short"));
+        } else {
+            let what = output.get_type();
+            return Err(to_python(&Error::Rule(format!(
+                "a rule must return what it computed from its arguments, not {what}"
+            ))));
+        }
+    }
+    Ok((nodes, ids))
+}
+
+/// All that a symbolic tape has recorded.
+fn nodes_of(tape: &Bound<'_, Tape>) -> Vec<Node> {
     let inner = tape.get().lock();
     let mut symbols = inner.symbols.iter().copied();
     let mut nodes = Vec::with_capacity(inner.tape.len());
@@ -415,21 +437,5 @@ pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult
             Origin::Op(Op::Structured(_)) => Node::Sum(view.args[0]),
         });
     }
-    let mut ids = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        if let Ok(variable) = output.cast::<Variable>()
-            && variable.get().tape.is(tape)
-        {
-            ids.push(variable.get().id);
-        } else if let Some(number) = crate::value::host_number(output) {
-            nodes.push(Node::Constant(number));
-            ids.push(u32::try_from(nodes.len() - 1).expect("a rule is short"));
-        } else {
-            let what = output.get_type();
-            return Err(to_python(&Error::Rule(format!(
-                "a rule must return what it computed from its arguments, not {what}"
-            ))));
-        }
-    }
-    Ok((nodes, ids))
+    nodes
 }

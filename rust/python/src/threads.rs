@@ -1,11 +1,13 @@
 //! The thread pool: made when it is first needed, and anew in a forked child, which has none of its parent's threads.
 
 use std::process::id;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oxigrad_core::lane::dispatch::Isa;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 struct Pool {
@@ -15,6 +17,33 @@ struct Pool {
 }
 
 static POOL: Mutex<Option<Pool>> = Mutex::new(None);
+
+/// How many forks lie between the first process and this one: tells them apart without a system call.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// What tells this process from the one that it was forked from.
+pub fn process() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// How many forks lie between the first process and this one.
+#[pyfunction]
+pub fn forks() -> u32 {
+    process()
+}
+
+#[pyfunction]
+fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Lets Python tell a forked child that it is one.
+pub fn register(py: Python<'_>) -> PyResult<()> {
+    let Some(at_fork) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
+    let named = PyDict::new(py);
+    named.set_item("after_in_child", wrap_pyfunction!(forked, py)?)?;
+    at_fork.call((), Some(&named)).map(drop)
+}
 
 fn available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

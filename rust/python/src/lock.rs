@@ -1,0 +1,163 @@
+//! The lock of an optimizer: one thread at a time, which is told so, rather than made to wait for itself.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use oxigrad_core::error::Error;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::error::to_python;
+use crate::threads::process;
+
+/// What the thread that has the lock does with it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Nothing,
+    Reading,
+    Stepping,
+    Changing,
+}
+
+impl Use {
+    const ALL: [Self; 4] = [Self::Nothing, Self::Reading, Self::Stepping, Self::Changing];
+
+    /// Whether the same thread may begin another use while it is in this one.
+    fn allows(self, other: Self) -> bool {
+        self == Self::Nothing || (other == Self::Reading && self != Self::Changing)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Reading => "reading its state",
+            Self::Stepping => "taking a step",
+            Self::Changing => "being changed",
+        }
+    }
+}
+
+/// A lock that one thread has at a time. Other threads wait for it; the same one, which comes again from a signal handler, a
+/// schedule or whatever else a step calls, may only read the state meanwhile, and gets a `StateError` for anything else.
+///
+/// As a context manager it is for changes; `stepping` and `reading` give those for a step and for reading. In a forked child it is
+/// free, whoever had it in the parent.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct Lock {
+    /// A lock of Python's, which waits as Python does: interrupts get through, and other threads run.
+    inner: Mutex<(Py<PyAny>, u32)>,
+    used: AtomicU8,
+}
+
+impl Lock {
+    /// The lock of Python's; in a forked child another one, since the thread that had it may not be there any more.
+    fn inner<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (lock, of) = {
+            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            (inner.0.clone_ref(py), inner.1)
+        };
+        if of == process() {
+            return Ok(lock.into_bound(py));
+        }
+        let fresh = reentrant(py)?;
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *inner, (fresh.clone().unbind(), process()));
+        drop(inner);
+        drop(before); // after the lock
+        self.used.store(Use::Nothing as u8, Ordering::Relaxed);
+        Ok(fresh)
+    }
+
+    /// What it is used for.
+    fn used(&self) -> Use {
+        Use::ALL[usize::from(self.used.load(Ordering::Relaxed))]
+    }
+
+    /// Takes the lock; returns what the same thread used it for already.
+    fn take(&self, py: Python<'_>, wanted: Use) -> PyResult<Use> {
+        let inner = self.inner(py)?;
+        inner.call_method0(intern!(py, "acquire"))?;
+        let used = self.used();
+        if used.allows(wanted) {
+            self.used.store(wanted as u8, Ordering::Relaxed);
+            return Ok(used);
+        }
+        inner.call_method0(intern!(py, "release"))?;
+        Err(to_python(&Error::State(format!(
+            "the optimizer is {} already, in this thread: what that calls, a signal handler among it, cannot use it but \
+             to save",
+            used.name()
+        ))))
+    }
+
+    fn give_back(&self, py: Python<'_>, used: Use) -> PyResult<()> {
+        let (lock, of) = {
+            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            (inner.0.clone_ref(py), inner.1)
+        };
+        self.used.store(used as u8, Ordering::Relaxed);
+        if of != process() {
+            return Ok(()); // Its holder forked meanwhile: here, nobody waits for it.
+        }
+        lock.call_method0(py, intern!(py, "release")).map(drop)
+    }
+}
+
+fn reentrant(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import(intern!(py, "threading"))?.call_method0(intern!(py, "RLock"))
+}
+
+#[pymethods]
+impl Lock {
+    #[new]
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let inner = Mutex::new((reentrant(py)?.unbind(), process()));
+        Ok(Self { inner, used: AtomicU8::new(Use::Nothing as u8) })
+    }
+
+    /// The lock for a step.
+    fn stepping(slf: Bound<'_, Self>) -> Hold {
+        Hold::new(slf, Use::Stepping)
+    }
+
+    /// The lock for reading the state.
+    fn reading(slf: Bound<'_, Self>) -> Hold {
+        Hold::new(slf, Use::Reading)
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<()> {
+        self.take(py, Use::Changing).map(drop)
+    }
+
+    fn __exit__(&self, kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.give_back(kind.py(), Use::Nothing)
+    }
+}
+
+/// One use of a lock, as a context manager.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct Hold {
+    lock: Py<Lock>,
+    wanted: Use,
+    before: AtomicU8,
+}
+
+impl Hold {
+    fn new(lock: Bound<'_, Lock>, wanted: Use) -> Self {
+        Self { lock: lock.unbind(), wanted, before: AtomicU8::new(Use::Nothing as u8) }
+    }
+}
+
+#[pymethods]
+impl Hold {
+    fn __enter__(&self, py: Python<'_>) -> PyResult<()> {
+        let before = self.lock.get().take(py, self.wanted)?;
+        self.before.store(before as u8, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn __exit__(&self, kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) -> PyResult<()> {
+        let before = Use::ALL[usize::from(self.before.load(Ordering::Relaxed))];
+        self.lock.get().give_back(kind.py(), before)
+    }
+}

@@ -1,0 +1,310 @@
+"""Slots, parameters and gradients whose memory is moved, resized or made read-only between steps; and what the core is not asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import _core, optim
+
+SIZE = 3
+
+
+def began(make: Callable[[Any], Any] = np.asarray, **options: Any) -> tuple[Any, Any, Any]:
+    """An optimizer after two steps, its model and gradients."""
+    opt = optim.Adam(0.1, **options)
+    model, grads = ({name: make(np.full(SIZE, value)) for name in ("w", "b")} for value in (1.0, 0.5))
+    for _ in range(2):
+        opt.update(model, grads)
+    return opt, model, grads
+
+
+def snapshot(opt: Any, model: Any) -> Any:
+    slots = {path: {name: np.asarray(slot).copy() for name, slot in own.items()} for path, own in opt.slots.items()}
+    return {name: np.asarray(array).copy() for name, array in model.items()}, slots, opt.step
+
+
+def resized(array: np.ndarray, *shape: int) -> None:
+    array.resize(shape, refcheck=False)
+
+
+def reset(array: np.ndarray, shape: tuple[int, ...]) -> None:
+    values = np.arange(np.prod(shape), dtype=array.dtype)
+    array.__setstate__((1, shape, array.dtype, False, values.tobytes()))
+
+
+MOVES: dict[str, tuple[Callable[[np.ndarray], Any], type[Exception] | None]] = {
+    "larger": (lambda array: resized(array, 2**20), ox.ShapeError),
+    "smaller": (lambda array: resized(array, 1), ox.ShapeError),
+    "larger and back": (lambda array: (resized(array, 2**20), resized(array, SIZE)), None),
+    "state": (lambda array: reset(array, (SIZE,)), None),
+    "state of another shape": (lambda array: reset(array, (2**20,)), ox.ShapeError),
+    "read-only": (lambda array: array.setflags(write=False), ox.ArrayMemoryError),
+    "shape": (lambda array: setattr(array, "shape", (SIZE, 1)), ox.ShapeError),
+    "dtype": (lambda array: setattr(array, "dtype", np.int64), ox.DtypeError),
+    "smaller dtype": (lambda array: setattr(array, "dtype", np.float32), ox.ShapeError),
+    "strides": (lambda array: setattr(array, "strides", (0,)), ox.AliasError),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("slot", ["m", "v"])
+def test_a_numpy_slot_that_has_moved_is_taken_where_it_lies_or_refused(name: str, slot: str) -> None:
+    change, error = MOVES[name]
+    opt, model, grads = began()
+    change(opt.slots["b"][slot])
+    before = snapshot(opt, model)
+    if error:
+        with pytest.raises(error, match=rf"^b: (the )?slot {slot}"):
+            opt.update(model, grads)
+        np.testing.assert_equal(snapshot(opt, model), before)
+        opt.load_state_dict(began()[0].state_dict(), strict=False)
+        return
+    reference = optim.Adam(0.1)
+    own = {name: array.copy() for name, array in model.items()}
+    reference.update(own, grads)
+    reference.load_state_dict(opt.state_dict())
+    own = {name: array.copy() for name, array in model.items()}
+    opt.update(model, grads)
+    reference.update(own, grads)
+    np.testing.assert_equal(snapshot(opt, model), snapshot(reference, own))
+
+
+def test_a_slot_that_has_moved_onto_a_parameter_is_refused() -> None:
+    torch = pytest.importorskip("torch")
+    opt, model, grads = began(lambda array: torch.tensor(array))
+    opt.slots["w"]["m"].set_(model["b"])
+    with pytest.raises(ox.AliasError, match="a slot of w"):
+        opt.update(model, grads)
+    assert opt.step == 2
+
+
+TORCH_MOVES: dict[str, tuple[Callable[[ModuleType, Any], Any], type[Exception] | None]] = {
+    "data": (lambda torch, t: setattr(t, "data", torch.full((SIZE,), 0.25, dtype=t.dtype)), None),
+    "set_": (lambda torch, t: t.set_(torch.full((SIZE,), 0.25, dtype=t.dtype)), None),
+    "data of another shape": (lambda torch, t: setattr(t, "data", torch.zeros(2**20, dtype=t.dtype)), ox.ShapeError),
+    "data of another dtype": (
+        lambda torch, t: setattr(t, "data", torch.zeros(SIZE, dtype=torch.float16)),
+        ox.DtypeError,
+    ),
+    "resize_": (lambda torch, t: t.resize_(2**20), ox.ShapeError),
+    "resize_ and back": (lambda torch, t: (t.resize_(2**20).zero_(), t.resize_(SIZE)), None),
+    "strided": (lambda torch, t: setattr(t, "data", torch.zeros(2 * SIZE, dtype=t.dtype)[::2]), None),
+    "expanded": (lambda torch, t: setattr(t, "data", torch.zeros(1, dtype=t.dtype).expand(SIZE)), ox.AliasError),
+}
+
+
+@pytest.mark.parametrize("name", TORCH_MOVES)
+@pytest.mark.parametrize("slot", ["m", "v"])
+def test_a_torch_slot_that_has_moved_is_taken_where_it_lies_or_refused(name: str, slot: str) -> None:
+    torch = pytest.importorskip("torch")
+    change, error = TORCH_MOVES[name]
+    opt, model, grads = began(lambda array: torch.tensor(array))
+    change(torch, opt.slots["b"][slot])
+    before = snapshot(opt, model)
+    if error:
+        with pytest.raises(error, match=rf"^b: (the )?slot {slot}"):
+            opt.update(model, grads)
+        np.testing.assert_equal(snapshot(opt, model), before)
+        return
+    reference, own = optim.Adam(0.1), {name: array.clone() for name, array in model.items()}
+    reference.update({name: array.clone() for name, array in model.items()}, grads)
+    reference.load_state_dict(opt.state_dict())
+    opt.update(model, grads)
+    reference.update(own, grads)
+    np.testing.assert_equal(snapshot(opt, model), snapshot(reference, own))
+
+
+# Slots of other kinds: an optimizer whose first parameter, of 4096 elements, has a slot of this name.
+KINDS: dict[str, tuple[Callable[[], Any], str, Any]] = {
+    "a number": (lambda: optim.NAdam(0.1), "mu_product", np.float64),
+    "master weights": (lambda: optim.SGD(0.1, master=True), "master-weights", np.float16),
+    "compensation": (lambda: optim.SGD(0.1, rounding="kahan"), "kahan-compensation", np.float16),
+    "an average": (lambda: optim.chain(optim.SGD(0.1), optim.Average(0.9)), "average", np.float64),
+    "a copy": (lambda: optim.chain(optim.SGD(0.1), optim.Copy("float16")), "parameter-copy", np.float64),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slots_of_each_kind_are_looked_at_again(kind: str) -> None:
+    make, slot, dtype = KINDS[kind]
+    opt, model = make(), {"w": np.ones(4096, dtype)}
+    grads = {"w": np.full(4096, 0.5, dtype)}
+    opt.update(model, grads)
+    names = list(opt.slots["w"])
+    slot = slot if slot in names else next(name for name in names if opt.slots["w"][name].shape == ())
+    resized(opt.slots["w"][slot], 2**20)
+    before = snapshot(opt, model)
+    with pytest.raises(ox.ShapeError, match=f"^w: (the )?slot {slot}"):
+        opt.update(model, grads)
+    np.testing.assert_equal(snapshot(opt, model), before)
+
+
+@pytest.mark.parametrize("part", ["codes", "scales"])
+def test_codes_and_scales_are_looked_at_again(part: str) -> None:
+    opt, model = optim.Adam(0.1, slot_dtype="8bit"), {"w": np.ones(4096)}
+    opt.update(model, {"w": np.ones(4096)})
+    resized(getattr(opt.slots["w"]["m"], part), 2**20)
+    with pytest.raises(ox.ShapeError, match="^w: (the )?slot m"):
+        opt.update(model, {"w": np.ones(4096)})
+    assert opt.step == 1
+
+
+def test_parameters_and_gradients_that_move_between_steps() -> None:
+    for which in (0, 1):
+        opt, model, grads = began()
+        moved = (model, grads)[which]["b"]
+        resized(moved, 2**20)
+        with pytest.raises(ox.ShapeError, match="^b: "):
+            opt.update(model, grads)
+        resized(moved, SIZE)
+        opt.update(model, grads)
+        assert opt.step == 3
+
+
+@pytest.mark.parametrize("rounds", [20])
+def test_slots_that_move_in_every_step_in_a_process_of_its_own(rounds: int) -> None:
+    """What made the process crash: memory that was freed, and taken by others since."""
+    pytest.importorskip("torch")
+    source = f"""if True:
+        import gc, numpy as np, torch, oxigrad as ox
+        from oxigrad import optim
+        for make in (lambda n: np.ones(n), lambda n: torch.ones(n)):
+            opt = optim.Adam(0.1)
+            model, grads = {{"w": make(1 << 20)}}, {{"w": make(1 << 20)}}
+            opt.update(model, grads)
+            for k in range({rounds}):
+                m, v = opt.slots["w"].values()
+                if isinstance(m, np.ndarray):
+                    m.resize(1, refcheck=False), v.__setstate__((1, (1 << 20,), v.dtype, False, bytes(8 << 20)))
+                else:
+                    m.resize_(0), m.untyped_storage().resize_(0), v.set_(torch.zeros(1 << 20))
+                gc.collect()
+                try:
+                    opt.update(model, grads)
+                except ox.ShapeError:
+                    m.resize(1 << 20, refcheck=False) if isinstance(m, np.ndarray) else m.resize_(1 << 20)
+                    m[...] = 0.0
+                    opt.update(model, grads)
+            assert opt.step == {rounds} + 1
+        print("done")
+    """
+    ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr[-2000:]
+
+
+# --- assigned ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax.numpy"])
+def test_an_array_that_is_assigned_to_a_slot_is_what_the_next_step_goes_on_from(library: str) -> None:
+    module = pytest.importorskip(library)
+    opt, model, grads = began(module.asarray)
+    given = module.asarray(np.full(SIZE, 0.25, np.asarray(opt.slots["w"]["m"]).dtype))
+    opt.slots["w"]["m"] = given
+    np.testing.assert_array_equal(np.asarray(opt.slots["w"]["m"]), 0.25)
+    opt.update(model, grads)
+    np.testing.assert_allclose(np.asarray(opt.slots["w"]["m"]), 0.9 * 0.25 + 0.1 * 0.5, rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(given), 0.25)
+    np.testing.assert_array_equal(opt.state_dict()["slots"]["w"]["m"], opt.slots["w"]["m"])
+
+
+def test_what_does_not_fit_is_not_assigned() -> None:
+    opt, model, grads = began()
+    before, own = snapshot(opt, model), opt.slots["w"]
+    with pytest.raises(ox.ShapeError, match=r"^w: the slot m has shape \(3,\): found \(4,\)"):
+        own["m"] = np.zeros(4)
+    with pytest.raises(ox.DtypeError, match="^w: the slot m has dtype float64: found float32"):
+        own.update(m=np.zeros(3, np.float32))
+    with pytest.raises(ox.DtypeError, match="^w: the slot m has dtype float64: found float"):
+        own["m"] = 1.0
+    with pytest.raises(KeyError, match="w: there is no slot n; there are m, v"):
+        own["n"] = np.zeros(3)
+    for remove in (own.clear, own.popitem, lambda: own.pop("m"), lambda: own.__delitem__("m")):
+        with pytest.raises(TypeError, match="^w: slots can be replaced"):
+            remove()
+    np.testing.assert_equal(snapshot(opt, model), before)
+    opt.update(model, grads)
+    assert type(own | {}) is dict and type(ox.tree.map(np.copy, own)) is dict
+
+
+# --- counts ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_last_step_that_can_be_counted() -> None:
+    opt, model, grads = began()
+    opt.load_state_dict({**opt.state_dict(), "step": 2**63 - 2})
+    opt.update(model, grads)
+    assert opt.step == 2**63 - 1
+    opt.load_state_dict(opt.state_dict())
+    before = snapshot(opt, model)
+    with pytest.raises(ox.StateError, match="9223372036854775807 steps have been taken"):
+        opt.update(model, grads)
+    np.testing.assert_equal(snapshot(opt, model), before)
+    with pytest.raises(ox.StateError, match="9223372036854775807 steps have been taken"):
+        opt.apply(model, grads, {**opt.init(model), "step": 2**63 - 1})
+    opt = optim.Adam(0.1, nonfinite="skip")
+    opt.build(model)
+    opt.load_state_dict({**opt.state_dict(), "skipped": 2**63 - 1})
+    with pytest.raises(ox.StateError, match="steps have been skipped"):
+        opt.update(model, {name: np.full(SIZE, np.nan) for name in model})
+    opt.load_state_dict(opt.state_dict())
+
+
+# --- the private parts -------------------------------------------------------------------------------------------------
+
+
+def test_the_core_s_stepper_takes_no_numbers_on_trust() -> None:
+    def program(written: list[int]) -> Any:
+        tape = _core.symbols()
+        g, p, rate = tape.leaf(), tape.leaf(), tape.scalar()
+        return tape.compile([p - rate * g] * len(written), written, [], None)
+
+    def step(number: int, chosen: int, sets: list[list[float]], written: list[int], count: int = 1) -> Any:
+        stepper, p, g = _core.Stepper(), np.zeros(SIZE), np.ones(SIZE)
+        stepper.prepare([("w", 0, p, [], [], False, False, number, chosen)])
+        arrays = (p,) * count, (g,) * count
+        return stepper.step([(program(written), sets)], 0, *arrays, [], None, [], [], [], False)
+
+    step(0, 0, [[0.1]], [1])
+    for bad in [(2**63, 0, [[0.1]], [1]), (0, 9, [[0.1]], [1]), (0, 0, [], [1]), (0, 0, [[]], [1])]:
+        with pytest.raises((ox.StructureError, ox.ShapeError), match="^w: the program"):
+            step(*bad)
+    step(0, 0, [[0.1]], [0])
+    for written in ([2], [2**60], [1, 1]):
+        with pytest.raises((ox.StructureError, ox.AliasError, ox.ShapeError)):
+            step(0, 0, [[0.1]], written)
+    for count in (0, 2):
+        with pytest.raises(ox.StructureError, match="expected 1, as were prepared"):
+            step(0, 0, [[0.1]], [1], count)
+    stepper = _core.Stepper()
+    for name in ("count", "micro"):
+        with pytest.raises(ox.StateError, match="expected at most 9223372036854775807"):
+            setattr(stepper, name, 2**63)
+        with pytest.raises(OverflowError):
+            setattr(stepper, name, 2**64)
+    stepper.count = 2**63 - 1
+    with pytest.raises(ox.StateError, match="steps have been taken"):
+        stepper.step([], 0, (), (), [], None, [], [], [], False)
+
+
+def test_a_panic_is_an_exception() -> None:
+    assert issubclass(ox.InternalError, RuntimeError)
+    source = """if True:
+        from oxigrad import _core
+        import oxigrad as ox
+        try:
+            _core.uniform(0, 0, 0, 0, 2**63)
+        except Exception as error:
+            print(isinstance(error, (ox.InternalError, MemoryError, ValueError)))
+    """
+    ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.stdout == "True\n", ran.stderr[-2000:]
