@@ -17,6 +17,7 @@ mod fusion;
 mod guard;
 mod memory;
 mod numpy;
+mod overlap;
 mod products;
 mod record;
 mod reduce;
@@ -43,6 +44,10 @@ mod _core {
     use crate::derivatives::install;
     #[pymodule_export]
     use crate::memory::{exports_memory, is_floating, is_writable};
+    #[pymodule_export]
+    use crate::numpy::meaning_of;
+    #[pymodule_export]
+    use crate::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
     #[pymodule_export]
     use crate::record::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]

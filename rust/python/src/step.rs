@@ -12,15 +12,16 @@ use oxigrad_core::overlap::Sweep;
 use oxigrad_core::rows::Rows;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyTupleMethods};
+use pyo3::types::{PyDict, PyTuple, PyTupleMethods};
 
 use crate::arrays::Copying;
 use crate::error::{IntoPython, to_python};
 use crate::memory::{Memory, Numbers};
-use crate::numpy::Numpy;
+use crate::numpy::{Numpy, refuse_meaning};
+use crate::overlap::first_shared;
 use crate::symbols::Program;
 use crate::threads;
-use crate::tree::{KeyPath, set};
+use crate::tree::{KeyPath, Replacements};
 
 /// A parameter that the core updates: what it must be, and its slots, whose memory is held.
 struct Parameter {
@@ -188,24 +189,34 @@ impl Stepper {
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
         holds: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let copies = copying(&copies)?;
-        if !programs.is_empty() {
+        // Assigning to containers is all that may run the user's code and raise, and all that can be undone.
+        let replaced = Replacements::new(&model, &replacements)?;
+        let update = || {
+            if programs.is_empty() {
+                return Ok(true);
+            }
             // Taken out, so that no lock is held while Python may run.
             let mut prepared = std::mem::take(&mut *self.lock());
             let updated = prepared.update(py, &programs, seed, self.count() + 1, written, gradients, &touched);
             *self.lock() = prepared;
-            if !updated? {
-                return Ok(None);
+            updated
+        };
+        let count = || {
+            if holds {
+                self.micro.fetch_add(1, Ordering::Relaxed);
+            } else {
+                self.micro.store(0, Ordering::Relaxed);
+                self.count.fetch_add(1, Ordering::Relaxed);
             }
+        };
+        match write(py, update, &assignments, &copies) {
+            Ok(true) => {
+                count();
+                Ok(Some(replaced.tree))
+            }
+            Ok(false) => replaced.put_back().map(|()| None),
+            Err(error) => Err(replaced.after(error)),
         }
-        let model = write(py, model, replacements, assignments, copies)?;
-        if holds {
-            self.micro.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.micro.store(0, Ordering::Relaxed);
-            self.count.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(Some(model))
     }
 
     /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
@@ -218,34 +229,46 @@ impl Stepper {
         assignments: Vec<Assignment<'py>>,
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        write(py, model, replacements, assignments, copying(&copies)?)
+        let replaced = Replacements::new(&model, &replacements)?;
+        match write(py, || Ok(true), &assignments, &copies) {
+            Ok(_) => Ok(replaced.tree),
+            Err(error) => Err(replaced.after(error)),
+        }
     }
 }
 
 /// A holder, and what of it is to be what.
 type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// What is copied at the end of a step, checked before its start.
-fn copying(copies: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)]) -> PyResult<Vec<Copying>> {
-    copies.iter().map(|(from, to)| Copying::new(from, to)).collect()
-}
-
-fn write<'py>(
-    py: Python<'py>,
-    model: Bound<'py, PyAny>,
-    replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
-    assignments: Vec<Assignment<'py>>,
-    copies: Vec<Copying>,
-) -> PyResult<Bound<'py, PyAny>> {
-    copies.into_iter().try_for_each(|copying| copying.run(py))?;
-    let mut model = model;
-    for (path, value) in replacements {
-        model = set(&path.0, &model, &value)?;
+/// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot fail.
+fn write(
+    py: Python<'_>,
+    update: impl FnOnce() -> PyResult<bool>,
+    assignments: &[Assignment<'_>],
+    copies: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)],
+) -> PyResult<bool> {
+    let copies: Vec<Copying> = copies.iter().map(|(from, to)| Copying::new(from, to)).collect::<PyResult<_>>()?;
+    assignments.iter().try_for_each(|(holder, ..)| assignable(holder))?;
+    if !update()? {
+        return Ok(false);
     }
+    copies.into_iter().try_for_each(|copying| copying.run(py))?;
     for (holder, key, value) in assignments {
         holder.set_item(key, value)?;
     }
-    Ok(model)
+    Ok(true)
+}
+
+/// Refuses holders whose items may not be assigned to: a dict's always may, an array's where it can be written.
+fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
+    if holder.is_exact_instance_of::<PyDict>() {
+        return Ok(());
+    }
+    let fields = Numpy::get(holder.py()).and_then(|numpy| numpy.fields(holder));
+    if fields.is_some_and(|fields| fields.is_writable()) {
+        return Ok(());
+    }
+    Err(to_python(&Error::Memory("what remembers the steps is no array of NumPy's that can be written".into())))
 }
 
 impl Stepper {
@@ -419,6 +442,7 @@ impl Parameter {
     }
 
     fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
+        refuse_meaning(object, || format!("{}: the {what}", self.path))?;
         if let Some(memory) = Memory::of(object) {
             return Ok(memory);
         }
@@ -642,10 +666,6 @@ impl Prepared {
         // The scales of codes come after all buffers.
         let scaled: Vec<usize> = (0..buffers.len()).filter(|at| buffers[*at].is_quantized()).collect();
         ranges.extend(scaled.iter().filter_map(|at| buffers[*at].scales()).map(|scales| (scales.span(), true)));
-        if self.sweep.first_clash(&ranges).is_none() {
-            return Ok(());
-        }
-        // Ranges may meet where elements do not (the columns of a matrix): NumPy decides, exactly.
         let py = written.py();
         let place = |at: usize| {
             let at = if at < buffers.len() { at } else { scaled[at - buffers.len()] };
@@ -668,20 +688,13 @@ impl Prepared {
                 _ => format!("a slot of {path}"),
             }
         };
-        let shares_memory = py.import("numpy")?.getattr("shares_memory")?;
-        let mut order: Vec<usize> = (0..ranges.len()).filter(|at| ranges[*at].0.start < ranges[*at].0.end).collect();
-        order.sort_by_key(|at| ranges[*at].0.start);
-        for (place, &a) in order.iter().enumerate() {
-            let met = order[place + 1..].iter().take_while(|b| ranges[**b].0.start < ranges[a].0.end);
-            for &b in met.filter(|b| ranges[a].1 || ranges[**b].1) {
-                if shares_memory.call1((view(a)?, view(b)?))?.is_truthy()? {
-                    let (a, b) = (name(a.min(b)), name(a.max(b)));
-                    return Err(to_python(&Error::Alias(format!(
-                        "{a} and {b} share memory: expected arrays apart, or the same array from the first step on"
-                    ))));
-                }
-            }
-        }
-        Ok(())
+        let mut sweep = std::mem::take(&mut self.sweep);
+        let found = first_shared(py, &mut sweep, &ranges, view);
+        self.sweep = sweep;
+        let Some((a, b)) = found? else { return Ok(()) };
+        let (a, b) = (name(a), name(b));
+        Err(to_python(&Error::Alias(format!(
+            "{a} and {b} share memory: expected arrays apart, or the same array from the first step on"
+        ))))
     }
 }
