@@ -136,15 +136,16 @@ class Plan:
                     shape, begun = found[text].shape, tuple(begun.shape)
                     raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
 
-    def gradients(self, leaves: list[Any], grads: Any) -> list[Any]:
+    def gradients(self, leaves: list[Any], grads: Any, *, called: bool = False) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up.
 
-        One array that is given at several paths of a tied parameter counts once.
+        One array that is given at several paths of a tied parameter counts once. All are checked here where rules are
+        ``called`` on them, whoever updates the parameters otherwise.
         """
         given = _leaves_like(self.structure, grads)
         if given is None:
             given = self._by_path(len(leaves), *tree.flatten(grads))
-        for parameter in self._checked_here:
+        for parameter in self.parameters if called else self._checked_here:
             for i in (parameter.index, *parameter.tied):
                 if not xp.is_array(given[i]):
                     found = type(given[i]).__name__
@@ -154,7 +155,8 @@ class Plan:
                 self.sparse = self.sparse or is_sparse
         for parameter in self._tied:
             first, *others = _distinct([given[i] for i in (parameter.index, *parameter.tied)])
-            given[parameter.index] = sum(others, first)
+            total = sum(others, first)
+            given[parameter.index] = total if total.dtype == first.dtype else xp.astype(total, first.dtype)
         for parameter in self.parameters if self.sparse else ():
             if isinstance(g := given[parameter.index], SparseRows):
                 self._check_rows(parameter, g)
@@ -186,8 +188,13 @@ class Plan:
                 zeros[id(found[path])] = np.zeros(()), found[path]
         return [*zeros.values()]
 
-    def refuse_overlap(self, leaves: list[Any]) -> None:
-        """Raises `AliasError` where two parameters in host memory share elements, whoever updates them."""
+    def check_parameters(self, leaves: list[Any]) -> None:
+        """Raises `AliasError` where two parameters in host memory share elements, whoever updates them.
+
+        Raises `DtypeError` where one means more than its numbers.
+        """
+        for p in self.parameters:
+            refuse_meaning(leaves[p.index], f"{p.text}: the parameter")
         refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
 
     def check_memory(
@@ -199,7 +206,7 @@ class Plan:
         """
         if not (self.ruled or self.copied or zeroed):
             return
-        self.refuse_overlap(leaves)
+        self.check_parameters(leaves)
         for p in self.into:
             refuse_unwritable(p.text, "parameter", leaves[p.index])
         given = {}

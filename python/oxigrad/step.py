@@ -48,7 +48,9 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container
         raise ShapeError(f"{path}: {error}") from None
     if choice.catches_up and p.shape and LAST_STEP not in known:
         first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
-    return {name: value for name, value in first.items() if value is not None}
+    found = {name: value for name, value in first.items() if value is not None}
+    arrays = {name: value for name, value in found.items() if not isinstance(value, Quantized)}
+    return found | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
 
 
 def _zero_steps(p: Any) -> Any:
@@ -237,7 +239,7 @@ class Stepper:
         self, plan: Plan, leaves: list[Any], values: dict[str, Any]
     ) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
         """What is to be replaced, and copied, for other values of parameters."""
-        plan.refuse_overlap(leaves)
+        plan.check_parameters(leaves)
         replacements, copies = [], []
         for p in plan.parameters:
             if p.text not in values:
@@ -450,8 +452,8 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
     """See `Optimizer.apply`: the rule on every parameter, nothing written."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
-    leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads)
-    plan.refuse_overlap(leaves)
+    leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads, called=True)
+    plan.check_parameters(leaves)
     plan.check_known(state["slots"])
     step = state["step"]
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
