@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from oxigrad import _core, xp
 from oxigrad._core import AliasError, ArrayMemoryError
 
@@ -12,7 +14,7 @@ Named = tuple[str, Any, bool]
 
 def is_immutable(array: Any) -> bool:
     """Whether its library never changes an array: such arrays share memory without anyone's seeing it."""
-    return hasattr(array, "at")  # arrays that are never changed in place have this
+    return type(array) is not np.ndarray and hasattr(array, "at")  # what only arrays that never change have
 
 
 def refuse_unwritable(path: str, what: str, array: Any) -> None:
@@ -54,6 +56,8 @@ def is_same_array(a: Any, b: Any) -> bool:
 
 def _on_device(array: Any) -> Any:
     """Where an array on a device lies, as libraries tell each other; None where its library does not tell."""
+    if type(array) is np.ndarray:
+        return None
     try:
         told = array.__cuda_array_interface__
     except (AttributeError, RuntimeError, TypeError):  # it lies elsewhere, or its library records its derivatives
@@ -76,10 +80,10 @@ def apart(results: Sequence[Any], given: Iterable[Any]) -> list[Any]:
     mutable = [(number, x) for number, x in enumerate(found) if x is not None and not is_immutable(x)]
     known = [x for x in given if x is not None and not is_immutable(x)]
     shared = set(_core.aliases([(x, True) for _, x in mutable] + [(x, False) for x in known]))
-    seen = {id(x) for x in known} | {place for x in known if (place := _on_device(x))}
+    seen = {place for x in known for place in (id(x), _on_device(x))}
     for at, (number, x) in enumerate(mutable):
-        place = _on_device(x)
-        if at in shared or id(x) in seen or (place and place in seen):
+        own = {id(x), _on_device(x)} - {None}
+        if at in shared or own & seen:
             found[number] = xp.asarray(x, copy=True)
-        seen |= {id(x), place or id(x)}
+        seen |= own
     return found

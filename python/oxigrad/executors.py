@@ -104,6 +104,8 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
     A total over all leaves takes another round: each rule is called up to it, the parts are added up, and then again.
     """
     totals: list[Any] = []
+    if not leaves:
+        return [], True
     while True:
         results, parts, guards = [], [], []
         for leaf in leaves:

@@ -109,8 +109,9 @@ class Plan:
         """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
-        is_into = all(_core.is_writable(leaves[p.index]) for p in self.into)
-        return is_into and all(executor(leaves[p.index]) == "copy" for p in self.copied)
+        if self.into and not all(_core.is_writable(leaves[p.index]) for p in self.into):
+            return False
+        return all(executor(leaves[p.index]) == "copy" for p in self.copied)
 
     def detach(self, leaves: list[Any]) -> list[Any]:
         """The leaves, with parameters of which their library records derivatives detached: steps are not to be recorded."""
@@ -150,9 +151,12 @@ class Plan:
                 if not xp.is_array(given[i]):
                     found = type(given[i]).__name__
                     raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {found}")
-                is_sparse = isinstance(given[i], SparseRows)
-                refuse_meaning(given[i].values if is_sparse else given[i], f"{self.structure.path(i)}: the gradient")
-                self.sparse = self.sparse or is_sparse
+                if type(given[i]) is np.ndarray:
+                    continue
+                if isinstance(given[i], SparseRows):  # which checked its values
+                    self.sparse = True
+                else:
+                    refuse_meaning(given[i], f"{self.structure.path(i)}: the gradient")
         for parameter in self._tied:
             first, *others = _distinct([given[i] for i in (parameter.index, *parameter.tied)])
             total = sum(others, first)
@@ -202,10 +206,8 @@ class Plan:
     ) -> None:
         """Raises `ArrayMemoryError` or `AliasError` where arrays cannot be written, or share memory that is written.
 
-        Where the core updates all parameters in place, and writes nothing else, it checks them itself.
+        Where the core updates all parameters in place, and nothing is ``zeroed`` besides, it checks them itself.
         """
-        if not (self.ruled or self.copied or zeroed):
-            return
         self.check_parameters(leaves)
         for p in self.into:
             refuse_unwritable(p.text, "parameter", leaves[p.index])

@@ -157,7 +157,8 @@ class Stepper:
         if plan is not self._plan or layout != self._layout or absent != self._absent:
             self._enter(plan, leaves, layout)
         zeros = plan.zeros(grads) if self._owner.zero_gradients else []
-        plan.check_memory(leaves, gradients, self.slots, [g for _, g in zeros])
+        if plan.ruled or plan.copied or zeros:
+            plan.check_memory(leaves, gradients, self.slots, [g for _, g in zeros])
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
             return self.skip(plan, model, gradients)
