@@ -159,7 +159,7 @@ class Plan:
                     refuse_meaning(given[i], f"{self.structure.path(i)}: the gradient")
         for parameter in self._tied:
             first, *others = _distinct([given[i] for i in (parameter.index, *parameter.tied)])
-            total = sum(others, first)
+            total: Any = sum(others, first)
             given[parameter.index] = total if total.dtype == first.dtype else xp.astype(total, first.dtype)
         for parameter in self.parameters if self.sparse else ():
             if isinstance(g := given[parameter.index], SparseRows):

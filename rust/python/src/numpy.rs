@@ -220,7 +220,7 @@ pub fn meaning(array: &Bound<'_, PyAny>) -> Option<String> {
         return named("whose mask would be ignored: expected an array without a mask, such as x.filled(0)");
     }
     let own = |name: &&str| !matches!((class.getattr(*name), plain.getattr(*name)), (Ok(a), Ok(b)) if a.is(&b));
-    if ["__array_ufunc__", "__add__", "__mul__", "__matmul__"].iter().any(|name| own(name)) {
+    if ["__array_ufunc__", "__add__", "__mul__", "__matmul__"].iter().any(own) {
         return named("a subclass of numpy.ndarray with arithmetic of its own: expected numpy.asarray(x)");
     }
     None

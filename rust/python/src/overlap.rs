@@ -39,8 +39,11 @@ fn meeting(ranges: &[(Span, bool)], wanted: impl Fn(usize, usize) -> bool) -> Ve
     found
 }
 
+/// Memory, and the number of its array.
+type Numbered = (usize, Memory);
+
 /// The memory of each array, and its range, with what is said of it; those that share none with the host are left out.
-fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> (Vec<(usize, Memory)>, Vec<(Span, bool)>) {
+fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> (Vec<Numbered>, Vec<(Span, bool)>) {
     let found = |(at, (array, is)): (usize, &(Bound<'_, PyAny>, bool))| {
         let memory = Memory::of(array)?;
         let range = (memory.span(), *is);

@@ -168,7 +168,7 @@ struct Replaced<'py> {
     child: Option<Bound<'py, PyAny>>,
 }
 
-impl<'py> Replaced<'py> {
+impl Replaced<'_> {
     /// Puts it back, by the builtin's own assignment where that of the container's class raises. Returns what it raised.
     fn put_back(self) -> Option<PyErr> {
         let child = self.child?;
