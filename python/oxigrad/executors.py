@@ -8,6 +8,7 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad._core import DtypeError, RuleError, ShapeError
+from oxigrad.aliases import apart
 from oxigrad.precision import half, rounded, widened
 from oxigrad.rule import Rule
 from oxigrad.sparse import LAST_STEP, SparseRows, factors, like_column, put_rows
@@ -103,6 +104,8 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
     A total over all leaves takes another round: each rule is called up to it, the parts are added up, and then again.
     """
     totals: list[Any] = []
+    if not leaves:
+        return [], True
     while True:
         results, parts, guards = [], [], []
         for leaf in leaves:
@@ -117,8 +120,24 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
             keep = True
             for guard in guards:
                 keep = guard if keep is True else xp.logical_and(keep, guard)
-            return results, keep
+            return _apart(leaves, results), keep
         totals.append(sum(parts[1:], parts[0]))
+
+
+def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The results as arrays of their own, but where a rule returned the parameter or the slot itself, which then stays.
+
+    So a slot is never a part of a parameter or of a gradient, which are the user's.
+    """
+    given: list[Any] = []
+    for leaf in leaves:
+        g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
+        given += [leaf.p, *g, *leaf.slots.values()]
+    before = [[leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)] for leaf in leaves]
+    pairs = [pair for own, old in zip(results, before, strict=True) for pair in zip(own, old, strict=True)]
+    made = iter(apart([None if new is old else new for new, old in pairs], given))
+    kept = iter([old if new is None else new for (_, old), new in zip(pairs, made, strict=True)])
+    return [[next(kept) for _ in own] for own in results]
 
 
 def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:

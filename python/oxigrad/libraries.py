@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import is_inexact, plain
+from oxigrad._core import DtypeError, is_inexact, plain
 
 _NUMBERS = (bool, int, float, complex)
 # By the identity of a class, which goes with it: a reference that sees to that, and the namespace; None for numbers.
@@ -51,6 +51,28 @@ def _namespace_of(value: Any) -> Any:
 def is_array(value: Any) -> bool:
     """Whether the value is an array of some library: it has a shape and a dtype."""
     return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def refuse_meaning(array: Any, what: str) -> None:
+    """Raises `DtypeError` for ``what``, an array that means more than its numbers, or that no array library computes with.
+
+    >>> import numpy as np
+    >>> refuse_meaning(np.ma.MaskedArray([1.0, 2.0], mask=[True, False]), "w: the parameter")
+    Traceback (most recent call last):
+    ...
+    oxigrad.DtypeError: w: the parameter is a MaskedArray, whose mask would be ignored: expected an array without a mask, such as x.filled(0)
+    """
+    if type(array) is np.ndarray:
+        return
+    meaning, kind = _core.meaning(array), type(array).__name__
+    if meaning is None and hasattr(type(array), "get_mask"):
+        meaning = f"a {kind}, whose mask would be ignored: expected an array without a mask"
+    try:
+        namespace(array)
+    except TypeError:
+        meaning = f"a {kind}: expected an array of NumPy's, or of another library of the Python array API standard"
+    if meaning is not None:
+        raise DtypeError(f"{what} is {meaning}")
 
 
 def is_smooth(value: Any) -> bool:

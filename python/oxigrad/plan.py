@@ -3,15 +3,17 @@
 import dataclasses
 import operator
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
-from oxigrad.libraries import detached, dtype_name, to_host
+from oxigrad._core import DtypeError, RuleError, ShapeError, StructureError
+from oxigrad.aliases import Named, is_same_array, refuse_shared, refuse_unwritable
+from oxigrad.libraries import detached, dtype_name, refuse_meaning, to_host
 from oxigrad.precision import HALVES
+from oxigrad.quantized import Quantized
 from oxigrad.sparse import SparseRows
 
 
@@ -82,6 +84,7 @@ class Plan:
 
     def _add(self, array: Any, paths: list[Any], index: int, tied: tuple[int, ...], choice: Any) -> None:
         text = str(paths[0])
+        refuse_meaning(array, f"{text}: the parameter")
         if xp.is_complex(array):
             raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
         if choice not in self.choices:
@@ -100,6 +103,7 @@ class Plan:
         self.pick = _picker([p.index for p in self.host], len(leaves))
         self.replaced = [p for p in self.parameters if p.executor in ("copy", "rule")]
         self.copied = [p for p in self.parameters if p.executor == "copy"]
+        self.into = [p for p in self.parameters if p.executor == "into"]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
         self._tied = [p for p in self.parameters if p.tied]
         self._recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
@@ -109,6 +113,8 @@ class Plan:
     def fits(self, leaves: list[Any]) -> bool:
         """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
+            return False
+        if self.into and not all(_core.is_writable(leaves[p.index]) for p in self.into):
             return False
         return all(executor(leaves[p.index]) == "copy" for p in self.copied)
 
@@ -136,22 +142,30 @@ class Plan:
                     shape, begun = found[text].shape, tuple(begun.shape)
                     raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
 
-    def gradients(self, leaves: list[Any], grads: Any) -> list[Any]:
-        """The gradients at the positions of the model's leaves, those of tied parameters added up."""
+    def gradients(self, leaves: list[Any], grads: Any, *, called: bool = False) -> list[Any]:
+        """The gradients at the positions of the model's leaves, those of tied parameters added up.
+
+        One array that is given at several paths of a tied parameter counts once. All are checked here where rules are
+        ``called`` on them, whoever updates the parameters otherwise.
+        """
         given = _leaves_like(self.structure, grads)
         if given is None:
             given = self._by_path(len(leaves), *tree.flatten(grads))
-        for parameter in self._checked_here:
+        for parameter in self.parameters if called else self._checked_here:
             for i in (parameter.index, *parameter.tied):
                 if not xp.is_array(given[i]):
                     found = type(given[i]).__name__
                     raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {found}")
-                self.sparse = self.sparse or isinstance(given[i], SparseRows)
+                if type(given[i]) is np.ndarray:
+                    continue
+                if isinstance(given[i], SparseRows):  # which checked its values
+                    self.sparse = True
+                else:
+                    refuse_meaning(given[i], f"{self.structure.path(i)}: the gradient")
         for parameter in self._tied:
-            total = given[parameter.index]
-            for i in parameter.tied:
-                total = total + given[i]
-            given[parameter.index] = total
+            first, *others = _distinct([given[i] for i in (parameter.index, *parameter.tied)])
+            total: Any = sum(others, first)
+            given[parameter.index] = total if total.dtype == first.dtype else xp.astype(total, first.dtype)
         for parameter in self.parameters if self.sparse else ():
             if isinstance(g := given[parameter.index], SparseRows):
                 self._check_rows(parameter, g)
@@ -174,14 +188,41 @@ class Plan:
         """Zeros to copy into the gradients that the core does not write itself; raises where one cannot be written."""
         if not self.ruled and not self._tied:
             return []
-        found = {str(path): g for path, g in tree.parameters(grads).items()}
-        zeros = []
-        for p in [*self._tied, *(p for _, p in self.ruled)]:
+        given, structure = tree.flatten(grads)
+        found = {str(structure.path(i)): g for i, g in enumerate(given)}
+        zeros = {}
+        for p in (*self._tied, *(p for _, p in self.ruled)):
             for path in map(str, p.paths):
-                if not _core.is_writable(found[path]):
-                    raise ArrayMemoryError(f"{path}: the gradient cannot be written, so not with zero_gradients")
-                zeros.append((np.zeros(()), found[path]))
-        return zeros
+                refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", found[path])
+                zeros[id(found[path])] = np.zeros(()), found[path]
+        return [*zeros.values()]
+
+    def check_parameters(self, leaves: list[Any]) -> None:
+        """Raises `AliasError` where two parameters in host memory share elements, whoever updates them.
+
+        Raises `DtypeError` where one means more than its numbers.
+        """
+        for p in self.parameters:
+            refuse_meaning(leaves[p.index], f"{p.text}: the parameter")
+        refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
+
+    def check_memory(
+        self, leaves: list[Any], gradients: list[Any], slots: dict[str, dict[str, Any]], zeroed: list[Any]
+    ) -> None:
+        """Raises `ArrayMemoryError` or `AliasError` where arrays cannot be written, or share memory that is written.
+
+        Where the core updates all parameters in place, and nothing is ``zeroed`` besides, it checks them itself.
+        """
+        self.check_parameters(leaves)
+        for p in self.into:
+            refuse_unwritable(p.text, "parameter", leaves[p.index])
+        given = {}
+        for p in self.parameters:
+            g = gradients[p.index]
+            given[id(g)] = f"the gradient of {p.text}", g.values if isinstance(g, SparseRows) else g, False
+        given |= {id(g): ("a gradient that zero_gradients is to zero", g, True) for g in zeroed}
+        others = [named for p in self.parameters for named in _updated(p, leaves[p.index], slots[p.text])]
+        refuse_shared([*others, *given.values()])
 
     def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:
         """The gradients of a tree that agrees with the model only where it has arrays."""
@@ -197,6 +238,29 @@ class Plan:
         if unknown:
             raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
         return aligned
+
+
+def _updated(p: Parameter, array: Any, slots: dict[str, Any]) -> Iterator[Named]:
+    """What a step changes of a parameter: itself and its slots, and whether it does so in place."""
+    yield p.text, array, p.executor in ("host", "into")
+    for slot in slots.values():
+        for part in (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,):
+            yield f"a slot of {p.text}", part, p.executor in ("host", "copy")
+
+
+def _distinct(gradients: list[Any]) -> list[Any]:
+    """The gradients, but each array once."""
+    found: list[Any] = []
+    for g in gradients:
+        if not any(_is_same(g, other) for other in found):
+            found.append(g)
+    return found
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, SparseRows) and isinstance(b, SparseRows):
+        return a is b or (is_same_array(a.values, b.values) and is_same_array(a.indices, b.indices))
+    return is_same_array(a, b)
 
 
 def _leaves_like(structure: Any, like: Any) -> list[Any] | None:

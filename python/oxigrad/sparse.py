@@ -20,7 +20,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import DtypeError, RuleError, ShapeError
-from oxigrad.libraries import has_variable, is_of_kind, standard_namespace
+from oxigrad.libraries import has_variable, is_of_kind, refuse_meaning, standard_namespace
 from oxigrad.rule import Rule
 
 FAMILIES = ("dense", "lazy", "catch_up")
@@ -59,6 +59,7 @@ class SparseRows:
     def __init__(self, indices: Any, values: Any, shape: tuple[int, ...]) -> None:
         self.values = values if xp.is_array(values) else np.asarray(values, np.float64)
         self.indices = _as_indices(indices, self.values)
+        refuse_meaning(self.values, "what SparseRows has for values")
         self.shape = tuple(map(int, shape))
         self._check()
 
@@ -159,6 +160,7 @@ def _as_indices(given: Any, values: Any) -> Any:
     library, device = standard_namespace(values), _device_of(values)
     if not xp.is_array(given):
         given = np.asarray(given, np.int64)
+    refuse_meaning(given, "what SparseRows has for indices")
     if standard_namespace(given) is not library:
         given = library.asarray(given, device=device)
     if not library.isdtype(given.dtype, "integral"):

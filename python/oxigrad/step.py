@@ -14,6 +14,7 @@ import numpy as np
 
 from oxigrad import _core, around, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
+from oxigrad.aliases import apart, refuse_unwritable
 from oxigrad.executors import Leaf, call_rules
 from oxigrad.libraries import to_host
 from oxigrad.plan import Parameter, Plan, copying, executor, leaves_along
@@ -51,7 +52,9 @@ def new_slots(choice: Any, path: str, p: Any, *, on_host: bool, known: Container
         raise ShapeError(f"{path}: {error}") from None
     if choice.catches_up and p.shape and LAST_STEP not in known:
         first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
-    return {name: value for name, value in first.items() if value is not None}
+    found = {name: value for name, value in first.items() if value is not None}
+    arrays = {name: value for name, value in found.items() if not isinstance(value, Quantized)}
+    return found | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
 
 
 def _zero_steps(p: Any) -> Any:
@@ -179,11 +182,13 @@ class Stepper:
         absent = [choice.absent for choice in plan.choices]
         if plan is not self._plan or layout != self._layout or absent != self._absent:
             self._enter(plan, leaves, layout)
+        zeros = plan.zeros(grads) if self._owner.zero_gradients else []
+        if plan.ruled or plan.copied or zeros:
+            plan.check_memory(leaves, gradients, self.slots, [g for _, g in zeros])
         replacements, assignments, copies, keep = self._call_rules(plan, leaves, gradients, values, holds)
         if not keep:
             return self.skip(plan, model, gradients)
-        if self._owner.zero_gradients:
-            copies += plan.zeros(grads)
+        copies += zeros
         touched, stamps = self._touch(plan, gradients, values)
         for parameter in plan.copied:
             copy = leaves[parameter.index] = np.array(leaves[parameter.index])
@@ -257,36 +262,32 @@ class Stepper:
         averages = self.averages(model)
         plan, leaves = self._planned(model)
         kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-        self._swapped = kept  # An interrupt from here on leaves what can be swapped out, swapped in or not.
-        try:
-            return self._replace(plan, leaves, model, averages)
-        except Exception:
-            self._swapped = None
-            raise
+        return self._replace(plan, leaves, model, averages, kept)
 
     def swap_out(self, model: Any) -> Any:
         """See `Optimizer.swap_out`."""
         if self._swapped is None:
             raise StateError("the averages are not swapped in")
-        model = self._replace(*self._planned(model), model, self._swapped)
-        self._swapped = None
-        return model
+        return self._replace(*self._planned(model), model, self._swapped, None)
 
-    def _replace(self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any]) -> Any:
-        """The model with other values for its parameters, in place where they can be written."""
+    def _replace(self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any], swapped: Any) -> Any:
+        """The model with other values for its parameters, in place where they can be written; notes what is ``swapped``."""
         replacements, copies = self._replaced(plan, leaves, values)
-        return self._core.write(model, replacements, [], copies)
+        # As a part of the write, so that no interrupt comes between.
+        return self._core.write(model, replacements, [(vars(self), "_swapped", swapped)], copies)
 
     def _replaced(
         self, plan: Plan, leaves: list[Any], values: dict[str, Any]
     ) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
         """What is to be replaced, and copied, for other values of parameters."""
+        plan.check_parameters(leaves)
         replacements, copies = [], []
         for p in plan.parameters:
             if p.text not in values:
                 continue
-            value = xp.asarray(xp.astype(values[p.text], p.dtype))
-            if p.executor in ("host", "into"):
+            value = xp.asarray(xp.astype(values[p.text], p.dtype, copy=True))
+            if p.executor in ("host", "into") and _core.is_writable(leaves[p.index]):
+                refuse_unwritable(p.text, "parameter", leaves[p.index])
                 copies.append(copying(value, leaves[p.index]))
             else:
                 replacements += [(path, value) for path in p.paths]
@@ -365,6 +366,7 @@ class Stepper:
                 index = slice(None) if rows is None else rows
                 found = factors(decays[p.choice], last[index], self.count)
                 caught = [like_column(factor, p.shape) for factor in found.values()]
+                refuse_unwritable(p.text, f"slot {LAST_STEP}", last)
                 stamps.append((last, index, self.count + 1))
             if rows is not None or caught:
                 touched.append((position, rows, caught))
@@ -388,7 +390,9 @@ class Stepper:
         called = _leaves(plan, plan.ruled, leaves, gradients, self.slots, values, holds)
         results, keep = call_rules(called, self._owner.seed)
         for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
-            if parameter.executor == "into":
+            if new is leaf.p:
+                pass
+            elif parameter.executor == "into":
                 copies.append(copying(new, leaf.p))
             else:
                 replacements += [(path, new) for path in parameter.paths]
@@ -403,6 +407,9 @@ class Stepper:
         self.build(model)
         plan, leaves = self._planned(model)
         _check_replaceable(plan, model)
+        self._replaced(
+            plan, leaves, {p.text: leaves[p.index] for p in plan.parameters}
+        )  # Raises what it would at the end.
         return plan, leaves
 
     def finish(self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]) -> None:
@@ -410,9 +417,10 @@ class Stepper:
         named = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
         replacements, copies = self._replaced(plan, leaves, named)
         of_leaves = [self.slots[p.text] for p in plan.parameters]
-        assignments = [
-            (own, name, array) for own, new in zip(of_leaves, slots, strict=True) for name, array in new.items()
-        ]
+        assigned = [(own, *item) for own, new in zip(of_leaves, slots, strict=True) for item in new.items()]
+        changed = [(own, name, array) for own, name, array in assigned if array is not own[name]]
+        found = apart([array for *_, array in changed], [*leaves, *values])
+        assignments = [(own, name, array) for (own, name, _), array in zip(changed, found, strict=True)]
         self._core.step([], self._owner.seed, (), (), [], model, replacements, assignments, copies, False)
         self._settle()
 
@@ -491,7 +499,8 @@ def apply(owner: Any, params: Any, grads: Any, state: dict[str, Any]) -> tuple[A
     """See `Optimizer.apply`: the rule on every parameter, nothing written."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
-    leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads)
+    leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads, called=True)
+    plan.check_parameters(leaves)
     plan.check_known(state["slots"])
     step = state["step"]
     if isinstance(step, int) and step >= _core.MOST_STEPS:

@@ -6,6 +6,7 @@ from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, is_inexact, plain
+from oxigrad.aliases import is_same_array
 
 Argnums = int | tuple[int, ...]
 
@@ -19,6 +20,7 @@ class _Watched:
     def __init__(self, tape: Tape, primals: Sequence[Any]) -> None:
         self.trees: list[Any] = []
         self.variables: list[Variable] = []
+        self._primals = primals
         # The structure of each argument, its leaves, and which are differentiated; None where it is a leaf itself.
         self._parts: list[tuple[tree.Structure, list[Any], list[int]] | None] = []
         for position, primal in enumerate(primals):
@@ -38,14 +40,17 @@ class _Watched:
                 )
             inside: list[Any] = list(leaves)
             for i in chosen:
-                self.variables.append(tape.watch(leaves[i]))
+                try:
+                    self.variables.append(tape.watch(leaves[i]))
+                except DtypeError as error:
+                    raise DtypeError(f"{_at(structure, i, f'argument {position}')}: {error}") from None
                 inside[i] = self.variables[-1].__copy__()
             self._parts.append((structure, leaves, chosen))
             self.trees.append(tree.unflatten(structure, inside))
 
     def unflatten(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients, in the structure of the arguments; leaves that are not differentiated are the arguments'."""
-        remaining = iter(gradients)
+        remaining = iter(self._apart(gradients) if len(self.variables) > 1 else gradients)
         trees = []
         for part in self._parts:
             if part is None:
@@ -57,6 +62,22 @@ class _Watched:
                 filled[i] = next(remaining)
             trees.append(tree.unflatten(structure, filled))
         return tuple(trees)
+
+    def _apart(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """The gradients, none of them one array with another of the same primal: an optimizer counts such an array once."""
+        primals: list[int] = []
+        for primal, part in zip(self._primals, self._parts, strict=True):
+            primals += [id(primal)] if part is None else [id(part[1][i]) for i in part[2]]
+        if len(set(primals)) == len(primals):
+            return gradients
+        found: list[Any] = []
+        by_primal: dict[int, list[Any]] = {}
+        for primal, g in zip(primals, gradients, strict=True):
+            others = by_primal.setdefault(primal, [])
+            is_another = xp.is_array(g) and any(is_same_array(g, other) for other in others)
+            found.append(xp.asarray(g, copy=True) if is_another else g)
+            others.append(found[-1])
+        return found
 
     def fitted(self, tangents: Sequence[Any]) -> list[Any]:
         """The tangents of the variables, from trees of the structure of the arguments."""
@@ -220,7 +241,8 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
 
     The gradient has the structure of the argument ``argnums``, or is a tuple of such trees where ``argnums`` is a tuple.
     Python floats and arrays of floating-point dtype are differentiated; other leaves (functions, flags, integers, and
-    what `oxigrad.field` marks as not trainable) appear in the gradient as they are. With ``has_aux``, ``f`` returns
+    what `oxigrad.field` marks as not trainable) appear in the gradient as they are. An array that stands at two paths has a gradient
+    at each, that with respect to the one place, and the two are never one array: an optimizer adds them. With ``has_aux``, ``f`` returns
     ``(value, aux)`` and the result is ``((value, aux), gradient)``.
 
     Raises `ShapeError` where the value is not a scalar, and `DtypeError` where an argument has nothing to differentiate.

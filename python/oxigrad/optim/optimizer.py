@@ -163,7 +163,8 @@ class Optimizer:
     def update(self, model: Any, grads: Any) -> Any:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
-        ``grads`` has the structure of ``model``; only parameters are looked at. Returns the model: the same object,
+        ``grads`` has the structure of ``model``; only parameters are looked at. One array at several paths of the model is one
+        parameter: gradients that are given for it at these paths are added up, but one and the same array counts once. Returns the model: the same object,
         unless a parameter had to be replaced (an array of JAX, a read-only one) where no container can be changed.
         Raises an error that names the key path, with nothing changed: `StructureError`, `ShapeError`, `DtypeError`,
         `AliasError`, `ArrayMemoryError`, `NonFiniteError`. Threads wait for each other; what a step calls itself (a schedule, a

@@ -54,7 +54,7 @@ class SAM(Optimizer):
         """A copy of ``model`` with its parameters moved to where the gradient is to be taken, given that at the model."""
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self)
-        gradients = plan.gradients(leaves, grads)
+        gradients = plan.gradients(leaves, grads, called=True)
         pairs = [(leaves[p.index], gradients[p.index]) for p in plan.parameters]
         sizes = [xp.abs(p) + self.eta if self.adaptive else 1.0 for p, _ in pairs]
         squares = [xp.sum((size * g) ** 2) for size, (_, g) in zip(sizes, pairs, strict=True)]

@@ -162,14 +162,16 @@ pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool>
 /// Numbers on their way from an array in host memory to another, whose dtype they are rounded to. Either may be a tuple of codes
 /// of eight bits and their scales. One array without axes fills another.
 pub struct Copying {
-    input: Buffer,
+    input: [Buffer; 1],
+    output: [Buffer; 1],
+    dtype: Dtype,
     /// What holds the memory of both.
     from: Numbers,
     to: Numbers,
 }
 
 impl Copying {
-    /// Checks what can be checked before anything is written.
+    /// Checks all that there is to check, so that `run` cannot fail.
     pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
         let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
         let [from, to] = [source, target].map(|stated| Numbers::of(stated).python()?.ok_or_else(unshared));
@@ -177,15 +179,22 @@ impl Copying {
         let [given, wanted] = [&from, &to].map(|numbers| numbers.memory[0].shape());
         let input = if given == wanted { Some(from.buffer.clone()) } else { from.memory[0].broadcast(wanted) };
         let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
-        Ok(Self { input, from, to })
+        let output = to.buffer.clone();
+        let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
+        let made = Self { input: [input], output: [output], dtype, from, to };
+        exec::check(&[Batch { kernel: kernel(Elementwise::Positive), scalars: &[], leaves: &[made.leaf()] }])
+            .python()?;
+        Ok(made)
     }
 
-    /// Writes them. This runs no Python, in which an interrupt could come between.
+    fn leaf(&self) -> Leaf<'_> {
+        leaf(&self.input, &self.output, self.dtype)
+    }
+
+    /// Writes them. This runs no Python, in which an interrupt could come between, and cannot fail.
     pub fn run(self, py: Python<'_>) -> PyResult<()> {
-        let (input, output) = (self.input, self.to.buffer.clone());
-        let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
         // SAFETY: `from` and `to` keep the memory.
-        let done = unsafe { execute(py, kernel(Elementwise::Positive), &[input], &[output], dtype) };
+        let done = unsafe { execute(py, kernel(Elementwise::Positive), &self.input, &self.output, self.dtype) };
         drop((self.from, self.to));
         done
     }
@@ -205,6 +214,12 @@ unsafe fn run(py: Python<'_>, kernel: &Kernel, inputs: &[Buffer], output: Buffer
     unsafe { execute(py, kernel, inputs, &[output], dtype) }
 }
 
+/// The leaf of a kernel that takes no scalars and draws no numbers.
+fn leaf<'a>(inputs: &'a [Buffer], outputs: &'a [Buffer], dtype: Dtype) -> Leaf<'a> {
+    let length = outputs.first().map_or(0, Buffer::len);
+    Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0 }
+}
+
 /// Runs a kernel over arrays: large ones on several threads, and without the interpreter lock.
 ///
 /// # Safety
@@ -216,9 +231,8 @@ pub unsafe fn execute(
     outputs: &[Buffer],
     dtype: Dtype,
 ) -> PyResult<()> {
-    let length = outputs.first().map_or(0, Buffer::len);
-    let leaf = Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0 };
-    let done = if length < DETACHED {
+    let leaf = leaf(inputs, outputs, dtype);
+    let done = if leaf.length < DETACHED {
         // SAFETY: the caller's promise.
         SCRATCH.with_borrow_mut(|scratch| unsafe { exec::run_one(kernel, &[], &leaf, isa(), scratch) })
     } else {

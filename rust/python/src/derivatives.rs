@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::assign::settled;
 use crate::error::{IntoPython, to_python};
+use crate::numpy::refuse_meaning;
 use crate::tape::Tape;
 use crate::tree::is_inexact;
 use crate::value::{Value, host_number};
@@ -298,6 +299,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Number(number));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
+        refuse_meaning(value, || "what is differentiated".into())?;
         return Ok(Value::Object(settled(value)?.unbind()));
     }
     let what = describe(value);

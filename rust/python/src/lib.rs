@@ -20,6 +20,7 @@ mod guard;
 mod lock;
 mod memory;
 mod numpy;
+mod overlap;
 mod products;
 mod record;
 mod reduce;
@@ -48,6 +49,10 @@ mod _core {
     use crate::lock::Lock;
     #[pymodule_export]
     use crate::memory::{exports_memory, is_floating, is_writable};
+    #[pymodule_export]
+    use crate::numpy::meaning_of;
+    #[pymodule_export]
+    use crate::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
     #[pymodule_export]
     use crate::record::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]

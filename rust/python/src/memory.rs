@@ -2,7 +2,7 @@
 //!
 //! NumPy's own arrays are read where they lie, arrays of other libraries go by `DLPack`, anything else by the buffer protocol.
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::buffer::{Buffer, Dtype, Span};
 use oxigrad_core::error::{Error, Result};
 use oxigrad_core::quantized::BLOCK;
 use pyo3::buffer::PyUntypedBuffer;
@@ -157,6 +157,40 @@ impl Memory {
     /// Whether the memory may be written.
     pub fn is_writable(&self) -> bool {
         self.writable
+    }
+
+    /// The bytes from the lowest element to the end of the highest.
+    pub fn span(&self) -> Span {
+        let start = self.pointer.addr();
+        if self.shape.contains(&0) {
+            return Span { start, end: start };
+        }
+        let (mut below, mut above) = (0usize, self.item_size());
+        for (extent, stride) in self.shape.iter().zip(&self.strides) {
+            let reach = (extent - 1).saturating_mul(stride.unsigned_abs());
+            let side = if *stride < 0 { &mut below } else { &mut above };
+            *side = side.saturating_add(reach);
+        }
+        Span { start: start.saturating_sub(below), end: start.saturating_add(above) }
+    }
+
+    fn item_size(&self) -> usize {
+        match (&self.keep, self.dtype) {
+            (_, Some(dtype)) => dtype.size(),
+            (Keep::Export(export), None) => export.item_size(),
+            (Keep::Reference(_) | Keep::Owner(..), None) => 1,
+        }
+    }
+
+    /// Whether both are the same elements, in the same order.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let is_one = |extent: usize| extent < 2; // whose stride means nothing
+        let strides = self.strides.iter().zip(&other.strides).zip(&self.shape);
+        self.pointer == other.pointer
+            && self.shape == other.shape
+            && self.dtype.is_some()
+            && self.dtype == other.dtype
+            && strides.into_iter().all(|((a, b), extent)| a == b || is_one(*extent))
     }
 
     /// The memory as kernels see it; none where they cannot read its dtype.

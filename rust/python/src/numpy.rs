@@ -4,11 +4,13 @@
 use std::ffi::c_int;
 
 use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::error::Error;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
+use crate::error::IntoPython;
 use crate::memory::Memory;
 
 /// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
@@ -215,6 +217,37 @@ pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;
     let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
     Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
+}
+
+/// What an array means besides its numbers, in words that say what to give instead, where arithmetic on the numbers would
+/// ignore it: the mask of a masked array, the unit of one with units, the products of a matrix. None of plain arrays.
+pub fn meaning(array: &Bound<'_, PyAny>) -> Option<String> {
+    let (py, numpy) = (array.py(), Numpy::get(array.py())?);
+    if numpy.is_plain_array(array) || !numpy.is_array(array) {
+        return None;
+    }
+    let (class, plain) = (array.get_type(), numpy.array.bind(py));
+    let named = |what: &str| Some(format!("a {}, {what}", class.name().ok()?));
+    if class.hasattr("mask").unwrap_or(false) {
+        return named("whose mask would be ignored: expected an array without a mask, such as x.filled(0)");
+    }
+    let own = |name: &&str| !matches!((class.getattr(*name), plain.getattr(*name)), (Ok(a), Ok(b)) if a.is(&b));
+    if ["__array_ufunc__", "__add__", "__mul__", "__matmul__"].iter().any(own) {
+        return named("a subclass of numpy.ndarray with arithmetic of its own: expected numpy.asarray(x)");
+    }
+    None
+}
+
+/// Refuses an array whose numbers are not all that it means: see [`meaning`]. `name` says what it is.
+pub fn refuse_meaning(array: &Bound<'_, PyAny>, name: impl FnOnce() -> String) -> PyResult<()> {
+    meaning(array).map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
+}
+
+/// What an array means besides its numbers, where that would be ignored: see [`meaning`].
+#[pyfunction]
+#[pyo3(name = "meaning")]
+pub fn meaning_of(array: &Bound<'_, PyAny>) -> Option<String> {
+    meaning(array)
 }
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.

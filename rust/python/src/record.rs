@@ -15,7 +15,7 @@ use crate::assign::{gives_view, settled, share};
 use crate::classes::ByClass;
 use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
 use crate::error::to_python;
-use crate::numpy::are_alike;
+use crate::numpy::{are_alike, refuse_meaning};
 use crate::products::matmul;
 use crate::reduce::reduce;
 use crate::tape::{Attributes, Tape};
@@ -88,6 +88,11 @@ pub fn record<'py>(
             share(&args[0], &variable)?;
         }
         return Ok(variable);
+    }
+    for (_, value) in &operands {
+        if let Value::Object(object) = value {
+            refuse_meaning(object.bind(py), || "an array that is combined with a variable".into())?;
+        }
     }
     let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match (id, value) {
         (Some(_), _) | (None, Value::Object(_)) => value.object(py),

@@ -18,10 +18,11 @@ use pyo3::types::{PyDict, PyTuple, PyTupleMethods};
 use crate::arrays::Copying;
 use crate::error::{IntoPython, to_python};
 use crate::memory::{Memory, Numbers, Seat};
-use crate::numpy::Numpy;
+use crate::numpy::{Numpy, refuse_meaning};
+use crate::overlap::first_shared;
 use crate::symbols::Program;
 use crate::threads;
-use crate::tree::{KeyPath, set};
+use crate::tree::{KeyPath, Replacements};
 
 /// A parameter that the core updates: what it must be, and its slots, whose memory is held.
 struct Parameter {
@@ -281,23 +282,34 @@ impl Stepper {
         holds: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut turn = self.begin()?;
-        let copies = copying(&copies)?;
-        if !programs.is_empty() {
+        if !replacements.is_empty() {
+            self.phase.store(WRITING, Ordering::Relaxed);
+        }
+        // Assigning to containers is all that may run the user's code and raise, and all that can be undone.
+        let replaced = Replacements::new(&model, &replacements)?;
+        let update = || {
             let step = self.count() + 1;
-            if !turn.prepared.update(py, &programs, seed, step, written, gradients, &touched, &self.phase)? {
-                return Ok(None);
+            let done = programs.is_empty()
+                || turn.prepared.update(py, &programs, seed, step, written, gradients, &touched, &self.phase)?;
+            if done {
+                self.phase.store(WRITING, Ordering::Relaxed);
             }
+            Ok(done)
+        };
+        match write(py, update, &assignments, &copies) {
+            Ok(true) => {
+                if holds {
+                    self.micro.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    self.micro.store(0, Ordering::Relaxed);
+                    self.count.fetch_add(1, Ordering::Relaxed);
+                }
+                self.owed.store(true, Ordering::Relaxed);
+                Ok(Some(replaced.tree))
+            }
+            Ok(false) => replaced.put_back().map(|()| None),
+            Err(error) => Err(replaced.after(error)),
         }
-        self.phase.store(WRITING, Ordering::Relaxed);
-        let model = write(py, model, replacements, assignments, copies)?;
-        if holds {
-            self.micro.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.micro.store(0, Ordering::Relaxed);
-            self.count.fetch_add(1, Ordering::Relaxed);
-        }
-        self.owed.store(true, Ordering::Relaxed);
-        Ok(Some(model))
     }
 
     /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
@@ -310,37 +322,49 @@ impl Stepper {
         assignments: Vec<Assignment<'py>>,
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        write(py, model, replacements, assignments, copying(&copies)?)
+        let replaced = Replacements::new(&model, &replacements)?;
+        match write(py, || Ok(true), &assignments, &copies) {
+            Ok(_) => Ok(replaced.tree),
+            Err(error) => Err(replaced.after(error)),
+        }
     }
 }
 
 /// A holder, and what of it is to be what.
 type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// What is copied at the end of a step, checked before its start.
-fn copying(copies: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)]) -> PyResult<Vec<Copying>> {
-    copies.iter().map(|(from, to)| Copying::new(from, to)).collect()
-}
-
-fn write<'py>(
-    py: Python<'py>,
-    model: Bound<'py, PyAny>,
-    replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
-    assignments: Vec<Assignment<'py>>,
-    copies: Vec<Copying>,
-) -> PyResult<Bound<'py, PyAny>> {
-    copies.into_iter().try_for_each(|copying| copying.run(py))?;
-    let mut model = model;
-    for (path, value) in replacements {
-        model = set(&path.0, &model, &value)?;
+/// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot fail.
+fn write(
+    py: Python<'_>,
+    update: impl FnOnce() -> PyResult<bool>,
+    assignments: &[Assignment<'_>],
+    copies: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)],
+) -> PyResult<bool> {
+    let copies: Vec<Copying> = copies.iter().map(|(from, to)| Copying::new(from, to)).collect::<PyResult<_>>()?;
+    assignments.iter().try_for_each(|(holder, ..)| assignable(holder))?;
+    if !update()? {
+        return Ok(false);
     }
+    copies.into_iter().try_for_each(|copying| copying.run(py))?;
     for (holder, key, value) in assignments {
         match holder.cast::<PyDict>() {
             Ok(slots) => slots.set_item(key, value)?, // not as the user assigns them, with checks and a copy
             Err(_) => holder.set_item(key, value)?,
         }
     }
-    Ok(model)
+    Ok(true)
+}
+
+/// Refuses holders whose items may not be assigned to: a dict's always may, an array's where it can be written.
+fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
+    if holder.is_instance_of::<PyDict>() {
+        return Ok(());
+    }
+    let fields = Numpy::get(holder.py()).and_then(|numpy| numpy.fields(holder));
+    if fields.is_some_and(|fields| fields.is_writable()) {
+        return Ok(());
+    }
+    Err(to_python(&Error::Memory("what remembers the steps is no array of NumPy's that can be written".into())))
 }
 
 /// A count, or `StateError` where it is too large for one.
@@ -589,6 +613,7 @@ impl Parameter {
     }
 
     fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
+        refuse_meaning(object, || format!("{}: the {what}", self.path))?;
         if let Some(memory) = Memory::of(object) {
             return Ok(memory);
         }
@@ -904,7 +929,6 @@ impl Prepared {
         if self.sweep.first_clash(&ranges).is_none() {
             return Ok(false);
         }
-        // Ranges may meet where elements do not (the columns of a matrix): NumPy decides, exactly.
         let py = written.py();
         let place = |at: usize| {
             let at = if at < buffers.len() { at } else { scaled[at - buffers.len()] };
@@ -929,20 +953,13 @@ impl Prepared {
                 _ => format!("a slot of {path}"),
             }
         };
-        let shares_memory = py.import("numpy")?.getattr("shares_memory")?;
-        let mut order: Vec<usize> = (0..ranges.len()).filter(|at| ranges[*at].0.start < ranges[*at].0.end).collect();
-        order.sort_by_key(|at| ranges[*at].0.start);
-        for (place, &a) in order.iter().enumerate() {
-            let met = order[place + 1..].iter().take_while(|b| ranges[**b].0.start < ranges[a].0.end);
-            for &b in met.filter(|b| ranges[a].1 || ranges[**b].1) {
-                if shares_memory.call1((view(a)?, view(b)?))?.is_truthy()? {
-                    let (a, b) = (name(a.min(b)), name(a.max(b)));
-                    return Err(to_python(&Error::Alias(format!(
-                        "{a} and {b} share memory: expected arrays apart, or the same array from the first step on"
-                    ))));
-                }
-            }
-        }
-        Ok(true)
+        let mut sweep = std::mem::take(&mut self.sweep);
+        let found = first_shared(py, &mut sweep, &ranges, view);
+        self.sweep = sweep;
+        let Some((a, b)) = found? else { return Ok(true) };
+        let (a, b) = (name(a), name(b));
+        Err(to_python(&Error::Alias(format!(
+            "{a} and {b} share memory: expected arrays apart, or the same array from the first step on"
+        ))))
     }
 }

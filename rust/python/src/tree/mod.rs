@@ -15,7 +15,7 @@ pub use {
     flatten::flatten,
     functions::register,
     joint::leaves_like,
-    path::{KeyPath, get, is_writable, parse, set},
+    path::{KeyPath, Replacements, get, is_writable, parse, set},
     select::{is_inexact, key_paths, parameters},
     structure::Structure,
 };

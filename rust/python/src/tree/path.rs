@@ -2,6 +2,7 @@
 
 use oxigrad_core::error::Error;
 use oxigrad_core::tree::{self, DictKey, KeyPath as Path, Segment};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
@@ -137,15 +138,87 @@ pub fn is_writable(path: &Path, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Writes `value` where `path` says and returns the tree: the same object where some container on the way accepts
 /// assignment, otherwise a new root. Containers below it that do not are made anew.
 pub fn set<'py>(path: &Path, tree: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    replace(path, tree, value, &mut Vec::new())
+}
+
+/// As [`set`], and adds to `replaced` what it is about to assign to, so that it can be put back, even where that raises.
+fn replace<'py>(
+    path: &Path,
+    tree: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+    replaced: &mut Vec<Replaced<'py>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let mut value = value.clone();
     for (holder, key) in holders(path, tree)?.into_iter().zip(path.keys()).rev() {
         if holder.info.is_assignable() {
-            holder.assign(key, &value)?;
+            let child = holder.child(key)?;
+            replaced.push(Replaced { holder, key: key.clone(), child });
+            replaced[replaced.len() - 1].holder.assign(key, &value)?;
             return Ok(tree.clone());
         }
         value = holder.rebuild(key, value)?;
     }
     Ok(value)
+}
+
+/// A part of a container that was replaced, and what was there.
+struct Replaced<'py> {
+    holder: Part<'py>,
+    key: tree::Key,
+    child: Option<Bound<'py, PyAny>>,
+}
+
+impl Replaced<'_> {
+    /// Puts it back, by the builtin's own assignment where that of the container's class raises. Returns what it raised.
+    fn put_back(self) -> Option<PyErr> {
+        let child = self.child?;
+        if self.holder.child(&self.key).is_ok_and(|now| now.is_some_and(|now| now.is(&child))) {
+            return None;
+        }
+        let raised = self.holder.assign(&self.key, &child).err()?;
+        self.holder.assign_plainly(&self.key, &child).err().or(Some(raised))
+    }
+}
+
+/// Parts of a tree that were replaced, which can be put back.
+pub struct Replacements<'py> {
+    /// The tree: a new root where no container on some way accepts assignment.
+    pub tree: Bound<'py, PyAny>,
+    replaced: Vec<Replaced<'py>>,
+}
+
+impl<'py> Replacements<'py> {
+    /// Writes these values where the paths say, all or none of them: what a container raises leaves the tree as it was.
+    pub fn new(tree: &Bound<'py, PyAny>, values: &[(KeyPath, Bound<'py, PyAny>)]) -> PyResult<Self> {
+        let mut made = Self { tree: tree.clone(), replaced: Vec::new() };
+        for (path, value) in values {
+            match replace(&path.0, &made.tree, value, &mut made.replaced) {
+                Ok(tree) => made.tree = tree,
+                Err(error) => return Err(made.after(error)),
+            }
+        }
+        Ok(made)
+    }
+
+    /// Puts back what there was, the last first.
+    ///
+    /// # Errors
+    /// The first that containers raise while they are assigned to; all is as it was then, too.
+    pub fn put_back(self) -> PyResult<()> {
+        let raised = self.replaced.into_iter().rev().filter_map(Replaced::put_back);
+        raised.reduce(|first, _| first).map_or(Ok(()), Err)
+    }
+
+    /// Puts back what there was, and returns the error for which this is done; an interrupt that comes meanwhile counts for more.
+    pub fn after(self, error: PyErr) -> PyErr {
+        let py = self.tree.py();
+        match self.put_back() {
+            Err(raised) if !raised.is_instance_of::<PyException>(py) && error.is_instance_of::<PyException>(py) => {
+                raised
+            }
+            _ => error,
+        }
+    }
 }
 
 /// Reads a printed path against `tree`, which says whether a number is an index or a dict key.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use oxigrad_core::tree::{DictKey, Key, Segment, list_keys};
 use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -85,6 +86,20 @@ impl<'py> Part<'py> {
             Key::Item(DictKey::Number(number)) => self.object.set_item(number, value),
             Key::Item(DictKey::Text(name)) => self.object.set_item(&**name, value),
             Key::Field(name) => self.object.setattr(&**name, value),
+        }
+    }
+
+    /// As `assign`, without the methods of the container's class, which may be the user's and raise.
+    pub fn assign_plainly(&self, key: &Key, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        match (&self.info.kind, key) {
+            (Kind::List, Key::Index(index)) => self.object.cast::<PyList>()?.set_item(*index, value),
+            (Kind::Dict, Key::Item(DictKey::Number(number))) => self.object.cast::<PyDict>()?.set_item(number, value),
+            (Kind::Dict, Key::Item(DictKey::Text(name))) => self.object.cast::<PyDict>()?.set_item(&**name, value),
+            (_, Key::Field(name)) => {
+                let set = value.py().get_type::<PyAny>().getattr(intern!(value.py(), "__setattr__"))?;
+                set.call1((&self.object, &**name, value)).map(drop)
+            }
+            _ => self.assign(key, value),
         }
     }
 
