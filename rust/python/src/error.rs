@@ -4,6 +4,14 @@ use oxigrad_core::error::Error;
 use pyo3::exceptions::{PyArithmeticError, PyLookupError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+/// The signature `(*args)`, which `inspect.signature` does not find on exceptions by itself.
+fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let inspect = py.import("inspect")?;
+    let class = inspect.getattr("Parameter")?;
+    let args = class.call1(("args", class.getattr("VAR_POSITIONAL")?))?;
+    inspect.getattr("Signature")?.call1(([args],))
+}
+
 macro_rules! exceptions {
     ($($variant:ident $class:ident $base:ident;)*) => {
         mod class {
@@ -14,7 +22,12 @@ macro_rules! exceptions {
 
         /// Adds every exception class to the module.
         pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(module.add(stringify!($class), module.py().get_type::<class::$class>())?;)*
+            let signature = any_arguments(module.py())?;
+            $(
+                let class = module.py().get_type::<class::$class>();
+                class.setattr("__signature__", &signature)?;
+                module.add(stringify!($class), class)?;
+            )*
             Ok(())
         }
 
