@@ -14,6 +14,7 @@ are zero elsewhere, this is exact; for "lazy" and "catch_up", norms of parameter
 """
 
 import functools
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -60,7 +61,7 @@ class SparseRows:
     def __init__(self, indices: Any, values: Any, shape: tuple[int, ...]) -> None:
         self.values = values if xp.is_array(values) else np.asarray(values, np.float64)
         self.indices = _as_indices(indices, self.values)
-        self.shape = tuple(map(int, shape))
+        self.shape = tuple(map(operator.index, shape))
         self._check()
 
     @classmethod

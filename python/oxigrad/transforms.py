@@ -109,10 +109,12 @@ def _fit(given: Any, value: Any, what: str, like: str) -> Any:
     return given
 
 
-@functools.lru_cache
+@functools.lru_cache(typed=True)
 def _positions(argnums: Argnums, count: int) -> tuple[int, ...]:
-    positions = (argnums,) if isinstance(argnums, int) else argnums
+    positions = argnums if isinstance(argnums, tuple) else (argnums,)
     for position in positions:
+        if type(position) is not int:
+            raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them")
         if not -count <= position < count:
             raise TypeError(f"argnums is {argnums}, and there are {count} positional arguments")
     if len(positions) > 1 and len({position % count for position in positions}) < len(positions):
@@ -134,7 +136,8 @@ class Recording:
         forward: bool = False,
     ) -> None:
         self._argnums = argnums
-        positions = _positions(argnums if isinstance(argnums, int) else tuple(argnums), len(args))
+        several = tuple(argnums) if isinstance(argnums, (tuple, list)) else argnums
+        positions = _positions(several, len(args))
         with Tape(forward=forward) as self.tape:
             self.watched = _Watched(self.tape, [args[position] for position in positions])
             filled = list(args)

@@ -174,6 +174,8 @@ def field(*, trainable: bool = True, metadata: Mapping[Any, Any] | None = None, 
     >>> list(parameters(Norm(np.ones(2), np.zeros(2))))
     [KeyPath('scale')]
     """
+    if not isinstance(trainable, bool):
+        raise TypeError(f"trainable is {trainable!r}: expected True or False")
     return dataclasses.field(metadata={**(metadata or {}), _core.TRAINABLE: trainable}, **options)
 
 
@@ -210,6 +212,9 @@ def register(
     >>> scale.weight, scale.name
     (2.0, 's')
     """
+    for name, names in (("fields", fields), ("not_trainable", not_trainable)):
+        if isinstance(names, str):
+            raise TypeError(f"register: {name} is {names!r}: expected a tuple of names, ({names!r},)")
     if cls is None:
         return lambda cls: register(
             cls, fields=fields, not_trainable=not_trainable, writable=writable, flatten=flatten, unflatten=unflatten

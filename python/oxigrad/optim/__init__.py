@@ -26,6 +26,7 @@ from oxigrad.optim.optimizer import Optimizer as Optimizer
 from oxigrad.optim.optimizer import Slots as Slots
 from oxigrad.optim.sam import SAM as SAM
 from oxigrad.quantized import Quantized as Quantized
+from oxigrad.ranges import Interval as Interval
 
 # What stands around an optimizer in a chain.
 Clip = transform(around.clip)
