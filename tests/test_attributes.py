@@ -320,3 +320,42 @@ def test_domains_of_annotations() -> None:
         found = domain(annotation, default)
         assert found is not None and found.expected() == words
     assert domain(None, "text") is None and domain(None, None) is None
+
+
+# --- optimizers inside of others ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("around", [optim.SAM, lambda opt: optim.partition({"*": opt})], ids=["sam", "partition"])
+def test_options_of_an_optimizer_inside_of_another_belong_outside(around: Any) -> None:
+    inner = optim.SGD(1.0)
+    outer, model = around(inner), parameters("w")
+    inner.accumulate = 2
+    with pytest.raises(ValueError, match="accumulate belong to"):
+        outer.build(model)
+    inner.accumulate = 1
+    outer.build(model)
+    with pytest.raises(AttributeError, match="accumulate belongs to what takes the steps: set it on"):
+        inner.accumulate = 2
+    inner.groups = {"w": {"learning_rate": 0.25}}
+    outer.minimize(lambda model: ox.xp.sum(model["w"]), model)
+    np.testing.assert_array_equal(model["w"], 0.75)
+    inner.groups = {"w": None, "*": {}}
+    with pytest.raises(ox.StructureError, match="no parameters"):
+        outer.minimize(lambda model: ox.xp.sum(model["w"]), model)
+
+
+@pytest.mark.parametrize("wrong", ["float32", 3, ["a"]])
+def test_what_selects_key_paths(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="to is "):
+        ox.tree.key_paths(parameters("w"), to=wrong)
+    with pytest.raises(TypeError, match="to is "):
+        ox.tree.key_paths(parameters("w"), to=(np.ndarray, wrong))
+
+
+def test_what_is_differentiated_is_a_function() -> None:
+    for transform in (ox.grad, ox.value_and_grad, ox.jacobian, ox.hessian):
+        with pytest.raises(TypeError, match="found 3: expected a function"):
+            transform(3)
+    with pytest.raises(ox.ShapeError, match="has_aux=True"):
+        ox.grad(lambda x: (x, 1))(1.0)
+    assert ox.grad(lambda x: x * x, argnums=[0])(2.0) == (4.0,)

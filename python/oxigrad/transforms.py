@@ -10,6 +10,12 @@ from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable
 Argnums = int | tuple[int, ...]
 
 
+def check_callable(f: Any, name: str) -> None:
+    """Raises `TypeError` where something that is to be differentiated is no function."""
+    if not callable(f):
+        raise TypeError(f"{name}: found {f!r}: expected a function")
+
+
 class _Watched:
     """The arguments of one call, on a tape: what to give to the function, and where its gradients go.
 
@@ -231,6 +237,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
+    check_callable(f, "grad")
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
@@ -270,7 +277,8 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, (bool, int, float)):
         return value
     if not xp.is_array(value):
-        raise ShapeError(f"the function must return a scalar to have a gradient, not {type(value).__name__}")
+        hint = ": with an aux beside it, has_aux=True" if isinstance(value, tuple) and len(value) == 2 else ""
+        raise ShapeError(f"the function must return a scalar to have a gradient, not {type(value).__name__}{hint}")
     if tuple(value.shape) != ():
         raise ShapeError(
             f"the function must return a scalar to have a gradient, not shape {tuple(value.shape)}: use vjp or jacobian"

@@ -111,6 +111,9 @@ def key_paths(tree: Any, to: Any = None, *, recursive: bool = True, writable: bo
     >>> key_paths(tree, to=np.ndarray, writable=True)
     [KeyPath('w')]
     """
+    for wanted in to if isinstance(to, tuple) else (to,):
+        if isinstance(wanted, (str, bytes, int, float, list, dict, set)):
+            raise TypeError(f"to is {wanted!r}: expected a type, a dtype, a predicate, or a tuple of them")
     return _core.tree_key_paths(tree, to, recursive, writable)
 
 

@@ -50,9 +50,13 @@ class Partition(Optimizer):
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
                 raise TypeError(f"the pattern {pattern!r} has {optimizer!r}: expected an optimizer, or None to freeze")
+        self._optimizers = dict(optimizers)
+        self._refuse_options()
+
+    def _refuse_options(self) -> None:
+        for pattern, optimizer in self._optimizers.items():
             if given := optimizer.stepping_options() if optimizer else []:
                 raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
-        self._optimizers = dict(optimizers)
 
     @property
     def optimizers(self) -> Mapping[Any, RuleOptimizer | None]:
@@ -80,6 +84,7 @@ class Partition(Optimizer):
 
     def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
         """See `Optimizer.check_patterns`."""
+        self._refuse_options()
         groups.check_matched(self.optimizers, parameters)
         for optimizer in filter(None, self.optimizers.values()):
             optimizer.check_patterns(parameters)
@@ -123,7 +128,8 @@ def transform(function: Callable[..., Any], name: str | None = None, *, elementw
 def chain(*parts: Part, **options: Any) -> Chain:
     """One optimizer of several parts: what changes gradients, an optimizer, what changes parameters after it, in this order.
 
-    It is one rule, in one pass over memory where the formula allows. The hyperparameters of the parts are its attributes;
+    It is one rule, in one pass over memory where the formula allows. The hyperparameters of the parts are its attributes, and
+    are set there, since the parts are copied;
     ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
 
     >>> import numpy as np

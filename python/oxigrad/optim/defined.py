@@ -157,6 +157,8 @@ class RuleOptimizer(Part, Optimizer):
     def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
         groups.check(given)
         self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
+        for owner, *_ in vars(self).get("_choices", ()):
+            owner._stepper.reset()
         self._choices: dict[tuple[Optimizer, int | None, str | None], Choice] = {}
         self._stepper.reset()
 

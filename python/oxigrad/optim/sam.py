@@ -48,13 +48,17 @@ class SAM(Optimizer):
         super().__init__(**options)
         if not isinstance(optimizer, Optimizer) or type(optimizer).minimize is not Optimizer.minimize:
             raise TypeError(f"the optimizer is {optimizer!r}: expected one that takes a step from a gradient")
-        if given := optimizer.stepping_options():
-            raise ValueError(f"{optimizer!r}: {', '.join(given)} belong to SAM")
         self.optimizer = optimizer
+        self._refuse_options()
         self.rho, self.adaptive, self.eta = rho, adaptive, eta
+
+    def _refuse_options(self) -> None:
+        if given := self.optimizer.stepping_options():
+            raise ValueError(f"{self.optimizer!r}: {', '.join(given)} belong to SAM")
 
     def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
         """See `Optimizer.check_patterns`."""
+        self._refuse_options()
         self.optimizer.check_patterns(parameters)
 
     def choice(self, owner: Optimizer, path: str, array: Any) -> Any:
