@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -236,5 +235,5 @@ def test_the_loss_scale_round_trips() -> None:
         opt.loss_scale.observe(finite=finite)
     again.loss_scale.load_state_dict(opt.loss_scale.state_dict())
     assert (again.loss_scale.value, again.loss_scale.good) == (16.0, 0)
-    with pytest.raises(ValueError, match=re.escape("LossScale(initial=0.0")):
+    with pytest.raises(ValueError, match="initial is 0.0"):
         optim.LossScale(0.0)

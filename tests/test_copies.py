@@ -188,13 +188,10 @@ def test_a_forward_pass_reads_the_copies() -> None:
 
 
 def test_what_is_refused() -> None:
-    opt, model = optim.chain(optim.SGD(0.1), optim.Copy("int8")), draw(0)
-    before = model["w"].copy()
     with pytest.raises(
         ValueError, match=re.escape("copy_dtype is 'int8': expected 'bfloat16', 'float16' or 'float32'")
     ):
-        opt.update(model, draw(1))
-    np.testing.assert_array_equal(model["w"], before)
+        optim.Copy("int8")
     with pytest.raises(ox.StateError, match="there are no copies"):
         optim.SGD().copied_parameters()
     with pytest.raises(ValueError, match="a slot parameter-copy"):

@@ -229,7 +229,11 @@ def test_a_tape_that_is_collected_says_so() -> None:
 
 def step_of(opt: Any) -> None:
     for _ in range(3):
-        opt.update({"w": np.ones((3, 2)), "b": np.ones(2)}, {"w": np.ones((3, 2)), "b": np.ones(2)})
+        model = {"w": np.ones((3, 2)), "b": np.ones(2)}
+        if isinstance(opt, optim.SAM):
+            opt.minimize(lambda model: xp.sum(model["w"] ** 2) + xp.sum(model["b"]), model)
+        else:
+            opt.update(model, {"w": np.ones((3, 2)), "b": np.ones(2)})
 
 
 def sparse_step_of(opt: Any) -> None:

@@ -251,7 +251,7 @@ def test_a_schedule_round_trips_through_the_config() -> None:
         (lambda: optim.SGD(1, 2, 3), "at most 2 positional"),
         (lambda: optim.Adam(learning_rate="fast"), "expected a number or a schedule"),
         (lambda: optim.Adam(learning_rate=None), "expected a number or a schedule"),
-        (lambda: optim.Momentum(nesterov=0.5), "expected a flag"),
+        (lambda: optim.Momentum(nesterov=0.5), "nesterov is 0.5: expected True or False"),
     ],
 )
 def test_wrong_hyperparameters(make: Any, message: str) -> None:

@@ -207,7 +207,7 @@ def test_a_slot_comes_and_goes_with_its_flag_where_state_is_passed(asarray: Any)
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: optim.Adam(amsgrad="rew"), "amsgrad is 'rew': expected None, 'raw' or 'corrected'"),
+        (lambda: optim.Adam(amsgrad="rew"), "amsgrad is 'rew': expected None, True, False, 'raw' or 'corrected'"),
         (lambda: optim.Adam(epsilon_mode="out"), "epsilon_mode is 'out': expected 'outside', 'inside' or 'hat'"),
         (lambda: optim.Adagrad(epsilon_mode="hat"), "epsilon_mode is 'hat': expected 'outside' or 'inside'"),
         (lambda: optim.Adamax(epsilon_mode="hat"), "epsilon_mode is 'hat': expected 'inside' or 'outside'"),
@@ -216,11 +216,8 @@ def test_a_slot_comes_and_goes_with_its_flag_where_state_is_passed(asarray: Any)
     ],
 )
 def test_a_flag_that_a_rule_does_not_know(make: Any, message: str) -> None:
-    opt, model = make(), {"w": start()}
     with pytest.raises(ValueError, match=message):
-        opt.update(model, {"w": start()})
-    np.testing.assert_array_equal(model["w"], start())
-    assert opt.step == 0
+        make()
 
 
 def test_presets() -> None:

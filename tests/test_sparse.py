@@ -676,7 +676,7 @@ def test_what_takes_no_rows() -> None:
         with pytest.raises(ValueError, match="does not accumulate"):
             optim.SGD(accumulate=2, sparse=sparse)
     np.testing.assert_array_equal(Called().update({"t": np.zeros((4, 2))}, g)["t"], -g["t"].todense())
-    with pytest.raises(ValueError, match="sparse is 'torch': expected one of dense, lazy, catch_up"):
+    with pytest.raises(ValueError, match="sparse is 'torch': expected 'dense', 'lazy' or 'catch_up'"):
         optim.SGD(sparse="torch")
     with pytest.raises(ox.StructureError, match="^t: zero_gradients leaves zeros in arrays"):
         optim.SGD(zero_gradients=True).update({"t": np.zeros((4, 2))}, g)

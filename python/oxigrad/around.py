@@ -3,7 +3,10 @@
 Those that take ``g`` return another gradient; those that take ``new``, the parameter after the update, return it changed.
 """
 
+from typing import Literal
+
 from oxigrad.begin import copied
+from oxigrad.ranges import Count, CountOrZero, Limit, NonNegative, Share
 
 # Slots of an optimizer's own, by the parameters that they are below: no rule of a user's has one of such a name.
 NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy", "slow": "lookahead-slow"}
@@ -26,18 +29,18 @@ def unscale(xp, p, g, *, inverse_scale):
     return g * inverse_scale
 
 
-def clip(xp, p, g, *, limit=1.0):
+def clip(xp, p, g, *, limit: Limit = 1.0):
     """Each element of the gradient, at most ``limit`` from zero (torch's clip_grad_value_, optax's clip)."""
     return xp.clip(g, -limit, limit)
 
 
-def clip_norm(xp, p, g, *, max_norm=1.0):
+def clip_norm(xp, p, g, *, max_norm: Limit = 1.0):
     """The gradient, scaled down where the norm of the leaf is above ``max_norm`` (Keras' clipnorm)."""
     norm = xp.sqrt(xp.sum(g * g))
     return g * xp.where(norm > max_norm, max_norm / norm, 1.0)
 
 
-def clip_global_norm(xp, p, g, *, total, max_global_norm=1.0):
+def clip_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
     """All gradients, scaled down together where their common norm is above ``max_global_norm`` (Pascanu et al. 2013).
 
     Exact, as optax has it; torch's clip_grad_norm_ divides by the norm plus 1e-6.
@@ -51,12 +54,12 @@ def maximize(xp, p, g):
     return -g
 
 
-def regularize(xp, p, g, *, l1=0.0, l2=0.0):
+def regularize(xp, p, g, *, l1: NonNegative = 0.0, l2: NonNegative = 0.0):
     """The gradient of the loss plus ``l1 * sum(abs(p)) + l2 / 2 * sum(p * p)``."""
     return g + l2 * p + l1 * xp.sign(p)
 
 
-def gradient_noise(xp, p, g, *, step, noise, eta=0.01, gamma=0.55):
+def gradient_noise(xp, p, g, *, step, noise, eta: NonNegative = 0.01, gamma: NonNegative = 0.55):
     """The gradient plus normal noise of variance ``eta / step**gamma`` (Neelakantan et al. 2015, arXiv:1511.06807).
 
     Normal numbers come from uniform ones by Box and Muller (1958); ``1 - noise()`` is never 0.
@@ -65,17 +68,17 @@ def gradient_noise(xp, p, g, *, step, noise, eta=0.01, gamma=0.55):
     return g + xp.sqrt(eta / step**gamma) * normal
 
 
-def decay(xp, p, new, *, learning_rate, weight_decay=1e-2):
+def decay(xp, p, new, *, learning_rate, weight_decay: NonNegative = 1e-2):
     """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019): of the parameter before the update."""
     return new - learning_rate * weight_decay * p
 
 
-def average(xp, p, new, average=copied, *, decay=0.999):
+def average(xp, p, new, average=copied, *, decay: Share = 0.999):
     """The exponential moving average of the parameters, which begins as they do (Polyak averaging; Keras' use_ema)."""
     return new, decay * average + (1 - decay) * new
 
 
-def stochastic_average(xp, p, new, average=copied, *, step, start=0, every=1):
+def stochastic_average(xp, p, new, average=copied, *, step, start: CountOrZero = 0, every: Count = 1):
     """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
 
     Before that it is the parameters themselves.
@@ -86,17 +89,15 @@ def stochastic_average(xp, p, new, average=copied, *, step, start=0, every=1):
     return new, average + xp.where(is_new, 1.0 / number, 0.0) * (new - average)
 
 
-def copy(xp, p, new, copy=copied, *, copy_dtype="bfloat16"):
+def copy(xp, p, new, copy=copied, *, copy_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"):
     """The parameters in another dtype, "bfloat16", "float16" or "float32", as a forward pass in mixed precision reads them.
 
     Rounded as the optimizer's ``rounding`` says; see `Optimizer.copied_parameters`.
     """
-    if copy_dtype not in ("bfloat16", "float16", "float32"):
-        raise ValueError(f"copy_dtype is {copy_dtype!r}: expected 'bfloat16', 'float16' or 'float32'")
     return new, new
 
 
-def lookahead(xp, p, new, slow=copied, *, step, every=6, share=0.5):
+def lookahead(xp, p, new, slow=copied, *, step, every: Count = 6, share: Share = 0.5):
     """Every ``every`` steps, the slow parameters move a ``share`` of the way to the fast ones, which start anew from there.
 
     Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: the model holds the fast parameters.
@@ -120,7 +121,9 @@ def _unit_norms(xp, x, units):
     return xp.sqrt(xp.sum(x * x, axis=axes, keepdims=True))
 
 
-def clip_adaptive(xp, p, g, *, max_ratio=0.01, min_norm=1e-3, units="last"):
+def clip_adaptive(
+    xp, p, g, *, max_ratio: Limit = 0.01, min_norm: NonNegative = 1e-3, units: Literal["last", "first"] = "last"
+):
     """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): each unit's gradient, against its weights.
 
     Its norm is at most ``max_ratio`` times that of the weights, which counts as ``min_norm`` at least. ``units`` says
@@ -132,13 +135,11 @@ def clip_adaptive(xp, p, g, *, max_ratio=0.01, min_norm=1e-3, units="last"):
     return g * xp.where(norm > limit, limit / xp.maximum(norm, 1e-6), 1.0)
 
 
-def centralize(xp, p, g, *, kept="first"):
+def centralize(xp, p, g, *, kept: Literal["first", "last"] = "first"):
     """Gradient centralisation (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more.
 
     Each index of the ``kept`` axis, "first" (as optax.centralize) or "last", has a mean of its own.
     """
-    if kept not in ("first", "last"):
-        raise ValueError(f"kept is {kept!r}: expected 'first' or 'last', the axis of which each index has its own mean")
     ndim = len(g.shape)
     if ndim < 2 or 0 in g.shape:
         return g

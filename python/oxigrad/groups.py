@@ -1,25 +1,43 @@
-"""Groups of parameters by key path: which pattern a parameter matches first."""
+"""Groups of parameters by key path: which pattern a parameter matches first.
 
+A pattern reads the keys of a path as they are, joined by dots: ``0.bias`` for the key ``"0.bias"`` of a dict and for the field
+``bias`` of the item 0 alike. A glob or regular expression that has a double quote in it is matched with the path as it prints
+instead (``"0.bias"``, quoted), which tells the two apart.
+"""
+
+import difflib
 import fnmatch
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+
+from oxigrad import _core
+from oxigrad._core import StructureError
 
 # A glob, a compiled regular expression that must match the whole path, or a predicate of the path and the array.
 Pattern = str | re.Pattern[str] | Callable[[str, Any], bool]
 
 
 def matches(pattern: Pattern, path: str, array: Any) -> bool:
-    """Whether a parameter is of a group: by glob (``*.bias``), regular expression or predicate of path and array.
+    """Whether a parameter, by its printed path, is of a group: by glob, regular expression or predicate of path and array.
 
     >>> matches("layers.*.bias", "layers.0.bias", None), matches(re.compile(r"head[.].*"), "tail.w", None)
     (True, False)
+    >>> matches("*.bias", '"0.bias"', None), matches('"*.bias"', "0.bias", None)
+    (True, False)
     """
+    if '"' in path and '"' not in _text(pattern):
+        path = _core.tree_unquoted(path)
     if isinstance(pattern, str):
         return fnmatch.fnmatchcase(path, pattern)
     if isinstance(pattern, re.Pattern):
         return pattern.fullmatch(path) is not None
     return bool(pattern(path, array))
+
+
+def _text(pattern: Pattern) -> str:
+    """What is written of a pattern; nothing of a predicate."""
+    return pattern if isinstance(pattern, str) else pattern.pattern if isinstance(pattern, re.Pattern) else ""
 
 
 def first_match(patterns: Mapping[Pattern, Any], path: str, array: Any) -> int | None:
@@ -32,8 +50,35 @@ def check(patterns: Any) -> None:
     if not isinstance(patterns, Mapping):
         raise TypeError(f"groups are {patterns!r}: expected a dict from patterns, in the order in which they are tried")
     for pattern in patterns:
-        if not (isinstance(pattern, (str, re.Pattern)) or callable(pattern)):
+        is_text = isinstance(pattern, str) or (isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str))
+        if not (is_text or callable(pattern)):
             raise TypeError(f"the pattern {pattern!r} is no glob, no compiled regular expression and no predicate")
+
+
+def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[str, Any]]) -> None:
+    """`StructureError` where a glob or regular expression matches none of the parameters, given as printed path and array.
+
+    To match what an earlier pattern takes is enough. A predicate may match nothing: it can be written for many models.
+    """
+    parameters = list(parameters)
+    for pattern in patterns:
+        if not _text(pattern) and callable(pattern):
+            continue
+        if not any(matches(pattern, path, array) for path, array in parameters):
+            shown = repr(_text(pattern))
+            paths = [path for path, _ in parameters]
+            raise StructureError(f"the pattern {shown} matches no parameter of the model{_near(_text(pattern), paths)}")
+
+
+def _near(pattern: str, paths: list[str]) -> str:
+    """What a pattern that matches nothing may have meant."""
+    words = {word for path in paths for word in re.split(r'[."]+', path) if word}
+    meant = [
+        found for word in re.findall(r"[\w-]+", pattern) for found in difflib.get_close_matches(word, words - {word})
+    ]
+    near = f"; near: {', '.join(dict.fromkeys(meant))}" if meant else ""
+    some = ", ".join(paths[:5]) + (", ..." if paths[5:] else "")
+    return f"{near}; there are {some}" if paths else ""
 
 
 def plain(pattern: Pattern) -> Any:
@@ -41,13 +86,14 @@ def plain(pattern: Pattern) -> Any:
     if isinstance(pattern, str):
         return pattern
     if isinstance(pattern, re.Pattern):
-        return {"regex": pattern.pattern}
+        flags = pattern.flags & ~re.UNICODE
+        return {"regex": pattern.pattern, **({"flags": flags} if flags else {})}
     raise TypeError(f"the pattern {pattern!r} is a function: only globs and regular expressions can be written down")
 
 
 def from_plain(pattern: Any) -> Pattern:
     """The pattern that `plain` wrote down."""
-    return re.compile(pattern["regex"]) if isinstance(pattern, dict) else pattern
+    return re.compile(pattern["regex"], pattern.get("flags", 0)) if isinstance(pattern, dict) else pattern
 
 
 def table(rows: Iterator[tuple[str, ...]], head: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
-from oxigrad.transforms import Argnums, Recording, grad, jvp
+from oxigrad.transforms import Argnums, Recording, check_callable, grad, jvp
 
 Mode = Literal["forward", "reverse"] | None
 
@@ -36,6 +36,7 @@ def jacobian(
     """
     if mode not in ("forward", "reverse", None):
         raise ValueError(f"mode is {mode!r}: expected 'forward', 'reverse' or None")
+    check_callable(f, "jacobian")
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:

@@ -1,11 +1,19 @@
 """Dynamic loss scale: gradients of a scaled loss, so that small ones do not vanish in float16."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from oxigrad.attributes import Sealed
+from oxigrad.ranges import Domain, Interval
+
+_POSITIVE = Domain(interval=Interval("(0, inf)"))
+_AT_LEAST_ONE = Domain(interval=Interval("[1, inf)"))
+_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 
 
 @dataclasses.dataclass
-class LossScale:
+class LossScale(Sealed):
     """A factor that halves after each step with gradients that are not finite, and doubles after ``interval`` good ones.
 
     ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018, arXiv:1710.03740).
@@ -19,13 +27,17 @@ class LossScale:
     8.0
     """
 
+    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        "initial": lambda scale, value: _POSITIVE.check("initial", value),
+        "factor": lambda scale, value: _AT_LEAST_ONE.check("factor", value),
+        "interval": lambda scale, value: _COUNT.check("interval", value),
+    }
+
     initial: float = 2.0**16
     factor: float = 2.0
     interval: int = 2000
 
     def __post_init__(self) -> None:
-        if not (self.initial > 0 and self.factor >= 1 and self.interval >= 1):
-            raise ValueError(f"{self!r}: expected a positive scale, a factor and an interval of at least 1")
         self.value = float(self.initial)
         self.good = 0
 

@@ -64,9 +64,11 @@ class Plan:
         self.parameters: list[Parameter] = []
         self.choices: list[Any] = []
         self.frozen: set[str] = set()
+        seen = []
         for index, *tied in _core.tree_tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
-            choice = owner.assign(str(paths[0]), array)
+            seen.append((str(paths[0]), array))
+            choice = owner.assign(*seen[-1])
             if choice is None:
                 self.frozen.update(map(str, paths))
                 continue
@@ -76,6 +78,7 @@ class Plan:
                 "the model has no parameters: expected an array of floating-point dtype somewhere"
                 + (" that is not frozen" if self.frozen else "")
             )
+        owner.check_patterns(seen)
         self._choose_executors(leaves)
 
     @property

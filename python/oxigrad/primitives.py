@@ -199,6 +199,9 @@ def items(results: Any, /) -> tuple[Any, ...]:
 class Parts(dict[int, Any]):
     """The cotangent, or the tangent, of a tuple: that of each result that has one. They add up, item by item."""
 
+    def __init__(self, parts: Any = ()) -> None:
+        super().__init__(parts)
+
     def __missing__(self, which: int) -> None:
         """What has none."""
 

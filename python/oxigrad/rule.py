@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from oxigrad import ranges
 from oxigrad._core import RuleError
 
 # What a rule is given if it names it, besides hyperparameters; those of the second line are numbers.
@@ -57,6 +58,8 @@ class Slot:
 class Rule:
     """A rule and what its signature says. ``shared`` are hyperparameters that another part of the chain declares.
 
+    ``domains`` says what hyperparameters may be, by the annotations of the signature: see `oxigrad.ranges`.
+
     ``average`` computes the average of the parameters that a rule keeps without a slot of that name: a function
     ``(xp, p, ...)`` of the parameter and those slots and hyperparameters that it names.
     """
@@ -70,6 +73,7 @@ class Rule:
     shared: frozenset[str] = frozenset()
     elementwise: bool = True
     average: Callable[..., Any] | None = None
+    domains: Mapping[str, ranges.Domain | None] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def numbers(self) -> list[str]:
@@ -168,16 +172,18 @@ def read(
         is_moment = of_update and isinstance(begin, (str, type(None)))
         return Slot(p.name, begin, is_moment, dtype_by=named if any(h.name == named for h in own) else None)
 
+    defaults = {p.name: p.default for p in own if p.default is not p.empty}
     return Rule(
         label,
         function,
         kind,
         tuple(slot(p) for p in positional[3:]),
-        {p.name: p.default for p in own if p.default is not p.empty},
+        defaults,
         frozenset(supplied),
         frozenset(without),
         elementwise,
         average,
+        ranges.domains(function, defaults),
     )
 
 
@@ -227,6 +233,7 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
         frozenset().union(*(part.supplied for part in parts)),
         elementwise=all(part.elementwise for part in parts),
         average=next((part.average for part in parts if part.average), None),
+        domains={name: domain for part in parts for name, domain in part.domains.items()},
     )
 
 

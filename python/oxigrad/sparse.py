@@ -13,6 +13,7 @@ Sums over a leaf (the norms of LAMB, of clipping) and totals over all of them ar
 are zero elsewhere, this is exact; for "lazy" and "catch_up", norms of parameters and of updates are those of the touched rows.
 """
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -59,6 +60,7 @@ class SparseRows:
     def __init__(self, indices: Any, values: Any, shape: tuple[int, ...]) -> None:
         self.values = values if xp.is_array(values) else np.asarray(values, np.float64)
         self.indices = _as_indices(indices, self.values)
+        self.shape = tuple(map(operator.index, shape))
         refuse_meaning(self.values, "what SparseRows has for values")
         self.shape = tuple(map(int, shape))
         self._check()

@@ -1,5 +1,6 @@
 """Checks for derivatives and rules, for our own tests and for users'."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,8 +73,12 @@ def check_grads(
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """
-    if unknown := set(modes) - set(_MODES):
-        raise ValueError(f"modes has {sorted(unknown)}: expected 'fwd' and 'rev'")
+    if isinstance(modes, str) or not modes or set(modes) - set(_MODES):
+        raise ValueError(f"modes is {modes!r}: expected a tuple of 'fwd' and 'rev'")
+    if isinstance(order, bool) or order not in range(1, 1000):
+        raise ValueError(f"order is {order!r}: expected a whole number, at least 1")
+    if not (0 < step < math.inf and 0 <= tolerance < math.inf):
+        raise ValueError(f"step is {step!r}, tolerance {tolerance!r}: expected positive numbers")
     _check(f, tuple(args), order, tuple(modes), (), (step, tolerance, seed))
 
 

@@ -11,6 +11,12 @@ from oxigrad.aliases import is_same_array
 Argnums = int | tuple[int, ...]
 
 
+def check_callable(f: Any, name: str) -> None:
+    """Raises `TypeError` where something that is to be differentiated is no function."""
+    if not callable(f):
+        raise TypeError(f"{name}: found {f!r}: expected a function")
+
+
 class _Watched:
     """The arguments of one call, on a tape: what to give to the function, and where its gradients go.
 
@@ -130,10 +136,12 @@ def _fit(given: Any, value: Any, what: str, like: str) -> Any:
     return given
 
 
-@functools.lru_cache
+@functools.lru_cache(typed=True)
 def _positions(argnums: Argnums, count: int) -> tuple[int, ...]:
-    positions = (argnums,) if isinstance(argnums, int) else argnums
+    positions = argnums if isinstance(argnums, tuple) else (argnums,)
     for position in positions:
+        if type(position) is not int:
+            raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them")
         if not -count <= position < count:
             raise TypeError(f"argnums is {argnums}, and there are {count} positional arguments")
     if len(positions) > 1 and len({position % count for position in positions}) < len(positions):
@@ -155,7 +163,8 @@ class Recording:
         forward: bool = False,
     ) -> None:
         self._argnums = argnums
-        positions = _positions(argnums if isinstance(argnums, int) else tuple(argnums), len(args))
+        several = tuple(argnums) if isinstance(argnums, (tuple, list)) else argnums
+        positions = _positions(several, len(args))
         with Tape(forward=forward) as self.tape:
             self.watched = _Watched(self.tape, [args[position] for position in positions])
             filled = list(args)
@@ -250,6 +259,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
+    check_callable(f, "grad")
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
@@ -289,7 +299,8 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, (bool, int, float)):
         return value
     if not xp.is_array(value):
-        raise ShapeError(f"the function must return a scalar to have a gradient, not {type(value).__name__}")
+        hint = ": with an aux beside it, has_aux=True" if isinstance(value, tuple) and len(value) == 2 else ""
+        raise ShapeError(f"the function must return a scalar to have a gradient, not {type(value).__name__}{hint}")
     if tuple(value.shape) != ():
         raise ShapeError(
             f"the function must return a scalar to have a gradient, not shape {tuple(value.shape)}: use vjp or jacobian"

@@ -111,6 +111,9 @@ def key_paths(tree: Any, to: Any = None, *, recursive: bool = True, writable: bo
     >>> key_paths(tree, to=np.ndarray, writable=True)
     [KeyPath('w')]
     """
+    for wanted in to if isinstance(to, tuple) else (to,):
+        if isinstance(wanted, (str, bytes, int, float, list, dict, set)):
+            raise TypeError(f"to is {wanted!r}: expected a type, a dtype, a predicate, or a tuple of them")
     return _core.tree_key_paths(tree, to, recursive, writable)
 
 
@@ -174,6 +177,8 @@ def field(*, trainable: bool = True, metadata: Mapping[Any, Any] | None = None, 
     >>> list(parameters(Norm(np.ones(2), np.zeros(2))))
     [KeyPath('scale')]
     """
+    if not isinstance(trainable, bool):
+        raise TypeError(f"trainable is {trainable!r}: expected True or False")
     return dataclasses.field(metadata={**(metadata or {}), _core.TRAINABLE: trainable}, **options)
 
 
@@ -210,6 +215,9 @@ def register(
     >>> scale.weight, scale.name
     (2.0, 's')
     """
+    for name, names in (("fields", fields), ("not_trainable", not_trainable)):
+        if isinstance(names, str):
+            raise TypeError(f"register: {name} is {names!r}: expected a tuple of names, ({names!r},)")
     if cls is None:
         return lambda cls: register(
             cls, fields=fields, not_trainable=not_trainable, writable=writable, flatten=flatten, unflatten=unflatten

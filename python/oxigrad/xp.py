@@ -53,7 +53,7 @@ at = updates.At
 assigned, fitted_in_place = updates.assigned, updates.fitted_in_place
 
 for _function in _core.elementwise_functions():
-    globals()[_function.__name__] = _function
+    globals()[_function.__name__] = getattr(ops, _function.__name__)
 
 
 def __array_namespace_info__() -> Any:
@@ -75,8 +75,8 @@ def __getattr__(name: str) -> Any:
 
         return protocols.undifferentiated(of_library, f"xp.{name}", args, named)
 
-    function.__name__ = name
-    return function
+    function.__name__ = function.__qualname__ = name
+    return globals().setdefault(name, function)
 
 
 # --- what the core asks of this module ---------------------------------------------------------------------------------
@@ -138,6 +138,23 @@ def transpose(x: Any) -> Any:
     if x.ndim != 2:
         raise ShapeError(f"x.T is of a matrix, and x has {x.ndim} dimensions: x.mT transposes a stack of matrices")
     return permute_dims(x, (1, 0))
+
+
+def formatted(value: Any, spec: str) -> str:
+    """A number as text, for ``f"{x:.3f}"`` of a variable with this plain value."""
+    if shape := tuple(getattr(value, "shape", ())):
+        raise TypeError(
+            f"the format {spec!r} is for one number, and the variable has shape {shape}: format its elements"
+        )
+    if is_array(value):
+        value = fetched(value)
+        value = complex(value) if is_complex(value) else float(value) if is_inexact(value) else int(value)
+    return format(value, spec)
+
+
+def rounded(x: Any, digits: int | None) -> Any:
+    """What ``round(x, digits)`` of a variable is: a plain value, since the derivative is zero."""
+    return ops.round(x) if digits is None else np.round(x, digits)
 
 
 def iterate(x: Any) -> Any:

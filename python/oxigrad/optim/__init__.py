@@ -27,6 +27,7 @@ from oxigrad.optim.optimizer import Optimizer as Optimizer
 from oxigrad.optim.optimizer import Slots as Slots
 from oxigrad.optim.sam import SAM as SAM
 from oxigrad.quantized import Quantized as Quantized
+from oxigrad.ranges import Interval as Interval
 
 # What stands around an optimizer in a chain.
 Clip = transform(around.clip)
@@ -38,8 +39,8 @@ GradientNoise = transform(around.gradient_noise)
 Decay = transform(around.decay)
 Average = transform(around.average)
 StochasticAverage = transform(around.stochastic_average)
-Copy = register(rule.read(around.copy).with_slots_named(around.NAMES), None, Transform)
-Lookahead = register(rule.read(around.lookahead).with_slots_named(around.NAMES), None, Transform)
+Copy = register(rule.read(around.copy).with_slots_named(around.NAMES), None, Transform, module=__name__)
+Lookahead = register(rule.read(around.lookahead).with_slots_named(around.NAMES), None, Transform, module=__name__)
 Centralize = transform(around.centralize, elementwise=False)
 ClipAdaptive = transform(around.clip_adaptive, elementwise=False)
 

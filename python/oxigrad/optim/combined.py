@@ -1,13 +1,14 @@
 """Optimizers of several parts: chains, which are one rule, and partitions, whose parts have parameters of their own."""
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from oxigrad import groups, rule
 from oxigrad._core import StructureError
 from oxigrad.hyperparameters import Part, declare
 from oxigrad.optim.config import OPTIONS, REGISTRY
-from oxigrad.optim.defined import Choice, RuleOptimizer, register
+from oxigrad.optim.defined import Choice, RuleOptimizer, caller, register
 from oxigrad.optim.optimizer import Optimizer
 
 
@@ -31,10 +32,13 @@ class Chain(RuleOptimizer):
 
     def _present(self) -> list[Part]:
         """The parts, with the hyperparameters as they are now."""
-        return [type(part)(**{n: self.hyperparameters[n] for n in part.declared}) for part in self.chained]
+        return [type(part)(**{n: self._hyperparameters[n] for n in part.declared}) for part in self.chained]
+
+    def _classes(self) -> Iterator[type]:
+        yield from map(type, self.chained)
 
     def __repr__(self) -> str:
-        return f"chain({', '.join(map(repr, self._present()))})"
+        return f"chain({', '.join(map(repr, self._present()))}{self._shown_options()})"
 
 
 class Partition(Optimizer):
@@ -46,9 +50,18 @@ class Partition(Optimizer):
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
                 raise TypeError(f"the pattern {pattern!r} has {optimizer!r}: expected an optimizer, or None to freeze")
+        self._optimizers = dict(optimizers)
+        self._refuse_options()
+
+    def _refuse_options(self) -> None:
+        for pattern, optimizer in self._optimizers.items():
             if given := optimizer.stepping_options() if optimizer else []:
                 raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
-        self.optimizers = dict(optimizers)
+
+    @property
+    def optimizers(self) -> Mapping[Any, RuleOptimizer | None]:
+        """The optimizers by pattern, to be read."""
+        return MappingProxyType(self._optimizers)
 
     @property
     def name(self) -> str:
@@ -69,6 +82,13 @@ class Partition(Optimizer):
         optimizer = list(self.optimizers.values())[at]
         return optimizer and optimizer.choice(owner, path, array)
 
+    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer.check_patterns`."""
+        self._refuse_options()
+        groups.check_matched(self.optimizers, parameters)
+        for optimizer in filter(None, self.optimizers.values()):
+            optimizer.check_patterns(parameters)
+
     def get_config(self) -> dict[str, Any]:
         """See `Optimizer.get_config`."""
         found = [
@@ -77,8 +97,17 @@ class Partition(Optimizer):
         ]
         return {"optimizer": "partition", "parts": found, **self._options()}
 
+    def _classes(self) -> Iterator[type]:
+        for optimizer in filter(None, self.optimizers.values()):
+            yield from optimizer._classes()
+
     def __repr__(self) -> str:
-        return f"partition({self.optimizers!r})"
+        return f"partition({self._optimizers!r}{self._shown_options()})"
+
+    def _hint(self, name: str) -> str:
+        if any(name in optimizer.declared for optimizer in self.optimizers.values() if optimizer):
+            return ": set it on one of its optimizers, optimizers[pattern]"
+        return super()._hint(name)
 
 
 def transform(function: Callable[..., Any], name: str | None = None, *, elementwise: bool = True) -> type[Transform]:
@@ -92,13 +121,15 @@ def transform(function: Callable[..., Any], name: str | None = None, *, elementw
     >>> chain(Halve(share=0.1), SGD(1.0))
     chain(Halve(share=0.1), SGD(learning_rate=1.0, weight_decay=0.0))
     """
-    return register(rule.read(function, changes_gradient=True, elementwise=elementwise), name, Transform)
+    read = rule.read(function, changes_gradient=True, elementwise=elementwise)
+    return register(read, name, Transform, module=caller())
 
 
 def chain(*parts: Part, **options: Any) -> Chain:
     """One optimizer of several parts: what changes gradients, an optimizer, what changes parameters after it, in this order.
 
-    It is one rule, in one pass over memory where the formula allows. The hyperparameters of the parts are its attributes;
+    It is one rule, in one pass over memory where the formula allows. The hyperparameters of the parts are its attributes, and
+    are set there, since the parts are copied;
     ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
 
     >>> import numpy as np
@@ -113,11 +144,10 @@ def chain(*parts: Part, **options: Any) -> Chain:
             raise TypeError(f"{part!r} is no part of a chain: expected optimizers and transforms")
         if isinstance(part, Optimizer) and part._options():
             raise ValueError(f"{type(part).__name__}: {', '.join(part._options())} belong to the chain")
-    made = declare(rule.compose([part.rule for part in flat]), "Chain", Chain, OPTIONS)
+    made = declare(rule.compose([part.rule for part in flat]), "Chain", Chain, OPTIONS, Chain.__module__)
+    made.chained = tuple(flat)
     values = {name: value for part in flat for name, value in part.hyperparameters.items()}
-    chained = made(**values, **options)
-    chained.chained = tuple(flat)
-    return chained
+    return made(**values, **options)
 
 
 def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> Partition:

@@ -1,5 +1,6 @@
 """Optimizers as plain data: what makes one of its configuration."""
 
+import sys
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,8 +49,13 @@ def from_config(config: Mapping[str, Any]) -> Any:
     return make(*map(_part, parts), **_read(values))
 
 
-def restored(config: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
-    """The optimizer that was taken apart by pickle."""
+def is_importable(cls: type) -> bool:
+    """Whether a class is what its module has under its name, so that pickle finds it there."""
+    return getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
+
+
+def restored(config: Mapping[str, Any], state: Mapping[str, Any], *classes: type) -> Any:
+    """The optimizer that was taken apart by pickle; its classes, once they are imported, are known by name."""
     made = from_config(config)
     made.load_state_dict(state)
     return made

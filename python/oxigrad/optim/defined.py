@@ -1,19 +1,22 @@
 """Optimizers of one rule, which `define` makes, and the hyperparameters that each parameter has."""
 
 import dataclasses
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from oxigrad import groups, presets, rule
+from oxigrad.attributes import hint
 from oxigrad.executors import trace
 from oxigrad.hyperparameters import Part, declare, plain
 from oxigrad.libraries import dtype_name
 from oxigrad.optim.config import OPTIONS, REGISTRY
 from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.options import text_of_dtype
 from oxigrad.precision import Precision, half
 from oxigrad.rule import Rule, Slot
-from oxigrad.schedules.base import number_at
 from oxigrad.sparse import decays
 
 
@@ -29,7 +32,7 @@ class Choice:
         # The optimizer keeps this: no cycle keeps its slots.
         self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
         self._storage = storage
-        self._own, self._declared, self._parts = optimizer.hyperparameters, optimizer.declared, optimizer.parts
+        self._own, self._declared, self._parts = optimizer._hyperparameters, optimizer.declared, optimizer.parts
         self._compose = self._parts[-1].remembering(_composed)
         self._overrides = overrides
         self._optional = [pair for part in optimizer.parts for pair in part.optional]
@@ -88,12 +91,11 @@ class Choice:
         """The numeric hyperparameters at step ``at``, counted from 0: schedules called, their values read as numbers."""
         declared = self._declared
         numeric = {name: value for name, value in self._values.items() if not declared[name].is_flag}
-        return {name: number_at(value, at, name) if callable(value) else value for name, value in numeric.items()}
+        return {name: declared[name].at(value, at) if callable(value) else value for name, value in numeric.items()}
 
     def value(self, name: str) -> Any:
         """A hyperparameter as it is in the first step."""
-        value = self._values[name]
-        return number_at(value, 0, name) if callable(value) else value
+        return self.optimizer.declared[name].at(self._values[name], 0)
 
     def program(self, rule: Rule) -> Any:
         """The kernel that `rule` becomes with the present flags; None for one that is not elementwise."""
@@ -157,13 +159,16 @@ class RuleOptimizer(Part, Optimizer):
 
     @property
     def groups(self) -> Mapping[Any, Mapping[str, Any] | None]:
-        """Hyperparameters by pattern; set it as a whole."""
-        return self._groups
+        """Hyperparameters by pattern, to be read: set it as a whole."""
+        shown = {pattern: values and MappingProxyType(values) for pattern, values in self._groups.items()}
+        return MappingProxyType(shown)
 
     @groups.setter
     def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
         groups.check(given)
         self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
+        for owner in vars(self).get("_choices", ()):
+            owner._stepper.reset()
         self._choices: weakref.WeakKeyDictionary[Optimizer, dict[tuple[int | None, str | None], Choice]]
         self._choices = weakref.WeakKeyDictionary()
         self._stepper.reset()
@@ -171,13 +176,25 @@ class RuleOptimizer(Part, Optimizer):
     def _checked(self, pattern: Any, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if values is None:
             return None
+        if not isinstance(values, Mapping):
+            raise TypeError(
+                f"the group {pattern!r} has {values!r}: expected a dict of hyperparameters, or None to freeze"
+            )
         unknown = sorted(values.keys() - self.declared.keys())
         if unknown:
             known = ", ".join(self.declared)
             raise TypeError(
-                f"the group {pattern!r} has hyperparameters unknown: {', '.join(unknown)}; there are {known}"
+                f"the group {pattern!r} has hyperparameters unknown: {', '.join(unknown)}"
+                f"{hint(unknown[0], self.declared)}; there are {known}"
             )
-        return {name: self.declared[name].check(value) for name, value in values.items()}
+        try:
+            return {name: self.declared[name].check(value) for name, value in values.items()}
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"the group {pattern!r}: {error}") from None
+
+    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer.check_patterns`."""
+        groups.check_matched(self._groups, parameters)
 
     def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
         """See `Optimizer.choice`."""
@@ -200,7 +217,7 @@ class RuleOptimizer(Part, Optimizer):
 
     def get_config(self) -> dict[str, Any]:
         """See `Optimizer.get_config`."""
-        values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
+        values = {name: plain(name, value) for name, value in self._hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -210,7 +227,7 @@ class RuleOptimizer(Part, Optimizer):
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield from super()._parts()
-        yield from self.hyperparameters.items()
+        yield from self._hyperparameters.items()
         for number, values in enumerate(self._groups.values()):
             yield from ((f"groups.{number}.{name}", value) for name, value in (values or {}).items())
 
@@ -219,8 +236,10 @@ class RuleOptimizer(Part, Optimizer):
             return None if values is None else {name: plain(name, value) for name, value in values.items()}
 
         found = [[groups.plain(pattern), group(values)] for pattern, values in self._groups.items()]
-        dtype = None if self.dtype is None else str(self.dtype)
-        return {**super()._given_options(), "groups": found or None, "dtype": dtype}
+        return {**super()._given_options(), "groups": found or None, "dtype": text_of_dtype(self.dtype)}
+
+    def _shown(self) -> str:
+        return (super()._shown() + self._shown_options()).removeprefix(", ")
 
 
 def define(
@@ -244,14 +263,42 @@ def define(
     >>> SignDescent = define(sign_descent)
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
+
+    An annotation says what a hyperparameter may be, wherever it is given: to the constructor, as an attribute, in groups, in a
+    configuration or by a schedule. It is `Interval` for numbers, ``Literal`` for names, and a default of True or False asks
+    for one of them. Where there is none, a number may be any but NaN.
+
+    >>> from typing import Annotated, Literal
+    >>> from oxigrad.optim import Interval
+    >>> def blend(
+    ...     xp,
+    ...     p,
+    ...     g,
+    ...     m,
+    ...     *,
+    ...     beta: Annotated[float, Interval("[0, 1)")] = 0.9,
+    ...     mode: Literal["sum", "mean"] = "mean",
+    ... ):
+    ...     m = beta * m + (g if mode == "sum" else (1 - beta) * g)
+    ...     return p - 0.1 * m, m
+    >>> define(blend)(beta=1.5)
+    Traceback (most recent call last):
+    ValueError: beta is 1.5: expected a number in [0, 1)
+
+    The class belongs to the module that calls this, under its name: there it pickles.
     """
     read = rule.read(function, elementwise=elementwise, average=average)
-    made = register(read, name, RuleOptimizer, OPTIONS)
+    made = register(read, name, RuleOptimizer, OPTIONS, module=caller())
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
 
 
-def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}) -> Any:
+def caller() -> str:
+    """The name of the module that calls what calls this: what is made there is a part of it."""
+    return sys._getframe(2).f_globals.get("__name__", "__main__")
+
+
+def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}, *, module: str) -> Any:
     """A subclass of ``base`` for a rule, known to `from_config` by its name while it is there; ``options`` are named in its signature."""
     if taken := sorted(name for name in read.defaults if name in _TAKEN or name.startswith("_")):
         raise TypeError(
@@ -259,7 +306,7 @@ def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any
             "front that no attribute or option of optimizers has"
         )
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
-    made = declare(read, title, base, options)
+    made = declare(read, title, base, options, module)
     REGISTRY[title] = made
     return made
 

@@ -5,13 +5,14 @@ The loss is evaluated on copies of the model that hold trial parameters; the mod
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from oxigrad import rule, tree, xp
 from oxigrad._core import RuleError
 from oxigrad.optim.defined import RuleOptimizer, register
 from oxigrad.optim.line_search import Point, strong_wolfe
 from oxigrad.plan import Plan
+from oxigrad.ranges import Count, NonNegative
 from oxigrad.transforms import value_and_grad
 
 # Pairs of a step and a change of the gradient whose product is not above this say nothing of the curvature.
@@ -36,13 +37,13 @@ def lbfgs(
     steps=rows,
     changes=rows,
     *,
-    learning_rate=1.0,
-    max_iterations=20,
-    max_evaluations=None,
-    tolerance_gradient=1e-7,
-    tolerance_change=1e-9,
-    history=10,
-    line_search="strong_wolfe",
+    learning_rate: NonNegative = 1.0,
+    max_iterations: Count = 20,
+    max_evaluations: Count | None = None,
+    tolerance_gradient: NonNegative = 1e-7,
+    tolerance_change: NonNegative = 1e-9,
+    history: Count = 10,
+    line_search: Literal["strong_wolfe", None] = "strong_wolfe",
 ):
     """L-BFGS (Liu and Nocedal 1989; Nocedal and Wright 2006, algorithms 7.4 and 7.5), as in torch.optim.LBFGS: for a loss without noise.
 
@@ -278,5 +279,9 @@ class Searching(RuleOptimizer):
 
 
 LBFGS = register(
-    rule.read(lbfgs, elementwise=False), "LBFGS", Searching, {"nonfinite": "propagate", "groups": None, "dtype": None}
+    rule.read(lbfgs, elementwise=False),
+    "LBFGS",
+    Searching,
+    {"nonfinite": "propagate", "groups": None, "dtype": None},
+    module="oxigrad.optim",
 )

@@ -1,31 +1,30 @@
 """What an optimizer is: rules for the parameters of a model, their slots by key path, and the steps taken."""
 
 import copy
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from oxigrad import _core, around, groups, rule, step, tree
 from oxigrad.libraries import dtype_name
 from oxigrad.loss_scale import LossScale
-from oxigrad.optim.config import OPTIONS, restored
-from oxigrad.precision import Precision
+from oxigrad.optim.config import is_importable, restored
+from oxigrad.optim.options import Options, checked_precision
 from oxigrad.rule import Rule
-from oxigrad.sparse import FAMILIES
 from oxigrad.state import Report, collect, read, resume, write
 from oxigrad.transforms import value_and_grad
 
-_NONFINITE = ("propagate", "skip", "raise")
-
 
 class Slots(Mapping[Any, Mapping[str, Any]]):
-    """Auxiliary variables by key path (a `KeyPath` or its text) and name."""
+    """Auxiliary variables by key path (a `KeyPath`, its text, or that without quotes where it is of one path) and name."""
 
     def __init__(self, by_path: dict[str, dict[str, Any]]) -> None:
         self._by_path = by_path
 
     def __getitem__(self, path: Any) -> Mapping[str, Any]:
         if str(path) not in self._by_path:
+            alike = [text for text in self._by_path if '"' in text and _core.tree_unquoted(text) == path]
+            if len(alike) == 1:
+                return self._by_path[alike[0]]
             known = ", ".join(self._by_path) or "nothing yet: the first update makes the slots"
             raise KeyError(f"there are no slots for {path}; there are for {known}")
         return self._by_path[str(path)]
@@ -40,7 +39,7 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
         return f"Slots({self._by_path!r})"
 
 
-class Optimizer:
+class Optimizer(Options):
     """What takes steps. Every optimizer has the options here, given by keyword.
 
     ``seed`` of the rule's noise; ``accumulate``: a step is taken with the mean of so many gradients, a slot
@@ -57,6 +56,9 @@ class Optimizer:
     slot ``master-weights`` of float32, which are what is updated; ``rounding`` is to "nearest", "stochastic" (up or down at random, so that
     small updates are not lost on average), or "kahan", which carries what rounding took over to the next step, in a slot
     ``kahan-compensation``.
+
+    Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale`` and ``zero_gradients`` may be set, and take
+    effect on the next step; the others are fixed, and setting one raises `AttributeError`, as does any other name.
     """
 
     def __init__(
@@ -72,23 +74,13 @@ class Optimizer:
         master: bool = False,
         rounding: str = "nearest",
     ) -> None:
-        if nonfinite not in _NONFINITE:
-            raise ValueError(f"nonfinite is {nonfinite!r}: expected one of {', '.join(_NONFINITE)}")
-        if isinstance(accumulate, bool) or int(accumulate) != accumulate or accumulate < 1:
-            raise ValueError(f"accumulate is {accumulate!r}: expected how many gradients make a step, at least 1")
-        if sparse not in FAMILIES:
-            raise ValueError(f"sparse is {sparse!r}: expected one of {', '.join(FAMILIES)}")
-        if sparse != "dense" and accumulate > 1:
-            raise ValueError(
-                f"sparse={sparse!r} does not accumulate: add up SparseRows before the step, or use 'dense'"
-            )
-        self.seed = int(seed)
         self.sparse = sparse
-        self.accumulate = int(accumulate)
+        self.seed = seed
+        self.accumulate = accumulate
         self.loss_scale = loss_scale
-        self.zero_gradients = bool(zero_gradients)
-        self.precision = Precision(slot_dtype, bool(master), rounding)
-        self.nonfinite = "skip" if loss_scale and nonfinite == "propagate" else nonfinite
+        self.zero_gradients = zero_gradients
+        self.precision = checked_precision(slot_dtype, master, rounding)
+        self.nonfinite = nonfinite
         self._stepper = step.Stepper(self)
         self._lock = _core.Lock()
 
@@ -132,6 +124,9 @@ class Optimizer:
     def choice(self, owner: "Optimizer", path: str, array: Any) -> Any:
         """As `assign`, where another optimizer, the ``owner``, takes the steps."""
         raise NotImplementedError
+
+    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """`StructureError` where a pattern matches none of the parameters of a model, given as paths and arrays."""
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -292,8 +287,15 @@ class Optimizer:
         yield "loss_scale", self.loss_scale
 
     def __reduce__(self) -> Any:
-        """As plain data: `TypeError` says where a function of the user's is a part of it."""
-        return restored, (self.get_config(), self.state_dict())
+        """As plain data: `TypeError` says where a function of the user's is a part of it.
+
+        The classes that it is made of come along by name, so that the modules that define them are imported.
+        """
+        return restored, (self.get_config(), self.state_dict(), *filter(is_importable, self._classes()))
+
+    def _classes(self) -> Iterator[type]:
+        """The classes of its parts."""
+        yield type(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         made = memo[id(self)] = object.__new__(type(self))
@@ -340,27 +342,10 @@ class Optimizer:
             what = (choice.optimizer.name, choice.text) if choice else ("frozen", "")
             return (str(path), str(tuple(array.shape)), dtype_name(array.dtype), *what)
 
-        rows = (row(path, array) for path, array in tree.parameters(model).items())
+        parameters = tree.parameters(model)
+        self.check_patterns([(str(path), array) for path, array in parameters.items()])
+        rows = (row(path, array) for path, array in parameters.items())
         return groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
-
-    def stepping_options(self) -> list[str]:
-        """Which options it was given of those that belong to what takes the steps."""
-        return [name for name, value in Optimizer._given_options(self).items() if value != OPTIONS[name]]
-
-    def _options(self) -> dict[str, Any]:
-        """The options that are not as they are by default, as plain data."""
-        return {name: value for name, value in self._given_options().items() if value != OPTIONS[name]}
-
-    def _given_options(self) -> dict[str, Any]:
-        return {
-            "seed": self.seed,
-            "accumulate": self.accumulate,
-            "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
-            "loss_scale": self.loss_scale and self.loss_scale.get_config(),
-            "zero_gradients": self.zero_gradients,
-            "sparse": self.sparse,
-            **dataclasses.asdict(self.precision),
-        }
 
 
 _UNSCALE = rule.read(around.unscale, changes_gradient=True)

@@ -1,12 +1,17 @@
 """SAM: gradients taken where the loss is higher, so that minima with flat surroundings are preferred."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 from oxigrad import tree, xp
+from oxigrad._core import RuleError
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.plan import Plan
+from oxigrad.ranges import Domain, Interval
+from oxigrad.schedules.base import number
+
+_DISTANCE = Domain(interval=Interval("[0, inf)"))
 
 
 class SAM(Optimizer):
@@ -18,7 +23,8 @@ class SAM(Optimizer):
     where they are.
 
     `minimize` evaluates the loss twice, at the model and at a copy of it; the model itself is only changed by the step.
-    For steps as a pure function there is `perturbed`, whose gradient `apply` is to be given. ``options`` are those of
+    For steps as a pure function there is `perturbed`, whose gradient `apply` is to be given; `update`, which has no loss,
+    raises `RuleError`. ``options`` are those of
     every optimizer: they belong here, and not to the optimizer inside, whose slots are here too. Raises `ValueError`
     for a ``rho`` or ``eta`` below 0.
 
@@ -29,18 +35,31 @@ class SAM(Optimizer):
     (np.float64(1.0), array([-0.1,  0. ]))
     """
 
+    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        **Optimizer.checks,
+        "rho": lambda opt, value: float(_DISTANCE.check("rho", number(value))),
+        "eta": lambda opt, value: float(_DISTANCE.check("eta", number(value))),
+        "adaptive": lambda opt, value: Domain((True, False)).check("adaptive", value),
+    }
+
     def __init__(
         self, optimizer: Optimizer, rho: float = 0.05, *, adaptive: bool = False, eta: float = 0.01, **options: Any
     ) -> None:
         super().__init__(**options)
         if not isinstance(optimizer, Optimizer) or type(optimizer).minimize is not Optimizer.minimize:
             raise TypeError(f"the optimizer is {optimizer!r}: expected one that takes a step from a gradient")
-        if not (rho >= 0 and eta >= 0):
-            raise ValueError(f"rho is {rho!r}, eta {eta!r}: expected how far to look, and not below 0")
-        if given := optimizer.stepping_options():
-            raise ValueError(f"{optimizer!r}: {', '.join(given)} belong to SAM")
         self.optimizer = optimizer
-        self.rho, self.adaptive, self.eta = float(rho), bool(adaptive), float(eta)
+        self._refuse_options()
+        self.rho, self.adaptive, self.eta = rho, adaptive, eta
+
+    def _refuse_options(self) -> None:
+        if given := self.optimizer.stepping_options():
+            raise ValueError(f"{self.optimizer!r}: {', '.join(given)} belong to SAM")
+
+    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer.check_patterns`."""
+        self._refuse_options()
+        self.optimizer.check_patterns(parameters)
 
     def choice(self, owner: Optimizer, path: str, array: Any) -> Any:
         """See `Optimizer.choice`."""
@@ -82,8 +101,23 @@ class SAM(Optimizer):
         own = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
         return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **own, **self._options()}
 
+    def update(self, model: Any, grads: Any) -> Any:
+        """Raises `RuleError`: the step takes a gradient elsewhere than at the model."""
+        raise RuleError(
+            "SAM takes the gradient where the loss is higher: call minimize(loss, model); with gradients of your own, take "
+            "them at perturbed(model, grads), and give them to apply"
+        )
+
+    def _classes(self) -> Iterator[type]:
+        yield from self.optimizer._classes()
+
     def __repr__(self) -> str:
-        return f"SAM({self.optimizer!r}, rho={self.rho}, adaptive={self.adaptive}, eta={self.eta})"
+        own = f"rho={self.rho}, adaptive={self.adaptive}, eta={self.eta}"
+        return f"SAM({self.optimizer!r}, {own}{self._shown_options()})"
+
+    def _hint(self, name: str) -> str:
+        is_inside = name in getattr(self.optimizer, "declared", ())
+        return ": set it on its optimizer" if is_inside else super()._hint(name)
 
 
 REGISTRY["SAM"] = SAM

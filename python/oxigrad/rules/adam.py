@@ -1,6 +1,9 @@
 """Adam and its nearest kin: bias-corrected means of the gradient and of its square."""
 
+from typing import Literal
+
 from oxigrad.begin import only_with
+from oxigrad.ranges import Decay, NonNegative, Share
 
 
 def moments(m, v, g, beta1, beta2):
@@ -46,12 +49,12 @@ def adam(
     v_max=only_with("amsgrad"),
     *,
     step,
-    learning_rate=1e-3,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    amsgrad=None,
-    epsilon_mode="outside",
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
+    epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
 ):
     """Adam (Kingma and Ba 2015, arXiv:1412.6980), ``epsilon`` added after the bias correction, as torch and optax do.
 
@@ -71,13 +74,13 @@ def adamw(
     v_max=only_with("amsgrad"),
     *,
     step,
-    learning_rate=1e-3,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    weight_decay=1e-2,
-    amsgrad=None,
-    epsilon_mode="outside",
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 1e-2,
+    amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
+    epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
 ):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does."""
     p = (1 - learning_rate * weight_decay) * p
@@ -95,13 +98,13 @@ def adam_lrd(
     *,
     step,
     noise,
-    learning_rate=1e-3,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    dropout_rate=0.0,
-    amsgrad=None,
-    epsilon_mode="outside",
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    dropout_rate: Share = 0.0,
+    amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
+    epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
 ):
     """Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random part of the coordinates stays.
 
@@ -112,7 +115,20 @@ def adam_lrd(
     return p - xp.where(noise() < dropout_rate, 0.0, 1.0) * move, m, v, v_max
 
 
-def adamax(xp, p, g, m, u, *, step, learning_rate=2e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, epsilon_mode="inside"):
+def adamax(
+    xp,
+    p,
+    g,
+    m,
+    u,
+    *,
+    step,
+    learning_rate: NonNegative = 2e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    epsilon_mode: Literal["inside", "outside"] = "inside",
+):
     """Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
 
     Keras adds it to the maximum, "outside".
@@ -137,11 +153,11 @@ def nadam(
     product=1.0,
     *,
     step,
-    learning_rate=2e-3,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    momentum_decay=4e-3,
+    learning_rate: NonNegative = 2e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    momentum_decay: NonNegative = 4e-3,
     constant_momentum=False,
 ):
     """Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
@@ -167,12 +183,12 @@ def radam(
     v,
     *,
     step,
-    learning_rate=1e-3,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    threshold=5.0,
-    epsilon_mode="hat",
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    threshold: NonNegative = 5.0,
+    epsilon_mode: Literal["outside", "inside", "hat"] = "hat",
 ):
     """Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while there is none to speak of.
 
@@ -187,7 +203,20 @@ def radam(
     return p - rate * xp.where(length > threshold, adaptive, 1.0) * m, m, v
 
 
-def adopt(xp, p, g, m, v, *, step, learning_rate=1e-3, beta1=0.9, beta2=0.9999, epsilon=1e-6, clipped=True):
+def adopt(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.9999,
+    epsilon: NonNegative = 1e-6,
+    clipped=True,
+):
     """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
 
     The first step only begins the second moment. ``clipped`` bounds what goes into the first by ``(step - 1) ** 0.25``.

@@ -3,12 +3,6 @@
 import math
 
 
-def one_of(name, value, known):
-    """`ValueError` where a flag is none of those known."""
-    if value not in known:
-        raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, known))}")
-
-
 def zeros(xp, p, shape):
     """Zeros of another shape, of the dtype of ``p`` and where it lives."""
     return xp.namespace(p).zeros(shape, dtype=p.dtype, device=xp.device_of(p))

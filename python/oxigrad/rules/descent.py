@@ -1,14 +1,29 @@
 """Rules that go down the gradient itself, its sign, or a sum of gradients."""
 
+from typing import Annotated
+
 from oxigrad.begin import copied, rates
+from oxigrad.ranges import Interval, Limit, NonNegative, Share
 
 
-def sgd(xp, p, g, *, learning_rate=1e-3, weight_decay=0.0):
+def sgd(xp, p, g, *, learning_rate: NonNegative = 1e-3, weight_decay: NonNegative = 0.0):
     """Stochastic gradient descent, with L2 regularization ``weight_decay`` added to the gradient (torch.optim.SGD)."""
     return p - learning_rate * (g + weight_decay * p)
 
 
-def momentum(xp, p, g, m, *, step, learning_rate=1e-3, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False):
+def momentum(
+    xp,
+    p,
+    g,
+    m,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    momentum: NonNegative = 0.9,
+    dampening=0.0,
+    weight_decay: NonNegative = 0.0,
+    nesterov=False,
+):
     """Gradient descent with momentum, as in torch.optim.SGD: the first step takes the gradient undampened.
 
     Nesterov's form looks ahead by one more application of the momentum (Sutskever et al. 2013). The learning rate is
@@ -28,11 +43,11 @@ def asgd(
     last_rate=0.0,
     *,
     step,
-    learning_rate=1e-2,
-    weight_decay=0.0,
-    t0=1,
-    lambd=0.0,
-    alpha=0.75,
+    learning_rate: NonNegative = 1e-2,
+    weight_decay: NonNegative = 0.0,
+    t0: NonNegative = 1,
+    lambd: NonNegative = 0.0,
+    alpha: NonNegative = 0.75,
     lag=False,
 ):
     """Averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
@@ -57,11 +72,11 @@ def rprop(
     move,
     size=rates,
     *,
-    learning_rate=1e-2,
-    eta_minus=0.5,
-    eta_plus=1.2,
-    min_size=1e-6,
-    max_size=50.0,
+    learning_rate: NonNegative = 1e-2,
+    eta_minus: Annotated[float, Interval("(0, 1)")] = 0.5,
+    eta_plus: Annotated[float, Interval("(1, inf)")] = 1.2,
+    min_size: NonNegative = 1e-6,
+    max_size: Limit = 50.0,
     late=False,
 ):
     """Resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
@@ -76,13 +91,23 @@ def rprop(
     return p - (xp.where(agreement < 0, 0.0, move) if late else now), now, size
 
 
-def signum(xp, p, g, m, *, learning_rate=1e-3, beta=0.9):
+def signum(xp, p, g, m, *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
     """The sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD."""
     m = beta * m + (1 - beta) * g
     return p - learning_rate * xp.sign(m), m
 
 
-def lion(xp, p, g, m, *, learning_rate=1e-4, beta1=0.9, beta2=0.99, weight_decay=0.0):
+def lion(
+    xp,
+    p,
+    g,
+    m,
+    *,
+    learning_rate: NonNegative = 1e-4,
+    beta1: Share = 0.9,
+    beta2: Share = 0.99,
+    weight_decay: NonNegative = 0.0,
+):
     """Lion, the sign of an interpolated momentum (Chen et al. 2023, arXiv:2302.06675).
 
     ``weight_decay`` is 0 by default as in Keras, 1e-3 in optax.

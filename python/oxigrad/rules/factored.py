@@ -1,13 +1,13 @@
 """Rules that keep second moments by row and by column, rather than for each element. They are called on arrays."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from oxigrad.rules.arrays import along, mean_over, one_of, root_mean_square, share_of_new, zeros
+from oxigrad.ranges import CountOrZero, Interval, NonNegative, NonPositive, Share
+from oxigrad.rules.arrays import along, mean_over, root_mean_square, share_of_new, zeros
 
 
 def _factored_axes(shape, factored, min_factored):
     """The two axes over which second moments are averaged; None where they are kept whole."""
-    one_of("factored", factored, ("last", "largest", None))
     if factored is None or len(shape) < 2:
         return None
     last = len(shape) - 2, len(shape) - 1
@@ -43,15 +43,15 @@ def adafactor(
     m: Any = "momentum",
     *,
     step,
-    learning_rate=1e-2,
-    beta2_decay=-0.8,
-    epsilon1=None,
-    epsilon2=1e-3,
-    clipping=1.0,
-    weight_decay=0.0,
-    momentum=0.0,
-    min_factored=0,
-    factored="last",
+    learning_rate: NonNegative = 1e-2,
+    beta2_decay: NonPositive = -0.8,
+    epsilon1: NonNegative | None = None,
+    epsilon2: NonNegative = 1e-3,
+    clipping: Annotated[float, Interval("(0, inf]")] = 1.0,
+    weight_decay: NonNegative = 0.0,
+    momentum: Share = 0.0,
+    min_factored: CountOrZero = 0,
+    factored: Literal["last", "largest", None] = "last",
     relative_step=True,
     scale_parameter=True,
     add_epsilon=False,
@@ -91,7 +91,18 @@ def _covers(xp, p):
     return zeros(xp, p, (sum(p.shape),)) if len(p.shape) > 1 else xp.zeros_like(p)
 
 
-def sm3(xp, p, g, m, cover=_covers, *, learning_rate=0.1, momentum=0.9, beta2=1.0, epsilon=1e-8):
+def sm3(
+    xp,
+    p,
+    g,
+    m,
+    cover=_covers,
+    *,
+    learning_rate: NonNegative = 0.1,
+    momentum: Share = 0.9,
+    beta2: Share = 1.0,
+    epsilon: NonNegative = 1e-8,
+):
     """SM3-II (Anil et al. 2019, arXiv:1901.11150), as optax has it: Adagrad that keeps a maximum for each row, column, ...
 
     ``cover`` has the maxima of all axes, one axis after the other. ``beta2`` below 1 lets them decay. The momentum is an

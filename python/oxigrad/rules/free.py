@@ -1,6 +1,9 @@
 """Rules that need no schedule, or no learning rate at all."""
 
+from typing import Annotated
+
 from oxigrad.begin import copied
+from oxigrad.ranges import Decay, Interval, NonNegative, Positive
 from oxigrad.rules.adam import root
 
 
@@ -28,10 +31,10 @@ def schedule_free_sgd(
     weights=0.0,
     largest=0.0,
     *,
-    learning_rate=1.0,
-    beta1=0.9,
-    weight_decay=0.0,
-    weight_power=2.0,
+    learning_rate: NonNegative = 1.0,
+    beta1: Annotated[float, Interval("(0, 1]")] = 0.9,
+    weight_decay: NonNegative = 0.0,
+    weight_power: NonNegative = 2.0,
 ):
     """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as in optax: gradients between iterate and average.
 
@@ -52,12 +55,12 @@ def schedule_free_adamw(
     largest=0.0,
     *,
     step,
-    learning_rate=2.5e-3,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    weight_decay=0.0,
-    weight_power=2.0,
+    learning_rate: NonNegative = 2.5e-3,
+    beta1: Annotated[float, Interval("(0, 1]")] = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    weight_power: NonNegative = 2.0,
 ):
     """Schedule-free AdamW (Defazio et al. 2024, arXiv:2405.15682), as in optax; see `schedule_free_sgd`."""
     v = beta2 * v + (1 - beta2) * g * g
@@ -79,14 +82,14 @@ def prodigy(
     *,
     step,
     total,
-    learning_rate=1.0,
-    beta1=0.9,
-    beta2=0.999,
-    beta3=0.0,
-    epsilon=1e-8,
-    weight_decay=0.0,
-    d0=1e-6,
-    d_coefficient=1.0,
+    learning_rate: NonNegative = 1.0,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    beta3: Decay = 0.0,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    d0: Positive = 1e-6,
+    d_coefficient: Positive = 1.0,
     safeguard_warmup=False,
 ):
     """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam that finds its own learning rate.

@@ -1,5 +1,8 @@
 """Rules whose steps have the length of the parameter they move, or one second moment for all of it."""
 
+from typing import Literal
+
+from oxigrad.ranges import Decay, Limit, NonNegative
 from oxigrad.rules.adam import moments, root
 
 
@@ -20,13 +23,13 @@ def lars(
     g,
     m,
     *,
-    learning_rate=1e-3,
-    momentum=0.9,
-    weight_decay=0.0,
-    trust=1e-3,
-    epsilon=0.0,
+    learning_rate: NonNegative = 1e-3,
+    momentum: NonNegative = 0.9,
+    weight_decay: NonNegative = 0.0,
+    trust: NonNegative = 1e-3,
+    epsilon: NonNegative = 0.0,
     nesterov=False,
-    norms="sum",
+    norms: Literal["sum", "separate"] = "sum",
 ):
     """Layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
 
@@ -54,16 +57,16 @@ def lamb(
     v,
     *,
     step,
-    learning_rate=1e-3,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-6,
-    weight_decay=0.0,
-    min_trust=0.01,
-    max_trust=10.0,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-6,
+    weight_decay: NonNegative = 0.0,
+    min_trust: NonNegative = 0.01,
+    max_trust: Limit = 10.0,
     clamp=False,
     decoupled=False,
-    epsilon_mode="outside",
+    epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
 ):
     """LAMB (You et al. 2020, arXiv:1904.00962), as in optax: Adam's step, in proportion to the norm of the parameter.
 
@@ -82,7 +85,20 @@ def lamb(
     return p - learning_rate * trust * u, m, v
 
 
-def novograd(xp, p, g, m, v=0.0, *, step, learning_rate=1e-3, beta1=0.9, beta2=0.25, epsilon=1e-6, weight_decay=0.0):
+def novograd(
+    xp,
+    p,
+    g,
+    m,
+    v=0.0,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.25,
+    epsilon: NonNegative = 1e-6,
+    weight_decay: NonNegative = 0.0,
+):
     """NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286), as in optax: the second moment is one number, of the whole leaf."""
     square = xp.sum(g * g)
     v = xp.where(step == 1, square, beta2 * v + (1 - beta2) * square)

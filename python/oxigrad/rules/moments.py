@@ -1,10 +1,26 @@
 """Rules of other moments than Adam's, or of Adam's in another proportion."""
 
+from typing import Literal
+
 from oxigrad.begin import filled
+from oxigrad.ranges import Count, Decay, Limit, NonNegative, Positive
 from oxigrad.rules.adam import moments, root
 
 
-def adabelief(xp, p, g, m, v, *, step, learning_rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-16, epsilon_root=1e-16):
+def adabelief(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-16,
+    epsilon_root: NonNegative = 1e-16,
+):
     """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: divides by how far gradients are from their mean.
 
     ``epsilon_root`` is added to the second moment in every step, and adds up.
@@ -23,13 +39,13 @@ def ademamix(
     v,
     *,
     step,
-    learning_rate=1e-3,
-    beta1=0.9,
-    beta2=0.999,
-    beta3=0.9999,
-    alpha=5.0,
-    epsilon=1e-8,
-    weight_decay=0.0,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    beta3: Decay = 0.9999,
+    alpha: NonNegative = 5.0,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
 ):
     """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slow mean, ``alpha`` times.
 
@@ -49,11 +65,11 @@ def yogi(
     v=filled,
     *,
     step,
-    learning_rate=1e-2,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-3,
-    initial_accumulator=1e-6,
+    learning_rate: NonNegative = 1e-2,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-3,
+    initial_accumulator: NonNegative = 1e-6,
     initial_moment=0.0,
 ):
     """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference.
@@ -75,13 +91,13 @@ def adan(
     before,
     *,
     step,
-    learning_rate=1e-3,
-    beta1=0.98,
-    beta2=0.92,
-    beta3=0.99,
-    epsilon=1e-8,
-    epsilon_root=0.0,
-    weight_decay=0.0,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.98,
+    beta2: Decay = 0.92,
+    beta3: Decay = 0.99,
+    epsilon: NonNegative = 1e-8,
+    epsilon_root: NonNegative = 0.0,
+    weight_decay: NonNegative = 0.0,
     proximal=False,
 ):
     """Adan (Xie et al. 2022, arXiv:2208.06677): Nesterov's momentum from the differences of gradients.
@@ -107,16 +123,16 @@ def sophia(
     h,
     *,
     step,
-    learning_rate=1e-3,
-    beta1=0.965,
-    beta2=0.99,
-    epsilon=1e-8,
-    weight_decay=0.0,
-    gamma=0.01,
-    limit=1.0,
-    every=10,
-    batch_size=1.0,
-    estimate="squared",
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.965,
+    beta2: Decay = 0.99,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    gamma: NonNegative = 0.01,
+    limit: Limit = 1.0,
+    every: Count = 10,
+    batch_size: Positive = 1.0,
+    estimate: Literal["squared", "given"] = "squared",
 ):
     """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient over the diagonal of the Hessian ``h``, clipped.
 

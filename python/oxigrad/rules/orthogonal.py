@@ -1,7 +1,10 @@
 """Momentum made orthogonal: rules for matrices, which are called on arrays."""
 
+from typing import Annotated, Literal
+
 from oxigrad._core import ShapeError
-from oxigrad.rules.arrays import norm, one_of
+from oxigrad.ranges import Interval, NonNegative, Share
+from oxigrad.rules.arrays import norm
 
 # Coefficients of the quintic x -> a x + b x^3 + c x^5 on singular values, one triple an iteration: those of Dion (Ahn et al.
 # 2025, arXiv:2504.05295), which optax has under this name.
@@ -41,16 +44,16 @@ def muon(
     m=_of_a_matrix,
     *,
     step,
-    learning_rate=1e-3,
-    momentum=0.95,
-    weight_decay=0.1,
-    epsilon=1e-7,
-    iterations=5,
+    learning_rate: NonNegative = 1e-3,
+    momentum: Share = 0.95,
+    weight_decay: NonNegative = 0.1,
+    epsilon: NonNegative = 1e-7,
+    iterations: Annotated[int, Interval("[0, 100)")] = 5,
     a=3.4445,
     b=-4.7750,
     c=2.0315,
-    coefficients=None,
-    adjust="original",
+    coefficients: Literal["dion", None] = None,
+    adjust: Literal["original", "transposed", "match_rms_adamw", "spectral_unclamped", None] = "original",
     nesterov=True,
     debias=False,
 ):
@@ -65,8 +68,8 @@ def muon(
     the averages for their beginning at zero, as optax does. optax and Keras add ``epsilon`` to the norm, which it
     bounds here and in torch.
     """
-    one_of("adjust", adjust, ("original", "transposed", "match_rms_adamw", "spectral_unclamped", None))
-    one_of("coefficients", coefficients, ("dion", None))
+    if coefficients and iterations > len(DION):
+        raise ValueError(f"iterations is {iterations}: there are coefficients of dion for {len(DION)}")
     rows, columns = p.shape
     m = momentum * m + (1 - momentum) * g
     now, then = (1 - momentum**step, 1 - momentum ** (step + 1)) if debias else (1.0, 1.0)

@@ -5,9 +5,10 @@ computed, and one is chosen.
 """
 
 import math
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from oxigrad.rules.arrays import along, norm, one_of, share_of_new, zeros
+from oxigrad.ranges import Count, Decay, Interval, NonNegative, Share
+from oxigrad.rules.arrays import along, norm, share_of_new, zeros
 
 
 def _choose(xp, condition, these, those):
@@ -87,15 +88,15 @@ def shampoo(
     v=_where_grafted,
     *,
     step,
-    learning_rate=0.1,
-    momentum=0.0,
-    beta2=1.0,
-    epsilon=1e-4,
-    weight_decay=0.0,
-    interval=1,
-    max_size=1200,
-    graft_epsilon=1e-10,
-    grafting=None,
+    learning_rate: NonNegative = 0.1,
+    momentum: NonNegative = 0.0,
+    beta2: Share = 1.0,
+    epsilon: NonNegative = 1e-4,
+    weight_decay: NonNegative = 0.0,
+    interval: Count = 1,
+    max_size: Annotated[int, Interval("[0, inf]")] = 1200,
+    graft_epsilon: NonNegative = 1e-10,
+    grafting: Literal["sgd", "adagrad", None] = None,
 ):
     """Shampoo (Gupta et al. 2018, arXiv:1802.09568): each axis of the gradient preconditioned by its own covariance.
 
@@ -108,7 +109,6 @@ def shampoo(
     momentum * m + g``). With ``grafting`` (Anil et al. 2020, arXiv:2002.09018) each parameter moves as far as under
     "sgd" or "adagrad", whose sums decay by ``beta2`` too. ``weight_decay`` is decoupled.
     """
-    one_of("grafting", grafting, ("sgd", "adagrad", None))
     if 0 in p.shape:
         return p, statistics, roots, m, v
     shapes = _statistic_shapes(p.shape, max_size)
@@ -166,13 +166,13 @@ def soap(
     bases=_matrices,
     *,
     step,
-    learning_rate=3e-3,
-    beta1=0.95,
-    beta2=0.95,
-    epsilon=1e-8,
-    weight_decay=1e-2,
-    interval=10,
-    max_size=10000,
+    learning_rate: NonNegative = 3e-3,
+    beta1: Decay = 0.95,
+    beta2: Decay = 0.95,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 1e-2,
+    interval: Count = 10,
+    max_size: Annotated[int, Interval("[0, inf]")] = 10000,
     vectors=False,
 ):
     """SOAP (Vyas et al. 2024, arXiv:2409.11321): Adam in the basis of eigenvectors of Shampoo's statistics.

@@ -1,6 +1,9 @@
 """Rules that divide by the root of a sum or a mean of squared gradients, each coordinate by its own."""
 
+from typing import Literal
+
 from oxigrad.begin import copied, filled, only_with
+from oxigrad.ranges import Decay, NonNegative, NonPositive, Positive, Share
 
 
 def rooted(xp, v, epsilon, mode):
@@ -19,11 +22,11 @@ def adagrad(
     v=filled,
     *,
     step,
-    learning_rate=1e-2,
-    rate_decay=0.0,
-    initial_accumulator=0.0,
-    epsilon=1e-10,
-    epsilon_mode="outside",
+    learning_rate: NonNegative = 1e-2,
+    rate_decay: NonNegative = 0.0,
+    initial_accumulator: NonNegative = 0.0,
+    epsilon: NonNegative = 1e-10,
+    epsilon_mode: Literal["outside", "inside"] = "outside",
 ):
     """Adagrad (Duchi, Hazan and Singer 2011), as torch.optim.Adagrad: ``rate_decay`` is its lr_decay.
 
@@ -34,7 +37,7 @@ def adagrad(
     return p - rate * g / rooted(xp, v, epsilon, epsilon_mode), v
 
 
-def adadelta(xp, p, g, v, u, *, learning_rate=1.0, rho=0.9, epsilon=1e-6):
+def adadelta(xp, p, g, v, u, *, learning_rate: NonNegative = 1.0, rho: Share = 0.9, epsilon: NonNegative = 1e-6):
     """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ."""
     v = rho * v + (1 - rho) * g * g
     move = xp.sqrt(u + epsilon) / xp.sqrt(v + epsilon) * g
@@ -50,15 +53,15 @@ def rmsprop(
     m=only_with("momentum"),
     *,
     step,
-    learning_rate=1e-2,
-    rho=0.99,
-    epsilon=1e-8,
-    momentum=0.0,
-    initial_accumulator=0.0,
+    learning_rate: NonNegative = 1e-2,
+    rho: Share = 0.99,
+    epsilon: NonNegative = 1e-8,
+    momentum: NonNegative = 0.0,
+    initial_accumulator: NonNegative = 0.0,
     centered=False,
     nesterov=False,
     bias_correction=False,
-    epsilon_mode="outside",
+    epsilon_mode: Literal["outside", "inside"] = "outside",
 ):
     """RMSprop (Hinton 2012, lecture 6e; centered by Graves 2013, arXiv:1308.0850), as torch.optim.RMSprop.
 
@@ -86,13 +89,13 @@ def ftrl(
     linear,
     v=filled,
     *,
-    learning_rate=1e-3,
-    power=-0.5,
-    initial_accumulator=0.1,
-    l1=0.0,
-    l2=0.0,
-    shrinkage=0.0,
-    beta=0.0,
+    learning_rate: Positive = 1e-3,
+    power: NonPositive = -0.5,
+    initial_accumulator: NonNegative = 0.1,
+    l1: NonNegative = 0.0,
+    l2: NonNegative = 0.0,
+    shrinkage: NonNegative = 0.0,
+    beta: NonNegative = 0.0,
 ):
     """Follow the regularized leader, by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
 
@@ -105,7 +108,19 @@ def ftrl(
     return (xp.clip(linear, -l1, l1) - linear) / curvature, linear, v
 
 
-def madgrad(xp, p, g, v, s, start=copied, *, step, learning_rate=1e-2, momentum=0.9, epsilon=1e-6):
+def madgrad(
+    xp,
+    p,
+    g,
+    v,
+    s,
+    start=copied,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-2,
+    momentum: Decay = 0.9,
+    epsilon: NonNegative = 1e-6,
+):
     """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots."""
     weight = (learning_rate + epsilon) * xp.sqrt(step)
     v = v + weight * g * g

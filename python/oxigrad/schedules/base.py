@@ -53,8 +53,8 @@ class Schedule:
             if field.init:
                 try:
                     plain = _read_field(field, getattr(self, field.name))
-                except TypeError as error:
-                    raise TypeError(f"{type(self).__name__}: {field.name}: {error}") from None
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"{type(self).__name__}: {field.name}: {error}") from None
                 object.__setattr__(self, field.name, plain)
 
     def __call__(self, step: Any) -> Any:
@@ -297,13 +297,22 @@ def _read_field(field: dataclasses.Field[Any], value: Any) -> Any:
     if value is None and field.default is None:
         return None
     if field.type in _NUMBERS:
-        return number(value)
+        return _but_nan(number(value))
     for kind, expected in ((str, "text"), (bool, "True or False")):
         if field.type in (kind, kind.__name__):
             if not isinstance(value, kind):
                 raise TypeError(f"found {value!r}: expected {expected}")
             return value
-    return tuple(map(term, value)) if isinstance(value, (list, tuple)) else term(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_but_nan(term(each)) for each in value)
+    return _but_nan(term(value))
+
+
+def _but_nan(value: Any) -> Any:
+    """The value; `ValueError` where it is NaN, which no schedule gives on purpose."""
+    if isinstance(value, float) and math.isnan(value):
+        raise ValueError("found nan: expected a number")
+    return value
 
 
 def positive(**values: float) -> None:

@@ -30,6 +30,8 @@ class join(Schedule):
         super().__post_init__()
         if len(self.schedules) != len(self.boundaries) + 1 or list(self.boundaries) != sorted(set(self.boundaries)):
             raise ValueError("join takes one more schedule than boundaries, and the boundaries must ascend")
+        if self.boundaries and self.boundaries[0] < 0:
+            raise ValueError(f"boundaries are {self.boundaries}: expected steps, which are counted from 0")
 
     def at(self, step: Any) -> Any:
         starts = (0, *self.boundaries)
@@ -81,6 +83,11 @@ class clip(Schedule):
     minimum: float | None = None
     maximum: float | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+            raise ValueError(f"minimum is {self.minimum}: expected at most maximum, {self.maximum}")
+
     def at(self, step: Any) -> Any:
         value = value_at(self.term, step)
         value = value if self.minimum is None else xp.maximum(value, self.minimum)
@@ -115,6 +122,9 @@ def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolatio
     """
     if len(values) != len(boundaries) + 1:
         raise ValueError(f"there are {len(values)} values for {len(boundaries)} boundaries: expected one more")
+    if interpolation != "constant" and interpolation not in _INTERPOLATIONS:
+        known = ", ".join(("constant", *_INTERPOLATIONS))
+        raise ValueError(f"interpolation is {interpolation!r}: expected one of {known}")
     if interpolation == "constant":
         return join(tuple(values), tuple(boundaries))
     knots = zip((0, *boundaries), boundaries, values, values[1:], strict=False)

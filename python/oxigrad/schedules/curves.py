@@ -202,6 +202,8 @@ class inverse_power(Schedule):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(gamma=self.gamma)
+        if not 1.0 + self.gamma * self.offset > 0:
+            raise ValueError(f"offset is {self.offset}: expected one for which 1 + gamma * offset is positive")
 
     def at(self, step: Any) -> Any:
         return self.initial / (1.0 + self.gamma * (step + self.offset)) ** self.power

@@ -52,6 +52,8 @@ class plateau(Schedule):
         for name in ("patience", "rtol", "atol", "cooldown", "epsilon"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: expected 0 or more")
+        if self.minimum > self.initial:
+            raise ValueError(f"minimum is {self.minimum}: expected at most initial, {self.initial}")
         if self.mode not in _MODES:
             raise ValueError(f"mode is {self.mode!r}: expected one of {', '.join(_MODES)}")
         self._state.update(value=self.initial, best=None, bad=0, cooling=0)

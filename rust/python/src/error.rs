@@ -5,6 +5,14 @@ use pyo3::exceptions::{PyArithmeticError, PyLookupError, PyRuntimeError, PyTypeE
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 
+/// The signature `(*args)`, which `inspect.signature` does not find on exceptions by itself.
+fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let inspect = py.import("inspect")?;
+    let class = inspect.getattr("Parameter")?;
+    let args = class.call1(("args", class.getattr("VAR_POSITIONAL")?))?;
+    inspect.getattr("Signature")?.call1(([args],))
+}
+
 macro_rules! exceptions {
     ($($variant:ident $class:ident $base:ident;)*) => {
         mod class {
@@ -15,7 +23,12 @@ macro_rules! exceptions {
 
         /// Adds every exception class to the module.
         pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(module.add(stringify!($class), module.py().get_type::<class::$class>())?;)*
+            let signature = any_arguments(module.py())?;
+            $(
+                let class = module.py().get_type::<class::$class>();
+                class.setattr("__signature__", &signature)?;
+                module.add(stringify!($class), class)?;
+            )*
             register_panics(module)
         }
 
@@ -34,6 +47,7 @@ fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     class.setattr("__name__", "InternalError")?;
     class.setattr("__qualname__", "InternalError")?;
     class.setattr("__module__", "oxigrad")?;
+    class.setattr("__signature__", any_arguments(py)?)?;
     class.setattr("__doc__", "A mistake in oxigrad itself: please report it.")?;
     module.add("InternalError", class)
 }

@@ -397,6 +397,31 @@ impl Function {
     }
 
     #[getter]
+    fn __qualname__(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// The arguments, named as the standard names them, for `inspect.signature`.
+    #[getter]
+    fn __signature__<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        let names: &[&str] = match self.0.arity() {
+            1 => &["x"],
+            2 => &["x1", "x2"],
+            _ => &["x1", "x2", "x3"],
+        };
+        let inspect = py.import("inspect")?;
+        let class = inspect.getattr("Parameter")?;
+        let kind = class.getattr("POSITIONAL_ONLY")?;
+        let parameters: PyResult<Vec<_>> = names.iter().map(|name| class.call1((*name, &kind))).collect();
+        inspect.getattr("Signature")?.call1((parameters?,))
+    }
+
+    /// Pickled by its name, as functions are.
+    fn __reduce__(&self) -> &'static str {
+        self.0.name()
+    }
+
+    #[getter]
     fn __doc__(&self) -> String {
         let name = self.0.name();
         format!("``{name}`` of the Array API standard, element by element, recorded on the tape of its arguments.")

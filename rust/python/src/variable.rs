@@ -410,7 +410,8 @@ impl Variable {
             return Err(PyTypeError::new_err(
                 "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
                  functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
-                 array; ox.stop_gradient(x) gives the number",
+                 array; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text, where \
+                 \"%.3f\" % x raises this",
             ));
         }
         py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
@@ -419,6 +420,21 @@ impl Variable {
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = plain(&self.known(py, "the value")?)?;
         py.get_type::<PyInt>().call1((value,))
+    }
+
+    /// The value as text: nothing is differentiated. Without a specification, as `repr`.
+    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+        if spec.is_empty() {
+            return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
+        }
+        hook(py, "formatted")?.call1((plain(&self.known(py, "the value")?)?, spec))
+    }
+
+    /// As `xp.round`, whose derivative is zero: a plain value.
+    #[pyo3(signature = (ndigits = None))]
+    fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known_at_all("the value")?;
+        hook(slf.py(), "rounded")?.call1((slf, ndigits))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -9,4 +9,4 @@ mod text;
 
 pub use path::{DictKey, Key, KeyPath};
 pub use structure::{Container, Node, Structure, list_keys};
-pub use text::{Segment, parse};
+pub use text::{Segment, parse, unquoted};

@@ -88,6 +88,20 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     f.write_char('"')
 }
 
+/// A printed path without quotes and escapes, keys joined by dots: `layers.0.a.b` for `layers.0."a.b"`.
+///
+/// Two paths may have one such text, so it is for matching patterns, and not for naming a part.
+///
+/// # Errors
+/// As [`parse`].
+pub fn unquoted(text: &str) -> Result<String> {
+    let raw = |segment: &Segment| match segment {
+        Segment::Number(number) => number.to_string(),
+        Segment::Text(name) => name.to_string(),
+    };
+    Ok(parse(text)?.iter().map(raw).collect::<Vec<_>>().join("."))
+}
+
 /// Reads a printed path: `layers.0."a.b"`. The empty text is the root.
 ///
 /// # Errors
@@ -193,6 +207,21 @@ mod tests {
                 prop_assert_eq!(parse(&printed).unwrap(), segments);
             }
         }
+    }
+
+    #[test]
+    fn unquoted_text_has_the_keys_as_they_are() {
+        let cases = [
+            ("layers.0.weight", "layers.0.weight"),
+            (r#""0.bias""#, "0.bias"),
+            (r#"head."a.b"."0""#, "head.a.b.0"),
+            (r#""a\"b\\c\n""#, "a\"b\\c\n"),
+            ("", ""),
+        ];
+        for (printed, expected) in cases {
+            assert_eq!(unquoted(printed).unwrap(), expected, "{printed}");
+        }
+        assert!(unquoted("a..b").is_err());
     }
 
     #[test]

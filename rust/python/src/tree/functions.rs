@@ -1,5 +1,6 @@
 //! The functions of module `oxigrad.tree`, as Python calls them.
 
+use oxigrad_core::tree;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
@@ -7,6 +8,7 @@ use super::kind::{Fields, Functions, Kind, TRAINABLE};
 use super::path::{Key, KeyPath};
 use super::structure::Structure;
 use super::{flatten::flatten, joint, kind, path, select};
+use crate::error::IntoPython;
 
 /// Adds the functions and classes of trees to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -20,11 +22,18 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tree_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(tree_map, module)?)?;
     module.add_function(wrap_pyfunction!(tree_path, module)?)?;
+    module.add_function(wrap_pyfunction!(tree_unquoted, module)?)?;
     module.add_function(wrap_pyfunction!(tree_key_paths, module)?)?;
     module.add_function(wrap_pyfunction!(tree_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(tree_tied, module)?)?;
     module.add_function(wrap_pyfunction!(tree_register_fields, module)?)?;
     module.add_function(wrap_pyfunction!(tree_register_functions, module)?)
+}
+
+/// A printed path without quotes and escapes, keys joined by dots.
+#[pyfunction]
+fn tree_unquoted(text: &str) -> PyResult<String> {
+    tree::unquoted(text).python()
 }
 
 #[pyfunction]

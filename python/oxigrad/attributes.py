@@ -1,0 +1,69 @@
+"""Objects whose attributes are known once they are made: assignment to another is an error, and a value may be checked."""
+
+import abc
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """A question that names the nearest of the known names; nothing where none is near.
+
+    >>> hint("learning_rte", ["learning_rate", "beta1"])
+    ' (did you mean learning_rate?)'
+    """
+    near = difflib.get_close_matches(name, known, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+class Sealing(abc.ABCMeta):
+    """The class of classes whose instances are sealed when their construction ends."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        """A new instance."""
+        made = super().__call__(*args, **named)
+        vars(made)["_sealed"] = True
+        return made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the constructor, which `inspect.signature` would not see past ``__call__``."""
+        own = next(vars(base) for base in cls.__mro__ if {"__signature__", "__init__"} & vars(base).keys())
+        if "__signature__" in own:
+            return own["__signature__"]
+        _, *parameters = inspect.signature(own["__init__"]).parameters.values()
+        return inspect.Signature(parameters)
+
+
+class Sealed(metaclass=Sealing):
+    """Base class of objects that take no new public attributes after construction.
+
+    Attributes set by ``__init__`` or declared in the class may be assigned; a subclass may set others in its ``__init__``. What
+    stands in ``checks`` is passed through a function ``(object, value)``, at construction too; what stands in ``fixed`` cannot
+    be assigned after it. `AttributeError` names what is refused. Names with an underscore are not looked at.
+    """
+
+    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
+    fixed: ClassVar[frozenset[str]] = frozenset()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        label = type(self).__name__
+        if not name.startswith("_") and "_sealed" in vars(self):
+            if name in self.fixed:
+                raise AttributeError(
+                    f"{label}: {name} is fixed at construction: make another one with {name}={value!r}"
+                )
+            if name not in vars(self) and not hasattr(type(self), name):
+                raise AttributeError(f"{label} has no attribute {name}{self._hint(name)}")
+        check = self.checks.get(name)
+        super().__setattr__(name, check(self, value) if check else value)
+
+    def __delattr__(self, name: str) -> None:
+        if not name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__}: {name} cannot be deleted")
+        super().__delattr__(name)
+
+    def _hint(self, name: str) -> str:
+        """What to say of an attribute that there is not."""
+        return hint(name, [each for each in (*vars(self), *dir(type(self))) if not each.startswith("_")])

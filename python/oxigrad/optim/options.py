@@ -1,0 +1,161 @@
+"""The options that every optimizer has by keyword: what they may be, which may be changed, and how they are written down."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oxigrad.attributes import Sealed
+from oxigrad.libraries import dtype_name
+from oxigrad.loss_scale import LossScale
+from oxigrad.optim.config import OPTIONS
+from oxigrad.precision import ROUNDINGS, SLOT_DTYPES, Precision
+from oxigrad.ranges import Domain, Interval
+from oxigrad.schedules.base import number
+from oxigrad.sparse import FAMILIES
+
+_DOMAINS = {
+    "seed": Domain(interval=Interval(f"[0, {2**64})"), is_whole=True),
+    "accumulate": Domain(interval=Interval("[1, inf)"), is_whole=True),
+    "nonfinite": Domain(("propagate", "skip", "raise")),
+    "zero_gradients": Domain((True, False)),
+    "sparse": Domain(FAMILIES),
+    "slot_dtype": Domain(SLOT_DTYPES),
+    "master": Domain((True, False)),
+    "rounding": Domain(ROUNDINGS),
+    "dtype": Domain(("float16", "bfloat16", "float32", "float64")),
+}
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        found = number(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: expected {_DOMAINS[name].expected()}") from None
+    return int(_DOMAINS[name].check(name, found))
+
+
+def _nonfinite(opt: Any, value: Any) -> str:
+    opt._nonfinite = _DOMAINS["nonfinite"].check("nonfinite", value)
+    return _effective(opt._nonfinite, opt.loss_scale)
+
+
+def _effective(nonfinite: str, loss_scale: Any) -> str:
+    """What becomes of steps that are not finite: with a loss scale they are skipped at least."""
+    return "skip" if loss_scale and nonfinite == "propagate" else nonfinite
+
+
+def _loss_scale(opt: Any, value: Any) -> Any:
+    if not (value is None or isinstance(value, LossScale)):
+        raise TypeError(f"loss_scale is {value!r}: expected None or a LossScale")
+    if "_nonfinite" in vars(opt):
+        vars(opt)["nonfinite"] = _effective(opt._nonfinite, value)
+    return value
+
+
+def _accumulate(opt: Any, value: Any) -> int:
+    count = _whole("accumulate", value)
+    if opt.sparse != "dense" and count > 1:
+        raise ValueError(
+            f"sparse={opt.sparse!r} does not accumulate: add up SparseRows before the step, or use 'dense'"
+        )
+    if held := opt._stepper.micro if "_stepper" in vars(opt) else 0:
+        raise ValueError(f"accumulate: {held} of {opt.accumulate} gradients are accumulated: change it after the step")
+    return count
+
+
+def _dtype(opt: Any, value: Any) -> Any:
+    if isinstance(value, str):
+        _DOMAINS["dtype"].check("dtype", value)
+    return value
+
+
+def text_of_dtype(dtype: Any) -> str | None:
+    """The name of a dtype of any library, or of a class that stands for one; None where there is none."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    return dtype_name(np.dtype(dtype) if isinstance(dtype, type) else dtype)
+
+
+class Options(Sealed):
+    """The options of optimizers as attributes. One that is set takes effect on the next step, or says that it is fixed."""
+
+    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        "seed": lambda opt, value: _whole("seed", value),
+        "accumulate": _accumulate,
+        "nonfinite": _nonfinite,
+        "loss_scale": _loss_scale,
+        "zero_gradients": lambda opt, value: _DOMAINS["zero_gradients"].check("zero_gradients", value),
+        "sparse": lambda opt, value: _DOMAINS["sparse"].check("sparse", value),
+        "dtype": _dtype,
+    }
+    fixed: ClassVar[frozenset[str]] = frozenset(
+        {"sparse", "slot_dtype", "master", "rounding", "precision", "dtype", "optimizer", "optimizers", "chained"}
+    )
+
+    seed: int
+    accumulate: int
+    nonfinite: str
+    loss_scale: LossScale | None
+    zero_gradients: bool
+    sparse: str
+    precision: Precision
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        for owner in vars(self).get("_choices", ()) if name in self.checks else ():
+            if owner is not self and value != OPTIONS[name]:
+                raise AttributeError(f"{name} belongs to what takes the steps: set it on {owner!r}")
+        super().__setattr__(name, value)
+        if name in self.checks and "_stepper" in vars(self):
+            vars(self)["_stepper"].reset()
+
+    @property
+    def slot_dtype(self) -> str | None:
+        """The dtype that moments are kept in; None for their own."""
+        return self.precision.slot_dtype
+
+    @property
+    def master(self) -> bool:
+        """Whether parameters of half precision have a copy in float32."""
+        return self.precision.master
+
+    @property
+    def rounding(self) -> str:
+        """How parameters of half precision are rounded."""
+        return self.precision.rounding
+
+    def stepping_options(self) -> list[str]:
+        """Which options it was given of those that belong to what takes the steps."""
+        return [name for name, value in Options._given_options(self).items() if value != OPTIONS[name]]
+
+    def _options(self) -> dict[str, Any]:
+        """The options that are not as they are by default, as plain data."""
+        return {name: value for name, value in self._given_options().items() if value != OPTIONS[name]}
+
+    def _given_options(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "accumulate": self.accumulate,
+            "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
+            "loss_scale": self.loss_scale and self.loss_scale.get_config(),
+            "zero_gradients": self.zero_gradients,
+            "sparse": self.sparse,
+            **dataclasses.asdict(self.precision),
+        }
+
+    def _shown_options(self) -> str:
+        """The options that are not as they are by default, for ``repr``: each with a comma before it."""
+        own = {
+            "loss_scale": self.loss_scale,
+            "groups": getattr(self, "_groups", None),
+            "dtype": getattr(self, "dtype", None),
+        }
+        shown = {**Options._given_options(self), **{name: value or None for name, value in own.items()}}
+        return "".join(f", {name}={value!r}" for name, value in shown.items() if value != OPTIONS[name])
+
+
+def checked_precision(slot_dtype: Any, master: Any, rounding: Any) -> Precision:
+    """The options that say how many bits, each checked."""
+    given = {"slot_dtype": slot_dtype, "master": master, "rounding": rounding}
+    return Precision(**{name: _DOMAINS[name].check(name, value) for name, value in given.items()})

@@ -1,0 +1,148 @@
+"""What a hyperparameter may be: stated once, as the annotation where it is declared, and checked wherever a value is given.
+
+A rule annotates its hyperparameters with the aliases here, with ``Annotated[float, Interval("[0, 1)")]`` (``int`` for whole
+numbers, ``| None`` where None is allowed), with ``Literal["a", "b"]`` for names, or with ``bool``. Without an annotation, a
+number may be any but NaN, and a flag any of True, False, None and text.
+"""
+
+import dataclasses
+import math
+import re
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+# By how much a schedule may leave a closed interval: by rounding in float32.
+_ROUNDING = 1e-7
+
+
+class Interval:
+    """An interval of numbers, written as in mathematics: a square bracket includes its end, a round one does not.
+
+    NaN is in no interval, and an infinite number only where a square bracket includes it. Raises `ValueError` for a text that
+    is no interval.
+
+    >>> 0.0 in Interval("[0, 1)"), 1.0 in Interval("[0, 1)"), math.inf in Interval("(0, inf]")
+    (True, False, True)
+    """
+
+    def __init__(self, text: str) -> None:
+        read = re.fullmatch(r"([\[(])([^,]+),([^,]+)([\])])", text)
+        try:
+            low, high = (float(read[2]), float(read[3])) if read else (math.nan, math.nan)
+        except ValueError:
+            low = high = math.nan
+        if read is None or not low <= high:
+            raise ValueError(f"the interval is {text!r}: expected two ascending numbers, as in '[0, 1)'")
+        self.text, self.low, self.high = text, low, high
+        self._has_low, self._has_high = read[1] == "[", read[4] == "]"
+
+    def __contains__(self, value: float) -> bool:
+        above = value >= self.low if self._has_low else value > self.low
+        return above and (value <= self.high if self._has_high else value < self.high)
+
+    def nearly_contains(self, value: float) -> bool:
+        """Whether a computed number is in the interval, or is next to an end that is, where rounding may have put it."""
+        if value in self:
+            return True
+        return (self._has_low and 0 <= self.low - value <= _ROUNDING) or (
+            self._has_high and 0 <= value - self.high <= _ROUNDING
+        )
+
+    def __repr__(self) -> str:
+        return f"Interval({self.text!r})"
+
+
+NonNegative = Annotated[float, Interval("[0, inf)")]
+Positive = Annotated[float, Interval("(0, inf)")]
+NonPositive = Annotated[float, Interval("(-inf, 0]")]
+# A bound: none where it is infinite.
+Limit = Annotated[float, Interval("[0, inf]")]
+# The decay of a moving mean; of one that is corrected for its beginning, it is below 1.
+Share = Annotated[float, Interval("[0, 1]")]
+Decay = Annotated[float, Interval("[0, 1)")]
+Count = Annotated[int, Interval("[1, inf)")]
+CountOrZero = Annotated[int, Interval("[0, inf)")]
+
+_ANY = Interval("[-inf, inf]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Domain:
+    """The values that something may have: ``choices``, or the numbers of an ``interval``, if there is one."""
+
+    choices: tuple[Any, ...] | None = None
+    interval: Interval | None = None
+    is_whole: bool = False
+
+    def expected(self) -> str:
+        """What is expected, in words."""
+        words = [] if self.choices is None else [repr(choice) for choice in self.choices]
+        if self.interval is not None:
+            within = "" if self.interval is _ANY else f" in {self.interval.text}"
+            words.append(f"a {'whole ' if self.is_whole else ''}number{within}")
+        return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+
+    def check(self, name: str, value: Any) -> Any:
+        """The value; `ValueError`, by name, where it is not one of these, `TypeError` where it is no such thing at all."""
+        if self.choices is not None:
+            for choice in self.choices:
+                if type(choice) is type(value) and choice == value:
+                    return choice
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if self.interval is not None and is_number and self._has(value, value in self.interval):
+            return value
+        kinds = {type(choice) for choice in self.choices or ()}
+        is_of_kind = self.interval is not None if is_number else type(value) in kinds
+        raise (ValueError if is_of_kind else TypeError)(f"{name} is {value!r}: expected {self.expected()}")
+
+    def admits(self, value: float) -> bool:
+        """Whether a number that a schedule computed is one of these, but for rounding."""
+        return self.interval is None or self._has(value, self.interval.nearly_contains(value))
+
+    def _has(self, value: float, is_within: bool) -> bool:
+        return is_within and (not self.is_whole or math.isinf(value) or value == math.floor(value))
+
+
+_FLAGS = (bool, str, type(None))
+
+
+def domain(annotation: Any, default: Any) -> Domain | None:
+    """What an annotation says of a hyperparameter with this default; None where anything goes that is a flag."""
+    optional = False
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        members = [each for each in typing.get_args(annotation) if each is not type(None)]
+        optional = len(members) < len(typing.get_args(annotation))
+        annotation = members[0] if len(members) == 1 else None
+    none = (None,) if optional or default is None else ()
+    if typing.get_origin(annotation) is Literal:
+        return Domain((*typing.get_args(annotation), *none[: optional or 0]))
+    if typing.get_origin(annotation) is Annotated:
+        kind, *notes = typing.get_args(annotation)
+        none = none or ((None,) if type(None) in typing.get_args(kind) else ())
+        for note in notes:
+            if isinstance(note, Interval):
+                return Domain(none or None, note, kind is int or int in typing.get_args(kind))
+    if annotation is bool or isinstance(default, bool):
+        return Domain((True, False, *none))
+    return None if isinstance(default, _FLAGS) else Domain(none or None, _ANY)
+
+
+def domains(function: Callable[..., Any], defaults: typing.Mapping[str, Any]) -> dict[str, Domain | None]:
+    """The domain of each of the hyperparameters of a function, by its annotations.
+
+    Those that are text and cannot be evaluated say nothing.
+    """
+    written = getattr(function, "__annotations__", {})
+    return {name: domain(_evaluated(function, written.get(name)), default) for name, default in defaults.items()}
+
+
+def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    holder = types.SimpleNamespace(__annotations__={"it": annotation})
+    try:
+        return typing.get_type_hints(holder, getattr(function, "__globals__", {}), include_extras=True)["it"]
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        return None

@@ -1,0 +1,361 @@
+"""What hyperparameters, options and attributes may be, and that everything else raises by name, at once."""
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import optim, schedules
+from oxigrad.optim import Interval
+from oxigrad.ranges import domain
+
+nan = math.nan
+RULES = [
+    made
+    for made in vars(optim).values()
+    if isinstance(made, type) and issubclass(made, (optim.RuleOptimizer, optim.Transform)) and made.declared
+]
+
+
+def parameters(*names: str) -> dict[str, Any]:
+    """A model with parameters of these names."""
+    return {name: np.ones((2, 2)) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "message"),
+    [
+        (
+            lambda opt: setattr(opt, "learning_rte", 1),
+            AttributeError,
+            r"Adam has no attribute learning_rte \(did you mean learning_rate",
+        ),
+        (
+            lambda opt: setattr(opt, "nonfinite", "skp"),
+            ValueError,
+            "nonfinite is 'skp': expected 'propagate', 'skip' or 'raise'",
+        ),
+        (lambda opt: setattr(opt, "accumulate", 2.5), ValueError, "accumulate is 2.5: expected a whole number"),
+        (lambda opt: setattr(opt, "seed", -1), ValueError, "seed is -1"),
+        (lambda opt: setattr(opt, "seed", 2**64), ValueError, "seed is 18446744073709551616"),
+        (
+            lambda opt: setattr(opt, "loss_scale", "dynamic"),
+            TypeError,
+            "loss_scale is 'dynamic': expected None or a LossScale",
+        ),
+        (lambda opt: setattr(opt, "zero_gradients", "no"), TypeError, "zero_gradients is 'no': expected True or False"),
+        (
+            lambda opt: setattr(opt, "learning_rate", -1.0),
+            ValueError,
+            r"learning_rate is -1.0: expected a number in \[0, inf\)",
+        ),
+        (lambda opt: setattr(opt, "learning_rate", nan), ValueError, "learning_rate is nan"),
+        (lambda opt: setattr(opt, "beta1", 1.5), ValueError, r"beta1 is 1.5: expected a number in \[0, 1\)"),
+        (lambda opt: setattr(opt, "epsilon", -1), ValueError, "epsilon is -1"),
+        (lambda opt: setattr(opt, "amsgrad", "bogus"), ValueError, "amsgrad is 'bogus'"),
+        (lambda opt: setattr(opt, "groups", {"*": {"beta1": 2}}), ValueError, r"the group '\*': beta1 is 2"),
+        (lambda opt: setattr(opt, "groups", {"*": 3}), TypeError, r"the group '\*' has 3: expected a dict"),
+        (lambda opt: opt.groups.update({"*": {}}), AttributeError, "update"),
+        (lambda opt: opt.hyperparameters.update(beta1=3), AttributeError, "update"),
+        (lambda opt: delattr(opt, "learning_rate"), AttributeError, "Adam: learning_rate cannot be deleted"),
+        (lambda opt: setattr(opt, "step", 3), AttributeError, "step"),
+        (lambda opt: setattr(opt, "slots", {}), AttributeError, "slots"),
+        *(
+            (lambda opt, name=name: setattr(opt, name, True), AttributeError, f"Adam: {name} is fixed at construction")
+            for name in ("master", "slot_dtype", "rounding", "sparse", "dtype", "precision")
+        ),
+    ],
+)
+def test_an_assignment_that_means_nothing(act: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+    opt = optim.Adam(groups={"*": {"beta2": 0.5}})
+    before = repr(opt)
+    with pytest.raises(error, match=message):
+        act(opt)
+    assert repr(opt) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: optim.Adam(-1.0), ValueError, "learning_rate is -1.0"),
+        (lambda: optim.Adam(nan), ValueError, "learning_rate is nan"),
+        (lambda: optim.Adam(math.inf), ValueError, "learning_rate is inf"),
+        (lambda: optim.Adam(np.float32(-1)), ValueError, "learning_rate is -1.0"),
+        (lambda: optim.Adam(beta1=1.5), ValueError, "beta1 is 1.5"),
+        (lambda: optim.Adam(beta2=1.0), ValueError, "beta2 is 1.0"),
+        (lambda: optim.Adam(epsilon=-1), ValueError, "epsilon is -1"),
+        (lambda: optim.Adam(amsgrad="bogus"), ValueError, "amsgrad is 'bogus'"),
+        (lambda: optim.Adam(amsgrad=2), TypeError, "amsgrad is 2"),
+        (lambda: optim.Adam(lerning_rate=1), TypeError, r"unknown: lerning_rate \(did you mean learning_rate\?\)"),
+        (lambda: optim.Adam(seed=2.5), ValueError, "seed is 2.5"),
+        (lambda: optim.Adam(master="no"), TypeError, "master is 'no'"),
+        (lambda: optim.Adam(dtype="flaot32"), ValueError, "dtype is 'flaot32'"),
+        (lambda: optim.from_config({"optimizer": "Adam", "beta1": 2.0}), ValueError, "beta1 is 2.0"),
+        (lambda: optim.chain(optim.ClipNorm(-1.0), optim.SGD()), ValueError, "max_norm is -1.0"),
+        (lambda: optim.Lookahead(every=2.5), ValueError, "every is 2.5: expected a whole number"),
+        (lambda: optim.Average(1.5), ValueError, r"decay is 1.5: expected a number in \[0, 1\]"),
+        (lambda: optim.FTRL(0.0), ValueError, r"learning_rate is 0.0: expected a number in \(0, inf\)"),
+        (lambda: optim.Rprop(eta_plus=0.9), ValueError, r"eta_plus is 0.9: expected a number in \(1, inf\)"),
+        (lambda: optim.Adafactor(epsilon1=-1.0), ValueError, "epsilon1 is -1.0: expected None or a number"),
+        (lambda: optim.LBFGS(history=0), ValueError, "history is 0"),
+        (lambda: optim.LBFGS(line_search="wolfe"), ValueError, "line_search is 'wolfe'"),
+        (lambda: optim.SAM(optim.SGD(), nan), ValueError, "rho is nan"),
+        (lambda: optim.SAM(optim.SGD(), adaptive="no"), TypeError, "adaptive is 'no'"),
+        (lambda: optim.LossScale(interval=2.5), ValueError, "interval is 2.5: expected a whole number"),
+        (lambda: optim.LossScale(factor=nan), ValueError, "factor is nan"),
+        (lambda: schedules.linear(nan, 0.0, 3), ValueError, "linear: initial: found nan"),
+        (lambda: schedules.join((1.0, nan), (3,)), ValueError, "join: schedules: found nan"),
+        (lambda: schedules.clip(0.5, 1.0, 0.0), ValueError, "minimum is 1.0: expected at most maximum"),
+        (lambda: schedules.join((1.0, 0.5), (-3,)), ValueError, r"boundaries are \(-3,\)"),
+        (lambda: schedules.piecewise((1.0,), (), "bogus"), ValueError, "interpolation is 'bogus'"),
+        (lambda: schedules.plateau(0.1, minimum=1.0), ValueError, "minimum is 1.0: expected at most initial"),
+        (lambda: schedules.inverse_power(0.1, 0.5, offset=-10.0), ValueError, "offset is -10.0"),
+        (lambda: ox.grad(lambda x, y: x, argnums=True)(1.0, 2.0), TypeError, "argnums is True"),
+        (lambda: ox.grad(lambda x: x, argnums=1.5)(1.0), TypeError, "argnums is 1.5"),
+        (lambda: ox.grad(lambda x: x, argnums="0")(1.0), TypeError, "argnums is '0'"),
+        (
+            lambda: ox.tree.register(type("A", (), {}), fields="weight"),
+            TypeError,
+            "fields is 'weight': expected a tuple",
+        ),
+        (lambda: ox.field(trainable="no"), TypeError, "trainable is 'no'"),
+        (lambda: ox.SparseRows([0], [1.0], (2.7,)), TypeError, "float"),
+        (lambda: ox.testing.check_grads(lambda x: x, (1.0,), order=0), ValueError, "order is 0"),
+        (lambda: ox.testing.check_grads(lambda x: x, (1.0,), modes=()), ValueError, r"modes is \(\)"),
+        (lambda: Interval("0, 1"), ValueError, "the interval is '0, 1'"),
+        (lambda: Interval("[1, 0]"), ValueError, "expected two ascending numbers"),
+    ],
+)
+def test_a_value_that_means_nothing(make: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize("made", RULES, ids=lambda made: made.__name__)
+def test_every_hyperparameter_states_what_it_may_be(made: Any) -> None:
+    part = made()
+    for name, declared in made.declared.items():
+        assert declared.domain is not None, name
+        assert getattr(part, name) == declared.default
+        wrong = "no such thing" if declared.is_flag else nan
+        with pytest.raises((TypeError, ValueError), match=f"^{name} is "):
+            setattr(part, name, wrong)
+        with pytest.raises((TypeError, ValueError), match=f"^{name} is "):
+            made(**{name: wrong})
+    assert repr(part) == repr(made())
+
+
+@pytest.mark.parametrize("opt", [optim.chain(optim.ClipNorm(), optim.SGD()), optim.ClipNorm()], ids=["chain", "part"])
+def test_parts_and_chains_are_sealed(opt: Any) -> None:
+    with pytest.raises(AttributeError, match=r"max_nrom \(did you mean max_norm\?\)"):
+        opt.max_nrom = 1.0
+    with pytest.raises(ValueError, match="max_norm is -1"):
+        opt.max_norm = -1
+    opt.max_norm = math.inf
+
+
+def test_partitions_and_sam_say_where_hyperparameters_are() -> None:
+    parted, sharp = optim.partition({"*": optim.SGD()}), optim.SAM(optim.SGD())
+    with pytest.raises(AttributeError, match=r"set it on one of its optimizers"):
+        parted.learning_rate = 1.0
+    with pytest.raises(AttributeError, match="set it on its optimizer"):
+        sharp.learning_rate = 1.0
+    with pytest.raises(ValueError, match="rho is -1"):
+        sharp.rho = -1
+    with pytest.raises(AttributeError, match="optimizer is fixed"):
+        sharp.optimizer = optim.SGD()
+    sharp.rho, sharp.optimizer.learning_rate = 0.5, 2.0
+    assert (sharp.rho, sharp.optimizer.learning_rate) == (0.5, 2.0)
+
+
+def test_sam_takes_no_plain_step() -> None:
+    model = parameters("w")
+    with pytest.raises(ox.RuleError, match=r"call minimize\(loss, model\)"):
+        optim.SAM(optim.SGD()).update(model, parameters("w"))
+    np.testing.assert_array_equal(model["w"], 1.0)
+
+
+def test_a_loss_scale_is_sealed() -> None:
+    scale = optim.LossScale()
+    with pytest.raises(AttributeError, match=r"factr \(did you mean factor\?\)"):
+        scale.factr = 3.0  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="factor is 0.5"):
+        scale.factor = 0.5
+
+
+def test_a_subclass_may_have_attributes_of_its_own() -> None:
+    class Counting(optim.SGD):  # type: ignore[misc, valid-type]
+        limit: Any = None
+
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            self.calls = 0
+
+    opt = Counting(0.1)
+    opt.calls += 1
+    opt.limit = 3
+    opt._note = "anything"
+    with pytest.raises(AttributeError, match="Counting has no attribute call"):
+        opt.call = 1
+
+
+# --- options that are set take effect ----------------------------------------------------------------------------------
+
+
+def test_options_that_are_set_take_effect() -> None:
+    opt, model, bad = optim.SGD(1.0), parameters("w"), {"w": np.full((2, 2), nan)}
+    opt.update(model, {"w": np.zeros((2, 2))})
+    opt.nonfinite = "skip"
+    opt.update(model, bad)
+    assert (opt.step, opt.skipped) == (1, 1)
+    opt.nonfinite, opt.accumulate = "raise", 2
+    opt.update(model, {"w": np.full((2, 2), 1.0)})
+    assert opt.step == 1
+    with pytest.raises(ValueError, match="accumulate: 1 of 2 gradients are accumulated"):
+        opt.accumulate = 1
+    opt.update(model, {"w": np.full((2, 2), 3.0)})
+    np.testing.assert_array_equal(model["w"], -1.0)
+    opt.accumulate, opt.zero_gradients = 1, True
+    grads = {"w": np.ones((2, 2))}
+    opt.update(model, grads)
+    np.testing.assert_array_equal(model["w"], -2.0)
+    np.testing.assert_array_equal(grads["w"], 0.0)
+
+
+def test_a_loss_scale_that_is_set_skips_steps() -> None:
+    opt = optim.SGD(1.0)
+    opt.loss_scale = optim.LossScale(4.0)
+    assert opt.nonfinite == "skip"
+    opt.nonfinite = "propagate"
+    assert opt.nonfinite == "skip"
+    opt.loss_scale = None
+    assert opt.nonfinite == "propagate"
+
+
+# --- schedules ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_schedule_that_leads_out_of_the_range_raises_at_that_step() -> None:
+    opt, model = optim.SGD(lambda step: 0.5 - step), parameters("w")
+    opt.update(model, parameters("w"))
+    with pytest.raises(ValueError, match=r"learning_rate at step 1 is -0.5: expected a number in \[0, inf\)"):
+        opt.update(model, parameters("w"))
+    np.testing.assert_array_equal(model["w"], 0.5)
+    assert opt.step == 1
+
+
+@pytest.mark.parametrize("rate", [0.1 - 0.01 * 10, np.float32(-1e-9), -1e-8])
+def test_a_schedule_may_miss_an_end_by_rounding(rate: Any) -> None:
+    optim.SGD(lambda step: rate).update(parameters("w"), parameters("w"))
+
+
+# --- rules of one's own ------------------------------------------------------------------------------------------------
+
+
+def own(
+    xp: Any,
+    p: Any,
+    g: Any,
+    *,
+    rate: Annotated[float, Interval("(0, 1]")] = 0.5,
+    count: Annotated[int, Interval("[1, inf)")] = 1,
+    mode: Literal["a", "b"] = "a",
+    limit: Annotated[float, Interval("[0, inf]")] | None = None,
+    anything: "float" = 1.0,
+    unknown: "NotImported" = 1.0,  # type: ignore[name-defined]  # noqa: F821
+) -> Any:
+    """Descent."""
+    return p - rate * g
+
+
+Own = optim.define(own)
+
+
+@pytest.mark.parametrize("wrong", [{"rate": 0.0}, {"count": 1.5}, {"mode": "c"}, {"limit": -1.0}, {"anything": nan}])
+def test_a_rule_of_one_s_own_states_ranges(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    for make in (lambda: Own(**wrong), lambda: Own(groups={"*": wrong}), lambda: setattr(Own(), name, wrong[name])):
+        with pytest.raises(ValueError, match=f"{name} is "):
+            make()
+    with pytest.raises(ValueError, match=f"{name} is "):
+        optim.from_config({"optimizer": "Own", **wrong})
+    Own(rate=1, count=3.0, mode="b", limit=math.inf, anything=-math.inf, unknown=-3)
+    assert pickle.loads(pickle.dumps(Own(limit=2.0))).limit == 2.0  # noqa: S301
+
+
+def test_a_default_out_of_its_range_is_refused_where_the_rule_is_defined() -> None:
+    def wrong(xp: Any, p: Any, g: Any, *, rate: Annotated[float, Interval("[0, 1]")] = 2.0) -> Any:
+        return p
+
+    with pytest.raises(ValueError, match="rate is 2.0"):
+        optim.define(wrong)
+
+
+@pytest.mark.parametrize("text", ["[0, 1)", "(-inf, 0]", "(0, inf]", "[1, 1]"])
+def test_intervals_agree_with_their_text(text: str) -> None:
+    interval = Interval(text)
+    for value in (-math.inf, -1.0, -1e-300, 0.0, 0.5, 1.0, math.nextafter(1.0, 2.0), math.inf, nan):
+        above = value > interval.low or (text[0] == "[" and value == interval.low)
+        below = value < interval.high or (text[-1] == "]" and value == interval.high)
+        assert (value in interval) == (above and below)
+        assert not (value in interval and not interval.nearly_contains(value))
+    assert not interval.nearly_contains(nan)
+
+
+def test_domains_of_annotations() -> None:
+    cases: list[tuple[Any, Any, str]] = [
+        (None, 1.0, "a number"),
+        (bool, False, "True or False"),
+        (None, True, "True or False"),
+        (Literal["a", None], "a", "'a' or None"),
+        (Literal["a"] | None, None, "'a' or None"),
+        (Annotated[int, Interval("[1, 3]")], 1, "a whole number in [1, 3]"),
+        (Annotated[float | None, Interval("[1, 3]")], None, "None or a number in [1, 3]"),
+    ]
+    for annotation, default, words in cases:
+        found = domain(annotation, default)
+        assert found is not None and found.expected() == words
+    assert domain(None, "text") is None and domain(None, None) is None
+
+
+# --- optimizers inside of others ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("around", [optim.SAM, lambda opt: optim.partition({"*": opt})], ids=["sam", "partition"])
+def test_options_of_an_optimizer_inside_of_another_belong_outside(around: Any) -> None:
+    inner = optim.SGD(1.0)
+    outer, model = around(inner), parameters("w")
+    inner.accumulate = 2
+    with pytest.raises(ValueError, match="accumulate belong to"):
+        outer.build(model)
+    inner.accumulate = 1
+    outer.build(model)
+    with pytest.raises(AttributeError, match="accumulate belongs to what takes the steps: set it on"):
+        inner.accumulate = 2
+    inner.groups = {"w": {"learning_rate": 0.25}}
+    outer.minimize(lambda model: ox.xp.sum(model["w"]), model)
+    np.testing.assert_array_equal(model["w"], 0.75)
+    inner.groups = {"w": None, "*": {}}
+    with pytest.raises(ox.StructureError, match="no parameters"):
+        outer.minimize(lambda model: ox.xp.sum(model["w"]), model)
+
+
+@pytest.mark.parametrize("wrong", ["float32", 3, ["a"]])
+def test_what_selects_key_paths(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="to is "):
+        ox.tree.key_paths(parameters("w"), to=wrong)
+    with pytest.raises(TypeError, match="to is "):
+        ox.tree.key_paths(parameters("w"), to=(np.ndarray, wrong))
+
+
+def test_what_is_differentiated_is_a_function() -> None:
+    for transform in (ox.grad, ox.value_and_grad, ox.jacobian, ox.hessian):
+        with pytest.raises(TypeError, match="found 3: expected a function"):
+            transform(3)
+    with pytest.raises(ox.ShapeError, match="has_aux=True"):
+        ox.grad(lambda x: (x, 1))(1.0)
+    assert ox.grad(lambda x: x * x, argnums=[0])(2.0) == (4.0,)
