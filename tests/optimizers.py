@@ -83,7 +83,7 @@ OPTIMIZERS: dict[str, Make] = {
     "adopt": lambda: ADOPT(0.1),
     "adopt-unclipped": lambda: ADOPT(0.1, clipped=False),
     "adan": lambda: Adan(0.1, weight_decay=0.1),
-    "adan-proximal": lambda: Adan(0.1, weight_decay=0.1, proximal=True),
+    "adan-optax": lambda: Adan(0.1, weight_decay=0.1, compat="optax"),
     "yogi": lambda: Yogi(0.1),
     "lamb": lambda: LAMB(0.1, weight_decay=0.1),
     "lamb-clamped": lambda: LAMB(0.1, weight_decay=0.1, clamp=True, max_trust=2.0, decoupled=True),
@@ -94,6 +94,7 @@ OPTIMIZERS: dict[str, Make] = {
     "prodigy-warmup": lambda: Prodigy(d0=0.01, safeguard_warmup=True),
     "schedule-free-sgd": lambda: ScheduleFreeSGD(0.1),
     "schedule-free-adamw": lambda: ScheduleFreeAdamW(0.1, weight_decay=0.1),
+    "schedule-free-adamw-keras": lambda: ScheduleFreeAdamW(0.1, weight_decay=0.1, compat="keras"),
 }
 
 # What follows each trajectory of tests/golden/measured_trajectories.json; see there for what is not by default.
