@@ -68,7 +68,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "Muon": {
         "torch": {},
         "optax": {"weight_decay": 0.0, "epsilon": 1e-8, "adjust": "transposed", "debias": True},
-        "keras": {"iterations": 6},
+        "keras": {"weight_decay": 4e-3, "adjust": "match_rms_adamw"},
     },
     "LBFGS": {"torch": {"history": 100, "line_search": None}},
     "ScheduleFreeSGD": {"optax": {}},
