@@ -21,7 +21,7 @@ DELIBERATE = {
     "keras: schedules count batches": "Keras' schedules count batches, ours steps, which differ where gradients accumulate",
     "muon: norm": "optax and Keras add Muon's epsilon to the norm, which it bounds in ours and in torch",
     "optax: Prodigy without gradients": "optax's Prodigy divides zero by zero while all gradients are zero, ours stays",
-    "torch: variances below zero": "torch's and Keras' centered RMSprop have no bound on a variance that rounding made negative",
+    "all: variances below zero": "others bound no variance of a centered RMSprop that rounding made negative",
     "torch: Muon in bfloat16": "torch iterates in bfloat16, ours in the dtype of the parameter",
 }
 
@@ -137,7 +137,7 @@ IN_TORCH: dict[str, Callable[[Draw], dict[str, Any]]] = {
     "Adadelta": lambda d: {"rho": d.beta(), "eps": d.epsilon(), **_decay(d)},
     "ASGD": lambda d: {"lambd": d.decay(), "alpha": d.uniform(), "t0": float(d.one_of(0, 1, 2, 1e6)), **_decay(d)},
     "RMSprop": lambda d: {
-        "alpha": d.uniform(0.3, 0.99),  # "torch: variances below zero"
+        "alpha": d.uniform(0.3, 0.99),  # "all: variances below zero"
         "eps": d.epsilon(),
         "momentum": d.one_of(0.0, d.uniform()),
         "centered": d.flag(),
@@ -151,7 +151,7 @@ IN_TORCH: dict[str, Callable[[Draw], dict[str, Any]]] = {
     "Adafactor": lambda d: {
         "beta2_decay": -d.uniform(0.3, 1.0),
         "eps": (d.epsilon(), d.log(1e-4, 1e-1)),
-        "d": d.log(0.3, 3.0),
+        "d": d.log(1.0, 3.0),
         **_decay(d),
     },
 }
@@ -269,9 +269,9 @@ def o_adadelta(d: Draw, o: Any) -> Any:
 
 
 def o_rmsprop(d: Draw, o: Any) -> Any:
-    rho, epsilon, first, momentum = d.beta(), d.epsilon(), d.decay(), d.one_of(None, d.uniform(0.1, 0.99))
+    rho, epsilon, first, momentum = d.uniform(0.3, 0.99), d.epsilon(), d.decay(), d.one_of(None, d.uniform(0.1, 0.99))
     centered, nesterov, inside = d.flag(), d.flag(), d.flag()
-    corrected = d.flag() and rho > 0
+    corrected = d.flag()
     d.constant("optax: rate before momentum", where=momentum is not None)
     made = optim.RMSprop(
         d.rate, rho, epsilon, momentum or 0.0, first,
@@ -448,7 +448,7 @@ def k_sgd(d: Draw) -> Any:
 
 
 def k_rmsprop(d: Draw) -> Any:
-    rho, epsilon, momentum, centered = d.beta(), d.epsilon(), d.one_of(0.0, d.uniform(0.1, 0.99)), d.flag()
+    rho, epsilon, momentum, centered = d.uniform(0.3, 0.99), d.epsilon(), d.one_of(0.0, d.uniform(0.1, 0.99)), d.flag()
     d.constant("keras: rate before momentum", where=momentum > 0)
     made = optim.RMSprop(d.rate, rho, epsilon, momentum, centered=centered, compat="keras")
     return made, {"rho": rho, "epsilon": epsilon, "momentum": momentum, "centered": centered}
