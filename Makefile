@@ -22,8 +22,8 @@ test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with 
 	cargo test --locked --package oxigrad-core
 	$(BIN)/python -m pytest
 
-test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX, optax and autograd as well, none of which may be missing
-	$(BIN)/python -m pytest --require=torch,jax,optax,autograd
+test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX, optax, Keras and autograd as well, none of which may be missing
+	$(BIN)/python -m pytest --require=torch,jax,optax,autograd,keras
 
 test-gpu: ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
 	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl

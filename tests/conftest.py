@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ import oxigrad as ox
 from libraries import Library
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: its functions then take any array
+os.environ.setdefault("KERAS_BACKEND", "jax")  # before Keras is imported: over others it computes in single precision
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +34,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--gpu",
         action="store_true",
         help="run what runs over array libraries, on the GPU that PyTorch or CuPy finds here, and nothing else",
+    )
+    parser.addoption(
+        "--fuzz-seconds",
+        type=float,
+        default=0.0,
+        metavar="N",
+        help="run each test of tests/fuzz for so many seconds, rather than over its fixed number of seeds",
     )
 
 
@@ -139,6 +148,23 @@ def precision(library: Callable[[str], ModuleType]) -> Callable[[bool], Abstract
             jax.config.update("jax_enable_x64", before)
 
     return changed
+
+
+@pytest.fixture
+def keras(library: Callable[[str], ModuleType], precision: Any) -> Iterator[ModuleType]:
+    """Keras over JAX, in double precision."""
+    library("jax")
+    module = library("keras")
+    if module.backend.backend() != "jax":
+        pytest.skip(
+            "KERAS_BACKEND names another backend, over which Keras computes parts of a step in single precision"
+        )
+    before = module.config.floatx()
+    module.config.set_floatx("float64")
+    with precision(True), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "__array__ implementation doesn't accept a copy", DeprecationWarning)
+        yield module
+    module.config.set_floatx(before)
 
 
 @pytest.fixture

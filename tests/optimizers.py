@@ -83,7 +83,7 @@ OPTIMIZERS: dict[str, Make] = {
     "adopt": lambda: ADOPT(0.1),
     "adopt-unclipped": lambda: ADOPT(0.1, clipped=False),
     "adan": lambda: Adan(0.1, weight_decay=0.1),
-    "adan-proximal": lambda: Adan(0.1, weight_decay=0.1, proximal=True),
+    "adan-optax": lambda: Adan(0.1, weight_decay=0.1, compat="optax"),
     "yogi": lambda: Yogi(0.1),
     "lamb": lambda: LAMB(0.1, weight_decay=0.1),
     "lamb-clamped": lambda: LAMB(0.1, weight_decay=0.1, clamp=True, max_trust=2.0, decoupled=True),
@@ -94,6 +94,7 @@ OPTIMIZERS: dict[str, Make] = {
     "prodigy-warmup": lambda: Prodigy(d0=0.01, safeguard_warmup=True),
     "schedule-free-sgd": lambda: ScheduleFreeSGD(0.1),
     "schedule-free-adamw": lambda: ScheduleFreeAdamW(0.1, weight_decay=0.1),
+    "schedule-free-adamw-keras": lambda: ScheduleFreeAdamW(0.1, weight_decay=0.1, compat="keras"),
 }
 
 # What follows each trajectory of tests/golden/measured_trajectories.json; see there for what is not by default.
@@ -162,3 +163,39 @@ CASES: dict[str, Make] = {
     "swift_sgd_1000": lambda: SGD(1e-3),
     "lars_paper": lambda: LARS(0.1, weight_decay=0.1, trust=0.1, norms="separate"),
 }
+
+# Torch's names for hyperparameters, in our words.
+WORDS = {
+    "lr": "learning_rate",
+    "eps": "epsilon",
+    "lr_decay": "rate_decay",
+    "initial_accumulator_value": "initial_accumulator",
+    "betas": ("beta1", "beta2"),
+    "etas": ("eta_minus", "eta_plus"),
+    "step_sizes": ("min_size", "max_size"),
+}
+WORDS_OF = {"RMSprop": {"alpha": "rho"}, "Adafactor": {"eps": ("epsilon1", "epsilon2"), "d": "clipping"}}
+
+
+def like_torch(name: str, given: dict[str, Any]) -> Any:
+    """Our optimizer for the arguments of torch's."""
+    found: dict[str, Any] = {}
+    for word, value in given.items():
+        ours = WORDS_OF.get(name, {}).get(word) or WORDS.get(word, word)
+        values = value if isinstance(ours, tuple) else (value,)
+        found |= {
+            n: v if isinstance(v, bool) else float(v)
+            for n, v in zip(ours if isinstance(ours, tuple) else (ours,), values, strict=True)
+        }
+    before, after = [optim.Maximize()] if found.pop("maximize", False) else [], []
+    made = getattr(optim, name)
+    if name == "SGD" and not found.get("momentum"):
+        found = {n: v for n, v in found.items() if n not in ("momentum", "dampening", "nesterov")}
+    elif name == "SGD":
+        made = optim.Momentum
+    is_decoupled = found.pop("decoupled_weight_decay", False)
+    if "weight_decay" in found and "weight_decay" not in made.declared:
+        decay = found.pop("weight_decay")
+        after = [optim.Decay(decay)] if is_decoupled else []
+        before += [] if is_decoupled else [optim.Regularize(l2=decay)]
+    return optim.chain(*before, made(**found, compat="torch"), *after)

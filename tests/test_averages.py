@@ -55,6 +55,81 @@ def test_the_stochastic_average_is_the_mean(start: int, every: int) -> None:
         np.testing.assert_allclose(opt.averaged_parameters()["w"], expected, rtol=1e-12)
 
 
+# --- as other libraries average -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("compat", "expected"),
+    [
+        (None, [-0.1, -0.29, -0.561]),
+        ("torch", [-1.0, -1.1, -1.29]),
+        ("keras", [-1.0, -1.1, -1.29]),
+        ("optax", [-1.0, -0.29 / 0.19, -0.561 / 0.271]),
+    ],
+)
+def test_where_averages_begin(compat: str | None, expected: list[float], asarray: Any) -> None:
+    """Of parameters 0, -1, -2, -3: by hand."""
+    opt, model = optim.chain(optim.SGD(1.0), optim.Average(0.9, compat=compat)), {"w": asarray(np.zeros(2))}
+    for average in expected:
+        model = opt.update(model, {"w": asarray(np.ones(2))})
+        np.testing.assert_allclose(host(opt.averaged_parameters()["w"]), average, rtol=1e-12)
+    again = optim.from_config(json.loads(json.dumps(opt.get_config())))
+    assert again.get_config() == opt.get_config()
+
+
+def test_an_average_that_begins_as_nothing() -> None:
+    with pytest.raises(ValueError, match="average_from is 'end': expected 'start', 'first_step' or 'zeros'"):
+        optim.chain(optim.SGD(), optim.Average(average_from="end")).build({"w": np.zeros(1)})
+    with pytest.raises(ValueError, match="compat is 'jax': Average may be compatible with 'torch', 'optax', 'keras'"):
+        optim.Average(compat="jax")
+    plain = optim.chain(optim.SGD(0.1), optim.Average(1.0, compat="optax"))
+    _, seen = steps(plain, 4)
+    np.testing.assert_allclose(plain.averaged_parameters()["w"], np.mean(seen[1:], axis=0), rtol=1e-12)
+
+
+def averaged_by_torch(torch: Any, seen: list[Any], average: Any, due: list[int]) -> Any:
+    """The parameters of an ``AveragedModel`` that is updated when the model has its parameters of these steps."""
+    model = torch.nn.Linear(5, 1, bias=False, dtype=torch.float64)
+    averaged = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=average)
+    for k in due:
+        with torch.no_grad():
+            model.weight.copy_(torch.tensor(seen[k])[None])
+        averaged.update_parameters(model)
+    return averaged.module.weight.detach().numpy()[0]
+
+
+@pytest.mark.parametrize(("compat", "first"), [("torch", 1), (None, 0)])
+def test_the_moving_average_of_torch(compat: str | None, first: int, library: Any) -> None:
+    """Ours by default is an ``AveragedModel`` that is updated before the first step, too."""
+    torch = library("torch")
+    opt = optim.chain(optim.Adam(0.1), optim.Average(0.8, compat=compat))
+    _, seen = steps(opt, 7)
+    expected = averaged_by_torch(torch, seen, torch.optim.swa_utils.get_ema_multi_avg_fn(0.8), list(range(first, 8)))
+    np.testing.assert_allclose(opt.averaged_parameters()["w"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("start", "every"), [(0, 1), (3, 1), (2, 2)])
+def test_the_stochastic_average_of_torch(start: int, every: int, library: Any) -> None:
+    torch = library("torch")
+    opt = optim.chain(optim.SGD(0.1), optim.StochasticAverage(start, every, compat="torch"))
+    _, seen = steps(opt, 9)
+    due = list(range(start + every, 10, every))
+    for average in (None, torch.optim.swa_utils.get_swa_multi_avg_fn()):
+        expected = averaged_by_torch(torch, seen, average, due)  # which divides by the count in single precision
+        np.testing.assert_allclose(opt.averaged_parameters()["w"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_moving_average_of_optax(library: Any) -> None:
+    jax, optax = library("jax"), library("optax")
+    jax.config.update("jax_enable_x64", True)
+    opt, average = optim.chain(optim.SGD(0.1), optim.Average(0.8, compat="optax")), optax.ema(0.8)
+    _, seen = steps(opt, 7)
+    state = average.init(jax.numpy.asarray(seen[0]))
+    for p in seen[1:]:
+        expected, state = average.update(jax.numpy.asarray(p), state)
+    np.testing.assert_allclose(opt.averaged_parameters()["w"], host(expected), rtol=1e-12)
+
+
 def test_no_averages() -> None:
     opt = optim.SGD(0.1)
     steps(opt, 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optimizers import like_torch
 from oxigrad import optim
 from oxigrad.optim import chain
 
@@ -27,37 +28,7 @@ def start_and_gradients(seed: int = 0) -> tuple[dict[str, Any], list[dict[str, A
 
 # --- torch ---------------------------------------------------------------------------------------------------------------
 
-# Torch's names for hyperparameters, in our words.
-WORDS = {
-    "lr": "learning_rate",
-    "eps": "epsilon",
-    "lr_decay": "rate_decay",
-    "initial_accumulator_value": "initial_accumulator",
-    "betas": ("beta1", "beta2"),
-    "etas": ("eta_minus", "eta_plus"),
-    "step_sizes": ("min_size", "max_size"),
-}
 IN_TORCH = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD"]
-
-
-def like_torch(name: str, given: dict[str, Any]) -> Any:
-    """Our optimizer for the arguments of torch's."""
-    found: dict[str, Any] = {}
-    for word, value in given.items():
-        ours = WORDS.get(word, word)
-        values = value if isinstance(ours, tuple) else (value,)
-        found |= {
-            n: v if isinstance(v, bool) else float(v)
-            for n, v in zip(ours if isinstance(ours, tuple) else (ours,), values, strict=True)
-        }
-    before, after = [optim.Maximize()] if found.pop("maximize", False) else [], []
-    made = optim.Momentum if name == "SGD" and found.get("momentum") else getattr(optim, name)
-    is_decoupled = found.pop("decoupled_weight_decay", False)
-    if "weight_decay" in found and "weight_decay" not in made.declared:
-        decay = found.pop("weight_decay")
-        after = [optim.Decay(decay)] if is_decoupled else []
-        before += [] if is_decoupled else [optim.Regularize(l2=decay)]
-    return chain(*before, made(**found, compat="torch"), *after)
 
 
 @pytest.fixture
@@ -148,6 +119,14 @@ IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "sign_sgd": (lambda: optim.Signum(0.1, beta=0.0), lambda optax: optax.sign_sgd(0.1)),
     "signum": (lambda: optim.Signum(0.1), lambda optax: optax.signum(0.1)),
     "rprop": (lambda: optim.Rprop(0.1, compat="optax"), lambda optax: optax.rprop(0.1)),
+    "rprop below its bounds": (
+        lambda: optim.Rprop(1e-3, min_size=0.05, max_size=0.2, compat="optax"),
+        lambda optax: optax.rprop(1e-3, min_step_size=0.05, max_step_size=0.2),
+    ),
+    "rprop above its bounds": (
+        lambda: optim.Rprop(1.0, min_size=0.05, max_size=0.2, compat="optax"),
+        lambda optax: optax.rprop(1.0, min_step_size=0.05, max_step_size=0.2),
+    ),
     "lion": (lambda: optim.Lion(0.1, compat="optax"), lambda optax: optax.lion(0.1)),
     "lars": (
         lambda: optim.LARS(0.1, weight_decay=0.1, trust=0.1, epsilon=1e-3),

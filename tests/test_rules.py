@@ -43,8 +43,8 @@ def adan_loop() -> Iterator[np.ndarray]:
         difference = 0.0 if before is None else g - before
         m = 0.98 * m + 0.02 * g
         d = 0.92 * d + 0.08 * difference
-        n = 0.99 * n + 0.01 * (g + 0.08 * difference) ** 2
-        top = m / (1 - 0.98**t) + 0.08 * d / (1 - 0.92**t)
+        n = 0.99 * n + 0.01 * (g + 0.92 * difference) ** 2
+        top = m / (1 - 0.98**t) + 0.92 * d / (1 - 0.92**t)
         w = (w - 0.1 * top / (np.sqrt(n / (1 - 0.99**t)) + 1e-8)) / (1 + 0.1 * 0.2)
         before = g
         yield w
@@ -101,7 +101,7 @@ def sophia_loop() -> Iterator[np.ndarray]:
 
 LOOPS: dict[str, tuple[Callable[[], Any], Callable[[], Iterator[np.ndarray]]]] = {
     "asgd": (lambda: optim.ASGD(schedules.inverse_power(0.1, 0.1, 0.75), weight_decay=0.01, t0=5), asgd_loop),
-    "adan proximal": (lambda: optim.Adan(0.1, weight_decay=0.2, proximal=True), adan_loop),
+    "adan": (lambda: optim.Adan(0.1, weight_decay=0.2), adan_loop),
     "lars separate": (lambda: optim.LARS(0.5, weight_decay=0.2, trust=0.1, norms="separate"), lars_loop),
     "lamb clamped": (
         lambda: optim.LAMB(

@@ -467,7 +467,7 @@ CANNOT = {
     "ftrl": "linear",
     "adabelief": "v",
     "adan": "change",
-    "adan-proximal": "change",
+    "adan-optax": "change",
     "novograd": "m",
     "sophia": "h",
     "schedule-free-adamw": "z",

@@ -73,15 +73,38 @@ def decay(xp, p, new, *, learning_rate, weight_decay: NonNegative = 1e-2):
     return new - learning_rate * weight_decay * p
 
 
-def average(xp, p, new, average=copied, *, decay: Share = 0.999):
-    """The exponential moving average of the parameters, which begins as they do (Polyak averaging; Keras' use_ema)."""
-    return new, decay * average + (1 - decay) * new
+def average(
+    xp,
+    p,
+    new,
+    average=copied,
+    *,
+    step,
+    decay: Share = 0.999,
+    average_from: Literal["start", "first_step", "zeros"] = "start",
+):
+    """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step.
+
+    ``average_from`` is what it begins as: by default the parameters before the first step ("start", which torch's
+    ``AveragedModel`` with ``get_ema_multi_avg_fn`` does where it is updated before the first step, too), or those after it
+    ("first_step": Keras' ``use_ema``, and an ``AveragedModel`` that is updated after each step), or zeros ("zeros", corrected for
+    this bias as Adam's moments are: ``optax.ema`` of the parameters; for a ``decay`` that does not change).
+    ``compat`` is "torch", "optax" or "keras". Keras' ``ema_overwrite_frequency`` is `Optimizer.swap_in`, when you wish.
+    """
+    if average_from == "start":
+        kept = decay
+    elif average_from == "first_step":
+        kept = xp.where(step == 1, 0.0, decay)
+    else:
+        before = xp.where(decay < 1.0, 1.0 - decay ** (step - 1), step - 1)
+        kept = decay * before / xp.where(decay < 1.0, 1.0 - decay**step, step)
+    return new, kept * average + (1 - kept) * new
 
 
 def stochastic_average(xp, p, new, average=copied, *, step, start: CountOrZero = 0, every: Count = 1):
     """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
 
-    Before that it is the parameters themselves.
+    Before that it is the parameters themselves. As torch's ``AveragedModel``, updated after each of these steps.
     """
     since = (step - start) / every
     number = xp.maximum(xp.floor(since), 1.0)

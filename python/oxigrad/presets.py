@@ -1,5 +1,6 @@
 """Where libraries give other numbers under one name: the hyperparameters with which ours gives theirs."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 # By optimizer and library: what differs from our defaults. An empty row says that nothing does; no row, that the library has
@@ -45,7 +46,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "AdaBelief": {"optax": {}},
     "AdEMAMix": {"optax": {}},
     "ADOPT": {"optax": {}},
-    "Adan": {"optax": {"epsilon_root": 1e-8}},
+    "Adan": {"optax": {"epsilon_root": 1e-8, "proximal": False, "change_weight": "1 - beta2"}},
     "Yogi": {"optax": {"initial_moment": 1e-6}},
     "LAMB": {"optax": {}, "keras": {"epsilon": 1e-7, "decoupled": True}},
     "NovoGrad": {"optax": {}},
@@ -67,12 +68,24 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "Muon": {
         "torch": {},
         "optax": {"weight_decay": 0.0, "epsilon": 1e-8, "adjust": "transposed", "debias": True},
-        "keras": {"iterations": 6},
+        "keras": {"weight_decay": 4e-3, "adjust": "match_rms_adamw"},
     },
     "LBFGS": {"torch": {"history": 100, "line_search": None}},
     "ScheduleFreeSGD": {"optax": {}},
-    "ScheduleFreeAdamW": {"optax": {}},
+    "ScheduleFreeAdamW": {"optax": {}, "keras": {"weight_power": 0.0, "decoupled": True}},
+    "Average": {
+        "torch": {"average_from": "first_step"},
+        "optax": {"average_from": "zeros"},
+        "keras": {"average_from": "first_step", "decay": 0.99},
+    },
+    "StochasticAverage": {"torch": {}},
 }
+
+
+def filled_in(name: str, library: str | None, positional: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The hyperparameters ``given``, and the preset's where neither they nor the ``positional`` arguments say otherwise."""
+    values = preset(name, library) if library is not None else {}
+    return {**{n: v for n, v in values.items() if n not in positional}, **given}
 
 
 def preset(name: str, library: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from oxigrad import groups, rule
+from oxigrad import groups, presets, rule
 from oxigrad._core import StructureError
 from oxigrad.hyperparameters import Part, declare
 from oxigrad.optim.config import OPTIONS, REGISTRY
@@ -13,7 +13,15 @@ from oxigrad.optim.optimizer import Optimizer
 
 
 class Transform(Part):
-    """A part of a chain that is no optimizer: it changes gradients before the update, or parameters after it."""
+    """A part of a chain that is no optimizer: it changes gradients before the update, or parameters after it.
+
+    ``compat`` is as optimizers have it: "torch", "optax" or "keras".
+    """
+
+    def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
+        super().__init__(
+            *args, **presets.filled_in(type(self).__name__, compat, list(self.declared)[: len(args)], keywords)
+        )
 
 
 class Chain(RuleOptimizer):

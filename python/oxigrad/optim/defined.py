@@ -137,10 +137,7 @@ class RuleOptimizer(Part, Optimizer):
     def __init__(
         self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
     ) -> None:
-        if compat is not None:
-            positional = list(self.declared)[: len(args)]
-            preset = presets.preset(type(self).__name__, compat)
-            keywords = {n: v for n, v in preset.items() if n not in positional} | keywords
+        keywords = presets.filled_in(type(self).__name__, compat, list(self.declared)[: len(args)], keywords)
         options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
         Optimizer.__init__(self, **options)

@@ -81,12 +81,14 @@ def rprop(
 ):
     """Resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
 
-    Where the sign changes, the parameter stays for a step. As torch.optim.Rprop; ``late`` moves one step late, as optax.
-    ``learning_rate`` is the first step size.
+    Where the sign changes, the parameter stays for a step. As torch.optim.Rprop. ``late`` makes it optax's, which moves one
+    step late, and bounds a step size when it changes only. ``learning_rate`` is the first step size: torch, too, bounds
+    it by ``min_size`` and ``max_size``.
     """
     agreement = g * move
     factor = xp.where(agreement > 0, eta_plus, xp.where(agreement < 0, eta_minus, 1.0))
-    size = xp.clip(size * factor, min_size, max_size)
+    bounded = xp.clip(size * factor, min_size, max_size)
+    size = xp.where(agreement == 0, size, bounded) if late else bounded
     now = xp.where(agreement < 0, 0.0, size * xp.sign(g))
     return p - (xp.where(agreement < 0, 0.0, move) if late else now), now, size
 

@@ -36,11 +36,12 @@ def schedule_free_sgd(
     weight_decay: NonNegative = 0.0,
     weight_power: NonNegative = 2.0,
 ):
-    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as in optax: gradients between iterate and average.
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients between iterate and average.
 
     The model holds the point ``y`` where gradients are to be taken; the one to use is the average, which
     ``averaged_parameters(model)`` gives and ``swap_in`` puts in its place. Steps count in it by the largest learning rate so
-    far, to the ``weight_power``, so that a warm-up counts little.
+    far, to the ``weight_power``, so that a warm-up counts little. A constant learning rate gives optax's numbers; a
+    schedule does not, since optax weights each step by the learning rate of the next one.
     """
     return schedule_free(xp, p, z, g + weight_decay * p, weights, largest, learning_rate, beta1, weight_power)
 
@@ -61,10 +62,19 @@ def schedule_free_adamw(
     epsilon: NonNegative = 1e-8,
     weight_decay: NonNegative = 0.0,
     weight_power: NonNegative = 2.0,
+    decoupled=False,
 ):
-    """Schedule-free AdamW (Defazio et al. 2024, arXiv:2405.15682), as in optax; see `schedule_free_sgd`."""
+    """Schedule-free AdamW (Defazio et al. 2024, arXiv:2405.15682), as the authors' program; see `schedule_free_sgd`.
+
+    ``decoupled`` decays the parameter first, and with it the average, as Keras does, rather than ``z``; all steps count
+    the same there (``weight_power=0``), and its ``warmup_steps`` are a schedule here.
+    """
     v = beta2 * v + (1 - beta2) * g * g
-    direction = g / root(xp, v, 1 - beta2**step, epsilon) + weight_decay * p
+    direction = g / root(xp, v, 1 - beta2**step, epsilon)
+    if decoupled:
+        p = (1 - learning_rate * weight_decay) * p
+    else:
+        direction = direction + weight_decay * p
     p, z, weights, largest = schedule_free(xp, p, z, direction, weights, largest, learning_rate, beta1, weight_power)
     return p, v, z, weights, largest
 

@@ -98,18 +98,24 @@ def adan(
     epsilon: NonNegative = 1e-8,
     epsilon_root: NonNegative = 0.0,
     weight_decay: NonNegative = 0.0,
-    proximal=False,
+    proximal=True,
+    change_weight: Literal["beta2", "1 - beta2"] = "beta2",
 ):
-    """Adan (Xie et al. 2022, arXiv:2208.06677): Nesterov's momentum from the differences of gradients.
+    """Adan (Xie et al. 2022, arXiv:2208.06677, algorithm 1): Nesterov's momentum from the differences of gradients.
 
-    As in optax, whose ``epsilon_root`` is 1e-8; ``proximal`` divides for the weight decay after the step, as the paper does.
+    The betas are decays, as in the authors' program; those of the paper are ``1 - beta``. Differences of gradients count
+    ``beta2`` times, in the step and in the second moment; that of the first step is zero. ``proximal`` divides by
+    ``1 + learning_rate * weight_decay`` after the step, as the paper does; False is the authors' ``no_prox``. To restart,
+    as the paper may, takes a new optimizer. optax has another ``change_weight``, "1 - beta2", no ``proximal`` decay, and an
+    ``epsilon_root`` of 1e-8.
     """
+    weight = beta2 if change_weight == "beta2" else 1 - beta2
     difference = xp.where(step == 1, 0.0, g - before)
-    ahead = g + (1 - beta2) * difference
+    ahead = g + weight * difference
     m = beta1 * m + (1 - beta1) * g
     change = beta2 * change + (1 - beta2) * difference
     v = beta3 * v + (1 - beta3) * ahead * ahead
-    u = m / (1 - beta1**step) + (1 - beta2) / (1 - beta2**step) * change
+    u = m / (1 - beta1**step) + weight / (1 - beta2**step) * change
     u = learning_rate * u / (xp.sqrt(v / (1 - beta3**step) + epsilon_root) + epsilon)
     new = (p - u) / (1 + learning_rate * weight_decay) if proximal else p - u - learning_rate * weight_decay * p
     return new, m, change, v, g
