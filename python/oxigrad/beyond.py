@@ -112,8 +112,13 @@ def fmin(x1: Any, x2: Any, /) -> Any:
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
-def nan_to_num(x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
-    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero."""
+def nan_to_num(
+    x: Any, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; changed itself without ``copy``."""
+    if not copy and is_array(plain(x)):
+        x[...] = nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+        return x
     limits = namespace(x).finfo(dtype_of(x)) if is_array(x) else np.finfo(np.float64)
     x = ops.where(ops.isnan(x), nan, x)
     x = ops.where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
