@@ -33,6 +33,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run what runs over array libraries, on the GPU that PyTorch or CuPy finds here, and nothing else",
     )
+    parser.addoption(
+        "--fuzz-seconds",
+        type=float,
+        default=None,
+        metavar="N",
+        help="let each fuzzer run for so long, on new seeds; by default each runs for some seconds, on the same ones",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -139,15 +139,21 @@ def copy(x: Any, /) -> Any:
 
 
 def cumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
-    """As ``cumulative_sum``, flattened where ``axis`` is None."""
-    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    """As ``cumulative_sum``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
+    x, axis = _flattened(x, axis)
     return cumulative_sum(x, axis=axis, dtype=dtype)
 
 
 def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
-    """As ``cumulative_prod``, flattened where ``axis`` is None."""
-    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    """As ``cumulative_prod``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
+    x, axis = _flattened(x, axis)
     return cumulative_prod(x, axis=axis, dtype=dtype)
+
+
+def _flattened(x: Any, axis: int | None) -> tuple[Any, int]:
+    if axis is None or (axis in (0, -1) and not len(getattr(x, "shape", ()))):
+        return reshape(x, (-1,)), 0
+    return x, axis
 
 
 def gradient(f: Any, /, *spacing: float, axis: Axis = None) -> Any:

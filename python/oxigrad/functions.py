@@ -221,8 +221,8 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 @_composed
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
-    """Each element ``repeats`` times, flattened first where ``axis`` is None."""
-    if axis is None:
+    """Each element ``repeats`` times, flattened first where ``axis`` is None, or where ``x`` has no dimension."""
+    if axis is None or (not x.ndim and axis in (0, -1)):
         x, axis = reshape(x, (-1,)), 0
     axis = position(axis, x.ndim)
     library = standard_namespace(x)
@@ -271,8 +271,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
 
 
 def _below(x: Any, k: int) -> Any:
-    """Where a matrix is on or below its ``k``-th diagonal."""
-    library, (rows, columns) = namespace(x), x.shape[-2:]
+    """Where a matrix is on or below its ``k``-th diagonal; of a vector, which NumPy takes as rows that are alike."""
+    library, (rows, columns) = namespace(x), (*x.shape, *x.shape)[-2:]
     row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
     return library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1)) <= k
 
