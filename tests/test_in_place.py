@@ -197,6 +197,7 @@ TO_PLAIN: dict[str, Callable[[Any, Any], Any]] = {
     "full_like": lambda a, x: np.full_like(a, x[0, 0]),
     "add.at": lambda a, x: np.add.at(a, [0], x[0]),
     "+=": lambda a, x: a.__iadd__(x),
+    "@=": lambda a, x: a.__imatmul__(x),
     "ufunc": lambda a, x: np.sin(x, out=a),
     "ufunc where": lambda a, x: np.sin(x, out=a, where=MASK),
     "reduce": lambda a, x: np.add.reduce(x, out=a[0]),

@@ -88,6 +88,8 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     chosen = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if ndim == 0 and chosen in ((0,), (-1,)):  # NumPy reduces what has no dimension along these, too
+        return ()
     return tuple(position(a, ndim) for a in chosen)
 
 

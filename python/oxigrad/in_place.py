@@ -33,7 +33,7 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
         pairs = zip(results, out, strict=True)
         each = [part if to is None else written(called, part, to, broadcasts=broadcasts) for part, to in pairs]
         return each[0] if len(each) == 1 else tuple(each)
-    _check_target(f"{called} with out=", out, result)
+    check_target(f"{called} with out=", out, result)
     shape, expected = tuple(getattr(result, "shape", ())), tuple(out.shape)
     fits = np.broadcast_shapes(shape, expected) == expected if broadcasts else shape == expected
     if not fits:
@@ -47,7 +47,7 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
     """``ufunc(*inputs, out=out, where=where)``: only elements that are chosen are computed, and have derivatives."""
     (out,) = out
     where = np.asarray(plain(where))
-    _check_target(f"{called} with out=", out, inputs)
+    check_target(f"{called} with out=", out, inputs)
     shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
     if shape != tuple(out.shape):
         raise ShapeError(f"{called}: the result has shape {shape}, and out {tuple(out.shape)}")
@@ -58,12 +58,14 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
     return out
 
 
-def _check_target(called: str, target: Any, values: Any) -> None:
-    """`DerivativeError` where a variable would be written to a plain array."""
+def check_target(called: str, target: Any, values: Any) -> None:
+    """`DerivativeError` where a variable would be written to a plain array; ``target`` may be a tuple of one."""
+    if isinstance(target, tuple):
+        (target,) = target
     if not isinstance(target, Variable) and has_variable((values,)):
         raise DerivativeError(
-            f"{called} would write a variable to a plain array, which loses its derivative: use the result, or "
-            "xp.at(array)[key].set(value), which makes a new array"
+            f"{called} would write a variable to a plain array, which loses its derivative: use the result "
+            "(a = a + x in place of a += x), or xp.at(array)[key].set(value), which makes a new array"
         )
 
 
@@ -81,7 +83,7 @@ def _check_cast(called: str, value: Any, target: Any, casting: Any) -> None:
 def ufunc_at(called: str, ufunc: np.ufunc, target: Any, key: Any, *operands: Any) -> None:
     """``ufunc.at(target, key, *operands)``: an element that the key names twice is changed twice."""
     if not isinstance(target, Variable):
-        _check_target(called, target, operands)
+        check_target(called, target, operands)
         return ufunc.at(target, strip(key), *operands)
     if ufunc in (np.add, np.subtract):
         place = At(target)[key]
@@ -188,7 +190,7 @@ def writing(function: Any) -> Callable[..., None] | None:
         target, *others = (*args, *named.values())
         if isinstance(target, Variable):
             return own(*args, **named)
-        _check_target(f"np.{function.__name__}", target, others)
+        check_target(f"np.{function.__name__}", target, others)
         return function(*args, **named)
 
     return called

@@ -51,6 +51,8 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
         return in_place.ufunc_at(called, ufunc, *inputs)
     out = given.pop("out", None)
     if out is not None:
+        if ufunc is np.matmul:  # of `a @= x`, which has arguments that we do not take
+            in_place.check_target(f"{called} with out=", out, inputs)
         where = given.pop("where", True) if method == "__call__" and len(out) == 1 else True
         if where is not True:
             return in_place.written_where(called, functools.partial(ufunc, **given), inputs, where, out)

@@ -20,7 +20,7 @@ from programs import Author, Program, S, W, X
 import oxigrad as ox
 
 DIRECTION = np.random.default_rng(2).standard_normal(X.shape), np.random.default_rng(3).standard_normal(W.shape), 0.6
-PROGRAMS = 400
+PROGRAMS = 250
 
 
 def expected(program: Program) -> tuple[Any, list[Any], list[Any]]:
