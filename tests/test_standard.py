@@ -329,3 +329,8 @@ def test_a_vector_is_a_matrix_of_equal_rows_to_tril_and_triu(name: str) -> None:
     x, function = np.array([1.0, 2.0, 3.0]), getattr(np, name)
     np.testing.assert_array_equal(ox.vjp(lambda x: function(x, k=1), x)[0], function(x, k=1))
     np.testing.assert_array_equal(ox.grad(lambda x: xp.sum(function(x)))(x), np.sum(function(np.ones(3)), axis=0))
+
+
+def test_the_mean_of_no_elements_has_an_empty_gradient() -> None:
+    gradient = ox.grad(lambda x: xp.sum(xp.mean(x[1:1], axis=-1)) + x[0, 0])(np.ones((3, 4)))
+    np.testing.assert_array_equal(gradient, np.eye(3, 4) * np.array([[1.0], [0.0], [0.0]]))
