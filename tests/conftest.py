@@ -38,9 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz-seconds",
         type=float,
-        default=0.0,
+        default=None,
         metavar="N",
-        help="run each test of tests/fuzz for so many seconds, rather than over its fixed number of seeds",
+        help="let each fuzzer run for so long, on new seeds; by default each runs for some seconds, on the same ones",
     )
 
 

@@ -74,6 +74,14 @@ def part(operate: Callable[[Any, Any], Any], key: Any) -> Callable[[Any], Any]:
     return f
 
 
+def of_a_view(key: Any) -> Callable[[Any], Any]:
+    def f(x: Any) -> Any:
+        x[key] = x[:2]
+        return x * x
+
+    return f
+
+
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "loop": (loop, V),
     "loop of rows": (loop, X),
@@ -94,6 +102,10 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "part by a mask": (part(operator.imul, X > 1.0), X),
     "part by indices": (part(operator.imul, np.array([2, 0])), X),
     "everything": (part(operator.iadd, ...), X),
+    "a view by indices": (of_a_view(np.array([2, 0])), X),
+    "a view by a mask": (of_a_view(X[:, 0] > X[:, 0].min()), X),
+    "a view by a list": (of_a_view([2, 0]), X),
+    "a view by another slice": (of_a_view(slice(1, None)), X),
 }
 
 

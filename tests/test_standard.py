@@ -313,3 +313,24 @@ def test_unique_elements_and_where_they_are(arrays) -> None:
             np.testing.assert_array_equal(host(ox.stop_gradient(part)), getattr(expected, name), err_msg=name)
         np.testing.assert_array_equal(host(counts), expected.counts)
         np.testing.assert_array_equal(host(inverse), expected.inverse_indices)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "cumsum", "cumprod", "repeat"])
+def test_numbers_have_the_axes_that_numpy_gives_them(name: str) -> None:
+    function = getattr(np, name)
+    args = (2,) if name == "repeat" else ()
+    x = np.array([0.5, 2.0])
+    found, _ = ox.vjp(lambda x: function(x[1], *args, axis=0), x)
+    np.testing.assert_allclose(found, function(x[1], *args, axis=0))
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+def test_a_vector_is_a_matrix_of_equal_rows_to_tril_and_triu(name: str) -> None:
+    x, function = np.array([1.0, 2.0, 3.0]), getattr(np, name)
+    np.testing.assert_array_equal(ox.vjp(lambda x: function(x, k=1), x)[0], function(x, k=1))
+    np.testing.assert_array_equal(ox.grad(lambda x: xp.sum(function(x)))(x), np.sum(function(np.ones(3)), axis=0))
+
+
+def test_the_mean_of_no_elements_has_an_empty_gradient() -> None:
+    gradient = ox.grad(lambda x: xp.sum(xp.mean(x[1:1], axis=-1)) + x[0, 0])(np.ones((3, 4)))
+    np.testing.assert_array_equal(gradient, np.eye(3, 4) * np.array([[1.0], [0.0], [0.0]]))

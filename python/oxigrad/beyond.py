@@ -99,8 +99,13 @@ def fmin(x1: Any, x2: Any, /) -> Any:
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
-def nan_to_num(x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
-    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero."""
+def nan_to_num(
+    x: Any, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; changed itself without ``copy``."""
+    if not copy and is_array(plain(x)):
+        x[...] = nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+        return x
     limits = namespace(x).finfo(dtype_of(x)) if is_array(x) else np.finfo(np.float64)
     x = ops.where(ops.isnan(x), nan, x)
     x = ops.where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
@@ -121,15 +126,21 @@ def copy(x: Any, /) -> Any:
 
 
 def cumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
-    """As ``cumulative_sum``, flattened where ``axis`` is None."""
-    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    """As ``cumulative_sum``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
+    x, axis = _flattened(x, axis)
     return cumulative_sum(x, axis=axis, dtype=dtype)
 
 
 def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
-    """As ``cumulative_prod``, flattened where ``axis`` is None."""
-    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    """As ``cumulative_prod``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
+    x, axis = _flattened(x, axis)
     return cumulative_prod(x, axis=axis, dtype=dtype)
+
+
+def _flattened(x: Any, axis: int | None) -> tuple[Any, int]:
+    if axis is None or (axis in (0, -1) and not len(getattr(x, "shape", ()))):
+        return reshape(x, (-1,)), 0
+    return x, axis
 
 
 def gradient(f: Any, /, *spacing: float, axis: Axis = None) -> Any:

@@ -88,7 +88,7 @@ def _spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
 
 
 def _mean(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    return _spread(g * (xp.size_of(g.shape) / xp.size_of(x_shape)), x_shape, axis)
+    return _spread(g * (xp.size_of(g.shape) / (xp.size_of(x_shape) or 1)), x_shape, axis)  # of no elements: none
 
 
 def _chosen(y: Any, x: Any, axis: Any) -> Any:

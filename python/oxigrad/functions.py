@@ -88,6 +88,8 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     chosen = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if ndim == 0 and chosen in ((0,), (-1,)):  # NumPy reduces what has no dimension along these, too
+        return ()
     return tuple(position(a, ndim) for a in chosen)
 
 
@@ -221,8 +223,8 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 @_composed
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
-    """Each element ``repeats`` times, flattened first where ``axis`` is None."""
-    if axis is None:
+    """Each element ``repeats`` times, flattened first where ``axis`` is None, or where ``x`` has no dimension."""
+    if axis is None or (not x.ndim and axis in (0, -1)):
         x, axis = reshape(x, (-1,)), 0
     axis = position(axis, x.ndim)
     library = standard_namespace(x)
@@ -271,8 +273,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
 
 
 def _below(x: Any, k: int) -> Any:
-    """Where a matrix is on or below its ``k``-th diagonal."""
-    library, (rows, columns) = namespace(x), x.shape[-2:]
+    """Where a matrix is on or below its ``k``-th diagonal; of a vector, which NumPy takes as rows that are alike."""
+    library, (rows, columns) = namespace(x), (*x.shape, *x.shape)[-2:]
     row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
     return library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1)) <= k
 

@@ -2,15 +2,16 @@
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
-from oxigrad._core import DerivativeError, is_inexact
-from oxigrad.libraries import has_variable, strip
+from oxigrad import _core, in_place
+from oxigrad._core import DerivativeError, Variable, is_inexact, plain
+from oxigrad.libraries import has_variable
 
 # NumPy's names of what has another one in ``xp``.
 _UFUNCS = {
@@ -30,6 +31,7 @@ _UFUNCS = {
     "rint": "round",
     "true_divide": "divide",
 }
+_MODULES_OF_UFUNCS = ("numpy", "numpy._core.umath", "scipy.special", "scipy.special._ufuncs")
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
@@ -45,18 +47,35 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
     found = _of_ufunc(ufunc.__name__, method)
     given = {key: value for key, value in named.items() if not _is_absent(value)}
+    if method == "at":
+        return in_place.ufunc_at(called, ufunc, *inputs)
+    out = given.pop("out", None)
+    if out is not None:
+        if ufunc is np.matmul:  # of `a @= x`, which has arguments that we do not take
+            in_place.check_target(f"{called} with out=", out, inputs)
+        where = given.pop("where", True) if method == "__call__" and len(out) == 1 else True
+        if where is not True:
+            return in_place.written_where(called, functools.partial(ufunc, **given), inputs, where, out)
+        others = {key: value for key, value in named.items() if key != "out"}
+        result = getattr(ufunc, method)(*inputs, **others)
+        return in_place.written(called, result, out, broadcasts=method == "__call__")
     if method in ("reduce", "accumulate") and found is not None:
         axis = inputs[1] if len(inputs) > 1 else named.get("axis", 0)
         given = {**given, "axis": axis}
         return _call(vars(xp)[found], called, inputs[:1], given)
     if method != "__call__":
         raise DerivativeError(f"{called} of a variable has no derivative: use np.{ufunc.__name__} itself")
-    if found in vars(xp):
+    if found in vars(xp) and _is_meant(ufunc):
         return _call(vars(xp)[found], called, inputs, given)
     return undifferentiated(ufunc, called, inputs, given)
 
 
 _ARITIES = dict(_core.ops())
+
+
+def _is_meant(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is the one that everybody calls by its name, and not somebody's own of the same name."""
+    return any(getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc for module in _MODULES_OF_UFUNCS)
 
 
 def op_of_ufunc(ufunc: np.ufunc) -> str | None:
@@ -73,6 +92,12 @@ def _of_ufunc(name: str, method: str) -> str | None:
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """What one of NumPy's other functions gives on variables."""
     called, name = f"np.{function.__name__}", str(function.__name__)
+    writes = in_place.writing(function)
+    if writes is not None:
+        return writes(*args, **named)
+    out, args, named = _without_out(function, args, named)
+    if out is not None:
+        return in_place.written(called, function(*args, **named), out)
     part = function.__module__.rpartition(".")[2]
     xp = vars(xp)[part] if part in ("linalg", "fft") else xp
     name = _FUNCTIONS.get(name, name)
@@ -81,6 +106,24 @@ def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: di
     ours = vars(xp)[name]
     args, named = _bound(function, ours, args, named)
     return _call(ours, called, args, named)
+
+
+# Functions whose parameters cannot be asked for in every version of NumPy, and where ``out`` stands among them.
+_OUT = {"concatenate": 2, "dot": 2}
+
+
+def _without_out(
+    function: Any, args: Sequence[Any], named: dict[str, Any]
+) -> tuple[Any, Sequence[Any], dict[str, Any]]:
+    """The argument ``out``, and the others."""
+    if named.get("out") is not None:
+        return named["out"], args, {key: value for key, value in named.items() if key != "out"}
+    parameters = list(_parameters(function))
+    place = parameters.index("out") if "out" in parameters else _OUT.get(function.__name__, len(args))
+    if "out" in named or place >= len(args) or function.__name__ == "einsum":
+        return None, args, {key: value for key, value in named.items() if key != "out"}
+    after = dict(zip(parameters[place + 1 :], args[place + 1 :], strict=False))
+    return args[place], args[:place], {**after, **named}
 
 
 def _is_absent(value: Any) -> bool:
@@ -125,12 +168,33 @@ def _bound(
 
 def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """A function without a derivative: plain values are fine, unless a derivative would be lost."""
-    result = function(*map(strip, args), **{key: strip(value) for key, value in named.items()})
+    try:
+        result = function(*map(_read_only, args), **{key: _read_only(value) for key, value in named.items()})
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise DerivativeError(
+            f"{name} would write to the array of a variable, which is not its own: give it a copy, ox.stop_gradient(x).copy()"
+        ) from error
     lost = has_variable((*args, *named.values()))
     if lost and name.rpartition(".")[2] not in _CONSTANT and _has_inexact(result):
         raise DerivativeError(f"{name} has no derivative: use another function, or ox.stop_gradient on its arguments")
     return result
 
 
+def _read_only(value: Any) -> Any:
+    """The value without its variables, whose arrays cannot be written to: lists and tuples are gone through."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_read_only, value))
+    array = plain(value)
+    if isinstance(value, Variable) and isinstance(array, np.ndarray):
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
 def _has_inexact(result: Any) -> bool:
-    return any(map(_has_inexact, result)) if isinstance(result, (list, tuple)) else is_inexact(result)
+    """Whether a derivative may be lost: the result has floating-point numbers, or objects, which may be such."""
+    if isinstance(result, (list, tuple)):
+        return any(map(_has_inexact, result))
+    return is_inexact(result) or getattr(getattr(result, "dtype", None), "hasobject", False)

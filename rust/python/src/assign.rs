@@ -186,7 +186,7 @@ pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Bound<'py, PyAny>, value: &
 fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Ok(view) = value.cast_exact::<Variable>() else { return Ok(false) };
     let (Some(mine), Some(its)) = (slf.get().slot(), view.get().slot()) else { return Ok(false) };
-    if !view.get().tape.is(&slf.get().tape) {
+    if !view.get().tape.is(&slf.get().tape) || copies(key) {
         return Ok(false);
     }
     let of = {
