@@ -1,7 +1,9 @@
 """Array libraries: whose an array is, and how each library does what the standard has no single function for."""
 
+import difflib
 import functools
 import importlib
+import inspect
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import is_inexact, plain
+from oxigrad._core import DtypeError, ShapeError, is_inexact, plain
 
 _NUMBERS = (bool, int, float, complex)
 _namespaces: dict[type, Any] = dict.fromkeys(_NUMBERS)
@@ -48,8 +50,8 @@ def is_array(value: Any) -> bool:
 
 
 def is_smooth(value: Any) -> bool:
-    """Whether the value can have a derivative: a float, an array of floating-point dtype, or a variable."""
-    return isinstance(value, (float, _core.Variable)) or is_inexact(value)
+    """Whether the value can have a derivative: a float, a complex number, an array of either's dtype, or a variable."""
+    return isinstance(value, (float, complex, _core.Variable)) or is_inexact(value)
 
 
 def standard_namespace(*values: Any) -> Any:
@@ -91,11 +93,31 @@ def is_complex(value: Any) -> bool:
     )
 
 
+def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
+    """A list, a tuple or a number as an array, of the library of the first array among ``others``; an array as it is.
+
+    A list that has variables becomes their stack. Raises `DtypeError` for what is none of these.
+    """
+    if isinstance(value, _core.Variable) or is_array(value):
+        return value
+    if not isinstance(value, (list, tuple, *_NUMBERS)):
+        raise DtypeError(f"expected an array, found {type(value).__name__} {value!r}")
+    like = next((x for x in map(plain, others) if is_array(x)), None)
+    if has_variable([value]):
+        items = [array_of(item, others) for item in value]
+        shapes = {tuple(item.shape) for item in items}
+        if len(shapes) > 1:
+            raise ShapeError(f"expected a list of arrays of one shape, found the shapes {sorted(shapes)}")
+        return _core.record("stack", items, {"axis": 0})
+    return np.asarray(value) if like is None else namespace(like).asarray(value, device=device_of(like))
+
+
 def detached(array: Any) -> Any:
     """The array without the derivatives that its own library may record of it, in the same memory."""
     return array.detach() if getattr(array, "requires_grad", False) else array
 
 
+@functools.lru_cache(maxsize=256)
 def is_of_kind(dtype: Any, kind: Any, library: Any) -> bool:
     """Whether a dtype of a library is of a kind, as the standard has it; one that NumPy was given by others is real."""
     try:
@@ -111,12 +133,12 @@ _NO_COPY = {"asarray", "diff", "matrix_power"}
 def composed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Calls the function where variables are among its arguments; else the array library's own, where it has one."""
     *_, part = function.__module__.split(".")
-    name = function.__name__
+    name, on_arrays = function.__name__, of_arrays(function)
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         if has_variable(args) or has_variable(named.values()):
-            result = function(*args, **named)
+            result = on_arrays(*args, **named)
             if name not in _NO_COPY and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
@@ -125,6 +147,52 @@ def composed(function: Callable[..., Any]) -> Callable[..., Any]:
         return getattr(library, name, function)(*args, **named)
 
     return called
+
+
+# What functions call those of their parameters that are arrays.
+_ARRAY_NAMES = {"a", "ab", "arrays", "b", "f", "operands", "q", "v", "x", "x1", "x2", "z"}
+
+
+def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with lists and tuples made arrays where it takes arrays.
+
+    Raises `DtypeError` by name where it was given something else, and could not do without what arrays have.
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    positions = [i for i, p in enumerate(parameters) if p.name in _ARRAY_NAMES and p.kind is not p.KEYWORD_ONLY]
+    if not positions:
+        return function
+    start = positions[0]
+    end = None if parameters[positions[-1]].kind is inspect.Parameter.VAR_POSITIONAL else positions[-1] + 1
+    several = parameters[start].name == "arrays" and end is not None
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        for arg in args[start:end]:
+            if arg.__class__ in _NO_ARRAYS and not several:
+                which = [x.__class__ in _NO_ARRAYS for x in args[start:end]]
+                given = [array_of(x, args) if odd else x for x, odd in zip(args[start:end], which, strict=True)]
+                args = (*args[:start], *given, *args[start + len(given) :])
+                break
+        try:
+            return function(*args, **named)
+        except AttributeError:
+            for at, arg in enumerate(args[start:end], start):
+                if not is_array(arg) and not (several and isinstance(arg, (list, tuple))):
+                    what = f"{type(arg).__name__} {arg!r}"
+                    raise DtypeError(f"{function.__name__}: argument {at} is {what}: expected an array") from None
+            raise
+
+    return called
+
+
+_NO_ARRAYS = {list, tuple, str, type(None)}
+
+
+def no_name(module: str, name: str, known: Iterable[str]) -> str:
+    """The text of an `AttributeError`, with the name that is nearest."""
+    near = difflib.get_close_matches(name, [own for own in known if not own.startswith("_")], n=1)
+    return f"module {module!r} has no function {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
 
 
 def dtype_of(value: Any) -> Any:

@@ -3,12 +3,22 @@
 Everything else in `oxigrad.xp` is composed of these.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from oxigrad import _core
-from oxigrad._core import plain
-from oxigrad.libraries import device_of, is_array, is_complex, is_of_kind, is_smooth, namespace
+from oxigrad._core import ShapeError, plain
+from oxigrad.libraries import (
+    array_of,
+    device_of,
+    is_array,
+    is_complex,
+    is_of_kind,
+    is_smooth,
+    namespace,
+    standard_namespace,
+)
 
 __all__ = [
     "Parts",
@@ -55,7 +65,12 @@ Axis = int | tuple[int, ...] | None
 
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over ``axis``, or over everything."""
-    x = x if dtype is None else astype(x, dtype)
+    if dtype is not None:
+        if not isinstance(x, _core.Variable):  # a library may sum small integers in a larger dtype, unless it is told
+            return standard_namespace(x).sum(array_of(x), axis=axis, dtype=dtype, keepdims=keepdims)
+        x = astype(x, dtype)
+        if not isinstance(x, _core.Variable):
+            return sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
     return _record("sum", [x], {"axis": axis, "keepdims": keepdims})
 
 
@@ -89,28 +104,52 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     return _record("matmul", [x1, x2])
 
 
+class _NoTransposeError(ShapeError, AttributeError):
+    """Says that an array has no ``mT``: ``hasattr`` is False."""
+
+
 def matrix_transpose(x: Any, /) -> Any:
     """The transpose of each matrix of a stack."""
+    x = array_of(x)
     ndim = len(x.shape)
+    if ndim < 2:
+        raise _NoTransposeError(f"the transpose of matrices takes 2 dimensions or more, and x has {ndim}")
     return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
-def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Any:
-    """The elements of ``x`` in another shape; one size may be -1."""
+def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Any:
+    """The elements of ``x`` in another shape; one size may be -1.
+
+    ``order`` is that in which elements are read and placed: "C", the last index fastest, or "F", the first index fastest.
+
+    >>> import numpy as np
+    >>> reshape(np.array([[1, 2], [3, 4]]), (4,), order="F")
+    array([1, 3, 2, 4])
+    """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if order != "C":
+        if order != "F":
+            raise ValueError(f"order is {order!r}: expected 'C' or 'F'")
+        return permute_dims(reshape(permute_dims(x), shape[::-1], copy=copy))
     named = {"shape": shape} if copy is None else {"shape": shape, "copy": copy}
     return _record("reshape", [x], named)
 
 
-def ravel(x: Any, /) -> Any:
-    """The elements of ``x`` in one dimension."""
-    return reshape(x, (-1,))
+def ravel(x: Any, /, *, order: str = "C") -> Any:
+    """The elements of ``x`` in one dimension, in the ``order`` that `reshape` knows."""
+    return reshape(x, (-1,), order=order)
 
 
 def permute_dims(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
     """The dimensions in another order; reversed where ``axes`` is not given, as NumPy does."""
+    x = array_of(x)
     ndim = len(x.shape)
-    axes = tuple(reversed(range(ndim))) if axes is None else tuple(axis % ndim for axis in axes)
+    if axes is None:
+        axes = tuple(reversed(range(ndim)))
+    elif sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
+        raise ShapeError(f"axes {tuple(axes)} are no order of the {ndim} dimensions of x")
+    else:
+        axes = tuple(axis % ndim for axis in axes)
     return _record("permute_dims", [x], {"axes": axes})
 
 
@@ -122,6 +161,7 @@ def expand_dims(x: Any, /, axis: int = 0) -> Any:
 def squeeze(x: Any, /, axis: Axis = None) -> Any:
     """The dimensions of size 1 at ``axis`` taken away; all of them where it is None, as NumPy does."""
     if axis is None:
+        x = array_of(x)
         axis = tuple(a for a, size in enumerate(x.shape) if size == 1)
     return _record("squeeze", [x], {"axis": axis})
 
@@ -133,18 +173,43 @@ def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     """Arrays one after the other along ``axis``; flattened first where it is None."""
+    arrays = arrays_of(arrays, "concat")
     if axis is None:
         return concat([ravel(x) for x in arrays], axis=0)
-    axis = axis % len(arrays[0].shape)
-    ends = [0]
-    for x in arrays:
-        ends.append(ends[-1] + x.shape[axis])
-    return _record("concat", list(arrays), {"axis": axis, "ends": tuple(ends)})
+    shapes = [tuple(x.shape) for x in arrays]
+    ndim = len(shapes[0])
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"concat: axis {axis} of arrays with {ndim} dimensions")
+    axis = axis % ndim
+    if len({(*shape[:axis], *shape[axis + 1 :], len(shape)) for shape in shapes}) > 1:
+        raise ShapeError(f"concat: the shapes {', '.join(map(str, shapes))} differ in more than axis {axis}")
+    ends = [0, *itertools.accumulate(shape[axis] for shape in shapes)]
+    return _record("concat", arrays, {"axis": axis, "ends": tuple(ends)})
 
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
     """Arrays along a new ``axis``."""
-    return _record("stack", list(arrays), {"axis": axis % (len(getattr(arrays[0], "shape", ())) + 1)})
+    arrays = list(arrays)
+    if not arrays:
+        raise ShapeError("stack: expected one array or more, found none")
+    shapes = {tuple(getattr(x, "shape", ())) for x in arrays if not isinstance(x, (list, tuple))}
+    if len(shapes) > 1 or any(isinstance(x, (list, tuple)) for x in arrays):
+        arrays = arrays_of(arrays, "stack")
+        shapes = {tuple(x.shape) for x in arrays}
+    if len(shapes) > 1:
+        raise ShapeError(f"stack: expected arrays of one shape, found the shapes {', '.join(map(str, sorted(shapes)))}")
+    ndim = len(shapes.pop()) + 1
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"stack: axis {axis} of an array with {ndim} dimensions")
+    return _record("stack", arrays, {"axis": axis % ndim})
+
+
+def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
+    """One array or more, of which some are given as lists or numbers."""
+    arrays = list(arrays)
+    if not arrays:
+        raise ShapeError(f"{name}: expected one array or more, found none")
+    return [array_of(x, arrays) for x in arrays]
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
