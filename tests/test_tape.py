@@ -351,6 +351,13 @@ class TestVariable:
         assert (x.shape, x.dtype, x.ndim, x.size) == ((2, 3), np.float32, 2, 6)
         assert x.device == "cpu"
         assert x.T.shape == (3, 2)
+        for shape in ((), (3,), (2, 3, 4)):
+            y = self.variable(np.ones(shape))
+            assert y.T.shape == shape[::-1]
+            assert hasattr(y, "mT") == (len(shape) > 1)
+        assert self.variable(2.0).T.value == 2.0
+        with pytest.raises(ox.ShapeError, match="2 dimensions or more, and x has 1"):
+            self.variable(np.ones(3)).mT  # noqa: B018
         assert x.__array_namespace__() is xp
         assert len(x) == 2
 

@@ -1,6 +1,7 @@
 """Functions of NumPy that the standard does not have, composed of those that it has: for code that was written to NumPy."""
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from oxigrad import functions
 from oxigrad import primitives as ops
-from oxigrad._core import plain
+from oxigrad._core import ShapeError, Variable, plain
 from oxigrad.functions import copysign, cumulative_prod, cumulative_sum, position, take
 from oxigrad.libraries import composed, device_of, dtype_of, is_array, is_complex, namespace, of_arrays
 from oxigrad.primitives import Axis, along, arrays_of, concat, copied, expand_dims, flip, permute_dims, reshape
@@ -31,6 +32,7 @@ __all__ = [
     "fabs",
     "fliplr",
     "flipud",
+    "float_power",
     "fmax",
     "fmin",
     "gradient",
@@ -106,6 +108,13 @@ def rad2deg(x: Any, /) -> Any:
 
 
 @composed
+def float_power(x1: Any, x2: Any, /) -> Any:
+    """``x1`` to the power ``x2``, in double precision."""
+    x1, x2 = (functions.double(x) for x in (x1, x2))
+    return ops.pow(x1, x2)
+
+
+@composed
 def sinc(x: Any, /) -> Any:
     """``sin(pi x) / (pi x)``, and one at zero, where its series gives the derivatives."""
     x = x * np.pi
@@ -167,8 +176,10 @@ def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
 
 
 @of_arrays
-def gradient(f: Any, /, *spacing: float, axis: Axis = None) -> Any:
-    """Differences of second order inside, of first order at the ends; spacing is a number, or one an axis.
+def gradient(f: Any, /, *spacing: Any, axis: Axis = None) -> Any:
+    """Differences of second order inside, of first order at the ends.
+
+    Spacing is a number, or one an axis, or for an axis the coordinates of its elements.
 
     A list with one array for each axis where there are several.
     """
@@ -178,11 +189,24 @@ def gradient(f: Any, /, *spacing: float, axis: Axis = None) -> Any:
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slope(f: Any, axis: int, h: float) -> Any:
+def _slope(f: Any, axis: int, h: Any) -> Any:
     d = functions.diff(f, axis=axis)
+    if getattr(h, "shape", ()):
+        return _slope_between(d, f.shape[axis], axis, h)
     first, last = d[along(axis, slice(None, 1))], d[along(axis, slice(-1, None))]
     inside = 0.5 * (d[along(axis, slice(1, None))] + d[along(axis, slice(None, -1))])
     return concat([first, inside, last], axis=axis) / h
+
+
+def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
+    """The same of elements that are not evenly spaced: Fornberg 1988."""
+    if tuple(places.shape) != (size,):
+        raise ShapeError(f"gradient: the coordinates have shape {tuple(places.shape)}, axis {axis} has {size} elements")
+    h = reshape(functions.diff(places), (-1,) + (1,) * (d.ndim - 1 - axis))
+    d = d / h
+    near, far = h[: size - 2, ...], h[1:, ...]
+    inside = (far * d[along(axis, slice(None, -1))] + near * d[along(axis, slice(1, None))]) / (near + far)
+    return concat([d[along(axis, slice(None, 1))], inside, d[along(axis, slice(-1, None))]], axis=axis)
 
 
 # --- shapes ------------------------------------------------------------------------------------------------------------
@@ -277,18 +301,26 @@ def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> l
     """Parts along ``axis``: so many, as equal as can be, or cut at the given positions."""
     axis = position(axis, x.ndim)
     size = x.shape[axis]
-    if isinstance(sections, int):
-        small, larger = divmod(size, sections)
-        cuts = np.cumsum([0] + [small + 1] * larger + [small] * (sections - larger)).tolist()
+    if (count := _count(sections)) is not None:
+        if count < 1:
+            raise ValueError(f"the number of parts is {count}: expected no fewer than 1")
+        small, larger = divmod(size, count)
+        cuts = np.cumsum([0] + [small + 1] * larger + [small] * (count - larger)).tolist()
     else:
         cuts = [0, *(int(cut) for cut in sections), size]
     return [x[along(axis, slice(start, end))] for start, end in itertools.pairwise(cuts)]
 
 
+def _count(sections: Any) -> int | None:
+    """How many parts are asked for; None where positions are."""
+    return operator.index(sections) if hasattr(sections, "__index__") and not getattr(sections, "shape", ()) else None
+
+
 @of_arrays
 def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
     """As `array_split`, of parts that must be equal where their number is given."""
-    if isinstance(sections, int) and x.shape[axis] % sections:
+    count = _count(sections)
+    if count and x.shape[position(axis, x.ndim)] % count:
         raise ValueError(f"{x.shape[axis]} elements do not make {sections} equal parts")
     return array_split(x, sections, axis=axis)
 
@@ -334,7 +366,8 @@ def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) ->
         places = library.arange(-width[0], x.shape[axis] + width[1], device=device)
         return take(x, _places(places, mode, x.shape[axis]), axis=axis)
     shapes = [tuple(count if a == axis else size for a, size in enumerate(x.shape)) for count in width]
-    before, after = (library.full(shape, value, dtype=dtype_of(x), device=device) for shape in shapes)
+    fill = functions.full if isinstance(value, Variable) else library.full
+    before, after = (fill(shape, value, dtype=dtype_of(x), device=device) for shape in shapes)
     return concat([before, x, after], axis=axis)
 
 
@@ -349,6 +382,6 @@ def _places(places: Any, mode: str, size: int) -> Any:
 
 
 @of_arrays
-def partition(x: Any, kth: int, /, *, axis: int = -1) -> Any:
+def partition(x: Any, kth: int, /, *, axis: int | None = -1) -> Any:
     """The elements in an order where the ``kth`` stands where sorting puts it: here they are sorted."""
     return functions.sort(x, axis=axis)

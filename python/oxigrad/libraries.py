@@ -103,7 +103,7 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
     if not isinstance(value, (list, tuple, *_NUMBERS)):
         raise DtypeError(f"expected an array, found {type(value).__name__} {value!r}")
     like = next((x for x in map(plain, others) if is_array(x)), None)
-    if has_variable([value]):
+    if isinstance(value, (list, tuple)) and has_variable(value):
         items = [array_of(item, others) for item in value]
         shapes = {tuple(item.shape) for item in items}
         if len(shapes) > 1:
@@ -133,7 +133,9 @@ _NO_COPY = {"asarray", "diff", "matrix_power"}
 def composed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Calls the function where variables are among its arguments; else the array library's own, where it has one."""
     *_, part = function.__module__.split(".")
-    name, on_arrays = function.__name__, of_arrays(function)
+    name, on_arrays, where = function.__name__, of_arrays(function), _where_arrays(function)
+    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    is_elementwise = all(kind is inspect.Parameter.POSITIONAL_ONLY for kind in kinds)
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
@@ -142,9 +144,15 @@ def composed(function: Callable[..., Any]) -> Callable[..., Any]:
             if name not in _NO_COPY and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
+        if is_elementwise and len(args) > len(kinds):  # one more might be the array that the library writes to
+            raise TypeError(f"{name} takes {len(kinds)} positional arguments, got {len(args)}")
         library = standard_namespace(*args)
         library = getattr(library, part) if part in ("linalg", "fft") else library
-        return getattr(library, name, function)(*args, **named)
+        try:
+            return getattr(library, name, function)(*args, **named)
+        except AttributeError:
+            _require_arrays(function, args, where or slice(0, 0))
+            raise
 
     return called
 
@@ -158,32 +166,42 @@ def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Raises `DtypeError` by name where it was given something else, and could not do without what arrays have.
     """
-    parameters = list(inspect.signature(function).parameters.values())
-    positions = [i for i, p in enumerate(parameters) if p.name in _ARRAY_NAMES and p.kind is not p.KEYWORD_ONLY]
-    if not positions:
+    where = _where_arrays(function)
+    if where is None:
         return function
-    start = positions[0]
-    end = None if parameters[positions[-1]].kind is inspect.Parameter.VAR_POSITIONAL else positions[-1] + 1
-    several = parameters[start].name == "arrays" and end is not None
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
-        for arg in args[start:end]:
-            if arg.__class__ in _NO_ARRAYS and not several:
-                which = [x.__class__ in _NO_ARRAYS for x in args[start:end]]
-                given = [array_of(x, args) if odd else x for x, odd in zip(args[start:end], which, strict=True)]
-                args = (*args[:start], *given, *args[start + len(given) :])
+        for arg in args[where]:
+            if arg.__class__ in _NO_ARRAYS:
+                given = [array_of(x, args) if x.__class__ in _NO_ARRAYS else x for x in args[where]]
+                args = (*args[: where.start], *given, *args[where.start + len(given) :])
                 break
         try:
             return function(*args, **named)
         except AttributeError:
-            for at, arg in enumerate(args[start:end], start):
-                if not is_array(arg) and not (several and isinstance(arg, (list, tuple))):
-                    what = f"{type(arg).__name__} {arg!r}"
-                    raise DtypeError(f"{function.__name__}: argument {at} is {what}: expected an array") from None
+            _require_arrays(function, args, where)
             raise
 
     return called
+
+
+def _where_arrays(function: Callable[..., Any]) -> slice | None:
+    """Which positional arguments of a function are arrays."""
+    parameters = list(inspect.signature(function).parameters.values())
+    positions = [i for i, p in enumerate(parameters) if p.name in _ARRAY_NAMES and p.kind is not p.KEYWORD_ONLY]
+    if not positions or (parameters[positions[0]].name == "arrays" and parameters[positions[0]].kind.value < 2):
+        return None  # none, or a list of them
+    is_variadic = parameters[positions[-1]].kind is inspect.Parameter.VAR_POSITIONAL
+    return slice(positions[0], None if is_variadic else positions[-1] + 1)
+
+
+def _require_arrays(function: Callable[..., Any], args: tuple[Any, ...], where: slice) -> None:
+    """Raises `DtypeError` for the first argument that stands in place of an array and is none."""
+    for at, arg in enumerate(args[where], where.start):
+        if not is_array(arg) or str(arg.dtype) == "object":
+            what = f"{type(arg).__name__} {arg!r}"
+            raise DtypeError(f"{function.__name__}: argument {at} is {what}: expected an array of numbers") from None
 
 
 _NO_ARRAYS = {list, tuple, str, type(None)}
@@ -343,7 +361,7 @@ def _through_host(name: str, library: Any, *args: Any) -> Any:
 
 def _by_kernel(name: str, *args: Any) -> Any:
     dtype = np.result_type(*args)
-    dtype = dtype if is_of_kind(dtype, "real floating", np) else np.dtype(np.float64)
+    dtype = dtype if is_of_kind(dtype, "real floating", namespace()) else np.dtype(np.float64)
     computing = dtype if dtype.itemsize in (4, 8) else np.dtype(np.float32)
     arrays = np.broadcast_arrays(*(np.asarray(value, computing) for value in args))
     return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
@@ -410,7 +428,9 @@ def _sum_at(library: Any, values: Any, places: Any, size: int) -> Any:
 
 
 def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
-    like = next(value for value in (x1, x2, condition) if is_array(value))
+    like = next((value for value in (x1, x2, condition) if is_array(value)), None)
+    if like is None:  # complex numbers
+        return x1 if condition else x2
     if not is_array(condition):
         condition = library.full((), bool(condition), device=device_of(like))
     if not on_host(like):  # a number that is copied to a device makes the host wait

@@ -4,11 +4,12 @@ Everything else in `oxigrad.xp` is composed of these.
 """
 
 import itertools
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from oxigrad import _core
-from oxigrad._core import ShapeError, plain
+from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad.libraries import (
     array_of,
     device_of,
@@ -126,7 +127,7 @@ def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None
     >>> reshape(np.array([[1, 2], [3, 4]]), (4,), order="F")
     array([1, 3, 2, 4])
     """
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    shape = (operator.index(shape),) if hasattr(shape, "__index__") else tuple(cast("tuple[int, ...]", shape))
     if order != "C":
         if order != "F":
             raise ValueError(f"order is {order!r}: expected 'C' or 'F'")
@@ -214,9 +215,12 @@ def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
     """``x`` in another dtype; a plain array where that dtype is not of floating point."""
+    if dtype is None:
+        raise DtypeError("astype: dtype is None: expected a dtype")
     library = namespace(x)
     if not is_of_kind(dtype, ("real floating", "complex floating"), library):
-        return library.astype(plain(x), dtype, copy=copy)
+        bare = plain(x)
+        return library.astype(bare, dtype, copy=copy) if is_array(bare) else library.asarray(bare, dtype=dtype)
     if not is_array(x):
         return library.asarray(x, dtype=dtype)
     if not copy and x.dtype == dtype:
@@ -279,6 +283,7 @@ def conjugate(x: Any, /) -> Any:
 
 def eye_like(x: Any, /) -> Any:
     """The identity matrix of the size of the last dimension of ``x``: a plain array."""
+    x = array_of(x)
     return namespace(x).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
 
 

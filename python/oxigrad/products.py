@@ -69,6 +69,9 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
 @composed
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum over ``axis`` of the products with the conjugate of ``x1``."""
+    sizes = [x.shape[position(axis, len(x.shape))] for x in (x1, x2)]
+    if sizes[0] != sizes[1]:
+        raise ShapeError(f"vecdot: axis {axis} has sizes {sizes[0]} and {sizes[1]}")
     return ops.sum(ops.multiply(ops.conjugate(x1), x2), axis=axis)
 
 
@@ -121,7 +124,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     def item(x: Any, which: int) -> Any:
         return ops.index(x, along(axis % len(x.shape), which))
 
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+    if any(x.shape[position(axis, len(x.shape))] != 3 for x in (x1, x2)):
         raise ShapeError(f"cross takes vectors of 3 elements: the shapes are {tuple(x1.shape)} and {tuple(x2.shape)}")
     pairs = ((1, 2), (2, 0), (0, 1))
     products = [[ops.multiply(item(x1, i), item(x2, j)) for i, j in (pair, pair[::-1])] for pair in pairs]
@@ -194,6 +197,8 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
     >>> float(einsum("ij,ij->", np.ones((2, 3)), np.ones((2, 3))))
     6.0
     """
+    if not isinstance(subscripts, str):
+        raise TypeError("einsum takes the subscripts as text first, then the operands")
     labels, output = _parse(subscripts, tuple(len(x.shape) for x in operands))
     sizes = {}
     for letters, x in zip(labels, operands, strict=True):
@@ -228,8 +233,6 @@ def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tup
 @functools.lru_cache(maxsize=1024)
 def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     """The letters of each operand and of the result, ``...`` replaced by letters of its own."""
-    if not isinstance(subscripts, str):
-        raise TypeError("einsum takes the subscripts as text first, then the operands")
     left, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):

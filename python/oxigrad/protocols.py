@@ -24,7 +24,6 @@ _UFUNCS = {
     "arctanh": "atanh",
     "conjugate": "conj",
     "degrees": "rad2deg",
-    "float_power": "pow",
     "power": "pow",
     "radians": "deg2rad",
     "rint": "round",
@@ -35,7 +34,7 @@ _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
 # What says how a result is computed or laid out in memory, and not what it is.
-_IGNORED = {"sort": {"kind"}, "partition": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
+_IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a derivative of zero, or that do not look at the numbers: their results are plain values. (`nextafter`
 # is none of them: it moves with its first argument. As in JAX and PyTorch, it has no derivative.)
 _CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing"}
@@ -122,7 +121,14 @@ def _bound(
     )
     names = [name for name in theirs if name in given]
     positional = [given[name] for name in names[:count]]
-    rest = {_PARAMETERS.get(name, name): given[name] for name in given if name not in names[:count]}
+    rest: dict[str, Any] = {}
+    for name in given:
+        own_name = _PARAMETERS.get(name, name)
+        if name in names[:count] or (own_name in rest and _is_absent(given[name])):
+            continue
+        if not _is_absent(rest.get(own_name)):
+            raise TypeError(f"np.{function.__name__} was given {own_name} twice")
+        rest[own_name] = given[name]
     ignored = _IGNORED.get(ours.__name__, set())
     return positional, {
         name: value

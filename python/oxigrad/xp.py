@@ -110,7 +110,7 @@ def seed(value: Any, cotangent: Any) -> Any:
 
 def require_real(value: Any, what: str) -> None:
     """Raises `DtypeError` where a value that a gradient is asked of is complex."""
-    if is_complex(value):
+    if not isinstance(value, float) and is_complex(value):
         raise DtypeError(
             f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
             "value, or use ox.jacobian for the derivative of a holomorphic function, or ox.vjp with a cotangent"

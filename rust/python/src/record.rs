@@ -4,7 +4,7 @@ use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Kind, Op, Structured};
 use oxigrad_core::tape::Id;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -144,7 +144,9 @@ fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) 
     }
     if arg.is_none() || arg.is_exact_instance_of::<PyString>() {
         let (name, what) = (op.name(), describe(arg));
-        return Err(to_python(&Error::Dtype(format!("{name}: argument {which} is {what}: expected an array or a number"))));
+        return Err(to_python(&Error::Dtype(format!(
+            "{name}: argument {which} is {what}: expected an array or a number"
+        ))));
     }
     hook(py, "array_of")?.call1((arg, PyTuple::new(py, args)?))
 }
@@ -338,7 +340,19 @@ fn evaluate<'py>(
         return result;
     }
     let sample = args.iter().find(|arg| host_number(arg).is_none()).unwrap_or(&args[0]);
-    implementation(op, sample)?.call(PyTuple::new(py, args)?, named)
+    implementation(op, sample)?.call(PyTuple::new(py, args)?, named).map_err(|error| explained(op, args, error))
+}
+
+/// The error of an array library that asked something for what only arrays have, in the terms of the op.
+fn explained(op: Op, args: &[Object<'_>], error: PyErr) -> PyErr {
+    let Some(py) = args.first().map(Bound::py).filter(|py| error.is_instance_of::<PyAttributeError>(*py)) else {
+        return error;
+    };
+    let (name, what) = (op.name(), args.iter().map(describe).collect::<Vec<_>>().join(", "));
+    let explained =
+        to_python(&Error::Dtype(format!("{name} of {what}: expected arrays of numbers, or numbers among them")));
+    explained.set_cause(py, Some(error));
+    explained
 }
 
 fn on_host_numbers<'py>(py: Python<'py>, op: Elementwise, args: &[Object<'py>]) -> Option<Object<'py>> {

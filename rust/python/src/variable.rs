@@ -565,8 +565,8 @@ impl Variable {
     fn __array__(&self, dtype: Option<&Bound<'_, PyAny>>, copy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let _ = (dtype, copy);
         Err(PyTypeError::new_err(
-            "a variable does not turn into a plain array by itself, since that would lose its derivative; \
-             ox.stop_gradient(x) gives the array",
+            "a variable does not turn into a plain array by itself, since that would lose its derivative: xp.asarray or \
+             xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array",
         ))
     }
 }
