@@ -347,9 +347,9 @@ def test_mismatched_shapes_are_named() -> None:
     for call, message in {
         lambda x: np.dot(x, np.ones(4)): r"axes \[0\] of shape \(3,\) and \[0\] of shape \(4,\)",
         lambda x: np.vecdot(x, np.ones(1)): "axis -1 has sizes 3 and 1",
-        lambda x: xp.concat([x[0], x[1]]): "concat: axis 0 of arrays with 0 dimensions",
+        lambda x: xp.concat([x[0], x[1]]): "concat: axis 0 of an array with 0 dimensions",
         lambda x: xp.concat([x, x[None, :]]): r"concat: the shapes \(3,\), \(1, 3\)",
-        lambda x: xp.stack([x, x[:2]]): r"stack: expected arrays of one shape, found the shapes \(2,\), \(3,\)",
+        lambda x: xp.stack([x, x[:2]]): r"stack: expected arrays of one shape, found the shapes \(3,\), \(2,\)",
         lambda x: xp.stack([x, x], axis=2): "stack: axis 2 of an array with 2 dimensions",
         lambda x: xp.permute_dims(x, (0, 0)): "no order of the 1 dimensions",
         lambda x: np.tensordot(x, x, axes=2): "axes is 2",

@@ -3,7 +3,7 @@
 import itertools
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -307,7 +307,7 @@ def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> l
         small, larger = divmod(size, count)
         cuts = np.cumsum([0] + [small + 1] * larger + [small] * (count - larger)).tolist()
     else:
-        cuts = [0, *(int(cut) for cut in sections), size]
+        cuts = [0, *(int(cut) for cut in cast("Sequence[int]", sections)), size]
     return [x[along(axis, slice(start, end))] for start, end in itertools.pairwise(cuts)]
 
 

@@ -3,10 +3,9 @@
 Everything else in `oxigrad.xp` is composed of these.
 """
 
-import itertools
 import operator
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, ShapeError, plain
@@ -115,7 +114,7 @@ def matrix_transpose(x: Any, /) -> Any:
     ndim = len(x.shape)
     if ndim < 2:
         raise _NoTransposeError(f"the transpose of matrices takes 2 dimensions or more, and x has {ndim}")
-    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+    return _record("permute_dims", [x], {"axes": (*range(ndim - 2), ndim - 1, ndim - 2)})
 
 
 def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Any:
@@ -127,13 +126,20 @@ def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None
     >>> reshape(np.array([[1, 2], [3, 4]]), (4,), order="F")
     array([1, 3, 2, 4])
     """
-    shape = (operator.index(shape),) if hasattr(shape, "__index__") else tuple(cast("tuple[int, ...]", shape))
+    shape = shape if isinstance(shape, tuple) else _sizes(shape)
     if order != "C":
         if order != "F":
             raise ValueError(f"order is {order!r}: expected 'C' or 'F'")
         return permute_dims(reshape(permute_dims(x), shape[::-1], copy=copy))
     named = {"shape": shape} if copy is None else {"shape": shape, "copy": copy}
     return _record("reshape", [x], named)
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple(shape)
+    except TypeError:
+        return (operator.index(shape),)
 
 
 def ravel(x: Any, /, *, order: str = "C") -> Any:
@@ -174,35 +180,45 @@ def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     """Arrays one after the other along ``axis``; flattened first where it is None."""
-    arrays = arrays_of(arrays, "concat")
+    try:
+        shapes = [x.shape for x in arrays]
+    except AttributeError:  # lists and numbers among them
+        arrays = arrays_of(arrays, "concat")
+        shapes = [x.shape for x in arrays]
     if axis is None:
         return concat([ravel(x) for x in arrays], axis=0)
-    shapes = [tuple(x.shape) for x in arrays]
-    ndim = len(shapes[0])
-    if not -ndim <= axis < ndim:
-        raise ShapeError(f"concat: axis {axis} of arrays with {ndim} dimensions")
-    axis = axis % ndim
-    if len({(*shape[:axis], *shape[axis + 1 :], len(shape)) for shape in shapes}) > 1:
-        raise ShapeError(f"concat: the shapes {', '.join(map(str, shapes))} differ in more than axis {axis}")
-    ends = [0, *itertools.accumulate(shape[axis] for shape in shapes)]
-    return _record("concat", arrays, {"axis": axis, "ends": tuple(ends)})
+    axis = _axis(axis, len(shapes[0]) if shapes else 0, "concat")
+    ends = [0]
+    try:
+        for shape in shapes:
+            ends.append(ends[-1] + shape[axis])
+        return _record("concat", list(arrays), {"axis": axis, "ends": tuple(ends)})
+    except (IndexError, RuntimeError, TypeError, ValueError):  # which libraries raise
+        if len({(*shape[:axis], *shape[axis + 1 :], len(shape)) for shape in map(tuple, shapes)}) > 1:
+            named = ", ".join(str(tuple(shape)) for shape in shapes)
+            raise ShapeError(f"concat: the shapes {named} differ in more than axis {axis}") from None
+        raise
 
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
     """Arrays along a new ``axis``."""
-    arrays = list(arrays)
-    if not arrays:
-        raise ShapeError("stack: expected one array or more, found none")
-    shapes = {tuple(getattr(x, "shape", ())) for x in arrays if not isinstance(x, (list, tuple))}
-    if len(shapes) > 1 or any(isinstance(x, (list, tuple)) for x in arrays):
+    if not len(arrays) or isinstance(arrays[0], (list, tuple)):
         arrays = arrays_of(arrays, "stack")
-        shapes = {tuple(x.shape) for x in arrays}
-    if len(shapes) > 1:
-        raise ShapeError(f"stack: expected arrays of one shape, found the shapes {', '.join(map(str, sorted(shapes)))}")
-    ndim = len(shapes.pop()) + 1
+    axis = _axis(axis, len(getattr(arrays[0], "shape", ())) + 1, "stack")
+    try:
+        return _record("stack", list(arrays), {"axis": axis})
+    except (IndexError, RuntimeError, TypeError, ValueError):  # which libraries raise
+        shapes = [tuple(getattr(x, "shape", ())) for x in arrays]
+        if len(set(shapes)) > 1:
+            named = ", ".join(map(str, shapes))
+            raise ShapeError(f"stack: expected arrays of one shape, found the shapes {named}") from None
+        raise
+
+
+def _axis(axis: int, ndim: int, name: str) -> int:
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"stack: axis {axis} of an array with {ndim} dimensions")
-    return _record("stack", arrays, {"axis": axis % ndim})
+        raise ShapeError(f"{name}: axis {axis} of an array with {ndim} dimensions")
+    return axis % ndim
 
 
 def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
