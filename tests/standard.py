@@ -17,6 +17,7 @@ from libraries import TABLE, Library
 from oxigrad import xp
 
 STEP = "a step: its derivative is zero wherever it has one"
+ROUNDING = "moves its argument by a rounding error: refused, as JAX and PyTorch do"
 TRUTH = "gives truth values"
 WHOLE = "gives whole numbers"
 BITS = "takes truth values or whole numbers"
@@ -36,7 +37,7 @@ PLAIN: dict[str, Plain] = {
     "ceil": Plain(STEP, lambda x: xp.ceil(x)),
     "floor": Plain(STEP, lambda x: xp.floor(x)),
     "floor_divide": Plain(STEP, lambda x: xp.floor_divide(x, 2.0)),
-    "nextafter": Plain(STEP, lambda x: xp.nextafter(x, x + 1.0)),
+    "nextafter": Plain(ROUNDING, lambda x: xp.nextafter(x.value, x.value + 1.0)),
     "round": Plain(STEP, lambda x: xp.round(x)),
     "sign": Plain(STEP, lambda x: xp.sign(x)),
     "trunc": Plain(STEP, lambda x: xp.trunc(x)),

@@ -187,7 +187,7 @@ def test_infinities_and_zeros_as_in_the_c_library(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["cbrt", "gamma", "digamma", "erfcinv"])
+@pytest.mark.parametrize("name", ["cbrt", "gamma", "digamma", "erfcinv", "sinc"])
 def test_arrays_keep_their_dtype_and_agree_with_numbers(name: str, dtype: str) -> None:
     f, x = getattr(xp, name), np.linspace(0.2, 1.8, 11, dtype=dtype)
     found = f(x)

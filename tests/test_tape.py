@@ -351,6 +351,13 @@ class TestVariable:
         assert (x.shape, x.dtype, x.ndim, x.size) == ((2, 3), np.float32, 2, 6)
         assert x.device == "cpu"
         assert x.T.shape == (3, 2)
+        for shape in ((), (3,), (2, 3, 4)):
+            y = self.variable(np.ones(shape))
+            assert y.T.shape == shape[::-1]
+            assert hasattr(y, "mT") == (len(shape) > 1)
+        assert self.variable(2.0).T.value == 2.0
+        with pytest.raises(ox.ShapeError, match="2 dimensions or more, and x has 1"):
+            self.variable(np.ones(3)).mT  # noqa: B018
         assert x.__array_namespace__() is xp
         assert len(x) == 2
 
@@ -390,9 +397,9 @@ class TestVariable:
         for lossy in (float, math.sin, lambda x: ox.grad(lambda y: float(x) * y)(2.0)):
             with pytest.raises(TypeError, match="stop_gradient"):
                 lossy(self.variable(1.0))
-        with pytest.raises(ValueError, match="array element") as caught:
-            np.zeros(3)[0] = self.variable(1.0)
-        assert "x.at[key].set(value)" in str(caught.value.__cause__)
+        for scalar in (1.0, np.array(1.0), np.float64(1.0)):
+            with pytest.raises(TypeError, match=r"x\.at\[key\]\.set\(value\)"):
+                np.zeros(3)[0] = self.variable(scalar)
         with ox.Tape():
             with ox.Tape() as inner:
                 x = inner.watch(3.0)

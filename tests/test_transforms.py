@@ -118,6 +118,64 @@ def test_an_argument_with_nothing_to_differentiate_is_refused(value: Any) -> Non
         ox.grad(lambda x: 1.0)(value)
 
 
+TURN = 1.0 + 0.2j
+
+
+@pytest.mark.parametrize("x", [1.0, np.array(1.0), 1.0 + 2.0j, np.array(1.0 + 2.0j), np.float32(1.0)], ids=repr)
+def test_a_complex_value_has_no_gradient(x: Any) -> None:
+    for transform in (ox.grad, ox.value_and_grad, ox.hessian):
+        with pytest.raises(ox.DtypeError, match="is complex, and only a real value has a gradient"):
+            transform(lambda x: x * x * TURN)(x)
+        with pytest.raises(ox.DtypeError, match="is complex, and only a real value has a gradient"):
+            transform(lambda x: TURN)(x)
+    with pytest.raises(ox.DtypeError, match="is complex"):
+        ox.hvp(lambda x: x * x * TURN, (x,), (x,))
+    with ox.Tape() as tape:
+        watched = tape.watch(x)
+        target = watched * TURN
+    with pytest.raises(ox.DtypeError, match="the target is complex"):
+        tape.gradient(target, [watched])
+    with pytest.raises(ox.DtypeError, match="is complex"):
+        ox.optim.SGD(0.1).minimize(lambda model: xp.sum(model["w"] * TURN), {"w": np.ones(2)})
+
+
+def test_a_complex_value_has_a_jacobian_and_a_pullback() -> None:
+    assert ox.jacobian(lambda x: x * x * TURN)(np.array(3.0)) == pytest.approx(6.0 * TURN)
+    assert ox.jacobian(lambda z: z * z)(1.0 + 2.0j) == pytest.approx(2.0 + 4.0j)
+    value, pullback = ox.vjp(lambda x: x * TURN, 2.0)
+    assert value == 2.0 * TURN
+    assert pullback(1.0) == (1.0,)
+    assert pullback(1.0j) == (pytest.approx(-0.2),)
+
+
+def test_complex_numbers_in_trees_are_differentiated() -> None:
+    gradient = ox.grad(lambda model: xp.real(model["a"] * model["b"]))(
+        {"a": 1.0 + 2.0j, "b": 2.0, "n": 3, "flag": True}
+    )
+    assert gradient == {"a": 2.0, "b": 1.0, "n": 3, "flag": True}
+    assert isinstance(gradient["a"], complex)
+    z = 1.0 + 2.0j
+    assert ox.grad(lambda z: xp.abs(z))(z) == pytest.approx(z.conjugate() / abs(z))
+    assert ox.grad(lambda z: xp.abs(z))(np.array(z)) == pytest.approx(z.conjugate() / abs(z))
+    assert ox.jvp(lambda z: z * z, (z,), (1.0j,))[1] == 2.0j * z
+
+
+def test_a_complex_tangent_of_a_real_argument_is_refused() -> None:
+    for x in (1.0, np.array(1.0), np.float32(1.0)):
+        for tangent in (1.0j, np.complex128(1.0j)):
+            with pytest.raises(ox.DtypeError, match="complex"):
+                ox.jvp(lambda x: x * x, (x,), (tangent,))
+            with pytest.raises(ox.DtypeError, match="complex"):
+                ox.vjp(lambda x: x * x, x)[1](tangent)
+
+
+def test_a_whole_number_has_derivative_zero() -> None:
+    assert ox.grad(lambda x: 3)(1.0) == 0.0
+    assert ox.jvp(lambda x: 3, (1.0,), (1.0,)) == (3, 0.0)
+    assert ox.jacobian(lambda x: 3)(1.0) == 0.0
+    assert ox.jvp(lambda x: [3, True, "label"], (1.0,), (1.0,))[1] == [0.0, True, "label"]
+
+
 def test_nested_gradients_of_arrays() -> None:
     x = np.array([0.3, 0.7])
 

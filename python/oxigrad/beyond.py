@@ -1,17 +1,18 @@
 """Functions of NumPy that the standard does not have, composed of those that it has: for code that was written to NumPy."""
 
 import itertools
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from oxigrad import functions
 from oxigrad import primitives as ops
-from oxigrad._core import plain
-from oxigrad.functions import cumulative_prod, cumulative_sum, position, take
-from oxigrad.libraries import device_of, dtype_of, is_array, is_complex, namespace
-from oxigrad.primitives import Axis, along, concat, copied, expand_dims, flip, permute_dims, reshape, stack
+from oxigrad._core import ShapeError, Variable, plain
+from oxigrad.functions import copysign, cumulative_prod, cumulative_sum, position, take
+from oxigrad.libraries import composed, device_of, dtype_of, is_array, is_complex, namespace, of_arrays
+from oxigrad.primitives import Axis, along, arrays_of, concat, copied, expand_dims, flip, permute_dims, reshape
 
 __all__ = [
     "angle",
@@ -30,6 +31,7 @@ __all__ = [
     "fabs",
     "fliplr",
     "flipud",
+    "float_power",
     "fmax",
     "fmin",
     "gradient",
@@ -53,29 +55,48 @@ __all__ = [
 # --- elementwise -------------------------------------------------------------------------------------------------------
 
 
+@composed
 def angle(z: Any, /) -> Any:
     """The angle of complex numbers, in radians."""
-    return ops.atan2(ops.imag(z), ops.real(z)) if is_complex(z) else ops.where(z < 0.0, np.pi, 0.0 * z)
+    if is_complex(z):
+        return ops.atan2(ops.imag(z), ops.real(z))
+    return ops.where(ops.isnan(z), z, ops.where(_sign(z) < 0.0, np.pi, ops.zeros_like(z)))
 
 
+def _sign(x: Any) -> Any:
+    """One, or minus one where the sign bit is set, as that of -0.0: plain values."""
+    return copysign(ops.ones_like(x), plain(x))
+
+
+@composed
 def exp2(x: Any, /) -> Any:
     """2 to the power ``x``."""
     return ops.pow(2.0, x)
 
 
+@composed
 def fabs(x: Any, /) -> Any:
     """Absolute value."""
     return ops.abs(x)
 
 
+@composed
 def deg2rad(x: Any, /) -> Any:
     """Degrees as radians."""
     return x * (np.pi / 180.0)
 
 
+@composed
 def rad2deg(x: Any, /) -> Any:
     """Radians as degrees."""
     return x * (180.0 / np.pi)
+
+
+@composed
+def float_power(x1: Any, x2: Any, /) -> Any:
+    """``x1`` to the power ``x2``, in double precision."""
+    x1, x2 = (functions.double(x) for x in (x1, x2))
+    return ops.pow(x1, x2)
 
 
 def sinc(x: Any, /) -> Any:
@@ -89,16 +110,19 @@ def sinc(x: Any, /) -> Any:
     return ops.where(near, series, sine / (away * np.pi))
 
 
+@composed
 def fmax(x1: Any, x2: Any, /) -> Any:
     """The larger, or the one that is not NaN; equal ones share the gradient."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
 
 
+@composed
 def fmin(x1: Any, x2: Any, /) -> Any:
     """The smaller, or the one that is not NaN; equal ones share the gradient."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
+@composed
 def nan_to_num(
     x: Any, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Any:
@@ -112,11 +136,13 @@ def nan_to_num(
     return ops.where(x == -np.inf, float(limits.min) if neginf is None else neginf, x)
 
 
+@of_arrays
 def real_if_close(x: Any, /) -> Any:
     """A real ``x`` as it is."""
     return x
 
 
+@of_arrays
 def copy(x: Any, /) -> Any:
     """``x`` in memory of its own, so that it can be changed alone."""
     return copied(x)
@@ -125,12 +151,14 @@ def copy(x: Any, /) -> Any:
 # --- running -----------------------------------------------------------------------------------------------------------
 
 
+@of_arrays
 def cumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     """As ``cumulative_sum``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
     x, axis = _flattened(x, axis)
     return cumulative_sum(x, axis=axis, dtype=dtype)
 
 
+@of_arrays
 def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     """As ``cumulative_prod``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
     x, axis = _flattened(x, axis)
@@ -143,8 +171,11 @@ def _flattened(x: Any, axis: int | None) -> tuple[Any, int]:
     return x, axis
 
 
-def gradient(f: Any, /, *spacing: float, axis: Axis = None) -> Any:
-    """Differences of second order inside, of first order at the ends; spacing is a number, or one an axis.
+@of_arrays
+def gradient(f: Any, /, *spacing: Any, axis: Axis = None) -> Any:
+    """Differences of second order inside, of first order at the ends.
+
+    Spacing is a number, or one an axis, or for an axis the coordinates of its elements.
 
     A list with one array for each axis where there are several.
     """
@@ -154,16 +185,30 @@ def gradient(f: Any, /, *spacing: float, axis: Axis = None) -> Any:
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slope(f: Any, axis: int, h: float) -> Any:
+def _slope(f: Any, axis: int, h: Any) -> Any:
     d = functions.diff(f, axis=axis)
+    if getattr(h, "shape", ()):
+        return _slope_between(d, f.shape[axis], axis, h)
     first, last = d[along(axis, slice(None, 1))], d[along(axis, slice(-1, None))]
     inside = 0.5 * (d[along(axis, slice(1, None))] + d[along(axis, slice(None, -1))])
     return concat([first, inside, last], axis=axis) / h
 
 
+def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
+    """The same of elements that are not evenly spaced: Fornberg 1988."""
+    if tuple(places.shape) != (size,):
+        raise ShapeError(f"gradient: the coordinates have shape {tuple(places.shape)}, axis {axis} has {size} elements")
+    h = reshape(functions.diff(places), (-1,) + (1,) * (d.ndim - 1 - axis))
+    d = d / h
+    near, far = h[: size - 2, ...], h[1:, ...]
+    inside = (far * d[along(axis, slice(None, -1))] + near * d[along(axis, slice(1, None))]) / (near + far)
+    return concat([d[along(axis, slice(None, 1))], inside, d[along(axis, slice(-1, None))]], axis=axis)
+
+
 # --- shapes ------------------------------------------------------------------------------------------------------------
 
 
+@of_arrays
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
     """Two dimensions in each other's place."""
     order = list(range(x.ndim))
@@ -172,6 +217,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
     return permute_dims(x, tuple(order))
 
 
+@of_arrays
 def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
     """The dimension ``axis`` moved to stand before ``start``."""
     axis = position(axis, x.ndim)
@@ -179,16 +225,19 @@ def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
     return functions.moveaxis(x, axis, start - 1 if axis < start else start)
 
 
+@of_arrays
 def flipud(x: Any, /) -> Any:
     """Rows in reverse order."""
     return flip(x, axis=0)
 
 
+@of_arrays
 def fliplr(x: Any, /) -> Any:
     """Columns in reverse order."""
     return flip(x, axis=1)
 
 
+@of_arrays
 def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Turned by a right angle ``k`` times, from the first of the axes towards the second."""
     first, second = (position(a, x.ndim) for a in axes)
@@ -197,73 +246,94 @@ def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return x
 
 
+@of_arrays
 def atleast_1d(x: Any, /) -> Any:
     """An array of one dimension or more."""
     return expand_dims(x, axis=0) if x.ndim == 0 else x
 
 
+@of_arrays
 def atleast_2d(x: Any, /) -> Any:
     """An array of two dimensions or more, new ones in front."""
     x = atleast_1d(x)
     return expand_dims(x, axis=0) if x.ndim == 1 else x
 
 
+@of_arrays
 def atleast_3d(x: Any, /) -> Any:
     """An array of three dimensions or more; a row stands in the middle."""
     x = atleast_2d(x)
     return expand_dims(x, axis=2) if x.ndim == 2 else x
 
 
+@of_arrays
 def vstack(arrays: Sequence[Any], /) -> Any:
     """Arrays on top of each other."""
-    return concat([atleast_2d(x) for x in arrays], axis=0)
+    return concat([atleast_2d(x) for x in arrays_of(arrays, "vstack")], axis=0)
 
 
+@of_arrays
 def hstack(arrays: Sequence[Any], /) -> Any:
     """Arrays side by side."""
-    arrays = [atleast_1d(x) for x in arrays]
+    arrays = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
     return concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
 
 
+@of_arrays
 def dstack(arrays: Sequence[Any], /) -> Any:
     """Arrays behind each other."""
-    return concat([atleast_3d(x) for x in arrays], axis=2)
+    return concat([atleast_3d(x) for x in arrays_of(arrays, "dstack")], axis=2)
 
 
+@of_arrays
 def column_stack(arrays: Sequence[Any], /) -> Any:
     """Arrays as columns of a matrix."""
-    return concat([stack([x], axis=1) if x.ndim == 1 else x for x in arrays], axis=1)
+    columns = [atleast_1d(x) for x in arrays_of(arrays, "column_stack")]
+    return concat([expand_dims(x, axis=1) if x.ndim == 1 else x for x in columns], axis=1)
 
 
+@of_arrays
 def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
     """Parts along ``axis``: so many, as equal as can be, or cut at the given positions."""
     axis = position(axis, x.ndim)
     size = x.shape[axis]
-    if isinstance(sections, int):
-        small, larger = divmod(size, sections)
-        cuts = np.cumsum([0] + [small + 1] * larger + [small] * (sections - larger)).tolist()
+    if (count := _count(sections)) is not None:
+        if count < 1:
+            raise ValueError(f"the number of parts is {count}: expected no fewer than 1")
+        small, larger = divmod(size, count)
+        cuts = np.cumsum([0] + [small + 1] * larger + [small] * (count - larger)).tolist()
     else:
-        cuts = [0, *(int(cut) for cut in sections), size]
+        cuts = [0, *(int(cut) for cut in cast("Sequence[int]", sections)), size]
     return [x[along(axis, slice(start, end))] for start, end in itertools.pairwise(cuts)]
 
 
+def _count(sections: Any) -> int | None:
+    """How many parts are asked for; None where positions are."""
+    return operator.index(sections) if hasattr(sections, "__index__") and not getattr(sections, "shape", ()) else None
+
+
+@of_arrays
 def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
     """As `array_split`, of parts that must be equal where their number is given."""
-    if isinstance(sections, int) and x.shape[axis] % sections:
+    count = _count(sections)
+    if count and x.shape[position(axis, x.ndim)] % count:
         raise ValueError(f"{x.shape[axis]} elements do not make {sections} equal parts")
     return array_split(x, sections, axis=axis)
 
 
+@of_arrays
 def vsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
     """Parts along the first axis."""
     return split(x, sections, axis=0)
 
 
+@of_arrays
 def hsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
     """Parts along the second axis, or the only one."""
     return split(x, sections, axis=0 if x.ndim == 1 else 1)
 
 
+@of_arrays
 def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
     """Parts along the third axis."""
     return split(x, sections, axis=2)
@@ -272,6 +342,7 @@ def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
 # --- elements ----------------------------------------------------------------------------------------------------------
 
 
+@of_arrays
 def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: float = 0.0) -> Any:
     """``x`` with elements around it: a number, or its own as ``edge``, ``reflect``, ``symmetric`` or ``wrap`` say."""
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
@@ -291,7 +362,8 @@ def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) ->
         places = library.arange(-width[0], x.shape[axis] + width[1], device=device)
         return take(x, _places(places, mode, x.shape[axis]), axis=axis)
     shapes = [tuple(count if a == axis else size for a, size in enumerate(x.shape)) for count in width]
-    before, after = (library.full(shape, value, dtype=dtype_of(x), device=device) for shape in shapes)
+    fill = functions.full if isinstance(value, Variable) else library.full
+    before, after = (fill(shape, value, dtype=dtype_of(x), device=device) for shape in shapes)
     return concat([before, x, after], axis=axis)
 
 
@@ -305,6 +377,7 @@ def _places(places: Any, mode: str, size: int) -> Any:
     return places if mode == "wrap" else library.minimum(places, period - (mode == "symmetric") - places)
 
 
-def partition(x: Any, kth: int, /, *, axis: int = -1) -> Any:
+@of_arrays
+def partition(x: Any, kth: int, /, *, axis: int | None = -1) -> Any:
     """The elements in an order where the ``kth`` stands where sorting puts it: here they are sorted."""
     return functions.sort(x, axis=axis)

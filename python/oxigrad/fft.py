@@ -46,7 +46,7 @@ def opposite(norm: Norm) -> str:
 
 def resize(x: Any, n: int | None, axis: int) -> Any:
     """``x`` cut along ``axis``, or followed there by zeros, to ``n`` elements."""
-    axis %= len(x.shape)
+    axis = position(axis, len(x.shape))
     size = x.shape[axis]
     if n is None or n in (-1, size):
         return x
@@ -61,7 +61,7 @@ def _sizes(x: Any, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple
     ndim = len(x.shape)
     if axes is None:
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
-    return ([-1] * len(axes) if s is None else s), list(axes)
+    return ([-1] * len(axes) if s is None else list(s)), list(axes)
 
 
 def _complex(name: str, x: Any, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Any:
@@ -113,8 +113,8 @@ def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The first ``n // 2 + 1`` elements of the transform of a real array: the others are their conjugates."""
     opposite(norm)
+    axis = position(axis, len(x.shape))
     x = resize(x, n, axis)
-    axis %= len(x.shape)
     return record("rfft", [x], {"n": x.shape[axis], "axis": axis, "norm": norm or "backward"})
 
 
@@ -122,9 +122,10 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward
 def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The inverse of `rfft`, of ``n`` elements; an even number where ``n`` is not given."""
     opposite(norm)
+    axis = position(axis, len(x.shape))
     size = 2 * (x.shape[axis] - 1) if n in (None, -1) else n
     x = resize(x, size // 2 + 1, axis)
-    return record("irfft", [x], {"n": size, "axis": axis % len(x.shape), "norm": norm or "backward"})
+    return record("irfft", [x], {"n": size, "axis": axis, "norm": norm or "backward"})
 
 
 @composed

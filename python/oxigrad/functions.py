@@ -68,6 +68,14 @@ def position(axis: int, ndim: int) -> int:
 # --- elementwise -------------------------------------------------------------------------------------------------------
 
 
+def double(x: Any) -> Any:
+    """``x`` in float64, or complex128; a number as it is."""
+    if not is_array(x):
+        return x
+    library = namespace(x)
+    return astype(x, library.complex128 if is_complex(x) else library.float64, copy=False)
+
+
 @_composed
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """``x`` kept between ``min`` and ``max``; at a bound the gradient is shared evenly with the bound."""
@@ -184,7 +192,11 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     """The ``n``-th differences of neighbours along ``axis``."""
     axis = position(axis, x.ndim)
     if prepend is not None or append is not None:
-        x = concat([part for part in (prepend, x, append) if part is not None], axis=axis)
+        one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        parts = (
+            part if part is None or getattr(part, "shape", ()) else full(one, part) for part in (prepend, x, append)
+        )
+        x = concat([part for part in parts if part is not None], axis=axis)
     for _ in range(n):
         x = x[along(axis, slice(1, None))] - x[along(axis, slice(None, -1))]
     return x
@@ -235,7 +247,9 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 @_composed
 def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
     """The array put together from so many copies of ``x`` along each axis, the last ones first."""
-    counts = _tuple(repetitions)
+    counts = tuple(map(operator.index, _tuple(repetitions)))
+    if any(count < 0 for count in counts):
+        raise ShapeError(f"tile: the repetitions {counts} have a negative count")
     shape = (1,) * (len(counts) - x.ndim) + tuple(x.shape)
     counts = (1,) * (len(shape) - len(counts)) + counts
     apart = tuple(size for size in shape for size in (1, size))
@@ -301,8 +315,12 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 
 @_composed
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """The elements in order along ``axis``; each keeps its own gradient, equal ones in the order that they had."""
+def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The elements in order along ``axis``, flattened first where it is None; equal ones keep their order.
+
+    Each element keeps its own gradient.
+    """
+    x, axis = (reshape(x, (-1,)), -1) if axis is None else (x, axis)
     axis = position(axis, x.ndim)
     order = standard_namespace(x).argsort(plain(x), axis=axis, descending=descending, stable=stable)
     return take_along_axis(x, order, axis=axis)
@@ -314,7 +332,10 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 @_composed
 def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of one number, which may be a variable."""
-    filled = broadcast_to(_array(fill_value), _tuple(shape))
+    shape = tuple(map(operator.index, _tuple(shape)))
+    if any(size < 0 for size in shape):
+        raise ShapeError(f"full: the shape {shape} has a negative size")
+    filled = broadcast_to(_array(fill_value), shape)
     return astype(filled, filled.dtype if dtype is None else dtype)
 
 
@@ -330,13 +351,20 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Any:
-    """``num`` numbers from ``start`` to ``stop``, evenly spaced."""
+    """``num`` numbers from ``start`` to ``stop``, evenly spaced; of arrays along a new first axis, as NumPy has it."""
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"num is {num}: expected no fewer than 0")
     steps = num - 1 if endpoint else num
     like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
     library = namespace(like)
     places = library.arange(num, device=device_of(like) if device is None and is_array(like) else device)
+    ndim = builtins.max(len(getattr(x, "shape", ())) for x in (start, stop))
     fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
+    fractions = library.reshape(fractions, (num,) + (1,) * ndim) if ndim else fractions
     spaced = ops.add(ops.multiply(start, 1.0 - fractions), ops.multiply(stop, fractions))
+    if dtype is not None and library.isdtype(dtype, "integral"):
+        spaced = ops.floor(spaced)  # as NumPy rounds
     return spaced if dtype is None else astype(spaced, dtype)
 
 

@@ -45,7 +45,7 @@ def jacobian(
         blocks = iter((_columns if _goes_forward(mode, call.watched.variables, outputs) else _rows)(call, outputs))
         trees = []
         for output, leaf in zip(call.outputs, tree.leaves(call.value), strict=True):
-            if output is not None or xp.is_smooth(leaf):
+            if output is not None or xp.is_smooth(leaf) or type(leaf) is int:
                 block = _nothing(leaf, call.watched.variables) if output is None else next(blocks)
                 trees.append(call.arguments(block))
             else:

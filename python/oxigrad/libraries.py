@@ -1,7 +1,9 @@
 """Array libraries: whose an array is, and how each library does what the standard has no single function for."""
 
+import difflib
 import functools
 import importlib
+import inspect
 import math
 import weakref
 import zlib
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import DtypeError, is_inexact, plain
+from oxigrad._core import DtypeError, ShapeError, is_inexact, plain
 
 _NUMBERS = (bool, int, float, complex)
 # By the identity of a class, which goes with it: a reference that sees to that, and the namespace; None for numbers.
@@ -76,8 +78,8 @@ def refuse_meaning(array: Any, what: str) -> None:
 
 
 def is_smooth(value: Any) -> bool:
-    """Whether the value can have a derivative: a float, an array of floating-point dtype, or a variable."""
-    return isinstance(value, (float, _core.Variable)) or is_inexact(value)
+    """Whether the value can have a derivative: a float, a complex number, an array of either's dtype, or a variable."""
+    return isinstance(value, (float, complex, _core.Variable)) or is_inexact(value)
 
 
 def standard_namespace(*values: Any) -> Any:
@@ -119,11 +121,31 @@ def is_complex(value: Any) -> bool:
     )
 
 
+def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
+    """A list, a tuple or a number as an array, of the library of the first array among ``others``; an array as it is.
+
+    A list that has variables becomes their stack. Raises `DtypeError` for what is none of these.
+    """
+    if isinstance(value, _core.Variable) or is_array(value):
+        return value
+    if not isinstance(value, (list, tuple, *_NUMBERS)):
+        raise DtypeError(f"expected an array, found {type(value).__name__} {value!r}")
+    like = next((x for x in map(plain, others) if is_array(x)), None)
+    if isinstance(value, (list, tuple)) and has_variable(value):
+        items = [array_of(item, others) for item in value]
+        shapes = {tuple(item.shape) for item in items}
+        if len(shapes) > 1:
+            raise ShapeError(f"expected a list of arrays of one shape, found the shapes {sorted(shapes)}")
+        return _core.record("stack", items, {"axis": 0})
+    return np.asarray(value) if like is None else namespace(like).asarray(value, device=device_of(like))
+
+
 def detached(array: Any) -> Any:
     """The array without the derivatives that its own library may record of it, in the same memory."""
     return array.detach() if getattr(array, "requires_grad", False) else array
 
 
+@functools.lru_cache(maxsize=256)
 def is_of_kind(dtype: Any, kind: Any, library: Any) -> bool:
     """Whether a dtype of a library is of a kind, as the standard has it; one that NumPy was given by others is real."""
     try:
@@ -133,26 +155,90 @@ def is_of_kind(dtype: Any, kind: Any, library: Any) -> bool:
 
 
 # Functions that may give their argument itself, as NumPy's do; what any other gives is a copy where nothing is to be done.
-_NO_COPY = {"asarray", "diff", "matrix_power"}
+_NO_COPY = {"asarray", "diff", "matrix_power", "nan_to_num"}
 
 
 def composed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Calls the function where variables are among its arguments; else the array library's own, where it has one."""
     *_, part = function.__module__.split(".")
-    name = function.__name__
+    name, on_arrays, where = function.__name__, of_arrays(function), _where_arrays(function)
+    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    is_elementwise = all(kind is inspect.Parameter.POSITIONAL_ONLY for kind in kinds)
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         if has_variable(args) or has_variable(named.values()):
-            result = function(*args, **named)
+            result = on_arrays(*args, **named)
             if name not in _NO_COPY and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
+        if is_elementwise and len(args) > len(kinds):  # one more might be the array that the library writes to
+            raise TypeError(f"{name} takes {len(kinds)} positional arguments, got {len(args)}")
         library = standard_namespace(*args)
         library = getattr(library, part) if part in ("linalg", "fft") else library
-        return getattr(library, name, function)(*args, **named)
+        try:
+            return getattr(library, name, function)(*args, **named)
+        except AttributeError:
+            _require_arrays(function, args, where or slice(0, 0))
+            raise
 
     return called
+
+
+# What functions call those of their parameters that are arrays.
+_ARRAY_NAMES = {"a", "ab", "arrays", "b", "f", "operands", "q", "v", "x", "x1", "x2", "z"}
+
+
+def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with lists and tuples made arrays where it takes arrays.
+
+    Raises `DtypeError` by name where it was given something else, and could not do without what arrays have.
+    """
+    where = _where_arrays(function)
+    if where is None:
+        return function
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        for arg in args[where]:
+            if arg.__class__ in _NO_ARRAYS:
+                given = [array_of(x, args) if x.__class__ in _NO_ARRAYS else x for x in args[where]]
+                args = (*args[: where.start], *given, *args[where.start + len(given) :])
+                break
+        try:
+            return function(*args, **named)
+        except AttributeError:
+            _require_arrays(function, args, where)
+            raise
+
+    return called
+
+
+def _where_arrays(function: Callable[..., Any]) -> slice | None:
+    """Which positional arguments of a function are arrays."""
+    parameters = list(inspect.signature(function).parameters.values())
+    positions = [i for i, p in enumerate(parameters) if p.name in _ARRAY_NAMES and p.kind is not p.KEYWORD_ONLY]
+    if not positions or (parameters[positions[0]].name == "arrays" and parameters[positions[0]].kind.value < 2):
+        return None  # none, or a list of them
+    is_variadic = parameters[positions[-1]].kind is inspect.Parameter.VAR_POSITIONAL
+    return slice(positions[0], None if is_variadic else positions[-1] + 1)
+
+
+def _require_arrays(function: Callable[..., Any], args: tuple[Any, ...], where: slice) -> None:
+    """Raises `DtypeError` for the first argument that stands in place of an array and is none."""
+    for at, arg in enumerate(args[where], where.start):
+        if not is_array(arg) or str(arg.dtype) == "object":
+            what = f"{type(arg).__name__} {arg!r}"
+            raise DtypeError(f"{function.__name__}: argument {at} is {what}: expected an array of numbers") from None
+
+
+_NO_ARRAYS = {list, tuple, str, type(None)}
+
+
+def no_name(module: str, name: str, known: Iterable[str]) -> str:
+    """The text of an `AttributeError`, with the name that is nearest."""
+    near = difflib.get_close_matches(name, [own for own in known if not own.startswith("_")], n=1)
+    return f"module {module!r} has no function {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
 
 
 def dtype_of(value: Any) -> Any:
@@ -268,7 +354,7 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
     if name in _irregular:
         return functools.partial(_irregular[name], library)
     if library is np and name in _CANCELLING:
-        return functools.partial(_through_host, name, library)
+        return functools.partial(_with_all_digits, name)
     own = getattr(library, name, None) or _special(name, library, array)
     if own is None and name in _COMPOSED and not on_host(array):
         return functools.partial(_COMPOSED[name], lambda part: implementation(part, array))
@@ -334,6 +420,11 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
 }
 
 
+def _with_all_digits(name: str, *args: Any) -> Any:
+    """What the core's kernel gives on floating-point arrays of NumPy's; NumPy, of other dtypes."""
+    return _by_kernel(name, *args) if all(map(is_inexact, args)) else getattr(np, name)(*args)
+
+
 def _through_host(name: str, library: Any, *args: Any) -> Any:
     """What the core's kernel of the op gives, for arrays that lie in host memory."""
     arrays = [value for value in args if is_array(value)]
@@ -349,7 +440,7 @@ def _through_host(name: str, library: Any, *args: Any) -> Any:
 
 def _by_kernel(name: str, *args: Any) -> Any:
     dtype = np.result_type(*args)
-    dtype = dtype if is_of_kind(dtype, "real floating", np) else np.dtype(np.float64)
+    dtype = dtype if is_of_kind(dtype, "real floating", namespace()) else np.dtype(np.float64)
     computing = dtype if dtype.itemsize in (4, 8) else np.dtype(np.float32)
     arrays = np.broadcast_arrays(*(np.asarray(value, computing) for value in args))
     return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
@@ -416,7 +507,9 @@ def _sum_at(library: Any, values: Any, places: Any, size: int) -> Any:
 
 
 def _where(library: Any, condition: Any, x1: Any, x2: Any) -> Any:
-    like = next(value for value in (x1, x2, condition) if is_array(value))
+    like = next((value for value in (x1, x2, condition) if is_array(value)), None)
+    if like is None:  # complex numbers
+        return x1 if condition else x2
     if not is_array(condition):
         condition = library.full((), bool(condition), device=device_of(like))
     if not on_host(like):  # a number that is copied to a device makes the host wait

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from oxigrad import primitives as ops
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad.functions import moveaxis
-from oxigrad.libraries import composed, device_of, has_variable, namespace, on_host, size_of
+from oxigrad.libraries import composed, device_of, has_variable, namespace, of_arrays, on_host, size_of
 from oxigrad.primitives import matmul, matrix_transpose
 from oxigrad.products import cross, kron, outer, tensordot, vecdot
 from oxigrad.products import diagonal as _diagonal
@@ -136,16 +136,17 @@ def _adjoint(x: Any) -> Any:
     return matrix_transpose(ops.conjugate(x))
 
 
+@of_arrays
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Orthonormal columns and an upper triangle, with the product ``x``; the first columns must be independent.
 
     ``mode="complete"`` has a derivative for no more columns than it determines: square matrices and wide ones.
     """
-    *_, rows, columns = x.shape
-    if not has_variable([x]):
-        return QRResult(*namespace(x).linalg.qr(x, mode=mode))
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode is {mode!r}: expected 'reduced' or 'complete'")
+    if not has_variable([x]):
+        return QRResult(*namespace(x).linalg.qr(x, mode=mode))
+    *_, rows, columns = x.shape
     if mode == "complete" and rows > columns:
         raise DerivativeError(
             f"qr of shape {tuple(x.shape)}, mode 'complete': columns {columns} to {rows - 1} of Q are arbitrary, "
@@ -178,6 +179,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
 
 
+@of_arrays
 def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Any:
     """As `solve`, of one triangle of ``x1``, whatever is in the other; it costs as much as `solve`."""
     eye = ops.eye_like(x1)
@@ -188,6 +190,7 @@ def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal:
     return solve(x1, x2)
 
 
+@of_arrays
 def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
     """As `solve`, of the matrix whose diagonals, from the upper ones down, are the rows of ``ab``, as in SciPy.
 
@@ -204,6 +207,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
     return solve(ops.where(is_there, ops.take_along_axis(ab, row, axis=-2), 0.0), b)
 
 
+@of_arrays
 def solve_sylvester(a: Any, b: Any, q: Any, /) -> Any:
     """The solution ``x`` of ``a @ x + x @ b = q``, for all elements at once: memory grows with the fourth power of the size."""
     whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
@@ -224,6 +228,7 @@ def sqrtm(x: Any, /) -> Any:
     return record("sqrtm", [x])
 
 
+@of_arrays
 def expm(x: Any, /) -> Any:
     """The exponential of each matrix: scaling, a rational approximation of degree 13, squaring (Higham 2005).
 
@@ -264,6 +269,7 @@ _PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factor
 # --- decompositions ----------------------------------------------------------------------------------------------------
 
 
+@of_arrays
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular vectors and values: ``x = (U * S) @ Vh``.
 

@@ -3,12 +3,22 @@
 Everything else in `oxigrad.xp` is composed of these.
 """
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from oxigrad import _core
-from oxigrad._core import plain
-from oxigrad.libraries import device_of, is_array, is_complex, is_of_kind, is_smooth, namespace
+from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad.libraries import (
+    array_of,
+    device_of,
+    is_array,
+    is_complex,
+    is_of_kind,
+    is_smooth,
+    namespace,
+    standard_namespace,
+)
 
 __all__ = [
     "Parts",
@@ -55,7 +65,12 @@ Axis = int | tuple[int, ...] | None
 
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over ``axis``, or over everything."""
-    x = x if dtype is None else astype(x, dtype)
+    if dtype is not None:
+        if not isinstance(x, _core.Variable):  # a library may sum small integers in a larger dtype, unless it is told
+            return standard_namespace(x).sum(array_of(x), axis=axis, dtype=dtype, keepdims=keepdims)
+        x = astype(x, dtype)
+        if not isinstance(x, _core.Variable):
+            return sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
     return _record("sum", [x], {"axis": axis, "keepdims": keepdims})
 
 
@@ -89,28 +104,59 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     return _record("matmul", [x1, x2])
 
 
+class _NoTransposeError(ShapeError, AttributeError):
+    """Says that an array has no ``mT``: ``hasattr`` is False."""
+
+
 def matrix_transpose(x: Any, /) -> Any:
     """The transpose of each matrix of a stack."""
+    x = array_of(x)
     ndim = len(x.shape)
-    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+    if ndim < 2:
+        raise _NoTransposeError(f"the transpose of matrices takes 2 dimensions or more, and x has {ndim}")
+    return _record("permute_dims", [x], {"axes": (*range(ndim - 2), ndim - 1, ndim - 2)})
 
 
-def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Any:
-    """The elements of ``x`` in another shape; one size may be -1."""
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Any:
+    """The elements of ``x`` in another shape; one size may be -1.
+
+    ``order`` is that in which elements are read and placed: "C", the last index fastest, or "F", the first index fastest.
+
+    >>> import numpy as np
+    >>> reshape(np.array([[1, 2], [3, 4]]), (4,), order="F")
+    array([1, 3, 2, 4])
+    """
+    shape = shape if isinstance(shape, tuple) else _sizes(shape)
+    if order != "C":
+        if order != "F":
+            raise ValueError(f"order is {order!r}: expected 'C' or 'F'")
+        return permute_dims(reshape(permute_dims(x), shape[::-1], copy=copy))
     named = {"shape": shape} if copy is None else {"shape": shape, "copy": copy}
     return _record("reshape", [x], named)
 
 
-def ravel(x: Any, /) -> Any:
-    """The elements of ``x`` in one dimension."""
-    return reshape(x, (-1,))
+def _sizes(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple(shape)
+    except TypeError:
+        return (operator.index(shape),)
+
+
+def ravel(x: Any, /, *, order: str = "C") -> Any:
+    """The elements of ``x`` in one dimension, in the ``order`` that `reshape` knows."""
+    return reshape(x, (-1,), order=order)
 
 
 def permute_dims(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
     """The dimensions in another order; reversed where ``axes`` is not given, as NumPy does."""
+    x = array_of(x)
     ndim = len(x.shape)
-    axes = tuple(reversed(range(ndim))) if axes is None else tuple(axis % ndim for axis in axes)
+    if axes is None:
+        axes = tuple(reversed(range(ndim)))
+    elif sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
+        raise ShapeError(f"axes {tuple(axes)} are no order of the {ndim} dimensions of x")
+    else:
+        axes = tuple(axis % ndim for axis in axes)
     return _record("permute_dims", [x], {"axes": axes})
 
 
@@ -122,6 +168,7 @@ def expand_dims(x: Any, /, axis: int = 0) -> Any:
 def squeeze(x: Any, /, axis: Axis = None) -> Any:
     """The dimensions of size 1 at ``axis`` taken away; all of them where it is None, as NumPy does."""
     if axis is None:
+        x = array_of(x)
         axis = tuple(a for a, size in enumerate(x.shape) if size == 1)
     return _record("squeeze", [x], {"axis": axis})
 
@@ -133,25 +180,63 @@ def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     """Arrays one after the other along ``axis``; flattened first where it is None."""
+    try:
+        shapes = [x.shape for x in arrays]
+    except AttributeError:  # lists and numbers among them
+        arrays = arrays_of(arrays, "concat")
+        shapes = [x.shape for x in arrays]
     if axis is None:
         return concat([ravel(x) for x in arrays], axis=0)
-    axis = axis % len(arrays[0].shape)
+    axis = _axis(axis, len(shapes[0]) if shapes else 0, "concat")
     ends = [0]
-    for x in arrays:
-        ends.append(ends[-1] + x.shape[axis])
-    return _record("concat", list(arrays), {"axis": axis, "ends": tuple(ends)})
+    try:
+        for shape in shapes:
+            ends.append(ends[-1] + shape[axis])
+        return _record("concat", list(arrays), {"axis": axis, "ends": tuple(ends)})
+    except (IndexError, RuntimeError, TypeError, ValueError):  # which libraries raise
+        if len({(*shape[:axis], *shape[axis + 1 :], len(shape)) for shape in map(tuple, shapes)}) > 1:
+            named = ", ".join(str(tuple(shape)) for shape in shapes)
+            raise ShapeError(f"concat: the shapes {named} differ in more than axis {axis}") from None
+        raise
 
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
     """Arrays along a new ``axis``."""
-    return _record("stack", list(arrays), {"axis": axis % (len(getattr(arrays[0], "shape", ())) + 1)})
+    if not len(arrays) or isinstance(arrays[0], (list, tuple)):
+        arrays = arrays_of(arrays, "stack")
+    axis = _axis(axis, len(getattr(arrays[0], "shape", ())) + 1, "stack")
+    try:
+        return _record("stack", list(arrays), {"axis": axis})
+    except (IndexError, RuntimeError, TypeError, ValueError):  # which libraries raise
+        shapes = [tuple(getattr(x, "shape", ())) for x in arrays]
+        if len(set(shapes)) > 1:
+            named = ", ".join(map(str, shapes))
+            raise ShapeError(f"stack: expected arrays of one shape, found the shapes {named}") from None
+        raise
+
+
+def _axis(axis: int, ndim: int, name: str) -> int:
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{name}: axis {axis} of an array with {ndim} dimensions")
+    return axis % ndim
+
+
+def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
+    """One array or more, of which some are given as lists or numbers."""
+    arrays = list(arrays)
+    if not arrays:
+        raise ShapeError(f"{name}: expected one array or more, found none")
+    return [array_of(x, arrays) for x in arrays]
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
     """``x`` in another dtype; a plain array where that dtype is not of floating point."""
+    if dtype is None:
+        raise DtypeError("astype: dtype is None: expected a dtype")
     library = namespace(x)
     if not is_of_kind(dtype, ("real floating", "complex floating"), library):
-        return library.astype(plain(x), dtype, copy=copy)
+        bare = plain(x)
+        return library.astype(bare, dtype, copy=copy) if is_array(bare) else library.asarray(bare, dtype=dtype)
     if not is_array(x):
         return library.asarray(x, dtype=dtype)
     if not copy and x.dtype == dtype:
@@ -217,6 +302,7 @@ def conjugate(x: Any, /) -> Any:
 
 def eye_like(x: Any, /) -> Any:
     """The identity matrix of the size of the last dimension of ``x``: a plain array."""
+    x = array_of(x)
     return namespace(x).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
 
 

@@ -8,9 +8,11 @@ import itertools
 import string
 from typing import Any
 
+import numpy as np
+
 from oxigrad import primitives as ops
 from oxigrad._core import ShapeError
-from oxigrad.functions import moveaxis
+from oxigrad.functions import moveaxis, position
 from oxigrad.libraries import composed, device_of, namespace, size_of
 from oxigrad.primitives import along
 
@@ -44,11 +46,17 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
     """
     n1, n2 = len(x1.shape), len(x2.shape)
     if isinstance(axes, int):
+        if not 0 <= axes <= min(n1, n2):
+            raise ShapeError(f"axes is {axes}, and the arrays have {n1} and {n2} dimensions")
         axes = (range(n1 - axes, n1), range(axes))
     a, b = (
-        [axis % n for axis in ((given,) if isinstance(given, int) else given)]
+        [position(axis, n) for axis in ((given,) if isinstance(given, int) else given)]
         for given, n in zip(axes, (n1, n2), strict=True)
     )
+    if [x1.shape[axis] for axis in a] != [x2.shape[axis] for axis in b]:
+        raise ShapeError(
+            f"the product over axes {a} of shape {tuple(x1.shape)} and {b} of shape {tuple(x2.shape)}: sizes differ"
+        )
     free1, free2 = ([axis for axis in range(n) if axis not in used] for n, used in ((n1, a), (n2, b)))
     shape = (*(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2))
     summed = size_of(tuple(x1.shape[axis] for axis in a))
@@ -61,6 +69,9 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
 @composed
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum over ``axis`` of the products with the conjugate of ``x1``."""
+    sizes = [x.shape[position(axis, len(x.shape))] for x in (x1, x2)]
+    if sizes[0] != sizes[1]:
+        raise ShapeError(f"vecdot: axis {axis} has sizes {sizes[0]} and {sizes[1]}")
     return ops.sum(ops.multiply(ops.conjugate(x1), x2), axis=axis)
 
 
@@ -113,7 +124,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     def item(x: Any, which: int) -> Any:
         return ops.index(x, along(axis % len(x.shape), which))
 
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+    if any(x.shape[position(axis, len(x.shape))] != 3 for x in (x1, x2)):
         raise ShapeError(f"cross takes vectors of 3 elements: the shapes are {tuple(x1.shape)} and {tuple(x2.shape)}")
     pairs = ((1, 2), (2, 0), (0, 1))
     products = [[ops.multiply(item(x1, i), item(x2, j)) for i, j in (pair, pair[::-1])] for pair in pairs]
@@ -178,13 +189,16 @@ def diag(v: Any, k: int = 0) -> Any:
 def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
     """Sums of products, as Einstein wrote them: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
-    Operands are contracted from the left to the right, each step by one matrix product. Only the form with subscripts
-    as text is understood, with ``...`` for dimensions that are broadcast.
+    Operands are contracted from the left to the right, each step by one matrix product; with ``optimize``, in the order
+    that `numpy.einsum_path` gives. Only the form with subscripts as text is understood, with ``...`` for dimensions that
+    are broadcast.
 
     >>> import numpy as np
     >>> float(einsum("ij,ij->", np.ones((2, 3)), np.ones((2, 3))))
     6.0
     """
+    if not isinstance(subscripts, str):
+        raise TypeError("einsum takes the subscripts as text first, then the operands")
     labels, output = _parse(subscripts, tuple(len(x.shape) for x in operands))
     sizes = {}
     for letters, x in zip(labels, operands, strict=True):
@@ -193,20 +207,32 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
                 raise ShapeError(f"einsum: {letter!r} stands for sizes {sizes[letter]} and {size} in {subscripts!r}")
             sizes[letter] = max(size, sizes.get(letter, 1)) if size else 0
     terms = [_without_repeats(x, letters, sizes) for x, letters in zip(operands, labels, strict=True)]
+    for group in _path(subscripts, operands, optimize):
+        term, *others = [terms[at] for at in group]
+        terms = [term for at, term in enumerate(terms) if at not in group]
+        while others:
+            wanted = set(output).union(*(letters for _, letters in (*terms, *others[1:])))
+            term = _contract(term, others.pop(0), wanted)
+        terms.append(term)
     x, letters = terms[0]
-    for at in range(1, len(terms)):
-        wanted = set(output).union(*(later for _, later in terms[at + 1 :]))
-        x, letters = _contract((x, letters), terms[at], wanted)
     x, letters = _sum_out(x, letters, set(output))
     x = ops.permute_dims(x, tuple(letters.index(letter) for letter in output if letter in letters))
     return ops.broadcast_to(x, tuple(sizes[letter] for letter in output)) if len(letters) < len(output) else x
 
 
+def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tuple[int, ...]]:
+    """Which terms are contracted together, step by step; the product of each step comes last among the terms left."""
+    if optimize is None or optimize is False:
+        return [tuple(range(len(operands)))]
+    if isinstance(optimize, str) and optimize not in ("greedy", "optimal"):
+        raise ValueError(f"optimize is {optimize!r}: expected a bool, 'greedy', 'optimal' or a path")
+    shapes = (np.broadcast_to(np.empty(()), tuple(x.shape)) for x in operands)
+    return np.einsum_path(subscripts, *shapes, optimize=optimize)[0][1:]
+
+
 @functools.lru_cache(maxsize=1024)
 def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     """The letters of each operand and of the result, ``...`` replaced by letters of its own."""
-    if not isinstance(subscripts, str):
-        raise TypeError("einsum takes the subscripts as text first, then the operands")
     left, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):

@@ -25,7 +25,6 @@ _UFUNCS = {
     "arctanh": "atanh",
     "conjugate": "conj",
     "degrees": "rad2deg",
-    "float_power": "pow",
     "power": "pow",
     "radians": "deg2rad",
     "rint": "round",
@@ -36,10 +35,15 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "m
 _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
-# What makes no difference to us.
-_IGNORED = {"kind", "order"}
-# Functions with a derivative of zero, or that do not look at the numbers: their results are plain values.
-_CONSTANT = {"zeros_like", "ones_like", "empty_like", "nextafter", "fix", "round", "around", "spacing"}
+# What says how a result is computed or laid out in memory, and not what it is.
+_IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
+# Functions with a derivative of zero, or that do not look at the numbers: their results are plain values. (`nextafter`
+# is none of them: it moves with its first argument. As in JAX and PyTorch, it has no derivative.)
+_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing"}
+# Modules that NumPy has under another name, too.
+_PATHS = {"numpy.lib.scimath": "numpy.emath"}
+# Where NumPy keeps the functions that ours stand for.
+_PARTS = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
 
 
 def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -91,17 +95,19 @@ def _of_ufunc(name: str, method: str) -> str | None:
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """What one of NumPy's other functions gives on variables."""
-    called, name = f"np.{function.__name__}", str(function.__name__)
+    path, name = str(function.__module__), str(function.__name__)
+    called = f"{_PATHS.get(path, path).replace('numpy', 'np', 1)}.{name}"
     writes = in_place.writing(function)
     if writes is not None:
         return writes(*args, **named)
     out, args, named = _without_out(function, args, named)
     if out is not None:
         return in_place.written(called, function(*args, **named), out)
-    part = function.__module__.rpartition(".")[2]
+    part = path.rpartition(".")[2]
+    is_known = getattr(_PARTS.get(path), name, None) is function
     xp = vars(xp)[part] if part in ("linalg", "fft") else xp
     name = _FUNCTIONS.get(name, name)
-    if name not in vars(xp) or name in _CONSTANT:
+    if not is_known or name not in vars(xp) or name in _CONSTANT:
         return undifferentiated(function, called, args, named)
     ours = vars(xp)[name]
     args, named = _bound(function, ours, args, named)
@@ -160,10 +166,26 @@ def _bound(
     )
     names = [name for name in theirs if name in given]
     positional = [given[name] for name in names[:count]]
-    rest = {_PARAMETERS.get(name, name): given[name] for name in given if name not in names[:count]}
+    rest: dict[str, Any] = {}
+    for name in given:
+        own_name = _PARAMETERS.get(name, name)
+        if name in names[:count] or (own_name in rest and _is_absent(given[name])):
+            continue
+        if not _is_absent(rest.get(own_name)):
+            raise TypeError(f"np.{function.__name__} was given {own_name} twice")
+        rest[own_name] = given[name]
+    ignored = _IGNORED.get(ours.__name__, set())
     return positional, {
-        name: value for name, value in rest.items() if name in own or not (_is_absent(value) or name in _IGNORED)
+        name: value
+        for name, value in rest.items()
+        if name in own or not (name in ignored or _is_absent(value) or _is_default(theirs.get(name), value))
     }
+
+
+def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
+    """Whether an argument says what the function does without it."""
+    default = None if parameter is None else parameter.default
+    return isinstance(default, (bool, int, float, str)) and type(value) is type(default) and value == default
 
 
 def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -197,4 +219,5 @@ def _has_inexact(result: Any) -> bool:
     """Whether a derivative may be lost: the result has floating-point numbers, or objects, which may be such."""
     if isinstance(result, (list, tuple)):
         return any(map(_has_inexact, result))
-    return is_inexact(result) or getattr(getattr(result, "dtype", None), "hasobject", False)
+    is_number = isinstance(result, (float, complex)) or is_inexact(result)
+    return is_number or getattr(getattr(result, "dtype", None), "hasobject", False)

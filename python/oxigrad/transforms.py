@@ -30,7 +30,7 @@ class _Watched:
         # The structure of each argument, its leaves, and which are differentiated; None where it is a leaf itself.
         self._parts: list[tuple[tree.Structure, list[Any], list[int]] | None] = []
         for position, primal in enumerate(primals):
-            if isinstance(primal, float) or is_inexact(primal):
+            if isinstance(primal, (float, complex)) or is_inexact(primal):
                 self.variables.append(tape.watch(primal))
                 self.trees.append(self.variables[-1].__copy__())
                 self._parts.append(None)
@@ -127,6 +127,8 @@ def _fit(given: Any, value: Any, what: str, like: str) -> Any:
         raise DtypeError(f"{what} is {_describe(given)}: expected a float, or an array of floating-point dtype")
     if shape != expected:
         raise ShapeError(f"{what} has shape {shape}, {like} {expected}")
+    if xp.is_complex(given) and not xp.is_complex(value):
+        raise DtypeError(f"{what} is complex, {like} real")
     if not xp.is_array(plain(value)):
         return given if isinstance(given, Variable) else float(given)
     if not xp.is_array(plain(given)):
@@ -249,12 +251,14 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     """A function that gives the value of ``f`` and its gradient.
 
     The gradient has the structure of the argument ``argnums``, or is a tuple of such trees where ``argnums`` is a tuple.
-    Python floats and arrays of floating-point dtype are differentiated; other leaves (functions, flags, integers, and
-    what `oxigrad.field` marks as not trainable) appear in the gradient as they are. An array that stands at two paths has a gradient
+    Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated; other leaves
+    (functions, flags, integers, and what `oxigrad.field` marks as not trainable) appear in the gradient as they are. A
+    Python ``int`` that is a whole argument counts as a float. An array that stands at two paths has a gradient
     at each, that with respect to the one place, and the two are never one array: an optimizer adds them. With ``has_aux``, ``f`` returns
     ``(value, aux)`` and the result is ``((value, aux), gradient)``.
 
-    Raises `ShapeError` where the value is not a scalar, and `DtypeError` where an argument has nothing to differentiate.
+    Raises `ShapeError` where the value is not a scalar, and `DtypeError` where it is complex (as JAX and HIPS autograd do)
+    or an argument has nothing to differentiate.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
@@ -266,6 +270,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         call = Recording(f, args, argnums, named=named, has_aux=has_aux)
         value, variables = _scalar(call.value), call.watched.variables
         if (target := call.outputs[0]) is None:
+            xp.require_real(value, "the value of the function")
             gradients = [xp.zero_tangent(variable.value, None) for variable in variables]
         else:
             gradients = call.tape.gradient(target, variables, release=True)
@@ -292,11 +297,11 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
 
 def _zero_or_same(leaf: Any) -> Any:
     """The derivative of what depends on nothing: zeros, or the leaf itself where it is nothing to differentiate."""
-    return xp.zero_tangent(leaf, None) if xp.is_smooth(leaf) else leaf
+    return xp.zero_tangent(leaf, None) if xp.is_smooth(leaf) or type(leaf) is int else leaf
 
 
 def _scalar(value: Any) -> Any:
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         return value
     if not xp.is_array(value):
         hint = ": with an aux beside it, has_aux=True" if isinstance(value, tuple) and len(value) == 2 else ""

@@ -14,18 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, protocols, updates
+from oxigrad import _core, libraries, protocols, updates
 from oxigrad import fft as fft
 from oxigrad import integrate as integrate
 from oxigrad import linalg as linalg
 from oxigrad import primitives as ops
 from oxigrad import special as special
 from oxigrad import stats as stats
-from oxigrad._core import ShapeError
+from oxigrad._core import DtypeError, ShapeError
 from oxigrad._core import is_inexact as is_inexact
 from oxigrad._core import plain as plain
 from oxigrad.beyond import *
 from oxigrad.functions import *
+from oxigrad.libraries import array_of as array_of
 from oxigrad.libraries import device_of as device_of
 from oxigrad.libraries import dtype_of as dtype_of
 from oxigrad.libraries import fetched as fetched
@@ -61,13 +62,21 @@ def __array_namespace_info__() -> Any:
     return np.__array_namespace_info__()
 
 
+# Functions without a derivative that have been asked for: the names of the module itself are those with one.
+_plain_functions: dict[str, Any] = {}
+
+
 def __getattr__(name: str) -> Any:
     """Any other name of the standard: a constant, a dtype, or a function that gives plain values."""
     if name.startswith("__"):
         raise AttributeError(name)
-    found = getattr(np, name)
+    found = getattr(np, name, None)
+    if found is None and name not in ("newaxis",):
+        raise AttributeError(libraries.no_name("oxigrad.xp", name, [*globals(), *dir(np)]), name=name)
     if not callable(found) or isinstance(found, type):
         return found
+    if name in _plain_functions:
+        return _plain_functions[name]
 
     def function(*args: Any, **named: Any) -> Any:
         def of_library(*args: Any, **named: Any) -> Any:
@@ -76,7 +85,7 @@ def __getattr__(name: str) -> Any:
         return protocols.undifferentiated(of_library, f"xp.{name}", args, named)
 
     function.__name__ = function.__qualname__ = name
-    return globals().setdefault(name, function)
+    return _plain_functions.setdefault(name, function)
 
 
 # --- what the core asks of this module ---------------------------------------------------------------------------------
@@ -96,11 +105,22 @@ def seed(value: Any, cotangent: Any) -> Any:
         raise ShapeError(f"the target has shape {expected}: expected a scalar, or a cotangent of that shape")
     if cotangent is not None and shape != expected:
         raise ShapeError(f"the cotangent has shape {shape}, the target {expected}")
+    if cotangent is None:
+        require_real(value, "the target")
     if not is_array(plain(value)):
         return 1.0 if cotangent is None else cotangent
     if cotangent is None:
         return type(value)(1) if isinstance(value, np.generic) else ones_like(value)
     return cotangent if is_array(plain(cotangent)) else ones_like(value) * cotangent
+
+
+def require_real(value: Any, what: str) -> None:
+    """Raises `DtypeError` where a value that a gradient is asked of is complex."""
+    if not isinstance(value, float) and is_complex(value):
+        raise DtypeError(
+            f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
+            "value, or use ox.jacobian for the derivative of a holomorphic function, or ox.vjp with a cotangent"
+        )
 
 
 def fit(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -134,10 +154,8 @@ def fit_number(g: Any) -> Any:
 
 
 def transpose(x: Any) -> Any:
-    """The transpose of a matrix."""
-    if x.ndim != 2:
-        raise ShapeError(f"x.T is of a matrix, and x has {x.ndim} dimensions: x.mT transposes a stack of matrices")
-    return permute_dims(x, (1, 0))
+    """The dimensions in reverse order, as NumPy has it: the transpose of a matrix."""
+    return permute_dims(x)
 
 
 def formatted(value: Any, spec: str) -> str:
@@ -162,6 +180,11 @@ def iterate(x: Any) -> Any:
     if x.ndim == 0:
         raise TypeError("a variable without dimensions cannot be iterated over")
     return (index(x, ops.along(0, i)) for i in range(x.shape[0]))
+
+
+def iterate_reversed(x: Any) -> Any:
+    """The items along the first axis, the last one first."""
+    return iterate(flip(x, axis=0) if x.ndim else x)
 
 
 def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[str, Any] | None) -> Any:

@@ -7,7 +7,7 @@ use oxigrad_core::tape::{self, Rules};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyComplex, PyDict, PyString};
 
 use crate::assign::settled;
 use crate::error::{IntoPython, to_python};
@@ -297,6 +297,9 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     let truth = value.is_instance_of::<pyo3::types::PyBool>();
     if let Some(number) = host_number(value).filter(|_| !truth) {
         return Ok(Value::Number(number));
+    }
+    if value.is_exact_instance_of::<PyComplex>() {
+        return Ok(Value::Object(hook(value.py(), "complex_number")?.call1((value,))?.unbind()));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
         refuse_meaning(value, || "what is differentiated".into())?;

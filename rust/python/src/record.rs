@@ -4,16 +4,18 @@ use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Kind, Op, Structured};
 use oxigrad_core::tape::Id;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::{broadcast_to, elementwise, function};
 use crate::assign::{gives_view, settled, share};
 use crate::classes::ByClass;
-use crate::derivatives::{Fit, Needs, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry};
+use crate::derivatives::{
+    Fit, Needs, describe, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry,
+};
 use crate::error::to_python;
 use crate::numpy::{are_alike, refuse_meaning};
 use crate::products::matmul;
@@ -55,6 +57,10 @@ pub fn record<'py>(
     args: &[Object<'py>],
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Object<'py>> {
+    if takes_arrays(op) && args.iter().any(is_no_array) {
+        let arrays = args.iter().enumerate().map(|(which, arg)| as_array(op, which, arg, args));
+        return record(py, op, &arrays.collect::<PyResult<Few<_>>>()?, named);
+    }
     let Some(variable) = innermost(args) else { return evaluate(py, op, args, named) };
     let tape = variable.get().tape.bind(py);
     tape.get().check_recording(variable.get().id)?;
@@ -119,6 +125,35 @@ pub fn record<'py>(
         share(&args[0], &variable)?;
     }
     Ok(variable)
+}
+
+/// Whether the op is one of arrays and numbers. Anything may be compared, and results that are tuples have ops of their own.
+const fn takes_arrays(op: Op) -> bool {
+    use Elementwise::{Equal, NotEqual};
+    !matches!(op, Op::Elementwise(Equal | NotEqual) | Op::Structured(Structured::Item | Structured::Call))
+}
+
+/// Whether an argument is a list, a tuple, text or None, which no array library takes for an array by itself.
+fn is_no_array(arg: &Object<'_>) -> bool {
+    arg.is_exact_instance_of::<PyList>()
+        || arg.is_exact_instance_of::<PyTuple>()
+        || arg.is_exact_instance_of::<PyString>()
+        || arg.is_none()
+}
+
+/// A list or tuple as an array of the library of the other arguments; `DtypeError` for what stands for no array.
+fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) -> PyResult<Object<'py>> {
+    let py = arg.py();
+    if !is_no_array(arg) {
+        return Ok(arg.clone());
+    }
+    if arg.is_none() || arg.is_exact_instance_of::<PyString>() {
+        let (name, what) = (op.name(), describe(arg));
+        return Err(to_python(&Error::Dtype(format!(
+            "{name}: argument {which} is {what}: expected an array or a number"
+        ))));
+    }
+    hook(py, "array_of")?.call1((arg, PyTuple::new(py, args)?))
 }
 
 /// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype of
@@ -262,7 +297,7 @@ fn record_symbol<'py>(
             (Ok(own), _) if own.get().tape.is(tape) => Ok(own.get().id),
             (_, Some(number)) => Err(number),
             _ => {
-                let what = crate::derivatives::describe(arg);
+                let what = describe(arg);
                 return Err(to_python(&Error::Rule(format!(
                     "a rule may combine its arguments with numbers, not with {what}"
                 ))));
@@ -310,7 +345,19 @@ fn evaluate<'py>(
         return result;
     }
     let sample = args.iter().find(|arg| host_number(arg).is_none()).unwrap_or(&args[0]);
-    implementation(op, sample)?.call(PyTuple::new(py, args)?, named)
+    implementation(op, sample)?.call(PyTuple::new(py, args)?, named).map_err(|error| explained(op, args, error))
+}
+
+/// The error of an array library that asked something for what only arrays have, in the terms of the op.
+fn explained(op: Op, args: &[Object<'_>], error: PyErr) -> PyErr {
+    let Some(py) = args.first().map(Bound::py).filter(|py| error.is_instance_of::<PyAttributeError>(*py)) else {
+        return error;
+    };
+    let (name, what) = (op.name(), args.iter().map(describe).collect::<Vec<_>>().join(", "));
+    let explained =
+        to_python(&Error::Dtype(format!("{name} of {what}: expected arrays of numbers, or numbers among them")));
+    explained.set_cause(py, Some(error));
+    explained
 }
 
 fn on_host_numbers<'py>(py: Python<'py>, op: Elementwise, args: &[Object<'py>]) -> Option<Object<'py>> {

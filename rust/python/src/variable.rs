@@ -26,7 +26,7 @@ use crate::value::{Value, host_number};
 ///
 /// It has the attributes, operators and indexing of an Array API array, and NumPy's functions accept it. Comparisons
 /// give plain arrays. `value` is what it wraps: an array, a float, or a variable of an enclosing tape.
-#[pyclass(frozen, module = "oxigrad")]
+#[pyclass(frozen, mapping, module = "oxigrad")]
 pub struct Variable {
     pub tape: Py<Tape>,
     /// The entry that it was made with.
@@ -213,6 +213,14 @@ impl Variable {
     }
 }
 
+/// The third argument of `pow` is for whole numbers.
+fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo.filter(|modulo| !modulo.is_none()) {
+        Some(_) => Err(PyTypeError::new_err("pow of a variable takes no third argument")),
+        None => Ok(()),
+    }
+}
+
 /// The op that a ufunc of NumPy's is; none where that is not plain.
 fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
     static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
@@ -310,16 +318,18 @@ impl Variable {
     fn __pow__<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
-        _modulo: Option<&Bound<'py, PyAny>>,
+        modulo: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_modulo(modulo)?;
         binary(slf, other, Elementwise::Pow, false)
     }
 
     fn __rpow__<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
-        _modulo: Option<&Bound<'py, PyAny>>,
+        modulo: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_modulo(modulo)?;
         binary(slf, other, Elementwise::Pow, true)
     }
 
@@ -364,7 +374,7 @@ impl Variable {
         value: &Bound<'py, PyAny>,
         r#mod: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = r#mod;
+        refuse_modulo(r#mod)?;
         augmented(slf, value, Elementwise::Pow)
     }
 
@@ -445,6 +455,10 @@ impl Variable {
         hook(slf.py(), "iterate")?.call1((slf,))
     }
 
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        hook(slf.py(), "iterate_reversed")?.call1((slf,))
+    }
+
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().known(slf.py(), "the elements")?;
         hook(slf.py(), "index")?.call1((slf, key))
@@ -521,7 +535,7 @@ impl Variable {
         hook(slf.py(), "at")?.call1((slf,))
     }
 
-    /// The transpose of a matrix.
+    /// The dimensions in reverse order, as NumPy has it: the transpose of a matrix.
     #[getter(T)]
     fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         hook(slf.py(), "transpose")?.call1((slf,))
@@ -577,8 +591,8 @@ impl Variable {
     fn __array__(&self, dtype: Option<&Bound<'_, PyAny>>, copy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let _ = (dtype, copy);
         Err(PyTypeError::new_err(
-            "a variable does not turn into a plain array by itself, since that would lose its derivative; \
-             ox.stop_gradient(x) gives the array",
+            "a variable does not turn into a plain array by itself, since that would lose its derivative: xp.asarray or \
+             xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array",
         ))
     }
 }
