@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: help demo test test-all test-gpu wheels standard lint format bench versus generated develop clean
+.PHONY: help demo test test-all test-gpu wheels standard lint audit format bench versus generated develop clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -39,6 +39,16 @@ lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+# Advisories come from a database on GitHub: where that cannot be fetched, or a copy be used, the last line says so.
+audit: target/tools/bin/cargo-deny ## Check licences, duplicates, sources and known vulnerabilities of the Rust dependencies
+	cargo fetch --quiet --locked
+	target/tools/bin/cargo-deny --offline --locked --workspace check licenses bans sources
+	@if target/tools/bin/cargo-deny --locked fetch db; then \
+		target/tools/bin/cargo-deny --offline --locked --workspace check advisories; \
+	else \
+		echo 'make audit: SKIPPED advisories: their database cannot be fetched; nothing is known of vulnerabilities' >&2; \
+	fi
 
 format: .venv/lint ## Format, and fix what can be fixed
 	cargo fmt
@@ -84,3 +94,6 @@ clean: ## Remove everything that was built or installed here
 .venv/wheel: $(SOURCES) | .venv/pip
 	$(PIP) .
 	touch $@
+
+target/tools/bin/cargo-deny:
+	cargo install --quiet --locked --root target/tools cargo-deny --version '^0.20'
