@@ -5,6 +5,8 @@ PYTHON ?= python3
 MAKEFLAGS += --no-builtin-rules
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet
+# Tests go to as many processes as there are processors.
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
@@ -20,10 +22,10 @@ demo: .venv/demo .venv/wheel ## Train a classifier of handwritten digits and dra
 
 test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only
 	cargo test --locked --package oxigrad-core
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX, optax, Keras and autograd as well, none of which may be missing
-	$(BIN)/python -m pytest --require=torch,jax,optax,autograd,keras
+	$(PYTEST) --require=torch,jax,optax,autograd,keras
 
 test-gpu: ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
 	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl
