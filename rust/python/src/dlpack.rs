@@ -8,11 +8,15 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use oxigrad_core::buffer::Dtype;
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use smallvec::SmallVec;
+
+use crate::error::{unless, unless_refused};
+use crate::torch::Torch;
 
 /// `kDLCPU`.
 const HOST: i32 = 1;
@@ -54,13 +58,14 @@ struct Versioned {
     tensor: Tensor,
 }
 
-/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process.
+/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process. Addresses that we do not use are
+/// numbers.
 #[repr(C)]
 struct Exchange {
     major: u32,
     _minor: u32,
-    _previous: *const c_void,
-    _allocate: *const c_void,
+    _previous: usize,
+    _allocate: usize,
     from_object: Option<unsafe extern "C" fn(*mut PyObject, *mut *mut Versioned) -> c_int>,
 }
 
@@ -97,16 +102,28 @@ pub struct Array {
     pub strides: SmallVec<[isize; 4]>,
     pub dtype: Option<Dtype>,
     pub writable: bool,
+    /// Whether it is a tensor of PyTorch's.
+    pub is_tensor: bool,
 }
 
 impl Array {
-    /// The array that an object exports; none where it exports none, or one that lies elsewhere.
-    pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let owner = match exchange(&object.get_type()) {
+    /// The array that an object exports; none where it exports none, one that lies elsewhere, or one whose numbers are not
+    /// those in its memory.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let py = object.py();
+        let Exporter { exchange, torch } = Exporter::of(&object.get_type())?;
+        let owner = match exchange {
             Some(exchange) => by_exchange(exchange, object)?,
-            None => by_capsule(object)?,
+            None => unless_refused(py, by_capsule(object))?.flatten(),
         };
-        Self::new(owner)
+        let Some(mut array) = owner.and_then(Self::new) else { return Ok(None) };
+        if let Some(torch) = torch {
+            if torch.is_negated(object)? {
+                return Ok(None);
+            }
+            array.is_tensor = true;
+        }
+        Ok(Some(array))
     }
 
     fn new(owner: Owner) -> Option<Self> {
@@ -134,11 +151,12 @@ impl Array {
             None => contiguous(&shape, size),
         };
         let offset = usize::try_from(tensor.byte_offset).ok()?;
+        tensor.data.addr().checked_add(offset)?;
         if tensor.data.is_null() && !shape.contains(&0) {
             return None;
         }
         let (pointer, dtype) = (tensor.data.wrapping_add(offset), tensor.dtype());
-        Some(Self { pointer, shape, strides: strides?, dtype, writable, owner })
+        Some(Self { pointer, shape, strides: strides?, dtype, writable, owner, is_tensor: false })
     }
 }
 
@@ -182,61 +200,72 @@ fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
     Some(strides)
 }
 
-/// The table of functions of a type that has one: a call of a Python method takes fifty times as long.
-fn exchange(kind: &Bound<'_, PyType>) -> Option<&'static Exchange> {
-    /// Types seen, each with its table as an address. Only the first so many: a process has few array types.
-    static KNOWN: Mutex<Vec<(Py<PyType>, Option<usize>)>> = Mutex::new(Vec::new());
-    const MOST: usize = 32;
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let seen = known.iter().find(|(known, _)| known.is(kind)).map(|(_, address)| *address);
-    drop(known);
-    let address = seen.unwrap_or_else(|| {
-        let address = table(kind);
+/// How the objects of a class export their memory.
+#[derive(Clone, Copy)]
+struct Exporter {
+    /// Its table of functions, if it has one: a call of a Python method takes fifty times as long.
+    exchange: Option<&'static Exchange>,
+    /// PyTorch, whose tensors have more to say.
+    torch: Option<&'static Torch>,
+}
+
+impl Exporter {
+    fn of(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        /// Classes seen. Only the first so many: a process has few array types.
+        static KNOWN: Mutex<Vec<(Py<PyType>, Exporter)>> = Mutex::new(Vec::new());
+        const MOST: usize = 32;
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = known.iter().find(|(known, _)| known.is(class)).map(|(_, exporter)| *exporter);
+        drop(known);
+        if let Some(seen) = seen {
+            return Ok(seen);
+        }
+        let found = Self { exchange: exchange(class)?, torch: Torch::of_class(class)? };
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MOST {
-            known.push((kind.clone().unbind(), address));
+            known.push((class.clone().unbind(), found));
         }
-        address
-    })?;
-    // SAFETY: the address is that of a table, which lives as long as the process.
-    Some(unsafe { &*std::ptr::with_exposed_provenance::<Exchange>(address) })
+        Ok(found)
+    }
 }
 
-fn table(kind: &Bound<'_, PyType>) -> Option<usize> {
-    let capsule = kind.getattr(intern!(kind.py(), "__dlpack_c_exchange_api__")).ok()?;
-    let table = pointer::<Exchange>(&capsule, c"dlpack_exchange_api")?;
-    // SAFETY: a capsule of this name holds such a table; its version stands first in each version of it.
-    let is_known = unsafe { table.as_ref() }.major == MAJOR;
-    is_known.then(|| table.as_ptr().expose_provenance())
+fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
+    let Some(capsule) = class.getattr_opt(intern!(class.py(), "__dlpack_c_exchange_api__"))? else { return Ok(None) };
+    let Some(table) = pointer::<Exchange>(&capsule, c"dlpack_exchange_api") else { return Ok(None) };
+    // SAFETY: a capsule of this name holds such a table, which lives as long as the process; its version stands first in
+    // each version of it.
+    let table: &'static Exchange = unsafe { table.as_ref() };
+    Ok((table.major == MAJOR).then_some(table))
 }
 
-fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> Option<Owner> {
-    let (from_object, mut made) = (exchange.from_object?, std::ptr::null_mut());
+fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Owner>> {
+    let (Some(from_object), mut made) = (exchange.from_object, std::ptr::null_mut()) else { return Ok(None) };
     // SAFETY: the object is of the type that the table is of, and we hold the interpreter lock.
     if unsafe { from_object(object.as_ptr(), &raw mut made) } != 0 {
-        drop(PyErr::take(object.py()));
-        return None;
+        let Some(error) = PyErr::take(object.py()) else { return Ok(None) };
+        return unless_refused(object.py(), Err(error));
     }
-    NonNull::new(made).map(|made| Owner(Managed::Versioned(made)))
+    Ok(NonNull::new(made).map(|made| Owner(Managed::Versioned(made))))
 }
 
-fn by_capsule(object: &Bound<'_, PyAny>) -> Option<Owner> {
+fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Owner>> {
     let py = object.py();
-    let device = object.getattr_opt(intern!(py, "__dlpack_device__")).ok()??.call0().ok()?;
-    if device.get_item(0).ok()?.extract::<i32>().ok()? != HOST {
-        return None;
+    let Some(device) = object.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(None) };
+    if device.call0()?.get_item(0)?.extract::<i32>()? != HOST {
+        return Ok(None);
     }
-    let export = object.getattr(intern!(py, "__dlpack__")).ok()?;
+    let export = object.getattr(intern!(py, "__dlpack__"))?;
     let named = PyDict::new(py);
-    named.set_item(intern!(py, "max_version"), (MAJOR, 0)).ok()?;
-    // Exporters of before version 1 do not take the argument.
-    let capsule = export.call((), Some(&named)).or_else(|_| export.call0()).ok()?;
+    named.set_item(intern!(py, "max_version"), (MAJOR, 0))?;
+    let capsule = match unless::<PyTypeError, _>(py, export.call((), Some(&named)))? {
+        Some(capsule) => capsule,
+        None => export.call0()?, // exporters of before version 1 do not take the argument
+    };
     if let Some(made) = pointer(&capsule, c"dltensor_versioned") {
-        take(&capsule, c"used_dltensor_versioned").then_some(Managed::Versioned(made)).map(Owner)
-    } else {
-        let made = pointer(&capsule, c"dltensor")?;
-        take(&capsule, c"used_dltensor").then_some(Managed::Unversioned(made)).map(Owner)
+        return Ok(take(&capsule, c"used_dltensor_versioned").then_some(Owner(Managed::Versioned(made))));
     }
+    let Some(made) = pointer(&capsule, c"dltensor") else { return Ok(None) };
+    Ok(take(&capsule, c"used_dltensor").then_some(Owner(Managed::Unversioned(made))))
 }
 
 /// What a capsule of this name holds.

@@ -26,6 +26,7 @@ mod step;
 mod symbols;
 mod tape;
 mod threads;
+mod torch;
 mod trace;
 mod tree;
 mod value;
@@ -60,6 +61,8 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         error::register(module)?;
+        numpy::Numpy::load(module.py())?;
+        dense::load(module.py())?;
         variable::register(module.py())?;
         tree::register(module)
     }

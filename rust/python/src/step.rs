@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oxigrad_core::buffer::{Buffer, Dtype, Rounding, Span};
+use oxigrad_core::buffer::{Buffer, Dtype, Rounding, Span, elements};
 use oxigrad_core::error::{Error, Result};
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::Kernel;
@@ -20,6 +20,7 @@ use crate::memory::{Memory, Numbers};
 use crate::numpy::Numpy;
 use crate::symbols::Program;
 use crate::threads;
+use crate::torch::Changed;
 use crate::tree::{KeyPath, set};
 
 /// A parameter that the core updates: what it must be, and its slots, whose memory is held.
@@ -50,15 +51,15 @@ unsafe impl Send for Number {}
 unsafe impl Sync for Number {}
 
 impl Number {
-    fn new(path: &str, stated: &Bound<'_, PyAny>) -> Result<Self> {
-        let memory = Memory::of(stated).ok_or_else(|| unexported(path, "slot"))?;
-        let buffer = written(path, "slot", &memory)?;
+    fn new(path: &str, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let memory = Memory::of(stated)?.ok_or_else(|| to_python(&unexported(path, "slot")))?;
+        let buffer = written(path, "slot", &memory).python()?;
         match (buffer.len(), buffer.dtype()) {
             (1, Dtype::F64) => Ok(Self(std::ptr::with_exposed_provenance_mut(buffer.span().start), memory)),
-            (length, dtype) => Err(Error::Shape(format!(
+            (length, dtype) => Err(to_python(&Error::Shape(format!(
                 "{path}: a slot has {length} elements of {}: expected one number of float64",
                 dtype.name()
-            ))),
+            )))),
         }
     }
 
@@ -90,6 +91,8 @@ struct Prepared {
     /// Where the buffers of each parameter start, those of all in a row: gradient, parameter, slots, factors of slots; and
     /// where the last ones end.
     starts: Vec<usize>,
+    /// The slots that are tensors of PyTorch's.
+    tensors: Vec<Py<PyAny>>,
     sweep: Sweep,
     seen: Seen,
 }
@@ -157,15 +160,17 @@ impl Stepper {
     }
 
     /// States the parameters in host memory; the slots' memory is held from now on.
-    fn prepare(&self, parameters: Vec<Stated<'_>>) -> PyResult<()> {
-        let parameters: Vec<Parameter> =
-            parameters.into_iter().map(|stated| prepare(stated).python()).collect::<PyResult<_>>()?;
+    fn prepare(&self, py: Python<'_>, parameters: Vec<Stated<'_>>) -> PyResult<()> {
+        let parameters: Vec<Parameter> = parameters.into_iter().map(prepare).collect::<PyResult<_>>()?;
         let mut starts = vec![0];
         starts.extend(parameters.iter().scan(0, |end, parameter| {
             *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
             Some(*end)
         }));
-        let before = std::mem::replace(&mut *self.lock(), Prepared { parameters, starts, ..Prepared::default() });
+        let slots = parameters.iter().flat_map(|parameter| &parameter.slots);
+        let tensors = slots.flat_map(Numbers::changed).map(|tensor| tensor.clone_ref(py)).collect();
+        let prepared = Prepared { parameters, starts, tensors, ..Prepared::default() };
+        let before = std::mem::replace(&mut *self.lock(), prepared);
         drop(before);
         Ok(())
     }
@@ -189,23 +194,29 @@ impl Stepper {
         holds: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let copies = copying(&copies)?;
+        let mut changed = Changed::default();
         if !programs.is_empty() {
             // Taken out, so that no lock is held while Python may run.
             let mut prepared = std::mem::take(&mut *self.lock());
-            let updated = prepared.update(py, &programs, seed, self.count() + 1, written, gradients, &touched);
+            let updated =
+                prepared.update(py, &programs, seed, self.count() + 1, written, gradients, &touched, &mut changed);
             *self.lock() = prepared;
             if !updated? {
                 return Ok(None);
             }
         }
-        let model = write(py, model, replacements, assignments, copies)?;
-        if holds {
-            self.micro.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.micro.store(0, Ordering::Relaxed);
-            self.count.fetch_add(1, Ordering::Relaxed);
+        let model = write(py, model, replacements, assignments, copies, &mut changed);
+        if model.is_ok() {
+            if holds {
+                self.micro.fetch_add(1, Ordering::Relaxed);
+            } else {
+                self.micro.store(0, Ordering::Relaxed);
+                self.count.fetch_add(1, Ordering::Relaxed);
+            }
         }
-        Ok(Some(model))
+        let counted = changed.count(py);
+        let model = model?;
+        counted.map(|()| Some(model))
     }
 
     /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
@@ -218,7 +229,11 @@ impl Stepper {
         assignments: Vec<Assignment<'py>>,
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        write(py, model, replacements, assignments, copying(&copies)?)
+        let mut changed = Changed::default();
+        let model = write(py, model, replacements, assignments, copying(&copies)?, &mut changed);
+        let counted = changed.count(py);
+        let model = model?;
+        counted.map(|()| model)
     }
 }
 
@@ -236,8 +251,9 @@ fn write<'py>(
     replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
     assignments: Vec<Assignment<'py>>,
     copies: Vec<Copying>,
+    changed: &mut Changed,
 ) -> PyResult<Bound<'py, PyAny>> {
-    copies.into_iter().try_for_each(|copying| copying.run(py))?;
+    copies.into_iter().try_for_each(|copying| copying.run(py, changed))?;
     let mut model = model;
     for (path, value) in replacements {
         model = set(&path.0, &model, &value)?;
@@ -254,20 +270,21 @@ impl Stepper {
     }
 }
 
-fn prepare(stated: Stated<'_>) -> Result<Parameter> {
+fn prepare(stated: Stated<'_>) -> PyResult<Parameter> {
     let (path, position, array, slots, numbers, catches_up, stochastic, program, set) = stated;
-    let parameter = Memory::of(&array).ok_or_else(|| unexported(&path, "parameter"))?;
-    let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error))?.dtype();
-    let slots = slots.iter().map(|stated| slot(&path, stated)).collect::<Result<_>>()?;
-    let numbers = numbers.iter().map(|slot| Number::new(&path, slot)).collect::<Result<_>>()?;
+    let parameter = Memory::of(&array)?.ok_or_else(|| to_python(&unexported(&path, "parameter")))?;
+    let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error)).python()?.dtype();
+    let slots = slots.iter().map(|stated| slot(&path, stated)).collect::<PyResult<_>>()?;
+    let numbers = numbers.iter().map(|slot| Number::new(&path, slot)).collect::<PyResult<_>>()?;
     let shape = parameter.shape().to_vec();
     Ok(Parameter { path, position, dtype, shape, slots, numbers, catches_up, stochastic, program, set })
 }
 
-fn slot(path: &str, stated: &Bound<'_, PyAny>) -> Result<Numbers> {
-    let slot = Numbers::of(stated).map_err(|error| at(path, "slot", error))?;
-    let slot = slot.ok_or_else(|| unexported(path, "slot"))?;
-    writable(path, "slot", &slot.buffer)?;
+fn slot(path: &str, stated: &Bound<'_, PyAny>) -> PyResult<Numbers> {
+    let slot = Numbers::of(stated)?.ok_or_else(|| to_python(&unexported(path, "slot")))?;
+    let mut slot = slot.map_err(|error| at(path, "slot", error)).python()?;
+    writable(path, "slot", &slot.buffer).python()?;
+    slot.set_written(stated);
     Ok(slot)
 }
 
@@ -354,7 +371,7 @@ impl Parameter {
     fn check(&self, given: &Given) -> PyResult<[(Memory, Buffer); 2]> {
         let Given { p, g, shape, writes_gradient } = *given;
         let path = &self.path;
-        let (memory, gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
+        let (mut memory, mut gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
         let expected = tuple(&self.shape);
         if memory.shape() != self.shape {
             let found = tuple(memory.shape());
@@ -363,6 +380,7 @@ impl Parameter {
             ))));
         }
         let own = written(path, "parameter", &memory).python()?;
+        memory.set_written(p);
         let dtype = self.dtype.name();
         if own.dtype() != self.dtype {
             let found = own.dtype().name();
@@ -378,6 +396,7 @@ impl Parameter {
         }
         if writes_gradient {
             written(path, "gradient", &gradient).python()?;
+            gradient.set_written(g);
         }
         match gradient.buffer() {
             // Gradients of halves may have the type that is computed in.
@@ -400,17 +419,19 @@ impl Parameter {
             let (path, shape) = (&self.path, tuple(&self.shape));
             return Err(to_python(&Error::Shape(format!("{path}: rows are touched that the shape {shape} has not"))));
         }
-        Rows::new(indices, self.shape.iter().skip(1).product()).map(Arc::new).python()
+        // No elements at all, or more than fit: these have no rows, and no row is touched.
+        let width = self.shape.get(1..).and_then(elements).unwrap_or_default();
+        Rows::new(indices, width).map(Arc::new).python()
     }
 
     /// The factors of the slots, as arrays of the gradient's shape.
     fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(Memory, Buffer)>> {
         let factor = |factor: &Bound<'_, PyAny>| {
-            let memory = Memory::of(factor)?;
-            let buffer = memory.broadcast(shape)?;
-            Some((memory, buffer))
+            let Some(memory) = Memory::of(factor)? else { return Ok(None) };
+            let buffer = memory.broadcast(shape);
+            Ok(buffer.map(|buffer| (memory, buffer)))
         };
-        let found: Option<Vec<_>> = given.iter().map(factor).collect();
+        let found = given.iter().map(factor).collect::<PyResult<Option<Vec<_>>>>()?;
         let wanted = if self.catches_up { self.slots.len() } else { 0 };
         found.filter(|found| found.len() == wanted).ok_or_else(|| {
             let path = &self.path;
@@ -419,7 +440,7 @@ impl Parameter {
     }
 
     fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
-        if let Some(memory) = Memory::of(object) {
+        if let Some(memory) = Memory::of(object)? {
             return Ok(memory);
         }
         if object.hasattr("dtype")? {
@@ -459,6 +480,7 @@ impl Prepared {
         written: &Bound<'_, PyTuple>,
         gradients: &Bound<'_, PyTuple>,
         touched: &[Touched<'_>],
+        changed: &mut Changed,
     ) -> PyResult<bool> {
         let count = self.parameters.len();
         if written.len() != count || gradients.len() != count {
@@ -510,13 +532,13 @@ impl Prepared {
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
-        drop(held);
         let results = done.python()?;
         if touched.is_empty() {
             seen.programs = programs.iter().map(|(program, _)| program.clone().unbind()).collect();
             self.seen = seen;
         }
         let Some(results) = results else { return Ok(false) };
+        changed.extend(py, held.iter().filter_map(Memory::changed).chain(&self.tensors));
         let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
         for parameter in &self.parameters {
             parameter
