@@ -39,7 +39,13 @@ pub fn record_named<'py>(
     let Some(first) = args.first() else {
         return Err(PyTypeError::new_err(format!("{name} needs at least one argument")));
     };
-    record(first.py(), op_named(name)?, &args, named.as_ref())
+    let op = op_named(name)?;
+    match arity(op) {
+        Some(arity) if arity != args.len() => {
+            Err(PyTypeError::new_err(format!("{name} takes {arity} arrays, got {}", args.len())))
+        }
+        _ => record(first.py(), op, &args, named.as_ref()),
+    }
 }
 
 /// The innermost tape among the arguments, with the first variable that is on it.
@@ -262,7 +268,7 @@ fn record_symbol<'py>(
             (Ok(own), _) if own.get().tape.is(tape) => Ok(own.get().id),
             (_, Some(number)) => Err(number),
             _ => {
-                let what = crate::derivatives::describe(arg);
+                let what = crate::derivatives::describe(arg)?;
                 return Err(to_python(&Error::Rule(format!(
                     "a rule may combine its arguments with numbers, not with {what}"
                 ))));
@@ -407,6 +413,13 @@ impl Function {
     }
 }
 
+fn arity(op: Op) -> Option<usize> {
+    match op {
+        Op::Elementwise(op) => Some(op.arity()),
+        Op::Structured(op) => op.arity(),
+    }
+}
+
 /// Every elementwise op as a function, in the order of the table.
 #[pyfunction]
 pub fn elementwise_functions() -> Vec<Function> {
@@ -416,9 +429,5 @@ pub fn elementwise_functions() -> Vec<Function> {
 /// The name of every op and how many array arguments it takes (none: any number), in the order of the table.
 #[pyfunction]
 pub fn ops() -> Vec<(&'static str, Option<usize>)> {
-    let arity = |op| match op {
-        Op::Elementwise(op) => Some(op.arity()),
-        Op::Structured(op) => op.arity(),
-    };
     Op::all().map(|op| (op.name(), arity(op))).collect()
 }
