@@ -139,7 +139,9 @@ def test_containers_flatten_and_come_back_with_their_type(make):
     assert hash(tree.flatten(after)[1]) == hash(structure)
 
 
-@pytest.mark.parametrize("leaf", [1, 1.5, "text", b"bytes", {1}, len, object(), np.ones(2), Dense, range(3)], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "leaf", [1, 1.5, "text", b"bytes", {1}, len, object(), np.ones(2), Dense, range(3)], ids=lambda x: type(x).__name__
+)
 def test_what_is_no_container_is_a_leaf(leaf):
     leaves, structure = tree.flatten(leaf)
     assert len(leaves) == len(structure) == 1

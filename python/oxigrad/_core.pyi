@@ -15,19 +15,44 @@ TRAINABLE: Final[str]
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-class AliasError(ValueError): ...
-class ArrayMemoryError(ValueError): ...
-class DerivativeError(TypeError): ...
-class NonFiniteError(ArithmeticError): ...
-class StateError(ValueError): ...
-class DtypeError(TypeError): ...
-class KeyPathError(LookupError): ...
-class RuleError(TypeError): ...
-class ShapeError(ValueError): ...
-class StructureError(ValueError): ...
-class TapeEndedError(RuntimeError): ...
-class TapeThreadError(RuntimeError): ...
-class InternalError(RuntimeError): ...
+class AliasError(ValueError):
+    __signature__: ClassVar[inspect.Signature]
+
+class ArrayMemoryError(ValueError):
+    __signature__: ClassVar[inspect.Signature]
+
+class DerivativeError(TypeError):
+    __signature__: ClassVar[inspect.Signature]
+
+class NonFiniteError(ArithmeticError):
+    __signature__: ClassVar[inspect.Signature]
+
+class StateError(ValueError):
+    __signature__: ClassVar[inspect.Signature]
+
+class DtypeError(TypeError):
+    __signature__: ClassVar[inspect.Signature]
+
+class KeyPathError(LookupError):
+    __signature__: ClassVar[inspect.Signature]
+
+class RuleError(TypeError):
+    __signature__: ClassVar[inspect.Signature]
+
+class ShapeError(ValueError):
+    __signature__: ClassVar[inspect.Signature]
+
+class StructureError(ValueError):
+    __signature__: ClassVar[inspect.Signature]
+
+class TapeEndedError(RuntimeError):
+    __signature__: ClassVar[inspect.Signature]
+
+class TapeThreadError(RuntimeError):
+    __signature__: ClassVar[inspect.Signature]
+
+class InternalError(RuntimeError):
+    __signature__: ClassVar[inspect.Signature]
 
 # --- the tape ---------------------------------------------------------------------------------------------------------
 

@@ -145,6 +145,58 @@ def detached(array: Any) -> Any:
     return array.detach() if getattr(array, "requires_grad", False) else array
 
 
+# What arrays raise that cannot be read in host memory; a `RecursionError`, which is a `RuntimeError`, is none of these.
+REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)
+
+
+# --- PyTorch, by name --------------------------------------------------------------------------------------------------
+#
+# Its tensors may be views that are computed when they are read: negation and conjugation are bits of a tensor, and a tensor
+# of zeros may have no memory. The core reads no such tensor.
+
+
+def resolved(array: Any) -> Any:
+    """A tensor of PyTorch with its numbers in memory as they read; anything else, and most tensors, as it is."""
+    if not _is_tensor(array):
+        return array
+    if array._is_zerotensor():
+        return namespace(array).zeros(tuple(array.shape), dtype=array.dtype, device=array.device)
+    return array.resolve_conj().resolve_neg()
+
+
+def obstacle(array: Any) -> str:
+    """Why steps cannot update a tensor of PyTorch, and what they can; empty where they can, and for any other array."""
+    if not _is_tensor(array):
+        return ""
+    if str(array.layout) != "torch.strided":
+        return f"a tensor of layout {array.layout}: expected torch.strided"
+    if array.is_neg():
+        return "a lazy view, with its negative bit set: expected a tensor of its own, tensor.resolve_neg()"
+    if array._is_zerotensor():
+        return "a tensor of zeros without memory: expected torch.zeros"
+    if _is_freed(array):
+        return "a tensor whose storage is freed: expected one that has memory"
+    return ""
+
+
+def _is_tensor(array: Any) -> bool:
+    from array_api_compat import is_torch_array
+
+    return is_torch_array(array)
+
+
+def _is_freed(tensor: Any) -> bool:
+    """Whether a tensor in host memory has elements but no memory."""
+    try:
+        storage = tensor.untyped_storage()
+    except REFUSALS:  # that of a transform, as of ``vmap``, has none by design
+        return False
+    return storage.device.type == "cpu" and tensor.numel() > 0 and storage.nbytes() == 0
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+
+
 @functools.lru_cache(maxsize=256)
 def is_of_kind(dtype: Any, kind: Any, library: Any) -> bool:
     """Whether a dtype of a library is of a kind, as the standard has it; one that NumPy was given by others is real."""
@@ -258,8 +310,17 @@ def on_host(array: Any) -> bool:
     device = getattr(array, "__dlpack_device__", None)
     try:
         return device is not None and int(device()[0]) == 1
-    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):  # an array that is not computed yet
+    except RecursionError:
+        raise
+    except REFUSALS:  # an array that is not computed yet
         return False
+
+
+def _shared(array: Any, **where: Any) -> np.ndarray:
+    """NumPy's array in the memory of another; raises one of `REFUSALS` where that cannot be read there."""
+    if not where and on_host(array) and not _core.exports_memory(array):
+        raise BufferError(f"an array of type {type(array).__name__} has no memory that can be read")
+    return np.from_dlpack(array, **where)
 
 
 def fetched(value: Any) -> Any:
@@ -301,17 +362,23 @@ def to_host(array: Any) -> np.ndarray:
     """
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
-    name = dtype_name(array.dtype)
-    for way in (np.from_dlpack, lambda x: np.from_dlpack(x, device="cpu"), np.asarray):
+    name, array = dtype_name(array.dtype), resolved(array)
+    if _is_tensor(array) and _is_freed(array):
+        raise BufferError("the storage of the tensor is freed: it has no memory that can be read")
+    for way in (_shared, lambda x: None if on_host(x) else _shared(x, device="cpu"), np.asarray):
         try:
             found = way(array)
-        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        except RecursionError:
+            raise
+        except REFUSALS:
             continue
-        if dtype_name(found.dtype) == name:
+        if found is not None and dtype_name(found.dtype) == name:
             return found
     there = fetched(array)
     if isinstance(there, np.ndarray):
         return there
+    if hasattr(np, name):
+        raise BufferError(f"an array of type {type(array).__name__} has no memory that can be read")
     importlib.import_module("ml_dtypes")
     library = namespace(there)
     return to_host(library.astype(there, library.float32)).astype(name)
@@ -429,8 +496,10 @@ def _through_host(name: str, library: Any, *args: Any) -> Any:
     """What the core's kernel of the op gives, for arrays that lie in host memory."""
     arrays = [value for value in args if is_array(value)]
     try:
-        shared = [np.from_dlpack(value) if is_array(value) and library is not np else value for value in args]
-    except (AttributeError, TypeError, RuntimeError, BufferError) as error:
+        shared = [_shared(resolved(value)) if is_array(value) and library is not np else value for value in args]
+    except RecursionError:
+        raise
+    except REFUSALS as error:
         raise NotImplementedError(
             f"{library.__name__} has no function {name}, and its array cannot be read in host memory"
         ) from error

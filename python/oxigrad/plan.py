@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, RuleError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
 from oxigrad.aliases import Named, is_same_array, refuse_shared, refuse_unwritable
-from oxigrad.libraries import detached, dtype_name, refuse_meaning, to_host
+from oxigrad.libraries import detached, dtype_name, obstacle, refuse_meaning, resolved, to_host
 from oxigrad.precision import HALVES
 from oxigrad.quantized import Quantized
 from oxigrad.sparse import SparseRows
@@ -54,12 +54,14 @@ class Plan:
     """What stays the same from step to step while the model keeps its structure.
 
     ``choices`` are the rules with their hyperparameters (see `oxigrad.optim.Choice`) that parameters have; ``frozen`` the
-    paths of parameters that nobody updates. ``sparse`` says whether gradients may be `SparseRows`; set it where one is seen.
+    paths of parameters that nobody updates. ``sparse`` says whether gradients may be `SparseRows`, ``lazy`` whether they may be
+    lazy views (see `oxigrad.libraries.resolved`); set it where one is seen.
     """
 
     def __init__(self, leaves: list[Any], structure: Any, owner: Any) -> None:
         self.structure = structure
         self.sparse = owner.sparse != "dense"
+        self.lazy = False
         self._weak_owner = weakref.ref(owner)
         self.parameters: list[Parameter] = []
         self.choices: list[Any] = []
@@ -99,6 +101,8 @@ class Plan:
         rules = [choice.rule() for choice in self.choices]
         for p in self.parameters:
             p.executor = executor(leaves[p.index], rules[p.choice].elementwise)
+            if p.executor == "rule" and (why := obstacle(leaves[p.index])):
+                raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
         if any(p.executor in ("rule", "into") for p in self.parameters) and any(r.supplied & {"total"} for r in rules):
             for p in self.parameters:  # A total is over all of them: all of them by one executor.
                 p.executor = executor(leaves[p.index], elementwise=False)
@@ -107,6 +111,7 @@ class Plan:
         self.replaced = [p for p in self.parameters if p.executor in ("copy", "rule")]
         self.copied = [p for p in self.parameters if p.executor == "copy"]
         self.into = [p for p in self.parameters if p.executor == "into"]
+        self._looked_at = [*self.copied, *self.into]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
         self._tied = [p for p in self.parameters if p.tied]
         self._recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
@@ -117,15 +122,20 @@ class Plan:
         """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
-        if self.into and not all(_core.is_writable(leaves[p.index]) for p in self.into):
-            return False
-        return all(executor(leaves[p.index]) == "copy" for p in self.copied)
+        return all(executor(leaves[p.index], p.executor == "copy") == p.executor for p in self._looked_at)
 
     def detach(self, leaves: list[Any]) -> list[Any]:
         """The leaves, with parameters of which their library records derivatives detached: steps are not to be recorded."""
         for p in self._recorded:
             leaves[p.index] = detached(leaves[p.index])
         return leaves
+
+    def unrecorded(self, gradients: list[Any]) -> list[Any]:
+        """The gradients, with those that rules are called on detached: what slots are made of would keep their graphs."""
+        for _, p in self.ruled:
+            g = gradients[p.index]
+            gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
+        return gradients
 
     def check_known(self, slots: dict[str, dict[str, Any]]) -> None:
         """Refuses a model whose parameters are not those that the slots were made for."""
@@ -165,6 +175,9 @@ class Plan:
                     self.sparse = True
                 else:
                     refuse_meaning(given[i], f"{self.structure.path(i)}: the gradient")
+        for parameter in self.parameters if self.lazy else ():
+            for i in (parameter.index, *parameter.tied):
+                given[i] = resolved(given[i])
         for parameter in self._tied:
             first, *others = _distinct([given[i] for i in (parameter.index, *parameter.tied)])
             total: Any = sum(others, first)

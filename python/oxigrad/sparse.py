@@ -21,7 +21,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import DtypeError, RuleError, ShapeError
-from oxigrad.libraries import has_variable, is_of_kind, refuse_meaning, standard_namespace
+from oxigrad.libraries import REFUSALS, has_variable, is_of_kind, refuse_meaning, standard_namespace
 from oxigrad.rule import Rule
 
 FAMILIES = ("dense", "lazy", "catch_up")
@@ -181,7 +181,9 @@ def _truth(array: Any) -> bool | None:
     for look in (xp.plain, xp.fetched):
         try:
             return bool(look(array))
-        except (AttributeError, RuntimeError, TypeError, ValueError):  # it lies elsewhere, or is being traced
+        except RecursionError:
+            raise
+        except REFUSALS:  # it lies elsewhere, or is being traced
             continue
     return None
 

@@ -16,7 +16,7 @@ from oxigrad import _core, around, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, ShapeError, StateError, StructureError
 from oxigrad.aliases import apart, refuse_unwritable
 from oxigrad.executors import Leaf, call_rules
-from oxigrad.libraries import to_host
+from oxigrad.libraries import resolved, to_host
 from oxigrad.plan import Parameter, Plan, copying, executor, leaves_along
 from oxigrad.quantized import Quantized
 from oxigrad.slots import ParameterSlots
@@ -200,6 +200,9 @@ class Stepper:
         except ArrayMemoryError:
             if not plan.sparse and any(isinstance(g, SparseRows) for g in given):
                 plan.sparse = True
+                return self.update(model, grads, keep_root=keep_root)
+            if not plan.lazy and not self._owner.zero_gradients and any(resolved(g) is not g for g in given):
+                plan.lazy = True
                 return self.update(model, grads, keep_root=keep_root)
             if all(executor(array) == "host" for array in plan.pick(leaves)):
                 raise
@@ -387,7 +390,7 @@ class Stepper:
     ) -> tuple[list[tuple[Any, Any]], list[tuple[dict[str, Any], str, Any]], list[tuple[Any, Any]], bool]:
         """What the rules that are called want replaced, assigned and copied, and whether they want it at all."""
         replacements, assignments, copies = [], [], []
-        called = _leaves(plan, plan.ruled, leaves, gradients, self.slots, values, holds)
+        called = _leaves(plan, plan.ruled, leaves, plan.unrecorded(gradients), self.slots, values, holds)
         results, keep = call_rules(called, self._owner.seed)
         for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
             if new is leaf.p:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
+from oxigrad.libraries import detached
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.plan import Plan
@@ -73,8 +74,9 @@ class SAM(Optimizer):
         """A copy of ``model`` with its parameters moved to where the gradient is to be taken, given that at the model."""
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self)
+        leaves = plan.detach(leaves)
         gradients = plan.gradients(leaves, grads, called=True)
-        pairs = [(leaves[p.index], gradients[p.index]) for p in plan.parameters]
+        pairs = [(leaves[p.index], detached(gradients[p.index])) for p in plan.parameters]
         sizes = [xp.abs(p) + self.eta if self.adaptive else 1.0 for p, _ in pairs]
         squares = [xp.sum((size * g) ** 2) for size, (_, g) in zip(sizes, pairs, strict=True)]
         norm = xp.sqrt(sum(squares[1:], squares[0]))

@@ -277,6 +277,8 @@ def number(value: Any) -> int | float:
     try:
         here = xp.fetched(value)
         return int(here) if integral else float(here)
+    except RecursionError:
+        raise
     except (AttributeError, RuntimeError, TypeError, ValueError):  # it is complex, or traced
         raise TypeError(f"found {value!r}: expected a number") from None
 

@@ -135,8 +135,7 @@ impl Buffer {
         if extents.len() != strides.len() {
             return Err(Error::Shape(format!("{} extents, but {} strides", extents.len(), strides.len())));
         }
-        let product = extents.iter().try_fold(1usize, |all, extent| all.checked_mul(*extent));
-        let Some(length) = product.filter(|product| isize::try_from(*product).is_ok()) else {
+        let Some(length) = elements(extents).filter(|length| isize::try_from(*length).is_ok()) else {
             return Err(Error::Memory(format!("an array of shape {extents:?} leaves the address space")));
         };
         if length == 0 || is_contiguous(extents, strides, dtype.size()) {
@@ -310,13 +309,26 @@ impl Buffer {
     }
 }
 
+/// How many elements an array of these extents has; `None` where no address space has room for their number.
+#[must_use]
+pub fn elements<'a>(extents: impl IntoIterator<Item = &'a usize>) -> Option<usize> {
+    let mut product = Some(1);
+    for &extent in extents {
+        if extent == 0 {
+            return Some(0); // whatever the others are
+        }
+        product = product.and_then(|product: usize| product.checked_mul(extent));
+    }
+    product
+}
+
 /// Whether each axis steps over exactly the inner ones.
 fn is_contiguous(extents: &[usize], strides: &[isize], size: usize) -> bool {
-    let mut step = size;
+    let mut step = Some(size);
     extents.iter().zip(strides).rev().all(|(&extent, &stride)| {
-        let fits = extent == 1 || usize::try_from(stride) == Ok(step);
-        step *= extent;
-        fits
+        let fits = extent == 1 || usize::try_from(stride).ok() == step;
+        step = step.and_then(|step| step.checked_mul(extent));
+        fits && step.is_some()
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::ThreadPool;
 
-use crate::buffer::{Buffer, Dtype, Layout};
+use crate::buffer::{Buffer, Dtype, Layout, elements};
 use crate::error::{Error, Result};
 use crate::lane::dispatch::{Isa, Task};
 use crate::lane::{Element, Lane, Simd};
@@ -58,7 +58,7 @@ impl Product<'_> {
     /// Whether the right factor is so narrow that this is faster than a library for large matrices.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
-        self.columns <= 32 && self.inner * self.columns <= 1 << 15
+        self.columns <= 32 && self.inner.saturating_mul(self.columns) <= 1 << 15
     }
 
     /// Writes the products to `to`, one after the other.
@@ -80,7 +80,7 @@ impl Product<'_> {
         let parts = stacked * blocks;
         let work = Work { product: *self, to: to.pointer, blocks };
         match threads {
-            Some(pool) if to.length * self.inner >= PARALLEL && parts > 1 => {
+            Some(pool) if to.length.saturating_mul(self.inner) >= PARALLEL && parts > 1 => {
                 let workers = pool.current_num_threads();
                 let (each, next) = (parts.div_ceil(workers * 4), AtomicUsize::new(0));
                 let run = || loop {
@@ -101,10 +101,8 @@ impl Product<'_> {
     }
 
     fn check(&self, to: &Buffer) -> Result<()> {
-        let each = self.rows.checked_mul(self.columns);
-        let all = self.stack.iter().try_fold(1usize, |all, extent| all.checked_mul(*extent));
         let dimensions = [self.left.stack.len(), self.right.stack.len()];
-        if each.zip(all).and_then(|(each, all)| each.checked_mul(all)) != Some(to.length)
+        if elements(self.stack.iter().chain(&[self.rows, self.columns])) != Some(to.length)
             || dimensions != [self.stack.len(); 2]
         {
             let (length, rows, columns) = (to.length, self.rows, self.columns);

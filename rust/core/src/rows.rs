@@ -13,11 +13,14 @@ impl Rows {
     /// The rows of these indices, which must grow: no row is there twice.
     ///
     /// # Errors
-    /// `Shape` where they do not.
+    /// `Shape` where they do not, or have more elements than there are numbers.
     pub fn new(indices: impl Into<Box<[usize]>>, width: usize) -> Result<Self> {
         let indices = indices.into();
         match indices.windows(2).find(|pair| pair[0] >= pair[1]) {
             Some(pair) => Err(Error::Shape(format!("row {} stands before row {}: rows must grow", pair[0], pair[1]))),
+            None if indices.len().checked_mul(width).is_none() => {
+                Err(Error::Shape(format!("{} rows of {width} elements leave the address space", indices.len())))
+            }
             None => Ok(Self { indices, width }),
         }
     }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::buffer::{Buffer, Dtype, elements};
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
@@ -20,6 +20,7 @@ use crate::error::IntoPython;
 use crate::memory::{Memory, Numbers};
 use crate::spare;
 use crate::threads::{isa, pool};
+use crate::torch::Changed;
 use crate::value::Value;
 
 /// From this many elements on, the memory that an op goes through is most of its cost.
@@ -30,10 +31,10 @@ pub const DETACHED: usize = 1 << 15;
 thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
 
 /// The memory of a value that is a NumPy array or scalar.
-pub fn memory(py: Python<'_>, value: &Value) -> Option<Memory> {
+fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<Memory>> {
     match value {
         Value::Object(object) => Memory::of_numpy(object.bind(py)),
-        Value::Number(_) | Value::Absent => None,
+        Value::Number(_) | Value::Absent => Ok(None),
     }
 }
 
@@ -50,14 +51,14 @@ pub fn compute<'py, 'v>(
         return Ok(Some(result));
     }
     let py = like.py();
-    let Some(like) = Memory::of_numpy(like) else { return Ok(None) };
+    let Some(like) = Memory::of_numpy(like)? else { return Ok(None) };
     let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
-    let (shape, length) = (like.shape(), like.shape().iter().product());
+    let (shape, Some(length)) = (like.shape(), elements(like.shape())) else { return Ok(None) };
     let (mut held, mut inputs): (SmallVec<[Memory; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
-            value => memory(py, value).and_then(|memory| {
+            value => memory(py, value)?.and_then(|memory| {
                 let buffer = memory.broadcast(shape);
                 held.push(memory);
                 buffer
@@ -112,10 +113,11 @@ fn compute_broadcast<'py, 'v>(
         let Some(both) = other.and_then(|other| shape.broadcast(&other.shape)) else { return Ok(None) };
         shape = both;
     }
+    let Some(length) = elements(shape.extents()) else { return Ok(None) };
     let mut inputs = Buffers::new();
     for value in values {
         let buffer = match value {
-            Value::Number(number) => repeated(number, shape.extents().iter().product()),
+            Value::Number(number) => repeated(number, length),
             value => dense(value).and_then(|array| array.broadcast(shape.extents())),
         };
         let Some(buffer) = buffer else { return Ok(None) };
@@ -174,8 +176,9 @@ impl Copying {
     /// Checks all that there is to check, so that `run` cannot fail.
     pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
         let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
-        let [from, to] = [source, target].map(|stated| Numbers::of(stated).python()?.ok_or_else(unshared));
-        let (from, to) = (from?, to?);
+        let [from, to] = [source, target].map(|stated| Numbers::of(stated)?.ok_or_else(unshared)?.python());
+        let (from, mut to) = (from?, to?);
+        to.set_written(target);
         let [given, wanted] = [&from, &to].map(|numbers| numbers.memory[0].shape());
         let input = if given == wanted { Some(from.buffer.clone()) } else { from.memory[0].broadcast(wanted) };
         let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
@@ -191,10 +194,11 @@ impl Copying {
         leaf(&self.input, &self.output, self.dtype)
     }
 
-    /// Writes them. This runs no Python, in which an interrupt could come between, and cannot fail.
-    pub fn run(self, py: Python<'_>) -> PyResult<()> {
+    /// Writes them, and adds what has `changed`. This runs no Python, in which an interrupt could come between, and cannot fail.
+    pub fn run(self, py: Python<'_>, changed: &mut Changed) -> PyResult<()> {
         // SAFETY: `from` and `to` keep the memory.
         let done = unsafe { execute(py, kernel(Elementwise::Positive), &self.input, &self.output, self.dtype) };
+        changed.extend(py, self.to.changed());
         drop((self.from, self.to));
         done
     }
@@ -203,7 +207,9 @@ impl Copying {
 /// Copies numbers: see [`Copying`].
 #[pyfunction]
 pub fn copy(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
-    Copying::new(source, target)?.run(source.py())
+    let mut changed = Changed::default();
+    let done = Copying::new(source, target)?.run(source.py(), &mut changed);
+    changed.count(source.py()).and(done)
 }
 
 /// # Safety
@@ -294,7 +300,8 @@ pub fn broadcast_to<'py>(
         return Ok(None);
     };
     let shape: Vec<usize> = shape.extract()?;
-    let memory = Memory::of_numpy(array).filter(|_| !shape.is_empty() && shape.iter().product::<usize>() < LARGE);
+    let is_small = !shape.is_empty() && elements(&shape).is_some_and(|length| length < LARGE);
+    let memory = if is_small { Memory::of_numpy(array)? } else { None };
     let Some(buffer) = memory.as_ref().and_then(|memory| memory.broadcast(&shape)) else { return Ok(None) };
     if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
         return Ok(None);

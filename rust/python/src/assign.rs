@@ -112,7 +112,7 @@ pub fn stale(name: &str) -> PyErr {
 pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
     if op == Op::Structured(Structured::Index) {
         let key = named.map(|named| named.get_item(intern!(named.py(), "key"))).transpose()?.flatten();
-        return Ok(key.is_none_or(|key| !copies(&key)));
+        return Ok(!key.map_or(Ok(false), |key| copies(&key))?);
     }
     Ok(matches!(
         op,
@@ -129,19 +129,29 @@ pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
 }
 
 /// Whether a key has an array or a list in it, so that what is indexed with it is a copy.
-fn copies(key: &Bound<'_, PyAny>) -> bool {
+fn copies(key: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(parts) = key.cast::<PyTuple>() {
-        return parts.iter().any(|part| copies(&part));
+        for part in parts {
+            if copies(&part)? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
     }
     if key.is_none()
         || key.is_instance_of::<PySlice>()
         || key.is_instance_of::<PyInt>()
         || key.is(PyEllipsis::get(key.py()))
     {
-        return false;
+        return Ok(false);
     }
-    let ndim = || key.getattr(intern!(key.py(), "shape")).and_then(|shape| shape.len());
-    key.is_instance_of::<PyList>() || ndim().is_ok_and(|ndim| ndim > 0)
+    if key.is_instance_of::<PyList>() {
+        return Ok(true);
+    }
+    match key.getattr_opt(intern!(key.py(), "shape"))? {
+        Some(shape) => Ok(shape.len()? > 0),
+        None => Ok(false),
+    }
 }
 
 /// Lets `view` share the memory of `base`; numbers, and scalars that cannot be changed, have none to share.
@@ -186,7 +196,7 @@ pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Bound<'py, PyAny>, value: &
 fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Ok(view) = value.cast_exact::<Variable>() else { return Ok(false) };
     let (Some(mine), Some(its)) = (slf.get().slot(), view.get().slot()) else { return Ok(false) };
-    if !view.get().tape.is(&slf.get().tape) || copies(key) {
+    if !view.get().tape.is(&slf.get().tape) || copies(key)? {
         return Ok(false);
     }
     let of = {

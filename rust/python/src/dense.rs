@@ -5,12 +5,14 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::marker::PhantomData;
 
 use oxigrad_core::buffer::{Buffer, Dtype};
+use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use smallvec::SmallVec;
 
+use crate::error::unless;
 use crate::numpy::{ArrayFields, C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
 
 /// The extents of an array of few dimensions, the rest zero.
@@ -73,7 +75,7 @@ impl<'a> Dense<'a> {
         let (mut extents, mut length) = ([0; Shape::MOST], 1);
         for (extent, given) in extents.iter_mut().zip(fields.extents()) {
             *extent = given;
-            length *= *extent;
+            length = usize::checked_mul(length, given)?;
         }
         Some(Self { shape: Shape { dimensions, extents }, dtype, length, fields, array: PhantomData })
     }
@@ -100,7 +102,7 @@ impl<'a> Dense<'a> {
                 (1, _) => {}
                 _ => return None,
             }
-            step *= extent.cast_signed();
+            step = step.checked_mul(extent.cast_signed())?;
         }
         Buffer::strided(self.fields.data, shape, &strides, self.dtype, false).ok()
     }
@@ -124,13 +126,20 @@ pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Dense<'a>> {
 
 /// How many elements a NumPy array has; none of anything else.
 pub fn length(array: &Bound<'_, PyAny>) -> Option<usize> {
-    Some(Numpy::get(array.py())?.fields(array)?.extents().product())
+    Numpy::get(array.py())?.fields(array)?.extents().try_fold(1, usize::checked_mul)
+}
+
+static CREATE: PyOnceLock<Option<Create>> = PyOnceLock::new();
+
+/// Looks once, when the module is imported, for what arrays and scalars are made with.
+pub fn load(py: Python<'_>) -> PyResult<()> {
+    CREATE.get_or_try_init(py, || found(py))?;
+    SCALARS.get_or_try_init(py, || Scalars::new(py)).map(drop)
 }
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.
 pub fn create<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
-    static CREATE: PyOnceLock<Option<Create>> = PyOnceLock::new();
-    let known = CREATE.get_or_init(py, || found(py).ok().flatten());
+    let known = CREATE.get(py).copied().flatten();
     let descr = Numpy::get(py).and_then(|numpy| numpy.descr(dtype));
     let (Some(create), Some(descr), Ok(dimensions)) = (known, descr, c_int::try_from(shape.len())) else {
         return empty(py, shape, dtype);
@@ -151,7 +160,10 @@ type Create = unsafe extern "C" fn(c_int, *const isize, *mut PyObject, c_int) ->
 fn found(py: Python<'_>) -> PyResult<Option<Create>> {
     const VERSIONS: [c_uint; 2] = [0x0100_0009, 0x0200_0000];
     const EMPTY: usize = 184;
-    let module = py.import("numpy._core._multiarray_umath").or_else(|_| py.import("numpy.core._multiarray_umath"))?;
+    let module = match unless::<PyImportError, _>(py, py.import("numpy._core._multiarray_umath"))? {
+        Some(module) => module,
+        None => py.import("numpy.core._multiarray_umath")?, // of NumPy 1
+    };
     let table = module.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?.pointer_checked(None)?.cast::<*const c_void>();
     // SAFETY: the capsule holds the table of functions of NumPy's C interface, the first of which tells its version; in
     // these versions it has more than 184 entries, and that one is `PyArray_Empty`.
@@ -168,26 +180,30 @@ struct Scalars {
     float64: Py<PyAny>,
 }
 
+static SCALARS: PyOnceLock<Scalars> = PyOnceLock::new();
+
 impl Scalars {
-    fn get(py: Python<'_>) -> PyResult<&Self> {
-        static SCALARS: PyOnceLock<Scalars> = PyOnceLock::new();
-        SCALARS.get_or_try_init(py, || {
-            let numpy = py.import("numpy")?;
-            let of_type = |name| numpy.getattr(name).map(Bound::unbind);
-            Ok(Self { float32: of_type("float32")?, float64: of_type("float64")? })
-        })
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let numpy = py.import("numpy")?;
+        let of_type = |name| numpy.getattr(name).map(Bound::unbind);
+        Ok(Self { float32: of_type("float32")?, float64: of_type("float64")? })
+    }
+
+    fn get(py: Python<'_>) -> &Self {
+        SCALARS.get(py).expect("the module has loaded them")
     }
 }
 
 /// The number of a scalar of NumPy's of float64; none of anything else.
 pub fn float64(object: &Bound<'_, PyAny>) -> Option<f64> {
-    let scalars = Scalars::get(object.py()).ok()?;
-    if object.get_type().is(&scalars.float64) { object.extract().ok() } else { None }
+    let is_one = object.get_type().is(&Scalars::get(object.py()).float64);
+    // Of a float, and so of this, the number is a field: reading it runs no Python.
+    if is_one { object.extract().ok() } else { None }
 }
 
 /// A scalar of NumPy's: what its functions give in place of an array without dimensions.
 pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
-    let scalars = Scalars::get(py)?;
+    let scalars = Scalars::get(py);
     let of_type = if dtype == Dtype::F32 { &scalars.float32 } else { &scalars.float64 };
     of_type.bind(py).call1((number,))
 }

@@ -305,22 +305,25 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         refuse_meaning(value, || "what is differentiated".into())?;
         return Ok(Value::Object(settled(value)?.unbind()));
     }
-    let what = describe(value);
+    let what = describe(value)?;
     Err(Error::Dtype(format!("{what} cannot be differentiated: expected a float or an array of floating-point dtype")))
         .python()
 }
 
 /// What a value is, in an error or a printed tape: its type, and dtype and shape where it has them.
-pub fn describe(value: &Bound<'_, PyAny>) -> String {
+pub fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(dict) = value.cast::<PyDict>() {
-        let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| format!(", {key}={value}");
+        let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            Ok(format!(", {}={}", key.str()?.to_cow()?, value.str()?.to_cow()?))
+        };
         return dict.iter().map(item).collect();
     }
-    let type_name = value.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string());
-    match (value.getattr("dtype"), value.getattr("shape")) {
-        (Ok(dtype), Ok(shape)) => format!("{type_name}({dtype}, {shape})"),
-        _ => format!("{type_name} {}", value.repr().map_or_else(|_| String::new(), |text| text.to_string())),
-    }
+    let (class, py) = (value.get_type().name()?, value.py());
+    let class = class.to_cow()?;
+    Ok(match (value.getattr_opt(pyo3::intern!(py, "dtype"))?, value.getattr_opt(pyo3::intern!(py, "shape"))?) {
+        (Some(dtype), Some(shape)) => format!("{class}({}, {})", dtype.str()?.to_cow()?, shape.str()?.to_cow()?),
+        _ => format!("{class} {}", value.repr()?.to_cow()?),
+    })
 }
 
 /// The cotangent that a replay starts from: one, for a scalar target without a cotangent.

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use oxigrad_core::buffer::Dtype;
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,6 +16,8 @@ use pyo3::types::{PyDict, PyType};
 use smallvec::SmallVec;
 
 use crate::classes::ByClass;
+use crate::error::{unless, unless_refused};
+use crate::torch::Torch;
 
 /// `kDLCPU`.
 const HOST: i32 = 1;
@@ -57,15 +60,16 @@ struct Versioned {
     tensor: Tensor,
 }
 
-/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process.
+/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process. Addresses that we do not use are
+/// numbers.
 #[repr(C)]
 pub struct Exchange {
     major: u32,
     _minor: u32,
-    _previous: *const c_void,
-    _allocate: *const c_void,
+    _previous: usize,
+    _allocate: usize,
     from_object: Option<unsafe extern "C" fn(*mut PyObject, *mut *mut Versioned) -> c_int>,
-    _to_object: *const c_void,
+    _to_object: usize,
     look: Option<unsafe extern "C" fn(*mut PyObject, *mut Tensor) -> c_int>,
 }
 
@@ -104,15 +108,26 @@ pub struct Array {
     pub writable: bool,
     /// Whether Python ran to export it, which may have done anything.
     pub by_python: bool,
+    /// Whether it is a tensor of PyTorch's.
+    pub is_tensor: bool,
 }
 
 impl Array {
-    /// The array that an object exports; none where it exports none, or one that lies elsewhere.
-    pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        match exchange(&object.get_type()) {
-            Some(exchange) => Self::new(by_exchange(exchange, object)?, false),
-            None => Self::new(by_capsule(object)?, true),
-        }
+    /// The array that an object exports; none where it exports none, one that lies elsewhere, or one whose numbers are not
+    /// those in its memory.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if is_negated(object)? { Ok(None) } else { Self::of_memory(object) }
+    }
+
+    /// The same, whose numbers were seen to be those in its memory.
+    pub fn of_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let Exporter { exchange, torch } = Exporter::of(&object.get_type())?;
+        let owner = match exchange {
+            Some(exchange) => by_exchange(exchange, object)?,
+            None => unless_refused(object.py(), by_capsule(object))?.flatten(),
+        };
+        let array = owner.and_then(|owner| Self::new(owner, exchange.is_none()));
+        Ok(array.map(|array| Self { is_tensor: torch.is_some(), ..array }))
     }
 
     fn new(owner: Owner, by_python: bool) -> Option<Self> {
@@ -140,12 +155,44 @@ impl Array {
             None => contiguous(&shape, size),
         };
         let offset = usize::try_from(tensor.byte_offset).ok()?;
+        tensor.data.addr().checked_add(offset)?;
         if tensor.data.is_null() && !shape.contains(&0) {
             return None;
         }
         let (pointer, dtype) = (tensor.data.wrapping_add(offset), tensor.dtype());
-        Some(Self { pointer, shape, strides: strides?, dtype, writable, by_python, owner })
+        Some(Self { pointer, shape, strides: strides?, dtype, writable, by_python, owner, is_tensor: false })
     }
+}
+
+/// Whether an object is a tensor of PyTorch's whose numbers are minus those in its memory. To ask runs Python, or lets other
+/// threads run.
+fn is_negated(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Exporter::of(&object.get_type())?.torch.map_or(Ok(false), |torch| torch.is_negated(object))
+}
+
+/// The first object of which `is_negated` holds.
+pub fn first_negated<'a, 'py: 'a>(objects: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>) -> PyResult<Option<usize>> {
+    let mut last: Option<(Bound<'py, PyType>, Option<&'static Torch>)> = None; // most are of one class
+    for (at, object) in objects.enumerate() {
+        let known = last.as_ref().filter(|(class, _)| object.get_type_ptr() == class.as_type_ptr());
+        let torch = if let Some((_, torch)) = known {
+            *torch
+        } else {
+            let class = object.get_type();
+            let torch = Exporter::of(&class)?.torch;
+            last = Some((class, torch));
+            torch
+        };
+        if torch.map_or(Ok(false), |torch| torch.is_negated(&object))? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// The table of functions of a type that has one, as far as that was found out.
+pub fn exchange(class: &Bound<'_, PyType>) -> Option<&'static Exchange> {
+    Exporter::known(class)?.exchange
 }
 
 /// Whether `lies` can tell of an object.
@@ -239,55 +286,72 @@ fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
     Some(strides)
 }
 
-/// The table of functions of a type that has one: a call of a Python method takes fifty times as long.
-pub fn exchange(kind: &Bound<'_, PyType>) -> Option<&'static Exchange> {
-    /// The tables of classes seen, as addresses.
-    static TABLES: ByClass<Option<usize>> = ByClass::new();
-    let address = TABLES.get(kind, |address| *address).unwrap_or_else(|| {
-        let address = table(kind);
-        // A class that cannot be remembered is asked again.
-        let _ = TABLES.insert(kind, address);
-        address
-    })?;
-    // SAFETY: the address is that of a table, which lives as long as the process.
-    Some(unsafe { &*std::ptr::with_exposed_provenance::<Exchange>(address) })
+/// How the objects of a class export their memory.
+#[derive(Clone, Copy)]
+struct Exporter {
+    /// Its table of functions, if it has one: a call of a Python method takes fifty times as long.
+    exchange: Option<&'static Exchange>,
+    /// PyTorch, whose tensors have more to say.
+    torch: Option<&'static Torch>,
 }
 
-fn table(kind: &Bound<'_, PyType>) -> Option<usize> {
-    let capsule = kind.getattr(intern!(kind.py(), "__dlpack_c_exchange_api__")).ok()?;
-    let table = pointer::<Exchange>(&capsule, c"dlpack_exchange_api")?;
-    // SAFETY: a capsule of this name holds such a table; its version stands first in each version of it.
-    let is_known = unsafe { table.as_ref() }.major == MAJOR;
-    is_known.then(|| table.as_ptr().expose_provenance())
+/// What was found out of classes.
+static EXPORTERS: ByClass<Exporter> = ByClass::new();
+
+impl Exporter {
+    fn of(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        if let Some(known) = Self::known(class) {
+            return Ok(known);
+        }
+        let found = Self { exchange: table(class)?, torch: Torch::of_class(class)? };
+        EXPORTERS.insert(class, found)?;
+        Ok(found)
+    }
+
+    /// What was found out of a class before, which runs no Python.
+    fn known(class: &Bound<'_, PyType>) -> Option<Self> {
+        EXPORTERS.get(class, |exporter| *exporter)
+    }
 }
 
-fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> Option<Owner> {
-    let (from_object, mut made) = (exchange.from_object?, std::ptr::null_mut());
+/// The table of functions of a class.
+fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
+    let Some(capsule) = class.getattr_opt(intern!(class.py(), "__dlpack_c_exchange_api__"))? else { return Ok(None) };
+    let Some(table) = pointer::<Exchange>(&capsule, c"dlpack_exchange_api") else { return Ok(None) };
+    // SAFETY: a capsule of this name holds such a table, which lives as long as the process; its version stands first in
+    // each version of it.
+    let table: &'static Exchange = unsafe { table.as_ref() };
+    Ok((table.major == MAJOR).then_some(table))
+}
+
+fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Owner>> {
+    let (Some(from_object), mut made) = (exchange.from_object, std::ptr::null_mut()) else { return Ok(None) };
     // SAFETY: the object is of the type that the table is of, and we hold the interpreter lock.
     if unsafe { from_object(object.as_ptr(), &raw mut made) } != 0 {
-        drop(PyErr::take(object.py()));
-        return None;
+        let Some(error) = PyErr::take(object.py()) else { return Ok(None) };
+        return unless_refused(object.py(), Err(error));
     }
-    NonNull::new(made).map(|made| Owner(Managed::Versioned(made)))
+    Ok(NonNull::new(made).map(|made| Owner(Managed::Versioned(made))))
 }
 
-fn by_capsule(object: &Bound<'_, PyAny>) -> Option<Owner> {
+fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Owner>> {
     let py = object.py();
-    let device = object.getattr_opt(intern!(py, "__dlpack_device__")).ok()??.call0().ok()?;
-    if device.get_item(0).ok()?.extract::<i32>().ok()? != HOST {
-        return None;
+    let Some(device) = object.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(None) };
+    if device.call0()?.get_item(0)?.extract::<i32>()? != HOST {
+        return Ok(None);
     }
-    let export = object.getattr(intern!(py, "__dlpack__")).ok()?;
+    let export = object.getattr(intern!(py, "__dlpack__"))?;
     let named = PyDict::new(py);
-    named.set_item(intern!(py, "max_version"), (MAJOR, 0)).ok()?;
-    // Exporters of before version 1 do not take the argument.
-    let capsule = export.call((), Some(&named)).or_else(|_| export.call0()).ok()?;
+    named.set_item(intern!(py, "max_version"), (MAJOR, 0))?;
+    let capsule = match unless::<PyTypeError, _>(py, export.call((), Some(&named)))? {
+        Some(capsule) => capsule,
+        None => export.call0()?, // exporters of before version 1 do not take the argument
+    };
     if let Some(made) = pointer(&capsule, c"dltensor_versioned") {
-        take(&capsule, c"used_dltensor_versioned").then_some(Managed::Versioned(made)).map(Owner)
-    } else {
-        let made = pointer(&capsule, c"dltensor")?;
-        take(&capsule, c"used_dltensor").then_some(Managed::Unversioned(made)).map(Owner)
+        return Ok(take(&capsule, c"used_dltensor_versioned").then_some(Owner(Managed::Versioned(made))));
     }
+    let Some(made) = pointer(&capsule, c"dltensor") else { return Ok(None) };
+    Ok(take(&capsule, c"used_dltensor").then_some(Owner(Managed::Unversioned(made))))
 }
 
 /// What a capsule of this name holds.

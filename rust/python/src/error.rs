@@ -1,9 +1,14 @@
 //! The core's errors as Python exceptions: one class a variant.
 
 use oxigrad_core::error::Error;
-use pyo3::exceptions::{PyArithmeticError, PyLookupError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyArithmeticError, PyAttributeError, PyBufferError, PyLookupError, PyRecursionError, PyRuntimeError, PyTypeError,
+    PyValueError,
+};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
+use pyo3::type_object::PyTypeInfo;
+use pyo3::types::{PyList, PyTuple};
 
 /// The signature `(*args)`, which `inspect.signature` does not find on exceptions by itself.
 fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
@@ -76,5 +81,59 @@ pub trait IntoPython<T> {
 impl<T> IntoPython<T> for oxigrad_core::error::Result<T> {
     fn python(self) -> PyResult<T> {
         self.map_err(|error| to_python(&error))
+    }
+}
+
+/// The result; none where the error is of the class that is expected. Any other error, an interrupt among them, is not ours
+/// to drop.
+pub fn unless<E: PyTypeInfo, T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
+    match result {
+        Err(error) if error.is_instance_of::<E>(py) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// The result; none where an object refuses to share its memory, with one of the errors that exporters raise to say so.
+pub fn unless_refused<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
+    match result {
+        Err(error) if is_refusal(py, &error) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
+    (error.is_instance_of::<PyBufferError>(py)
+        || error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyAttributeError>(py)
+        || error.is_instance_of::<PyRuntimeError>(py))
+        && !error.is_instance_of::<PyRecursionError>(py)
+}
+
+/// The items of an iterable. Unlike `collect`, this does not ask for a length first, whose errors would be lost.
+pub fn items<'py>(iterable: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut found = Vec::new();
+    for item in iterable.try_iter()? {
+        found.push(item?);
+    }
+    Ok(found)
+}
+
+/// The items of a list or a tuple, as an argument. `PyO3`'s own `Vec` asks any sequence for its length, drops the error, and takes
+/// as much memory as that says.
+pub struct Items<'py>(pub Vec<Bound<'py, PyAny>>);
+
+impl<'py> FromPyObject<'_, 'py> for Items<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(list) = given.cast::<PyList>() {
+            return Ok(Self(list.iter().collect()));
+        }
+        if let Ok(tuple) = given.cast::<PyTuple>() {
+            return Ok(Self(tuple.iter().collect()));
+        }
+        let class = given.get_type().name()?;
+        Err(PyTypeError::new_err(format!("expected a list or a tuple, found {}", class.to_cow()?)))
     }
 }

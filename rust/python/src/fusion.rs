@@ -138,8 +138,8 @@ impl Fusion {
             let place = match *node {
                 Node::Leaf(leaf) => match rule.sources[leaf as usize] {
                     Source::Cotangent => Some(g),
-                    Source::Result => self.operand(py, entry.result()),
-                    Source::Arg(which) => self.operand(py, entry.arg(which as usize)),
+                    Source::Result => self.operand(py, entry.result())?,
+                    Source::Arg(which) => self.operand(py, entry.arg(which as usize))?,
                 },
                 Node::Constant(_) => Some(self.push(*node)),
                 Node::Apply(op, args) => {
@@ -162,7 +162,7 @@ impl Fusion {
         if !waits(a) && !waits(b) {
             return Ok(None);
         }
-        let (Some(a), Some(b)) = (self.term(py, a), self.term(py, b)) else { return Ok(None) };
+        let (Some(a), Some(b)) = (self.term(py, a)?, self.term(py, b)?) else { return Ok(None) };
         let node = self.push(Node::Apply(Elementwise::Add, [a, b, 0]));
         self.keep_waiting(py, node).map(Some)
     }
@@ -188,8 +188,8 @@ impl Fusion {
         {
             return Ok(None);
         }
-        let Some(array) = cotangent.known(py) else { return Ok(self.term(py, cotangent)) };
-        let Some(memory) = Memory::of_numpy(&array) else { return Ok(None) };
+        let Some(array) = cotangent.known(py) else { return self.term(py, cotangent) };
+        let Some(memory) = Memory::of_numpy(&array)? else { return Ok(None) };
         let Ok(buffer) = memory.computing() else { return Ok(None) };
         if self.shape[..] != *memory.shape() || self.dtype != buffer.dtype() {
             self.run(py)?;
@@ -199,26 +199,27 @@ impl Fusion {
     }
 
     /// The node of a cotangent of the shape and dtype of the program.
-    fn term(&mut self, py: Python<'_>, flow: &Flow) -> Option<u32> {
+    fn term(&mut self, py: Python<'_>, flow: &Flow) -> PyResult<Option<u32>> {
         if let Some(array) = flow.known(py) {
-            let memory = Memory::of_numpy(&array)?;
-            let buffer = memory.computing().ok().filter(|buffer| buffer.dtype() == self.dtype)?;
-            return (memory.shape() == &self.shape[..]).then(|| self.leaf(py, &array, memory, buffer));
+            let Some(memory) = Memory::of_numpy(&array)? else { return Ok(None) };
+            let buffer = memory.computing().ok().filter(|buffer| buffer.dtype() == self.dtype);
+            let buffer = buffer.filter(|_| memory.shape() == &self.shape[..]);
+            return Ok(buffer.map(|buffer| self.leaf(py, &array, memory, buffer)));
         }
-        if let Flow::Waiting(waiting) = flow { Some(waiting.node) } else { None }
+        Ok(if let Flow::Waiting(waiting) = flow { Some(waiting.node) } else { None })
     }
 
     /// The node of what a rule reads: a number, or an array that can be broadcast to the shape of the program.
-    fn operand(&mut self, py: Python<'_>, value: &Value) -> Option<u32> {
-        match value {
+    fn operand(&mut self, py: Python<'_>, value: &Value) -> PyResult<Option<u32>> {
+        Ok(match value {
             Value::Absent => None,
             Value::Number(number) => Some(self.push(Node::Constant(*number))),
             Value::Object(object) => {
-                let memory = Memory::of_numpy(object.bind(py))?;
-                let buffer = memory.broadcast(&self.shape)?;
-                Some(self.leaf(py, object.bind(py), memory, buffer))
+                let Some(memory) = Memory::of_numpy(object.bind(py))? else { return Ok(None) };
+                let buffer = memory.broadcast(&self.shape);
+                buffer.map(|buffer| self.leaf(py, object.bind(py), memory, buffer))
             }
-        }
+        })
     }
 
     fn leaf(&mut self, py: Python<'_>, array: &Bound<'_, PyAny>, memory: Memory, buffer: Buffer) -> u32 {

@@ -37,7 +37,7 @@ impl Tape {
         for (id, array, bytes) in held {
             let now: Option<u64> = hook(py, "fingerprint")?.call1((&array,))?.extract()?;
             if now != Some(bytes) {
-                let (name, what) = (self.name(id), describe(array.bind(py)));
+                let (name, what) = (self.name(id), describe(array.bind(py))?);
                 let origin = self.lock().tape.origin(id);
                 let op = if let Origin::Op(op) = origin { op.name() } else { "watch" };
                 return Err(to_python(&Error::Memory(format!(

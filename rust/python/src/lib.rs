@@ -30,6 +30,7 @@ mod step;
 mod symbols;
 mod tape;
 mod threads;
+mod torch;
 mod trace;
 mod tree;
 mod value;
@@ -71,6 +72,8 @@ mod _core {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("MOST_STEPS", step::MOST)?;
         error::register(module)?;
+        numpy::Numpy::load(module.py())?;
+        dense::load(module.py())?;
         threads::register(module.py())?;
         variable::register(module.py())?;
         tree::register(module)

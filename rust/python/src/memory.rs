@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
 use crate::dlpack::{self, Array, Exchange, Owner};
+use crate::error::unless_refused;
 use crate::numpy::{ArrayFields, C_CONTIGUOUS, Numpy};
 
 /// What keeps the memory of an array where it is.
@@ -32,6 +33,10 @@ pub struct Memory {
     strides: SmallVec<[isize; 4]>,
     dtype: Option<Dtype>,
     writable: bool,
+    /// Whether it is that of a tensor of PyTorch's.
+    is_tensor: bool,
+    /// The tensor, if it is one and a step writes it.
+    changed: Option<Py<PyAny>>,
 }
 
 // SAFETY: the pointer is only handed to `Buffer`, which makes no use of it, and what keeps the memory is `Send`.
@@ -41,41 +46,58 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     /// The memory of an object; none where it shares none.
-    pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        if let Some(memory) = Self::of_array(object) {
-            return Some(memory);
+    ///
+    /// # Errors
+    /// What the object raises, but for the errors by which it refuses to share its memory.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        Self::by(object, Array::of)
+    }
+
+    /// As `of`, where the numbers were seen to be those in the memory: see `dlpack::first_negated`.
+    pub fn of_seen(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        Self::by(object, Array::of_memory)
+    }
+
+    fn by(
+        object: &Bound<'_, PyAny>,
+        exported: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Array>>,
+    ) -> PyResult<Option<Self>> {
+        if let Some(memory) = Self::of_array(object)? {
+            return Ok(Some(memory));
         }
-        let numpy = Numpy::get(object.py())?;
-        if numpy.is_scalar(object) {
+        let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
+        if numpy.is_scalar(object)? {
             // NumPy's scalars export their memory without a shape: a copy as an array has one, and is not to be written.
-            let copy = Self::of_array(&numpy.asarray(object).ok()?)?;
-            return Some(Self { writable: false, ..copy });
+            let copy = Self::of_array(&numpy.asarray(object)?)?;
+            return Ok(copy.map(|copy| Self { writable: false, ..copy }));
         }
         // A subclass of NumPy's array exports both; the buffer protocol says whether it may be written, DLPack refuses.
-        if numpy.is_array(object) {
-            return PyUntypedBuffer::get(object).ok().map(Self::of_export);
+        if !numpy.is_array(object)?
+            && let Some(array) = exported(object)?
+        {
+            return Ok(Some(Self::of_dlpack(array)));
         }
-        Array::of(object).map(Self::of_dlpack).or_else(|| PyUntypedBuffer::get(object).ok().map(Self::of_export))
+        Ok(unless_refused(object.py(), PyUntypedBuffer::get(object))?.map(Self::of_export))
     }
 
     /// The memory of a NumPy array or scalar: what the replay may compute with itself, without asking a library.
-    pub fn of_numpy(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let numpy = Numpy::get(object.py())?;
-        if numpy.is_plain_array(object) || numpy.is_scalar(object) { Self::of(object) } else { None }
+    pub fn of_numpy(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
+        if numpy.is_plain_array(object) || numpy.is_scalar(object)? { Self::of(object) } else { Ok(None) }
     }
 
     /// The memory of an array of exactly NumPy's type, of a dtype in native byte order.
-    fn of_array(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let numpy = Numpy::get(object.py())?;
-        let fields = numpy.fields(object)?;
-        let dtype = numpy.dtype(object.py(), &fields)?;
-        let keep = Keep::Reference(object.clone().unbind());
-        Some(Self::of_fields(&fields, dtype, keep))
+    fn of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let found = Numpy::get(object.py()).and_then(|numpy| Some((numpy, numpy.fields(object)?)));
+        let Some((numpy, fields)) = found else { return Ok(None) };
+        let keep = || Keep::Reference(object.clone().unbind());
+        Ok(numpy.dtype(object.py(), &fields)?.map(|dtype| Self::of_fields(&fields, dtype, keep())))
     }
 
     fn of_fields(fields: &ArrayFields, dtype: Dtype, keep: Keep) -> Self {
         let (shape, strides) = (fields.extents().collect(), fields.strides().collect());
-        Self { keep, pointer: fields.data, shape, strides, dtype: Some(dtype), writable: fields.is_writable() }
+        let (dtype, writable) = (Some(dtype), fields.is_writable());
+        Self { keep, pointer: fields.data, shape, strides, dtype, writable, is_tensor: false, changed: None }
     }
 
     /// Whether what an array's fields say is what the buffer protocol says.
@@ -99,12 +121,25 @@ impl Memory {
             dtype: exported_dtype(&export),
             writable: !export.readonly(),
             keep: Keep::Export(export),
+            is_tensor: false,
+            changed: None,
         }
     }
 
     fn of_dlpack(array: Array) -> Self {
-        let Array { owner, pointer, shape, strides, dtype, writable, by_python } = array;
-        Self { keep: Keep::Owner(owner, by_python), pointer, shape, strides, dtype, writable }
+        let Array { owner, pointer, shape, strides, dtype, writable, by_python, is_tensor } = array;
+        let keep = Keep::Owner(owner, by_python);
+        Self { keep, pointer, shape, strides, dtype, writable, is_tensor, changed: None }
+    }
+
+    /// Says that a step writes the memory, which is that of this object.
+    pub fn set_written(&mut self, object: &Bound<'_, PyAny>) {
+        self.changed = self.is_tensor.then(|| object.clone().unbind());
+    }
+
+    /// The tensor of PyTorch's whose memory this is, if a step writes it.
+    pub fn changed(&self) -> Option<&Py<PyAny>> {
+        self.changed.as_ref()
     }
 
     /// Whether Python may have run to export it, and have changed other arrays.
@@ -114,6 +149,11 @@ impl Memory {
             Keep::Reference(_) => false,
             Keep::Owner(_, by_python) => by_python,
         }
+    }
+
+    /// Whether Python, or another thread, may have run before it was exported.
+    pub fn is_after_python(&self) -> bool {
+        self.is_tensor || self.is_by_python()
     }
 
     /// Whether `is_still_of` can tell.
@@ -133,8 +173,7 @@ impl Memory {
             && fields.extents().eq(self.shape.iter().copied())
             && fields.strides().eq(self.strides.iter().copied())
             && match self.dtype {
-                // One that was seen before, so that it is known by its address.
-                Some(Dtype::BF16) => numpy.dtype(object.py(), &fields) == self.dtype,
+                Some(Dtype::BF16) => numpy.seen_dtype(object.py(), &fields) == self.dtype,
                 dtype => numpy.own_dtype(&fields) == dtype,
             }
     }
@@ -332,18 +371,31 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The numbers of an object; none where it shares no memory.
+    /// The numbers of an object; none where it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, says what is
+    /// there instead of floating-point numbers, or of codes and scales.
     ///
     /// # Errors
-    /// `Shape`, `Dtype` or `Memory` with what is there instead of floating-point numbers, or of codes and scales.
-    pub fn of(stated: &Bound<'_, PyAny>) -> Result<Option<Self>> {
+    /// As `Memory::of`.
+    pub fn of(stated: &Bound<'_, PyAny>) -> PyResult<Option<Result<Self>>> {
         let Ok(coded) = stated.cast::<PyTuple>() else {
-            let Some(memory) = Memory::of(stated) else { return Ok(None) };
-            return Ok(Some(Self { buffer: memory.floating()?, memory: smallvec![memory] }));
+            let Some(memory) = Memory::of(stated)? else { return Ok(None) };
+            return Ok(Some(memory.floating().map(|buffer| Self { buffer, memory: smallvec![memory] })));
         };
-        let memory: Option<SmallVec<[Memory; 1]>> = coded.iter().map(|array| Memory::of(&array)).collect();
-        let Some(memory) = memory.filter(|memory| memory.len() == 2) else { return Ok(None) };
-        Ok(Some(Self { buffer: quantized(&memory[0], &memory[1])?, memory }))
+        let memory: PyResult<Option<SmallVec<[Memory; 1]>>> = coded.iter().map(|array| Memory::of(&array)).collect();
+        let Some(memory) = memory?.filter(|memory| memory.len() == 2) else { return Ok(None) };
+        Ok(Some(quantized(&memory[0], &memory[1]).map(|buffer| Self { buffer, memory })))
+    }
+
+    /// Says that a step writes them, which are those of this object; of codes PyTorch has no tensors.
+    pub fn set_written(&mut self, object: &Bound<'_, PyAny>) {
+        if let [memory] = &mut self.memory[..] {
+            memory.set_written(object);
+        }
+    }
+
+    /// The tensors of PyTorch's whose memory this is, if a step writes it.
+    pub fn changed(&self) -> impl Iterator<Item = &Py<PyAny>> {
+        self.memory.iter().filter_map(Memory::changed)
     }
 }
 
@@ -393,18 +445,18 @@ fn exported_dtype(export: &PyUntypedBuffer) -> Option<Dtype> {
 
 /// Whether the object is an array that lies in host memory and shares it, by `DLPack` or Python's buffer protocol.
 #[pyfunction]
-pub fn exports_memory(object: &Bound<'_, PyAny>) -> bool {
-    Memory::of(object).is_some()
+pub fn exports_memory(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(Memory::of(object)?.is_some())
 }
 
 /// Whether an object shares memory of a floating-point dtype: kernels can update it.
 #[pyfunction]
-pub fn is_floating(object: &Bound<'_, PyAny>) -> bool {
-    Memory::of(object).is_some_and(|memory| memory.floating().is_ok())
+pub fn is_floating(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(Memory::of(object)?.is_some_and(|memory| memory.floating().is_ok()))
 }
 
 /// Whether the memory that an object shares may be written.
 #[pyfunction]
-pub fn is_writable(object: &Bound<'_, PyAny>) -> bool {
-    Memory::of(object).is_some_and(|memory| memory.is_writable())
+pub fn is_writable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(Memory::of(object)?.is_some_and(|memory| memory.is_writable()))
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::buffer::{Buffer, Dtype, elements};
 use oxigrad_core::error::Error;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
@@ -58,6 +58,8 @@ impl ArrayFields {
     }
 }
 
+static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
+
 /// What we know of the NumPy that is installed.
 pub struct Numpy {
     array: Py<PyAny>,
@@ -75,9 +77,14 @@ pub struct Numpy {
 }
 
 impl Numpy {
+    /// What `load` has found.
     pub fn get(py: Python<'_>) -> Option<&Self> {
-        static NUMPY: PyOnceLock<Option<Numpy>> = PyOnceLock::new();
-        NUMPY.get_or_init(py, || Self::new(py).ok()).as_ref()
+        NUMPY.get(py)
+    }
+
+    /// Looks at NumPy once, when the module is imported: an error, or an interrupt, is that import's.
+    pub fn load(py: Python<'_>) -> PyResult<()> {
+        NUMPY.get_or_try_init(py, || Self::new(py)).map(drop)
     }
 
     fn new(py: Python<'_>) -> PyResult<Self> {
@@ -99,7 +106,7 @@ impl Numpy {
     fn verify(&self, py: Python<'_>) -> PyResult<bool> {
         let array = self.empty.bind(py).call1(((2, 3, 5), "float32"))?.getattr("T")?;
         array.call_method1("setflags", (false,))?;
-        match self.fields(&array).and_then(|fields| Some((fields, self.dtype(py, &fields)?))) {
+        match self.fields(&array).and_then(|fields| Some((fields, self.own_dtype(&fields)?))) {
             Some((fields, dtype)) if !fields.is_writable() => Memory::is_as_exported(&array, &fields, dtype),
             _ => Ok(false),
         }
@@ -110,9 +117,9 @@ impl Numpy {
         self.asarray.bind(object.py()).call1((object,))
     }
 
-    /// Whether an object is an array, maybe of a subclass.
-    pub fn is_array(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.is_instance(self.array.bind(object.py())).unwrap_or(false)
+    /// Whether an object is an array, maybe of a subclass. Its type says so, whatever it says of its `__class__`.
+    pub fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        object.get_type().is_subclass(self.array.bind(object.py()))
     }
 
     /// Whether an object is an array, and of no subclass.
@@ -121,8 +128,9 @@ impl Numpy {
         object.get_type_ptr().cast() == self.array.as_ptr()
     }
 
-    pub fn is_scalar(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.is_instance(self.scalar.bind(object.py())).unwrap_or(false)
+    /// Whether an object is a scalar of NumPy's.
+    pub fn is_scalar(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        object.get_type().is_subclass(self.scalar.bind(object.py()))
     }
 
     #[inline]
@@ -140,8 +148,17 @@ impl Numpy {
     }
 
     /// The dtype of an array, bfloat16 among them.
-    pub fn dtype(&self, py: Python<'_>, fields: &ArrayFields) -> Option<Dtype> {
-        self.own_dtype(fields).or_else(|| self.is_bfloat16(py, fields).then_some(Dtype::BF16))
+    pub fn dtype(&self, py: Python<'_>, fields: &ArrayFields) -> PyResult<Option<Dtype>> {
+        match self.own_dtype(fields) {
+            None => Ok(self.is_bfloat16(py, fields)?.then_some(Dtype::BF16)),
+            own => Ok(own),
+        }
+    }
+
+    /// The same, where that was seen before, which runs no Python.
+    pub fn seen_dtype(&self, py: Python<'_>, fields: &ArrayFields) -> Option<Dtype> {
+        let bfloat16 = || self.bfloat16.get(py).is_some_and(|known| known.as_ptr() == fields.descr);
+        self.own_dtype(fields).or_else(|| bfloat16().then_some(Dtype::BF16))
     }
 
     /// NumPy's own object of a dtype.
@@ -149,20 +166,18 @@ impl Numpy {
         self.dtypes.iter().rev().find(|(_, known)| *known == dtype).map(|(descr, _)| descr)
     }
 
-    fn is_bfloat16(&self, py: Python<'_>, fields: &ArrayFields) -> bool {
+    fn is_bfloat16(&self, py: Python<'_>, fields: &ArrayFields) -> PyResult<bool> {
         if let Some(known) = self.bfloat16.get(py) {
-            return known.as_ptr() == fields.descr;
+            return Ok(known.as_ptr() == fields.descr);
         }
         if self.others.iter().any(|other| other.as_ptr() == fields.descr) {
-            return false;
+            return Ok(false);
         }
         // SAFETY: an array keeps its dtype.
         let descr = unsafe { Bound::from_borrowed_ptr(py, fields.descr) };
-        let is = |name: &str, expected: &str| {
-            descr.getattr(name).and_then(|found| found.str()).is_ok_and(|found| found == expected)
-        };
-        let found = is("name", "bfloat16") && is("itemsize", "2") && is("isnative", "True");
-        found && self.bfloat16.get_or_init(py, || descr.unbind()).as_ptr() == fields.descr
+        let is = |name: &str, expected: &str| Ok::<_, PyErr>(descr.getattr(name)?.str()? == expected);
+        let found = is("name", "bfloat16")? && is("itemsize", "2")? && is("isnative", "True")?;
+        Ok(found && self.bfloat16.get_or_init(py, || descr.unbind()).as_ptr() == fields.descr)
     }
 }
 
@@ -184,7 +199,7 @@ impl Numpy {
         self.dense(object, shape).is_some_and(|fields| {
             fields.data == buffer.pointer()
                 && fields.is_writable() == buffer.is_writable()
-                && self.dtype(object.py(), &fields) == Some(buffer.dtype())
+                && self.seen_dtype(object.py(), &fields) == Some(buffer.dtype())
         })
     }
 
@@ -204,10 +219,10 @@ impl Numpy {
     /// every step. None of anything else, which may still do.
     pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
         let fields = self.dense(object, shape)?;
-        if self.dtype(object.py(), &fields) != Some(dtype) {
+        if self.seen_dtype(object.py(), &fields) != Some(dtype) {
             return None;
         }
-        let length = shape.iter().product();
+        let length = elements(shape)?;
         Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()
     }
 }
@@ -221,32 +236,34 @@ pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
 
 /// What an array means besides its numbers, in words that say what to give instead, where arithmetic on the numbers would
 /// ignore it: the mask of a masked array, the unit of one with units, the products of a matrix. None of plain arrays.
-pub fn meaning(array: &Bound<'_, PyAny>) -> Option<String> {
-    let (py, numpy) = (array.py(), Numpy::get(array.py())?);
-    if numpy.is_plain_array(array) || !numpy.is_array(array) {
-        return None;
+pub fn meaning(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = array.py();
+    let Some(numpy) = Numpy::get(py) else { return Ok(None) };
+    if numpy.is_plain_array(array) || !numpy.is_array(array)? {
+        return Ok(None);
     }
     let (class, plain) = (array.get_type(), numpy.array.bind(py));
-    let named = |what: &str| Some(format!("a {}, {what}", class.name().ok()?));
-    if class.hasattr("mask").unwrap_or(false) {
+    let named = |what: &str| Ok(Some(format!("a {}, {what}", class.name()?.to_cow()?)));
+    if class.hasattr("mask")? {
         return named("whose mask would be ignored: expected an array without a mask, such as x.filled(0)");
     }
-    let own = |name: &&str| !matches!((class.getattr(*name), plain.getattr(*name)), (Ok(a), Ok(b)) if a.is(&b));
-    if ["__array_ufunc__", "__add__", "__mul__", "__matmul__"].iter().any(own) {
-        return named("a subclass of numpy.ndarray with arithmetic of its own: expected numpy.asarray(x)");
+    for name in ["__array_ufunc__", "__add__", "__mul__", "__matmul__"] {
+        if !class.getattr(name)?.is(&plain.getattr(name)?) {
+            return named("a subclass of numpy.ndarray with arithmetic of its own: expected numpy.asarray(x)");
+        }
     }
-    None
+    Ok(None)
 }
 
 /// Refuses an array whose numbers are not all that it means: see [`meaning`]. `name` says what it is.
 pub fn refuse_meaning(array: &Bound<'_, PyAny>, name: impl FnOnce() -> String) -> PyResult<()> {
-    meaning(array).map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
+    meaning(array)?.map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
 }
 
 /// What an array means besides its numbers, where that would be ignored: see [`meaning`].
 #[pyfunction]
 #[pyo3(name = "meaning")]
-pub fn meaning_of(array: &Bound<'_, PyAny>) -> Option<String> {
+pub fn meaning_of(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     meaning(array)
 }
 

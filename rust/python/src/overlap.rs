@@ -39,17 +39,22 @@ fn meeting(ranges: &[(Span, bool)], wanted: impl Fn(usize, usize) -> bool) -> Ve
     found
 }
 
-/// Memory, and the number of its array.
-type Numbered = (usize, Memory);
+/// Memory, each with the number of its array.
+type Numbered = Vec<(usize, Memory)>;
+
+/// Ranges, each with what is said of its array.
+type Ranges = Vec<(Span, bool)>;
 
 /// The memory of each array, and its range, with what is said of it; those that share none with the host are left out.
-fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> (Vec<Numbered>, Vec<(Span, bool)>) {
-    let found = |(at, (array, is)): (usize, &(Bound<'_, PyAny>, bool))| {
-        let memory = Memory::of(array)?;
-        let range = (memory.span(), *is);
-        Some(((at, memory), range))
-    };
-    arrays.iter().enumerate().filter_map(found).unzip()
+fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> PyResult<(Numbered, Ranges)> {
+    let (mut numbered, mut ranges) = (Vec::new(), Vec::new());
+    for (at, (array, is)) in arrays.iter().enumerate() {
+        if let Some(memory) = Memory::of(array)? {
+            ranges.push((memory.span(), *is));
+            numbered.push((at, memory));
+        }
+    }
+    Ok((numbered, ranges))
 }
 
 /// The first pair of arrays, each given with whether it is written, that share memory of which one is written; none where
@@ -57,15 +62,15 @@ fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> (Vec<Numbered>, Vec<(Span, boo
 #[pyfunction]
 #[pyo3(name = "first_shared")]
 pub fn first_shared_of(py: Python<'_>, arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Option<(usize, usize)>> {
-    let (memory, ranges) = ranged(&arrays);
+    let (memory, ranges) = ranged(&arrays)?;
     let found = first_shared(py, &mut Sweep::default(), &ranges, |at| memory[at].1.view(py))?;
     Ok(found.map(|(a, b)| (memory[a].0, memory[b].0)))
 }
 
 /// The numbers of those new arrays (given as true) in whose range of host memory another array lies, or an earlier new one.
 #[pyfunction]
-pub fn aliases(arrays: Vec<(Bound<'_, PyAny>, bool)>) -> Vec<usize> {
-    let (memory, ranges) = ranged(&arrays);
+pub fn aliases(arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Vec<usize>> {
+    let (memory, ranges) = ranged(&arrays)?;
     let pairs = meeting(&ranges, |a, b| ranges[a].1 || ranges[b].1);
     let later = |(a, b): (usize, usize)| match (ranges[a].1, ranges[b].1) {
         (true, true) => a.max(b),
@@ -75,20 +80,21 @@ pub fn aliases(arrays: Vec<(Bound<'_, PyAny>, bool)>) -> Vec<usize> {
     let mut found: Vec<usize> = pairs.into_iter().map(|pair| memory[later(pair)].0).collect();
     found.sort_unstable();
     found.dedup();
-    found
+    Ok(found)
 }
 
 /// Whether two arrays are the same elements of host memory, in the same order.
 #[pyfunction]
-pub fn is_same_memory(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
-    match (Memory::of(a), Memory::of(b)) {
+pub fn is_same_memory(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(match (Memory::of(a)?, Memory::of(b)?) {
         (Some(a), Some(b)) => a.is_same_as(&b),
         _ => false,
-    }
+    })
 }
 
 /// Whether elements of an array in host memory are the same as others of it.
 #[pyfunction]
-pub fn overlaps_itself(array: &Bound<'_, PyAny>) -> bool {
-    Memory::of(array).and_then(|memory| memory.buffer()).is_some_and(|buffer| buffer.overlaps_itself())
+pub fn overlaps_itself(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let buffer = Memory::of(array)?.and_then(|memory| memory.buffer());
+    Ok(buffer.is_some_and(|buffer| buffer.overlaps_itself()))
 }

@@ -1,5 +1,6 @@
 //! Matrix products of NumPy arrays: narrow ones by the core, large ones by NumPy into memory that is there already.
 
+use oxigrad_core::buffer::elements;
 use oxigrad_core::product::{Factor, Product};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -17,7 +18,7 @@ use crate::threads::{isa, pool};
 pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();
-    let (Some(x), Some(y)) = (Memory::of_numpy(a), Memory::of_numpy(b)) else { return Ok(None) };
+    let (Some(x), Some(y)) = (Memory::of_numpy(a)?, Memory::of_numpy(b)?) else { return Ok(None) };
     let ([stack1 @ .., rows, inner], [stack2 @ .., other, columns]) = (x.shape(), y.shape()) else { return Ok(None) };
     let dtype = match (x.computing(), y.computing()) {
         (Ok(x), Ok(y)) if x.dtype() == y.dtype() && inner == other => x.dtype(),
@@ -40,7 +41,7 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
         if is_small { compute() } else { py.detach(compute) }.python()?;
         return Ok(Some(result));
     }
-    if shape.iter().product::<usize>() < LARGE {
+    if elements(&shape).is_none_or(|length| length < LARGE) {
         return Ok(None);
     }
     let matmul = MATMUL.get_or_try_init(py, || py.import("numpy")?.getattr("matmul").map(Bound::unbind))?;

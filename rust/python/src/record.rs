@@ -41,7 +41,13 @@ pub fn record_named<'py>(
     let Some(first) = args.first() else {
         return Err(PyTypeError::new_err(format!("{name} needs at least one argument")));
     };
-    record(first.py(), op_named(name)?, &args, named.as_ref())
+    let op = op_named(name)?;
+    match arity(op) {
+        Some(arity) if arity != args.len() => {
+            Err(PyTypeError::new_err(format!("{name} takes {arity} arrays, got {}", args.len())))
+        }
+        _ => record(first.py(), op, &args, named.as_ref()),
+    }
 }
 
 /// The innermost tape among the arguments, with the first variable that is on it.
@@ -148,7 +154,7 @@ fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) 
         return Ok(arg.clone());
     }
     if arg.is_none() || arg.is_exact_instance_of::<PyString>() {
-        let (name, what) = (op.name(), describe(arg));
+        let (name, what) = (op.name(), describe(arg)?);
         return Err(to_python(&Error::Dtype(format!(
             "{name}: argument {which} is {what}: expected an array or a number"
         ))));
@@ -297,7 +303,7 @@ fn record_symbol<'py>(
             (Ok(own), _) if own.get().tape.is(tape) => Ok(own.get().id),
             (_, Some(number)) => Err(number),
             _ => {
-                let what = describe(arg);
+                let what = describe(arg)?;
                 return Err(to_python(&Error::Rule(format!(
                     "a rule may combine its arguments with numbers, not with {what}"
                 ))));
@@ -353,7 +359,11 @@ fn explained(op: Op, args: &[Object<'_>], error: PyErr) -> PyErr {
     let Some(py) = args.first().map(Bound::py).filter(|py| error.is_instance_of::<PyAttributeError>(*py)) else {
         return error;
     };
-    let (name, what) = (op.name(), args.iter().map(describe).collect::<Vec<_>>().join(", "));
+    let what: Vec<String> = match args.iter().map(describe).collect() {
+        Ok(what) => what,
+        Err(raised) => return raised,
+    };
+    let (name, what) = (op.name(), what.join(", "));
     let explained =
         to_python(&Error::Dtype(format!("{name} of {what}: expected arrays of numbers, or numbers among them")));
     explained.set_cause(py, Some(error));
@@ -479,6 +489,13 @@ impl Function {
     }
 }
 
+fn arity(op: Op) -> Option<usize> {
+    match op {
+        Op::Elementwise(op) => Some(op.arity()),
+        Op::Structured(op) => op.arity(),
+    }
+}
+
 /// Every elementwise op as a function, in the order of the table.
 #[pyfunction]
 pub fn elementwise_functions() -> Vec<Function> {
@@ -488,9 +505,5 @@ pub fn elementwise_functions() -> Vec<Function> {
 /// The name of every op and how many array arguments it takes (none: any number), in the order of the table.
 #[pyfunction]
 pub fn ops() -> Vec<(&'static str, Option<usize>)> {
-    let arity = |op| match op {
-        Op::Elementwise(op) => Some(op.arity()),
-        Op::Structured(op) => op.arity(),
-    };
     Op::all().map(|op| (op.name(), arity(op))).collect()
 }

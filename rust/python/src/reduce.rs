@@ -4,6 +4,7 @@
 use oxigrad_core::buffer::{Buffer, Dtype};
 use oxigrad_core::fold::{self, Axes};
 use oxigrad_core::op::Structured;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -31,7 +32,7 @@ pub fn reduce<'py>(
     let axis = named.get_item(intern!(py, "axis"))?;
     let keepdims = named.get_item(intern!(py, "keepdims"))?.map_or(Ok(false), |keep| keep.is_truthy())?;
     let extents = dense.shape.extents();
-    let Some(is_summed) = summed(axis.as_ref(), extents.len()) else { return Ok(None) };
+    let Some(is_summed) = summed(axis.as_ref(), extents.len())? else { return Ok(None) };
     let kept = |(extent, is_summed): (&usize, &bool)| match is_summed {
         true if keepdims => Some(1),
         true => None,
@@ -60,20 +61,32 @@ pub fn sum_to<'py>(
 }
 
 /// Which axes are summed; none where that is not plain.
-fn summed(axis: Option<&Bound<'_, PyAny>>, dimensions: usize) -> Option<SmallVec<[bool; 8]>> {
-    let Some(axis) = axis.filter(|axis| !axis.is_none()) else { return Some(SmallVec::from_elem(true, dimensions)) };
-    let mut is_summed = SmallVec::from_elem(false, dimensions);
-    let axes: SmallVec<[isize; 4]> = match axis.cast::<PyTuple>() {
-        Ok(axes) => axes.extract::<Vec<isize>>().ok()?.into(),
-        Err(_) => SmallVec::from_elem(axis.extract().ok()?, 1),
+fn summed(axis: Option<&Bound<'_, PyAny>>, dimensions: usize) -> PyResult<Option<SmallVec<[bool; 8]>>> {
+    let all = || SmallVec::from_elem(true, dimensions);
+    let Some(axis) = axis.filter(|axis| !axis.is_none()) else { return Ok(Some(all())) };
+    let axes: PyResult<SmallVec<[isize; 4]>> = match axis.cast::<PyTuple>() {
+        Ok(axes) => axes.iter().map(|axis| axis.extract()).collect(),
+        Err(_) => axis.extract().map(|axis| SmallVec::from_elem(axis, 1)),
     };
+    // What is no whole number, or has too many bits, is an error that the library states; another error is not ours.
+    let axes = match axes {
+        Err(error) if error.is_instance_of::<PyTypeError>(axis.py()) => return Ok(None),
+        Err(error) if error.is_instance_of::<PyOverflowError>(axis.py()) => return Ok(None),
+        axes => axes?,
+    };
+    Ok(marked(&axes, dimensions))
+}
+
+/// Which of the dimensions are among the axes; none where one of them is there twice, or none of them.
+fn marked(axes: &[isize], dimensions: usize) -> Option<SmallVec<[bool; 8]>> {
+    let mut is_marked = SmallVec::from_elem(false, dimensions);
     for axis in axes {
-        let axis = if axis < 0 { dimensions.checked_sub(axis.unsigned_abs())? } else { axis.unsigned_abs() };
-        if std::mem::replace(is_summed.get_mut(axis)?, true) {
-            return None; // twice the same axis: an error, which the library states
+        let axis = if *axis < 0 { dimensions.checked_sub(axis.unsigned_abs())? } else { axis.unsigned_abs() };
+        if std::mem::replace(is_marked.get_mut(axis)?, true) {
+            return None;
         }
     }
-    Some(is_summed)
+    Some(is_marked)
 }
 
 fn fold<'py>(

@@ -50,10 +50,7 @@ pub fn keep(py: Python<'_>, value: Value) {
     let Value::Object(object) = value else { return };
     let Some(dense) = unshared(object.bind(py)) else { return };
     let (Dense { dtype, shape, length, .. }, Some(buffer)) = (dense, dense.buffer()) else { return };
-    let bytes = length * dtype.size();
-    if bytes > BYTES {
-        return;
-    }
+    let Some(bytes) = length.checked_mul(dtype.size()).filter(|bytes| *bytes <= BYTES) else { return };
     let mut evicted: SmallVec<[Array; 1]> = SmallVec::new(); // dropped after the lock
     let mut spare = spare();
     while spare.arrays.len() == COUNT || spare.bytes + bytes > BYTES {
@@ -80,7 +77,9 @@ pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bo
 /// A new array to write to.
 pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
     let array = create(py, shape, dtype)?;
-    let of_any_shape = || Memory::of(&array)?.buffer();
-    let buffer = Dense::of(&array).and_then(|dense| dense.buffer()).or_else(of_any_shape);
+    let buffer = match Dense::of(&array).and_then(|dense| dense.buffer()) {
+        None => Memory::of(&array)?.and_then(|memory| memory.buffer()),
+        found => found,
+    };
     buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oxigrad_core::buffer::{Buffer, Dtype, Rounding, Span};
+use oxigrad_core::buffer::{Buffer, Dtype, Rounding, Span, elements};
 use oxigrad_core::error::{Error, Result};
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::Kernel;
@@ -16,12 +16,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyTupleMethods};
 
 use crate::arrays::Copying;
+use crate::dlpack::first_negated;
 use crate::error::{IntoPython, to_python};
 use crate::memory::{Memory, Numbers, Seat};
 use crate::numpy::{Numpy, refuse_meaning};
 use crate::overlap::first_shared;
 use crate::symbols::Program;
 use crate::threads;
+use crate::torch::Changed;
 use crate::tree::{KeyPath, Replacements};
 
 /// A parameter that the core updates: what it must be, and its slots, whose memory is held.
@@ -54,6 +56,12 @@ fn seats(parameters: &[Parameter], numpy: &Numpy, py: Python<'_>) -> Vec<(Py<PyA
     found
 }
 
+/// The slots that are tensors of PyTorch's.
+fn tensors(parameters: &[Parameter], py: Python<'_>) -> Vec<Py<PyAny>> {
+    let slots = parameters.iter().flat_map(|parameter| parameter.slots.iter().chain(&parameter.numbers));
+    slots.flat_map(|slot| slot.numbers.changed()).map(|tensor| tensor.clone_ref(py)).collect()
+}
+
 /// A slot that was given, or a part of one: under which name, as what object, and where it was found to lie.
 struct Slot {
     name: String,
@@ -62,24 +70,25 @@ struct Slot {
 }
 
 impl Slot {
-    fn new(path: &str, name: String, stated: &Bound<'_, PyAny>) -> Result<Self> {
+    fn new(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
         let what = format!("slot {name}");
-        let numbers = Numbers::of(stated).map_err(|error| at(path, &what, error))?;
-        let numbers = numbers.ok_or_else(|| unexported(path, &what))?;
-        writable(path, &what, &numbers.buffer)?;
+        let numbers = Numbers::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
+        let mut numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
+        writable(path, &what, &numbers.buffer).python()?;
+        numbers.set_written(stated);
         Ok(Self { name, stated: stated.clone().unbind(), numbers })
     }
 
     /// A slot of one float64.
-    fn number(path: &str, name: String, stated: &Bound<'_, PyAny>) -> Result<Self> {
+    fn number(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
         let slot = Self::new(path, name, stated)?;
         match (slot.numbers.buffer.len(), slot.numbers.buffer.dtype()) {
             (1, Dtype::F64) => Ok(slot),
-            (length, dtype) => Err(Error::Shape(format!(
+            (length, dtype) => Err(to_python(&Error::Shape(format!(
                 "{path}: the slot {} has {length} elements of {}: expected one number of float64",
                 slot.name,
                 dtype.name()
-            ))),
+            )))),
         }
     }
 
@@ -94,22 +103,29 @@ impl Slot {
     }
 
     /// Looks where it lies now. Returns whether that is elsewhere.
-    fn find(&mut self, py: Python<'_>, path: &str) -> Result<bool> {
+    fn find(&mut self, py: Python<'_>, path: &str) -> PyResult<bool> {
         let found = Self::new(path, self.name.clone(), self.stated.bind(py))?;
         let expected = |numbers: &Numbers| (numbers.memory[0].shape().to_vec(), numbers.buffer.dtype());
         let ((shape, dtype), before) = (expected(&found.numbers), expected(&self.numbers));
         let name = &self.name;
         if shape != before.0 {
             let (found, expected) = (tuple(&shape), tuple(&before.0));
-            return Err(Error::Shape(format!("{path}: the slot {name} has shape {found}, it had {expected}")));
+            let text = format!("{path}: the slot {name} has shape {found}, it had {expected}");
+            return Err(to_python(&Error::Shape(text)));
         }
         if dtype != before.1 {
             let (found, expected) = (dtype.name(), before.1.name());
-            return Err(Error::Dtype(format!("{path}: the slot {name} has dtype {found}, it had {expected}")));
+            let text = format!("{path}: the slot {name} has dtype {found}, it had {expected}");
+            return Err(to_python(&Error::Dtype(text)));
         }
         let has_moved = found.numbers.buffer != self.numbers.buffer;
         *self = found;
         Ok(has_moved)
+    }
+
+    /// Whether Python may have run to find it.
+    fn is_after_python(&self) -> bool {
+        self.numbers.memory.iter().any(Memory::is_after_python)
     }
 
     /// Whether Python may have run to export it.
@@ -148,6 +164,8 @@ struct Prepared {
     /// Where the buffers of each parameter start, those of all in a row: gradient, parameter, slots, factors of slots; and
     /// where the last ones end.
     starts: Vec<usize>,
+    /// The slots that are tensors of PyTorch's.
+    tensors: Vec<Py<PyAny>>,
     sweep: Sweep,
     seen: Seen,
     /// Where the slots lay, those of all parameters in a row.
@@ -249,15 +267,14 @@ impl Stepper {
     /// States the parameters in host memory; the slots' memory is held from now on.
     fn prepare(&self, py: Python<'_>, parameters: Vec<Stated<'_>>) -> PyResult<()> {
         self.check_idle()?;
-        let parameters: Vec<Parameter> =
-            parameters.into_iter().map(|stated| prepare(stated).python()).collect::<PyResult<_>>()?;
+        let parameters: Vec<Parameter> = parameters.into_iter().map(prepare).collect::<PyResult<_>>()?;
         let mut starts = vec![0];
         starts.extend(parameters.iter().scan(0, |end, parameter| {
             *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
             Some(*end)
         }));
-        let seats = seats(&parameters, known_numpy(py)?, py);
-        let prepared = Prepared { parameters, starts, seats, ..Prepared::default() };
+        let (seats, tensors) = (seats(&parameters, known_numpy(py)?, py), tensors(&parameters, py));
+        let prepared = Prepared { parameters, starts, tensors, seats, ..Prepared::default() };
         let before = std::mem::replace(&mut *self.lock(), prepared);
         drop(before);
         Ok(())
@@ -287,16 +304,18 @@ impl Stepper {
         }
         // Assigning to containers is all that may run the user's code and raise, and all that can be undone.
         let replaced = Replacements::new(&model, &replacements)?;
-        let update = || {
+        let mut changed = Changed::default();
+        let update = |changed: &mut Changed| {
             let step = self.count() + 1;
+            let (prepared, phase) = (&mut turn.prepared, &self.phase);
             let done = programs.is_empty()
-                || turn.prepared.update(py, &programs, seed, step, written, gradients, &touched, &self.phase)?;
+                || prepared.update(py, &programs, seed, step, written, gradients, &touched, phase, changed)?;
             if done {
                 self.phase.store(WRITING, Ordering::Relaxed);
             }
             Ok(done)
         };
-        match write(py, update, &assignments, &copies) {
+        let done = match write(py, update, &assignments, &copies, &mut changed) {
             Ok(true) => {
                 if holds {
                     self.micro.fetch_add(1, Ordering::Relaxed);
@@ -309,7 +328,11 @@ impl Stepper {
             }
             Ok(false) => replaced.put_back().map(|()| None),
             Err(error) => Err(replaced.after(error)),
-        }
+        };
+        drop(turn); // since telling PyTorch runs Python, which may look at the step, or take another
+        let counted = changed.count(py);
+        let done = done?;
+        counted.map(|()| done)
     }
 
     /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
@@ -323,29 +346,35 @@ impl Stepper {
         copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let replaced = Replacements::new(&model, &replacements)?;
-        match write(py, || Ok(true), &assignments, &copies) {
+        let mut changed = Changed::default();
+        let done = match write(py, |_| Ok(true), &assignments, &copies, &mut changed) {
             Ok(_) => Ok(replaced.tree),
             Err(error) => Err(replaced.after(error)),
-        }
+        };
+        let counted = changed.count(py);
+        let done = done?;
+        counted.map(|()| done)
     }
 }
 
 /// A holder, and what of it is to be what.
 type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot fail.
+/// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot fail. Adds
+/// the tensors that have `changed`.
 fn write(
     py: Python<'_>,
-    update: impl FnOnce() -> PyResult<bool>,
+    update: impl FnOnce(&mut Changed) -> PyResult<bool>,
     assignments: &[Assignment<'_>],
     copies: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)],
+    changed: &mut Changed,
 ) -> PyResult<bool> {
     let copies: Vec<Copying> = copies.iter().map(|(from, to)| Copying::new(from, to)).collect::<PyResult<_>>()?;
     assignments.iter().try_for_each(|(holder, ..)| assignable(holder))?;
-    if !update()? {
+    if !update(changed)? {
         return Ok(false);
     }
-    copies.into_iter().try_for_each(|copying| copying.run(py))?;
+    copies.into_iter().try_for_each(|copying| copying.run(py, changed))?;
     for (holder, key, value) in assignments {
         match holder.cast::<PyDict>() {
             Ok(slots) => slots.set_item(key, value)?, // not as the user assigns them, with checks and a copy
@@ -443,13 +472,13 @@ fn known_numpy(py: Python<'_>) -> PyResult<&Numpy> {
     Numpy::get(py).ok_or_else(|| PyImportError::new_err("NumPy cannot be used"))
 }
 
-fn prepare(stated: Stated<'_>) -> Result<Parameter> {
+fn prepare(stated: Stated<'_>) -> PyResult<Parameter> {
     let (path, position, array, slots, numbers, catches_up, stochastic, program, set) = stated;
-    let parameter = Memory::of(&array).ok_or_else(|| unexported(&path, "parameter"))?;
-    let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error))?.dtype();
-    let slots = slots.into_iter().map(|(name, stated)| Slot::new(&path, name, &stated)).collect::<Result<_>>()?;
+    let parameter = Memory::of(&array)?.ok_or_else(|| to_python(&unexported(&path, "parameter")))?;
+    let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error)).python()?.dtype();
+    let slots = slots.into_iter().map(|(name, stated)| Slot::new(&path, name, &stated)).collect::<PyResult<_>>()?;
     let numbers = numbers.into_iter().map(|(name, stated)| Slot::number(&path, name, &stated));
-    let numbers = numbers.collect::<Result<_>>()?;
+    let numbers = numbers.collect::<PyResult<_>>()?;
     let shape = parameter.shape().to_vec();
     Ok(Parameter { path, position, dtype, shape, slots, numbers, catches_up, stochastic, program, set })
 }
@@ -529,8 +558,8 @@ impl Parameter {
     fn look(&mut self, numpy: &Numpy, py: Python<'_>, moves: &mut Moves) -> PyResult<()> {
         for slot in self.slots.iter_mut().chain(&mut self.numbers) {
             if !slot.lies(numpy, py) {
-                moves.moved |= slot.find(py, &self.path).python()?;
-                moves.python |= slot.is_by_python();
+                moves.moved |= slot.find(py, &self.path)?;
+                moves.python |= slot.is_after_python();
             }
         }
         Ok(())
@@ -548,7 +577,7 @@ impl Parameter {
     fn check(&self, given: &Given) -> PyResult<[(Memory, Buffer); 2]> {
         let Given { p, g, shape, writes_gradient } = *given;
         let path = &self.path;
-        let (memory, gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
+        let (mut memory, mut gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
         let expected = tuple(&self.shape);
         if memory.shape() != self.shape {
             let found = tuple(memory.shape());
@@ -557,6 +586,7 @@ impl Parameter {
             ))));
         }
         let own = written(path, "parameter", &memory).python()?;
+        memory.set_written(p);
         let dtype = self.dtype.name();
         if own.dtype() != self.dtype {
             let found = own.dtype().name();
@@ -572,6 +602,7 @@ impl Parameter {
         }
         if writes_gradient {
             written(path, "gradient", &gradient).python()?;
+            gradient.set_written(g);
         }
         match gradient.buffer() {
             // Gradients of halves may have the type that is computed in.
@@ -594,17 +625,19 @@ impl Parameter {
             let (path, shape) = (&self.path, tuple(&self.shape));
             return Err(to_python(&Error::Shape(format!("{path}: rows are touched that the shape {shape} has not"))));
         }
-        Rows::new(indices, self.shape.iter().skip(1).product()).map(Arc::new).python()
+        // No elements at all, or more than fit: these have no rows, and no row is touched.
+        let width = self.shape.get(1..).and_then(elements).unwrap_or_default();
+        Rows::new(indices, width).map(Arc::new).python()
     }
 
     /// The factors of the slots, as arrays of the gradient's shape.
     fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(Memory, Buffer)>> {
         let factor = |factor: &Bound<'_, PyAny>| {
-            let memory = Memory::of(factor)?;
-            let buffer = memory.broadcast(shape)?;
-            Some((memory, buffer))
+            let Some(memory) = Memory::of(factor)? else { return Ok(None) };
+            let buffer = memory.broadcast(shape);
+            Ok(buffer.map(|buffer| (memory, buffer)))
         };
-        let found: Option<Vec<_>> = given.iter().map(factor).collect();
+        let found = given.iter().map(factor).collect::<PyResult<Option<Vec<_>>>>()?;
         let wanted = if self.catches_up { self.slots.len() } else { 0 };
         found.filter(|found| found.len() == wanted).ok_or_else(|| {
             let path = &self.path;
@@ -614,7 +647,7 @@ impl Parameter {
 
     fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
         refuse_meaning(object, || format!("{}: the {what}", self.path))?;
-        if let Some(memory) = Memory::of(object) {
+        if let Some(memory) = Memory::of_seen(object)? {
             return Ok(memory);
         }
         if object.hasattr("dtype")? {
@@ -671,9 +704,12 @@ impl Prepared {
         gradients: &Bound<'_, PyTuple>,
         touched: &[Touched<'_>],
         phase: &AtomicU8,
+        changed: &mut Changed,
     ) -> PyResult<bool> {
         self.check_places(programs, written.len(), gradients.len()).python()?;
         let numpy = known_numpy(py)?;
+        // First, since this runs Python, or lets other threads run.
+        self.refuse_negated(written, gradients)?;
         let mut held = Vec::new();
         let mut moves = self.look(numpy, py)?;
         // Put back when all is in order.
@@ -731,6 +767,7 @@ impl Prepared {
             self.seen = seen;
         }
         let Some(results) = results else { return Ok(false) };
+        changed.extend(py, held.iter().filter_map(|(_, memory)| memory.changed()).chain(&self.tensors));
         let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
         for parameter in &self.parameters {
             parameter
@@ -741,6 +778,16 @@ impl Prepared {
         }
         drop(held); // which may run Python: after the last that is written where it was found
         Ok(true)
+    }
+
+    /// Refuses tensors of PyTorch's whose numbers are minus those in their memory.
+    fn refuse_negated(&self, written: &Bound<'_, PyTuple>, gradients: &Bound<'_, PyTuple>) -> PyResult<()> {
+        for (what, arrays) in [("parameter", written), ("gradient", gradients)] {
+            if let Some(at) = first_negated(arrays.iter_borrowed())? {
+                return Err(to_python(&unexported(&self.parameters[at].path, what)));
+            }
+        }
+        Ok(())
     }
 
     /// Looks whether slots still lie where they did, and where those lie now that do not.
@@ -754,6 +801,7 @@ impl Prepared {
         }
         if moves.moved {
             self.seats = seats(&self.parameters, numpy, py);
+            self.tensors = tensors(&self.parameters, py);
         }
         Ok(moves)
     }

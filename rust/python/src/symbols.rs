@@ -1,8 +1,9 @@
 //! Tracing a rule: symbols to call it with, and the kernel that comes of it.
 
-use oxigrad_core::buffer::Rounding;
+use oxigrad_core::buffer::{Rounding, elements};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -79,7 +80,7 @@ impl Symbols {
 
     /// A number of each leaf, added up over all leaves.
     fn total<'py>(&self, py: Python<'py>, number: &Bound<'py, Variable>) -> PyResult<Bound<'py, Variable>> {
-        let id = number.get().id;
+        let id = Tape::own(self.0.bind(py), number.as_any(), "the number")?.get().id;
         self.input(py, |count| Node::Total(id, count))
     }
 
@@ -93,6 +94,10 @@ impl Symbols {
         results: Vec<Bound<'_, PyAny>>,
         guard: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Program> {
+        if written.len() != outputs.len() {
+            let (places, given) = (written.len(), outputs.len());
+            return Err(PyValueError::new_err(format!("{given} outputs are written to {places} places")));
+        }
         let values: Vec<_> = outputs.iter().chain(&results).chain(&guard).cloned().collect();
         let (nodes, mut outputs_and_more) = program(self.0.bind(py), &values)?;
         let mut numbers = outputs_and_more.split_off(outputs.len());
@@ -137,7 +142,7 @@ pub fn uniform(
     draw: u32,
     count: u64,
     rows: Option<Vec<u64>>,
-) -> Bound<'_, PyBytes> {
+) -> PyResult<Bound<'_, PyBytes>> {
     let key = noise::noise_key(seed, step, leaf);
     drawn(py, count, rows, |element| f64::from(noise::uniform(key, draw, element)))
 }
@@ -154,15 +159,30 @@ pub fn rounding(
     number: u32,
     count: u64,
     rows: Option<Vec<u64>>,
-) -> Bound<'_, PyBytes> {
+) -> PyResult<Bound<'_, PyBytes>> {
     let key = noise::noise_key(seed, step, leaf);
     drawn(py, count, rows, |element| f64::from(Rounding::random(key, number, element)))
 }
 
 /// A number for each element of a leaf of `count` of them, or of rows of a table, each of `count`, as the bytes of float64.
-fn drawn(py: Python<'_>, count: u64, rows: Option<Vec<u64>>, number: impl Fn(u64) -> f64) -> Bound<'_, PyBytes> {
+///
+/// # Errors
+/// `MemoryError` where there is no memory for so many.
+fn drawn(
+    py: Python<'_>,
+    count: u64,
+    rows: Option<Vec<u64>>,
+    number: impl Fn(u64) -> f64,
+) -> PyResult<Bound<'_, PyBytes>> {
     let rows = rows.unwrap_or_else(|| vec![0]);
-    let elements =
-        rows.iter().flat_map(|row| (0..count).map(move |column| row.wrapping_mul(count).wrapping_add(column)));
-    PyBytes::new(py, &elements.flat_map(|element| number(element).to_ne_bytes()).collect::<Vec<u8>>())
+    let size = usize::try_from(count).ok().and_then(|count| elements(&[rows.len(), count, size_of::<f64>()]));
+    let size = size.filter(|size| isize::try_from(*size).is_ok());
+    let size = size.ok_or_else(|| PyMemoryError::new_err(format!("{} rows of {count} numbers", rows.len())))?;
+    let places = rows.iter().flat_map(|row| (0..count).map(move |column| row.wrapping_mul(count).wrapping_add(column)));
+    PyBytes::new_with(py, size, |bytes| {
+        for (bytes, element) in bytes.chunks_exact_mut(size_of::<f64>()).zip(places) {
+            bytes.copy_from_slice(&number(element).to_ne_bytes());
+        }
+        Ok(())
+    })
 }

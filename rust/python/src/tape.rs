@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::assign::{Memories, settled};
 use crate::collect::Visited;
 use crate::derivatives::{self, Fit, hook};
-use crate::error::to_python;
+use crate::error::{Items, to_python};
 use crate::forward;
 use crate::guard::Fingerprint;
 use crate::replay;
@@ -183,10 +183,11 @@ impl Tape {
         Ok((slf.get().lock().tape.constant(kept), value))
     }
 
-    fn own<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Variable>> {
-        let variable = object
-            .cast::<Variable>()
-            .map_err(|_| PyTypeError::new_err(format!("{what} is not a variable but {}", object.get_type())))?;
+    pub fn own<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Variable>> {
+        let Ok(variable) = object.cast::<Variable>() else {
+            let class = object.get_type().repr()?;
+            return Err(PyTypeError::new_err(format!("{what} is not a variable but {}", class.to_cow()?)));
+        };
         if variable.get().tape.is(slf) {
             Ok(variable.clone())
         } else {
@@ -238,30 +239,31 @@ impl Tape {
     fn gradient<'py>(
         slf: &Bound<'py, Self>,
         target: &Bound<'py, PyAny>,
-        sources: Vec<Bound<'py, PyAny>>,
+        sources: Items<'py>,
         cotangent: Option<&Bound<'py, PyAny>>,
         release: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let target = Self::own(slf, target, "target")?;
         let seed = derivatives::seed(&target, cotangent)?;
-        Self::replay(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources, release)
+        Self::replay(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release)
     }
 
     /// The cotangents of `sources` from (target, cotangent) pairs.
     #[pyo3(signature = (seeds, sources, *, release = false))]
     fn pull<'py>(
         slf: &Bound<'py, Self>,
-        seeds: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-        sources: Vec<Bound<'py, PyAny>>,
+        seeds: Items<'py>,
+        sources: Items<'py>,
         release: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut values = Vec::with_capacity(seeds.len());
-        for (target, cotangent) in seeds {
+        let mut values = Vec::with_capacity(seeds.0.len());
+        for pair in seeds.0 {
+            let (target, cotangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
             let target = Self::own(slf, &target, "target")?;
             let id = target.get().current(slf.py())?.0;
             values.push((id, derivatives::seed(&target, Some(&cotangent))?));
         }
-        Self::replay(slf, values, &sources, release)
+        Self::replay(slf, values, &sources.0, release)
     }
 
     /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where nothing flows.
@@ -271,20 +273,22 @@ impl Tape {
     #[pyo3(signature = (seeds, targets, batch = None))]
     fn push<'py>(
         slf: &Bound<'py, Self>,
-        seeds: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-        targets: Vec<Bound<'py, PyAny>>,
+        seeds: Items<'py>,
+        targets: Items<'py>,
         batch: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
         let (py, tape) = (slf.py(), slf.get());
         if !tape.forward {
             return Err(PyTypeError::new_err("tangents are pushed on a tape that was opened with forward=True"));
         }
-        let seed =
-            |(variable, tangent)| Ok((Self::own(slf, &variable, "a seed")?.get().source(py)?, Value::new(&tangent)));
-        let seeds = seeds.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
+        let seed = |pair: Bound<'py, PyAny>| {
+            let (variable, tangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+            Ok((Self::own(slf, &variable, "a seed")?.get().source(py)?, Value::new(&tangent)))
+        };
+        let seeds = seeds.0.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
         let zeros = |value: &Value| hook(py, "zero_tangent")?.call1((value.object(py), batch));
         let of = |target: &Variable| Ok(target.current(py)?.0);
-        Self::replayed(slf, &targets, of, false, zeros, |core, ids| {
+        Self::replayed(slf, &targets.0, of, false, zeros, |core, ids| {
             forward::replay_forward(py, core, seeds, ids, batch)
         })
     }
@@ -315,7 +319,7 @@ impl Tape {
         format!("<Tape: {ops} ops, {state}>")
     }
 
-    fn __str__(&self, py: Python<'_>) -> String {
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
         trace::print(py, self)
     }
 
@@ -408,9 +412,10 @@ pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult
             nodes.push(Node::Constant(number));
             ids.push(u32::try_from(nodes.len() - 1).expect("a rule is short"));
         } else {
-            let what = output.get_type();
+            let what = output.get_type().repr()?;
             return Err(to_python(&Error::Rule(format!(
-                "a rule must return what it computed from its arguments, not {what}"
+                "a rule must return what it computed from its arguments, not {}",
+                what.to_cow()?
             ))));
         }
     }

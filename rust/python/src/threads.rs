@@ -16,6 +16,9 @@ struct Pool {
     workers: Option<Arc<ThreadPool>>,
 }
 
+/// More threads than this are a mistake, and would be made all the same.
+const MOST: usize = 1024;
+
 static POOL: Mutex<Option<Pool>> = Mutex::new(None);
 
 /// How many forks lie between the first process and this one: tells them apart without a system call.
@@ -46,7 +49,7 @@ pub fn register(py: Python<'_>) -> PyResult<()> {
 }
 
 fn available() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    std::thread::available_parallelism().map_or(1, usize::from).min(MOST)
 }
 
 fn make(threads: usize) -> Pool {
@@ -86,11 +89,11 @@ pub fn get_num_threads() -> usize {
     with_pool(None, |pool| pool.threads)
 }
 
-/// Sets how many threads a step may use; raises `ValueError` below 1.
+/// Sets how many threads a step may use, from 1 to 1024; raises `ValueError` for any other number.
 #[pyfunction]
 pub fn set_num_threads(threads: usize) -> PyResult<()> {
-    if threads == 0 {
-        return Err(PyValueError::new_err("threads is 0: expected at least 1"));
+    if !(1..=MOST).contains(&threads) {
+        return Err(PyValueError::new_err(format!("threads is {threads}: expected 1 to {MOST}")));
     }
     with_pool(Some(threads), |_| ());
     Ok(())

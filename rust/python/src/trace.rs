@@ -39,7 +39,7 @@ impl<'t> Names<'t> {
 }
 
 /// One line an op: `v3 = add(v1, v2)`.
-pub fn print(py: Python<'_>, tape: &Tape) -> String {
+pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
     // What Python prints is collected under the lock and printed after it.
     enum Piece {
         Text(String),
@@ -76,7 +76,7 @@ pub fn print(py: Python<'_>, tape: &Tape) -> String {
     pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
+            Piece::Text(text) => Ok(text.clone()),
             Piece::Object(object) => derivatives::describe(object.bind(py)),
         })
         .collect()

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use oxigrad_core::tree::{self, DictKey, Key};
 use pyo3::PyTraverseError;
+use pyo3::exceptions::{PyOverflowError, PyUnicodeError};
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::kind::{Fields, Kind, TypeInfo};
+use crate::error::unless;
 
 /// A child that was taken out.
 pub struct Child<'py> {
@@ -84,17 +86,26 @@ fn are_one_text(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// A dict's key for key paths; the error says what is wrong with it.
-pub fn dict_key(key: &Bound<'_, PyAny>) -> Result<DictKey, String> {
+/// A dict's key for key paths, or what is wrong with it.
+///
+/// # Errors
+/// What the key raises, where it is printed.
+pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
+    let py = key.py();
     if let Ok(text) = key.cast::<PyString>() {
-        let text = text.to_cow().map_err(|_| format!("the dict key {key:?} cannot be written as UTF-8"))?;
-        return Ok(DictKey::Text(text.as_ref().into()));
+        return Ok(match unless::<PyUnicodeError, _>(py, text.to_cow())? {
+            Some(text) => Ok(DictKey::Text(text.as_ref().into())),
+            None => Err(format!("the dict key {} cannot be written as UTF-8", key.repr()?.to_cow()?)),
+        });
     }
     if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
-        return key.extract().map(DictKey::Number).map_err(|_| format!("the dict key {key} has more than 64 bits"));
+        return Ok(match unless::<PyOverflowError, _>(py, key.extract())? {
+            Some(number) => Ok(DictKey::Number(number)),
+            None => Err(format!("the dict key {} has more than 64 bits", key.str()?.to_cow()?)),
+        });
     }
-    let class = key.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-    Err(format!("a dict key must be a str or an int, found {key:?} ({class})"))
+    let (text, class) = (key.repr()?, key.get_type().name()?);
+    Ok(Err(format!("a dict key must be a str or an int, found {} ({})", text.to_cow()?, class.to_cow()?)))
 }
 
 /// Appends the children of `object` to `children`, and the keys of a dict to `keys`. Returns what rebuilding needs besides.

@@ -113,8 +113,11 @@ impl<'py> Walk<'py> {
         {
             return Ok(last);
         }
-        let keyed: Result<_, String> = self.keys.iter().map(|key| Ok((key.clone().unbind(), dict_key(key)?))).collect();
-        let keys = keyed.map_err(|what| Error::Structure(format!("{}: {what}", self.path().place()))).python()?;
+        let mut keys = Vec::with_capacity(self.keys.len());
+        for key in &self.keys {
+            let named = |what| Error::Structure(format!("{}: {what}", self.path().place()));
+            keys.push((key.clone().unbind(), dict_key(key)?.map_err(named).python()?));
+        }
         let container = Container { class: object.get_type().unbind(), info: seen.info.clone(), keys };
         let id = self.shape.add_container(container);
         self.classes.seen[class].container = Some(id);

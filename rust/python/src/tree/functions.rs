@@ -48,7 +48,7 @@ fn tree_unflatten(structure: &Structure, leaves: &Bound<'_, PyAny>) -> PyResult<
 }
 
 fn listed(items: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
-    items.try_iter()?.map(|item| item.map(Bound::unbind)).collect()
+    Ok(crate::error::items(items)?.into_iter().map(Bound::unbind).collect())
 }
 
 /// The leaves of `tree`; where `like` is given, in the order of that structure, which `tree` must have.

@@ -71,7 +71,7 @@ impl<'a, 'py> Along<'a, 'py> {
         }
         if !container.has_keys(&self.keys) {
             let children = self.pending.split_off(start);
-            let Some(children) = in_order(container, &self.keys, children) else { return Err(self.differs(object)?) };
+            let Some(children) = in_order(container, &self.keys, children)? else { return Err(self.differs(object)?) };
             self.pending.extend(children);
         }
         self.pending[start..].reverse();
@@ -117,10 +117,13 @@ fn in_order<'py>(
     container: &Container,
     keys: &[Bound<'py, PyAny>],
     children: Vec<Child<'py>>,
-) -> Option<Vec<Child<'py>>> {
-    let keyed = keys.iter().zip(children).map(|(key, child)| Some((dict_key(key).ok()?, child)));
-    let mut keyed: HashMap<DictKey, Child<'py>> = keyed.collect::<Option<_>>()?;
-    container.keys.iter().map(|(_, key)| keyed.remove(key)).collect()
+) -> PyResult<Option<Vec<Child<'py>>>> {
+    let mut keyed: HashMap<DictKey, Child<'py>> = HashMap::with_capacity(keys.len());
+    for (key, child) in keys.iter().zip(children) {
+        let Ok(key) = dict_key(key)? else { return Ok(None) };
+        keyed.insert(key, child);
+    }
+    Ok(container.keys.iter().map(|(_, key)| keyed.remove(key)).collect())
 }
 
 /// The leaves of `tree`, which must have `structure`, in the order of the structure: dict keys may be in any order.

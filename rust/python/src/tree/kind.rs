@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::PyTraverseError;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple, PyType};
 
 use crate::classes::ByClass;
+use crate::error::{items, unless};
 
 /// The key in a field's metadata that says whether the field is trainable.
 pub const TRAINABLE: &str = "oxigrad.trainable";
@@ -193,13 +194,12 @@ fn names_of_tuple(class: &Bound<'_, PyType>) -> PyResult<Option<Vec<Arc<str>>>> 
     if !class.hasattr(intern!(class.py(), "_make"))? {
         return Ok(None);
     }
-    names.try_iter()?.map(|name| Ok(Arc::from(name?.extract::<String>()?))).collect::<PyResult<_>>().map(Some)
+    items(&names)?.iter().map(|name| Ok(Arc::from(name.extract::<String>()?))).collect::<PyResult<_>>().map(Some)
 }
 
 /// The fields that the nearest dataclass or registered class among the bases gives to `class`.
 fn fields_by_base(class: &Bound<'_, PyType>) -> PyResult<Option<Fields>> {
-    for base in class.mro() {
-        let base = base.cast_into::<PyType>()?;
+    for base in bases(class)? {
         if own_dict(&base)?.contains(intern!(class.py(), "__dataclass_fields__"))? {
             return dataclass(class).map(Some);
         }
@@ -217,8 +217,7 @@ fn dataclass(class: &Bound<'_, PyType>) -> PyResult<Fields> {
     let py = class.py();
     let fields = py.import(intern!(py, "dataclasses"))?.call_method1(intern!(py, "fields"), (class,))?;
     let frozen: bool = class.getattr(intern!(py, "__dataclass_params__"))?.getattr(intern!(py, "frozen"))?.extract()?;
-    let named = fields.try_iter()?.map(|field| {
-        let field = field?;
+    let named = items(&fields)?.into_iter().map(|field| {
         let mark = field.getattr(intern!(py, "metadata"))?.call_method1(intern!(py, "get"), (TRAINABLE, true))?;
         Ok((field.getattr(intern!(py, "name"))?.extract::<String>()?, mark.is_truthy()?))
     });
@@ -248,13 +247,26 @@ impl Fields {
     }
 }
 
-fn own_dict<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyMapping>> {
-    Ok(class.getattr(intern!(class.py(), "__dict__"))?.cast_into::<PyMapping>()?)
+/// A class and its bases, in the order in which attributes are looked for. `PyO3`'s own function panics where Python raises.
+fn bases<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<Bound<'py, PyType>>> {
+    let order = class.getattr(intern!(class.py(), "__mro__"))?.cast_into::<PyTuple>()?;
+    order.iter().map(|base| Ok(base.cast_into::<PyType>()?)).collect()
+}
+
+/// The attributes that a class states itself, a mapping. Whether it is one is not asked, since that runs Python, and `PyO3` drops
+/// what Python raises there.
+fn own_dict<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+    class.getattr(intern!(class.py(), "__dict__"))
+}
+
+/// An attribute that a class states itself.
+fn own_attribute<'py>(class: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    unless::<PyKeyError, _>(class.py(), own_dict(class)?.get_item(name))
 }
 
 fn is_data_descriptor(class: &Bound<'_, PyType>, name: &Bound<'_, PyString>) -> PyResult<bool> {
-    for base in class.mro() {
-        if let Ok(attribute) = own_dict(&base.cast_into::<PyType>()?)?.get_item(name) {
+    for base in bases(class)? {
+        if let Some(attribute) = own_attribute(&base, name)? {
             return attribute.get_type().hasattr(intern!(class.py(), "__set__"));
         }
     }
@@ -266,9 +278,10 @@ fn other_slots(class: &Bound<'_, PyType>, fields: &[Field]) -> PyResult<Vec<Py<P
     let py = class.py();
     let member = py.import(intern!(py, "types"))?.getattr(intern!(py, "MemberDescriptorType"))?;
     let mut slots = Vec::new();
-    for base in class.mro() {
-        for item in own_dict(&base.cast_into::<PyType>()?)?.items()? {
-            let (name, attribute): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+    for base in bases(class)? {
+        let own = own_dict(&base)?.call_method0(intern!(py, "items"))?;
+        for item in own.try_iter()? {
+            let (name, attribute): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
             let Ok(name) = name.cast_into::<PyString>() else { continue };
             let is_field = fields.iter().any(|field| name == *field.text);
             if !is_field && attribute.get_type().is(&member) {
@@ -284,13 +297,12 @@ fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     const HEAP_TYPE: u64 = 1 << 9;
     let py = class.py();
     let builtin = py.get_type::<PyBool>().getattr(intern!(py, "__new__"))?.get_type();
-    for base in class.mro() {
-        let base = base.cast_into::<PyType>()?;
+    for base in bases(class)? {
         if base.is(py.get_type::<PyAny>()) {
             continue;
         }
         let flags: u64 = base.getattr(intern!(py, "__flags__"))?.extract()?;
-        let new = own_dict(&base)?.get_item(intern!(py, "__new__")).ok();
+        let new = own_attribute(&base, intern!(py, "__new__"))?;
         if flags & HEAP_TYPE == 0 || new.is_some_and(|new| new.get_type().is(&builtin)) {
             return Ok(false);
         }

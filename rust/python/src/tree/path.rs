@@ -4,18 +4,29 @@ use oxigrad_core::error::Error;
 use oxigrad_core::tree::{self, DictKey, KeyPath as Path, Segment};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList};
+use pyo3::types::{PyIterator, PyList, PyString};
 
 use super::step::Part;
-use crate::error::{IntoPython, to_python};
+use crate::error::{IntoPython, items, to_python};
 
 /// The key of a dict item.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, FromPyObject, IntoPyObject)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, IntoPyObject)]
 pub enum ItemKey {
     /// A str.
     Text(String),
     /// An int.
     Number(i64),
+}
+
+impl<'py> FromPyObject<'_, 'py> for ItemKey {
+    type Error = PyErr;
+
+    fn extract(key: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match key.cast::<PyString>() {
+            Ok(text) => Ok(Self::Text(text.to_cow()?.into_owned())),
+            Err(_) => key.extract().map(Self::Number),
+        }
+    }
 }
 
 /// One step down a tree: a field, an index, or the key of a dict item.
@@ -251,7 +262,7 @@ impl KeyPath {
     #[pyo3(signature = (keys=None))]
     fn new(keys: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let Some(keys) = keys else { return Ok(Self(Path::root())) };
-        let keys = keys.try_iter()?.map(|key| Ok(key?.extract::<Key>()?.into()));
+        let keys = items(keys)?.into_iter().map(|key| Ok(key.extract::<Key>()?.into()));
         keys.collect::<PyResult<Path>>().map(Self)
     }
 
@@ -304,7 +315,7 @@ impl KeyPath {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("KeyPath({})", pyo3::types::PyString::new(py, &self.0.to_string()).repr()?))
+        Ok(format!("KeyPath({})", PyString::new(py, &self.0.to_string()).repr()?))
     }
 
     fn __copy__(&self) -> Self {

@@ -6,7 +6,7 @@ use oxigrad_core::tree::{Container as _, KeyPath as Path, Node};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyString, PyTuple, PyType};
 
 use super::flatten::flatten;
 use super::joint::Along;
@@ -166,11 +166,12 @@ impl<'py> Dtypes<'py> {
 /// only dtypes of foreign byte order have to be asked for their kind.
 fn is_continuous(dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Some(kind) = dtype.getattr_opt(intern!(dtype.py(), "kind"))?
-        && let Ok(kind) = kind.extract::<String>()
-        && matches!(&*kind, "f" | "c")
+        && let Ok(kind) = kind.cast::<PyString>()
+        && matches!(&*kind.to_cow()?, "f" | "c")
     {
         return Ok(true);
     }
-    let name = dtype.str()?.to_string();
+    let name = dtype.str()?;
+    let name = name.to_cow()?;
     Ok(!name.starts_with('[') && (name.contains("float") || name.contains("complex")))
 }

@@ -154,6 +154,7 @@ impl<'py> Part<'py> {
     fn dict_keys(&self) -> PyResult<String> {
         let (mut children, mut keys) = (Vec::new(), Vec::new());
         take_apart(&self.object, &self.info, &mut children, &mut keys)?;
-        Ok(list_keys(keys.iter().filter_map(|key| dict_key(key).ok()).map(Key::Item)))
+        let keys = keys.iter().map(dict_key).collect::<PyResult<Vec<_>>>()?;
+        Ok(list_keys(keys.into_iter().filter_map(Result::ok).map(Key::Item)))
     }
 }

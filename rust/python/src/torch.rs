@@ -1,0 +1,71 @@
+//! PyTorch, by name: what its tensors do not say by `DLPack`.
+//!
+//! A tensor may have its negative bit set: its numbers are minus those in its memory. And PyTorch counts the changes of a
+//! tensor's memory, so that it can refuse a graph whose arrays were changed; it cannot see ours unless it is told.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyType};
+
+/// What we call of PyTorch's.
+pub struct Torch {
+    tensor: Py<PyType>,
+    is_neg: Py<PyAny>,
+    increment_version: Py<PyAny>,
+}
+
+static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+
+impl Torch {
+    /// PyTorch, where the class is one of its tensors'. It is not imported for that.
+    pub fn of_class(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Self>> {
+        let py = class.py();
+        if TORCH.get(py).is_none() {
+            let modules = py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
+            let Some(module) = modules.get_item(intern!(py, "torch"))? else { return Ok(None) };
+            // While it is being imported there are no tensors yet.
+            let Some(tensor) = module.getattr_opt(intern!(py, "Tensor"))? else { return Ok(None) };
+            let Ok(tensor) = tensor.cast_into::<PyType>() else { return Ok(None) };
+            if !class.is_subclass(&tensor)? {
+                return Ok(None);
+            }
+            TORCH.get_or_try_init(py, || Self::new(tensor))?;
+        }
+        let Some(torch) = TORCH.get(py) else { return Ok(None) };
+        Ok(class.is_subclass(torch.tensor.bind(py))?.then_some(torch))
+    }
+
+    fn new(tensor: Bound<'_, PyType>) -> PyResult<Self> {
+        let py = tensor.py();
+        let is_neg = tensor.getattr(intern!(py, "is_neg"))?.unbind();
+        let graph = py.import("torch.autograd.graph")?;
+        let increment_version = graph.getattr(intern!(py, "increment_version"))?.unbind();
+        Ok(Self { tensor: tensor.unbind(), is_neg, increment_version })
+    }
+
+    /// Whether the numbers of a tensor are minus those in its memory.
+    pub fn is_negated(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.is_neg.bind(tensor.py()).call1((tensor,))?.is_truthy()
+    }
+}
+
+/// Tensors whose memory was changed, of which PyTorch has to be told.
+#[derive(Default)]
+pub struct Changed(Vec<Py<PyAny>>);
+
+impl Changed {
+    /// Adds tensors.
+    pub fn extend<'a>(&mut self, py: Python<'_>, tensors: impl Iterator<Item = &'a Py<PyAny>>) {
+        self.0.extend(tensors.map(|tensor| tensor.clone_ref(py)));
+    }
+
+    /// Tells PyTorch, once all is written and the step counted: an interrupt may come here.
+    pub fn count(self, py: Python<'_>) -> PyResult<()> {
+        let (Some(torch), false) = (TORCH.get(py), self.0.is_empty()) else { return Ok(()) };
+        let tensors = PyList::new(py, self.0)?;
+        let count = || torch.increment_version.bind(py).call1((&tensors,)).map(drop);
+        // An interrupt may come before anything is counted. What is written is written: it is counted, and then raised.
+        count().or_else(|interrupt| count().and(Err(interrupt)))
+    }
+}
