@@ -1,5 +1,6 @@
 """Variables as text, and rounded: their values are read, and nothing is differentiated."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,23 @@ def test_a_format_reads_the_value(value: Any) -> None:
     assert seen == [("2.567", " 2.6e+00", "+2.57", "256.7%", True)]
     assert ox.grad(ox.grad(f))(float(value)) == pytest.approx(2.0)
     assert seen[1][:2] == seen[0][:2]
+
+
+def test_a_percent_format_reads_the_value_and_nothing_else_does() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        text = "%.1f and %d, %s"
+        text %= (x, x, "more")
+        seen.extend(["%.3f" % x, text, b"%.2f" % x, "%(x)5.1f" % {"x": x}, math.fmod(7, 4) % 2])  # noqa: UP031
+        for use in (math.sin, float, lambda x: math.fmod(x, 2.0)):
+            with pytest.raises(TypeError):
+                use(x)
+        return x % 2.0 + 5.0 % x
+
+    value, slope = ox.value_and_grad(f)(2.567)
+    assert value == pytest.approx(0.567 + 5.0 % 2.567) and slope == pytest.approx(1.0 - 1.0)
+    assert seen == ["2.567", "2.6 and 2, more", b"2.57", "  2.6", 1.0]
 
 
 def test_a_format_over_libraries(asarray: Any) -> None:
@@ -46,7 +64,7 @@ def test_a_format_that_means_nothing() -> None:
         with pytest.raises(ValueError, match="format"):
             f"{x:.2q}"
         with pytest.raises(TypeError, match=r'f"\{x:.3f\}" its text'):
-            "%.3f" % x  # noqa: UP031
+            float(x)
         assert f"{z:.1f}" == "1.0+2.0j"
 
     def rule(xp: Any, p: Any, g: Any, *, rate: float = 1.0) -> Any:

@@ -8,6 +8,8 @@ the standard is passed on to the arguments' array library, and gives plain value
 0.0
 """
 
+import functools
+import opcode
 import sys
 from types import ModuleType
 from typing import Any
@@ -168,6 +170,25 @@ def formatted(value: Any, spec: str) -> str:
         value = fetched(value)
         value = complex(value) if is_complex(value) else float(value) if is_inexact(value) else int(value)
     return format(value, spec)
+
+
+def is_formatting() -> bool:
+    """Whether what asks for a float is the operator ``%`` of a text, which has no other way to read a number.
+
+    Numbers and arrays leave ``%`` to variables, so that only text, and bytes, ask for a float in the course of it.
+    """
+    frame = sys._getframe(1)
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return 0 <= at < len(code) and tuple(code[at : at + 2]) in _remainders()
+
+
+@functools.cache
+def _remainders() -> frozenset[tuple[int, int]]:
+    """The instructions of ``a % b`` and ``a %= b``."""
+    wanted = opcode.opmap["BINARY_OP"]
+    codes = [compile(text, "", "exec").co_code for text in ("a % b", "a %= b")]
+    pairs = [zip(code[::2], code[1::2], strict=True) for code in codes]
+    return frozenset(pair for found in pairs for pair in found if pair[0] == wanted)
 
 
 def rounded(x: Any, digits: int | None) -> Any:

@@ -416,12 +416,11 @@ impl Variable {
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
         let value = self.known(py, "the value")?;
-        if self.is_recording(py) {
+        if self.is_recording(py) && !hook(py, "is_formatting")?.call0()?.is_truthy()? {
             return Err(PyTypeError::new_err(
                 "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
                  functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
-                 array; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text, where \
-                 \"%.3f\" % x raises this",
+                 array; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text",
             ));
         }
         py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
