@@ -568,7 +568,7 @@ tracemalloc.start()
 for number in range(100, 600):
     one(number)
 gc.collect()
-print(tracemalloc.get_traced_memory()[0], len(ox.optim.config.REGISTRY))
+print(tracemalloc.get_traced_memory()[0], len(list(ox.optim.config.REGISTRY)))
 """
 
 
@@ -577,3 +577,20 @@ def test_a_thousand_optimizers_leave_nothing_behind() -> None:
     assert done.returncode == 0, done.stderr
     traced, registered = map(int, done.stdout.split())
     assert traced < 50_000 and registered < 100
+
+
+def test_of_classes_of_one_name_the_last_that_lives_is_known() -> None:
+    def twice_named(xp: Any, p: Any, g: Any, *, rate: float = 0.5) -> Any:
+        return p - rate * g
+
+    first = optim.define(twice_named)
+    second = optim.define(twice_named)
+    config = first().get_config()
+    assert type(optim.from_config(config)) is second
+    del second
+    gc.collect()
+    assert type(optim.from_config(config)) is first
+    del first
+    gc.collect()
+    with pytest.raises(ValueError, match="optimizer is 'TwiceNamed'"):
+        optim.from_config(config)

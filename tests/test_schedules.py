@@ -414,7 +414,7 @@ def test_a_function_cannot_be_written_down() -> None:
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: schedules.linear(1.0, 0.0, 0), ValueError, "steps is 0: expected a positive number"),
     (lambda: schedules.linear(1.0, 0.0, math.inf), ValueError, "steps is inf"),
-    (lambda: schedules.linear(1.0, 0.0, math.nan), ValueError, "steps is nan"),
+    (lambda: schedules.linear(1.0, 0.0, math.nan), ValueError, "linear: steps: found nan: expected a number"),
     (lambda: schedules.linear("a", 0.0, 3), TypeError, "linear: initial: found 'a': expected a number"),
     (lambda: schedules.linear(True, 0.0, 3), TypeError, "initial: found True: expected a number"),
     (lambda: schedules.linear((1.0, 2.0), 0.0, 3), TypeError, "initial: found .*: expected a number"),
@@ -464,7 +464,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: schedules.plateau(1.0, factor=1.0), ValueError, "factor is 1.0: expected less than 1"),
     (lambda: schedules.plateau(1.0, factor=0.0), ValueError, "factor is 0.0"),
     (lambda: schedules.plateau(1.0, patience=-1), ValueError, "patience is -1: expected 0 or more"),
-    (lambda: schedules.plateau(1.0, rtol=math.nan), ValueError, "rtol is nan"),
+    (lambda: schedules.plateau(1.0, rtol=math.nan), ValueError, "plateau: rtol: found nan: expected a number"),
     (lambda: schedules.plateau(1.0, mode="low"), ValueError, "mode is 'low': expected one of min, max"),
     (lambda: schedules.from_config({"schedule": "nope"}), ValueError, "schedule is 'nope': expected one of"),
     (lambda: schedules.Schedule()(0), TypeError, "Schedule does not say what its value is"),

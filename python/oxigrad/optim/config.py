@@ -1,17 +1,17 @@
 """Optimizers as plain data: what makes one of its configuration."""
 
 import sys
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad import groups
 from oxigrad.hyperparameters import from_plain
 from oxigrad.loss_scale import LossScale
+from oxigrad.registry import Registry
 
 # What makes an optimizer or a part of a chain of its configuration, by name.
 # Classes that a program makes and drops are gone.
-REGISTRY: weakref.WeakValueDictionary[str, Callable[..., Any]] = weakref.WeakValueDictionary()
+REGISTRY: Registry[Callable[..., Any]] = Registry()
 
 # The options that optimizers have by keyword, as they are by default.
 OPTIONS = {

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -10,11 +9,12 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import Variable
+from oxigrad.registry import Registry
 
 # What may be joined, added and multiplied: a number, or any function of the step.
 Term = float | Callable[[Any], Any]
 
-_REGISTRY: weakref.WeakValueDictionary[str, type["Schedule"]] = weakref.WeakValueDictionary()
+_REGISTRY: Registry[type["Schedule"]] = Registry()
 _NUMBERS = (float, int, float | None, int | None, "float", "int", "float | None", "int | None")
 
 
