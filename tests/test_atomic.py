@@ -590,3 +590,64 @@ def test_masked_tensors_and_sparse_matrices_are_refused(library: Any) -> None:
                 opt.update({"w": array}, {"w": array})
             with pytest.raises((ox.DtypeError, ox.ArrayMemoryError), match="^w: the gradient "):
                 opt.update({"w": np.ones((3, 3))}, {"w": array})
+
+
+# --- steps that fail, and gradients of tied parameters ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype"),
+    [
+        (lambda: optim.SGD(0.1, master=True), np.float16),
+        (lambda: optim.chain(optim.SGD(0.1), optim.Lookahead(every=2)), np.float64),
+        (lambda: optim.ScheduleFreeSGD(0.1), np.float64),
+    ],
+)
+def test_slots_do_not_begin_as_parameters_of_a_step_that_was_refused(make: Callable[[], Any], dtype: Any) -> None:
+    opt, other = make(), make()
+    values, g = np.arange(3).astype(dtype), np.ones(3, dtype)
+    with pytest.raises(ox.ShapeError, match="^w: "):
+        opt.update({"w": np.full(3, 7, dtype)}, {"w": np.ones(4, dtype)})
+    assert not opt.slots
+    model, expected = {"w": values.copy()}, {"w": values.copy()}
+    for _ in range(3):
+        opt.update(model, {"w": g})
+        other.update(expected, {"w": g})
+    np.testing.assert_array_equal(model["w"], expected["w"])
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "muon"])
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (np.ones(1), ox.ShapeError),
+        (np.ones((4, *SHAPE)), ox.ShapeError),
+        (np.ones((*SHAPE, 5)), ox.ShapeError),
+        (np.ones(SHAPE, np.int32), ox.DtypeError),
+        (np.ones(SHAPE, np.float32), ox.DtypeError),
+    ],
+)
+def test_gradients_of_a_tied_parameter_are_checked_before_they_are_added(
+    name: str, bad: np.ndarray, error: type[Exception]
+) -> None:
+    w = np.ones(SHAPE)
+    for grads in ({"a": np.ones(SHAPE), "b": bad}, {"a": bad, "b": np.ones(SHAPE)}):
+        where = next(key for key, g in grads.items() if g is bad)
+        with pytest.raises(error, match=f"^{where}: gradient has "):
+            ALL[name]().update({"a": w, "b": w}, grads)
+    np.testing.assert_array_equal(w, 1.0)
+
+
+@pytest.mark.parametrize("options", [{"zero_gradients": True}, {"sparse": "lazy"}])
+def test_a_tied_parameter_without_axes(options: dict[str, Any]) -> None:
+    w, a, b = np.array(1.0), np.array(1.0), np.array(2.0)
+    optim.SGD(0.1, **options).update({"a": w, "b": w}, {"a": a, "b": b})
+    np.testing.assert_allclose(w, 0.7)
+    assert "sparse" in options or (a == 0.0 and b == 0.0)
+
+
+def test_gradients_of_foreign_byte_order_that_are_to_be_zeroed_are_refused_by_path() -> None:
+    w = np.ones(3)
+    with pytest.raises(ox.DtypeError, match="^b: the gradient, where zero_gradients"):
+        optim.SGD(0.1, zero_gradients=True).update({"a": w, "b": w}, {"a": np.ones(3), "b": np.ones(3, ">f8")})
+    np.testing.assert_array_equal(w, 1.0)

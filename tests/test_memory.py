@@ -308,3 +308,67 @@ def test_a_panic_is_an_exception() -> None:
     """
     ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)
     assert ran.stdout == "True\n", ran.stderr[-2000:]
+
+
+# --- arrays that begin where another one did -----------------------------------------------------------------------------
+
+VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "stepped": lambda room: room[: 2 * SIZE * SIZE : 2].reshape(SIZE, SIZE),
+    "transposed": lambda room: room[: SIZE * SIZE].reshape(SIZE, SIZE).T,
+    "broadcast": lambda room: np.lib.stride_tricks.as_strided(room, (SIZE, SIZE), (0, 0)),
+    "contiguous": lambda room: room[: SIZE * SIZE].reshape(SIZE, SIZE),
+}
+
+
+@pytest.mark.parametrize("second", VIEWS)
+@pytest.mark.parametrize("first", VIEWS)
+@pytest.mark.parametrize("which", ["gradient", "parameter"])
+def test_an_array_that_begins_where_one_of_other_strides_did(which: str, first: str, second: str) -> None:
+    """The allocator gives freed memory to the next array: a buffer is known by its strides too, not by its address alone."""
+    if which == "parameter" and "broadcast" in (first, second):
+        pytest.skip("a parameter that overlaps itself is refused")
+    opt, room = optim.SGD(1.0), np.arange(4.0 * SIZE * SIZE)
+    for view in (VIEWS[first](room), VIEWS[second](room)):
+        own, other = view.copy(), np.full((SIZE, SIZE), 2.0)
+        p, g = (view, other) if which == "parameter" else (other, view)
+        expected, outside = p.copy() - g, room.copy()
+        opt.update({"w": p}, {"w": g})
+        np.testing.assert_array_equal(p, expected)
+        view[...] = own
+        np.testing.assert_array_equal(room, outside)
+
+
+# --- slots of rules that are called ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [optim.SM3, lambda: optim.chain(optim.Centralize(), optim.Adam())])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_slots_of_a_called_rule_that_have_another_shape_or_dtype(make: Callable[[], Any]) -> None:
+    opt, model, grads = make(), {"w": np.ones((2, 3))}, {"w": np.ones((2, 3))}
+    opt.update(model, grads)
+    name, slot = next((name, slot) for name, slot in opt.slots["w"].items() if slot.ndim)
+    held = slot.copy()
+    for change, error in (
+        (lambda: resized(slot, 2**20), ox.ShapeError),
+        (lambda: setattr(slot, "dtype", np.int64), ox.DtypeError),
+    ):
+        change()
+        before = snapshot(opt, model)
+        with pytest.raises(error, match=f"^w: the slot {name} has "):
+            opt.update(model, grads)
+        np.testing.assert_equal(snapshot(opt, model), before)
+        slot.dtype = held.dtype
+        resized(slot, *held.shape)
+        slot[...] = held
+    opt.update(model, grads)
+    assert opt.step == 2
+
+
+def test_a_slot_of_an_empty_parameter_that_has_another_shape() -> None:
+    opt, model = optim.Adam(), {"w": np.ones((2, 0))}
+    opt.update(model, {"w": np.ones((2, 0))})
+    resized(opt.slots["w"]["v"], 2**15)
+    model["w"].setflags(write=False)
+    with pytest.raises(ox.ShapeError, match="^w: the slot v has shape"):
+        opt.update(model, {"w": np.ones((2, 0))})
+    assert opt.step == 1

@@ -332,3 +332,9 @@ def test_numpy_takes_the_place_of_a_tensor_and_gives_it_back() -> None:
     opt.update(model, {"w": tensor()})
     assert p._version == version
     graph_is_refused(lambda: opt.update({"w": p}, {"w": np.array(VALUES)}), p)
+
+
+def test_one_lazy_view_at_several_paths_of_a_tied_parameter_counts_once() -> None:
+    w, g = tensor(), negative()
+    optim.SGD(1.0).update({"a": w, "b": w}, {"a": g, "b": g})
+    torch.testing.assert_close(w, tensor() - torch.tensor(VALUES, dtype=torch.float64))

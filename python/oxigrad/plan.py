@@ -3,7 +3,7 @@
 import dataclasses
 import operator
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,7 @@ class Plan:
             gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
         return gradients
 
-    def check_known(self, slots: dict[str, dict[str, Any]]) -> None:
+    def check_known(self, slots: Mapping[str, dict[str, Any]]) -> None:
         """Refuses a model whose parameters are not those that the slots were made for."""
         if not slots:
             return
@@ -176,11 +176,17 @@ class Plan:
                 else:
                     refuse_meaning(given[i], f"{self.structure.path(i)}: the gradient")
         for parameter in self.parameters if self.lazy else ():
-            for i in (parameter.index, *parameter.tied):
-                given[i] = resolved(given[i])
+            tied = (parameter.index, *parameter.tied)
+            read = {id(g): (g, resolved(g)) for g in (given[i] for i in tied)}  # one array at several paths stays one
+            for i in tied:
+                given[i] = read[id(given[i])][1]
         for parameter in self._tied:
+            for i in (parameter.index, *parameter.tied):
+                if not isinstance(given[i], SparseRows):
+                    _check_alike(str(self.structure.path(i)), given[i], parameter)
             first, *others = _distinct([given[i] for i in (parameter.index, *parameter.tied)])
             total: Any = sum(others, first)
+            total = np.asarray(total) if isinstance(total, np.generic) else total  # NumPy's sums of no axes are numbers
             given[parameter.index] = total if total.dtype == first.dtype else xp.astype(total, first.dtype)
         for parameter in self.parameters if self.sparse else ():
             if isinstance(g := given[parameter.index], SparseRows):
@@ -210,6 +216,11 @@ class Plan:
         for p in (*self._tied, *(p for _, p in self.ruled)):
             for path in map(str, p.paths):
                 refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", found[path])
+                if not _core.is_floating(found[path]):
+                    raise DtypeError(
+                        f"{path}: the gradient, where zero_gradients is to leave zeros, has dtype {found[path].dtype}: "
+                        "expected a floating-point dtype in native byte order"
+                    )
                 zeros[id(found[path])] = np.zeros(()), found[path]
         return [*zeros.values()]
 
@@ -223,7 +234,7 @@ class Plan:
         refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
 
     def check_memory(
-        self, leaves: list[Any], gradients: list[Any], slots: dict[str, dict[str, Any]], zeroed: list[Any]
+        self, leaves: list[Any], gradients: list[Any], slots: Mapping[str, dict[str, Any]], zeroed: list[Any]
     ) -> None:
         """Raises `ArrayMemoryError` or `AliasError` where arrays cannot be written, or share memory that is written.
 
@@ -262,6 +273,15 @@ def _updated(p: Parameter, array: Any, slots: dict[str, Any]) -> Iterator[Named]
     for slot in slots.values():
         for part in (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,):
             yield f"a slot of {p.text}", part, p.executor in ("host", "copy")
+
+
+def _check_alike(path: str, g: Any, parameter: Parameter) -> None:
+    """Raises where the gradient of a tied parameter has another shape or dtype: a sum would broadcast and promote it."""
+    if tuple(g.shape) != parameter.shape:
+        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {parameter.shape}")
+    name, own = dtype_name(g.dtype), dtype_name(parameter.dtype)
+    if name != own and not (parameter.is_half and name == "float32"):
+        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {parameter.dtype}")
 
 
 def _distinct(gradients: list[Any]) -> list[Any]:

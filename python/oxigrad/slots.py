@@ -14,11 +14,12 @@ class ParameterSlots(dict[str, Any]):
     The next step goes on from what is assigned. Slots cannot be added or removed: the rule says which there are.
     """
 
-    __slots__ = ("_changed", "_path")
+    __slots__ = ("_changed", "_kinds", "_path")
 
     def __init__(self, path: str, slots: Mapping[str, Any], changed: list[str]) -> None:
         super().__init__(slots)
         self._path = path
+        self._kinds = {name: (tuple(slot.shape), slot.dtype) for name, slot in self.items()}
         self._changed = changed  # the paths of parameters whose slots were assigned to: the stepper's, which empties it
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -36,6 +37,15 @@ class ParameterSlots(dict[str, Any]):
         copied = value.copy() if isinstance(value, Quantized) else copied_like(value, before)
         super().__setitem__(name, copied)
         self._changed.append(self._path)
+
+    def check(self) -> None:
+        """Raises `ShapeError` or `DtypeError` where a slot was given another shape or dtype in place."""
+        for name, (shape, dtype) in self._kinds.items():
+            slot = self[name]
+            if tuple(slot.shape) != shape:
+                raise ShapeError(f"{self._path}: the slot {name} has shape {tuple(slot.shape)}, it had {shape}")
+            if slot.dtype is not dtype and slot.dtype != dtype:
+                raise DtypeError(f"{self._path}: the slot {name} has dtype {slot.dtype}, it had {dtype}")
 
     def update(self, *args: Any, **named: Any) -> None:
         """Replaces slots, each as by assignment."""

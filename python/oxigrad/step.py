@@ -92,14 +92,13 @@ class Stepper:
         return self._weak_owner()
 
     @property
-    def slots(self) -> dict[str, dict[str, Any]]:
+    def slots(self) -> Mapping[str, ParameterSlots]:
         """The slots of each parameter, by path and name."""
         return self._slots
 
     @slots.setter
     def slots(self, slots: Mapping[str, Mapping[str, Any]]) -> None:
-        wrapped = {path: ParameterSlots(path, own, self._changed) for path, own in slots.items()}
-        self._slots: dict[str, dict[str, Any]] = {**wrapped}
+        self._slots = {path: ParameterSlots(path, own, self._changed) for path, own in slots.items()}
 
     @property
     def count(self) -> int:
@@ -171,6 +170,16 @@ class Stepper:
 
     def update(self, model: Any, grads: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
+        before, fitting, counts = self._slots, self.fitting, (self.count, self.micro)
+        try:
+            return self._update(model, grads, keep_root=keep_root)
+        except BaseException:
+            if self._slots is not before and self.fitting is fitting and counts == (self.count, self.micro):
+                # Slots may begin as the parameter does, which the next step may be given with other values.
+                self._slots, self._plan = before, None
+            raise
+
+    def _update(self, model: Any, grads: Any, *, keep_root: bool) -> Any:
         self.refuse_swapped()
         plan, leaves = self._planned(model)
         gradients = plan.gradients(leaves, grads)
@@ -378,6 +387,8 @@ class Stepper:
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: those that there were, and new ones."""
         choice, path = plan.choices[parameter.choice], parameter.text
+        if path in self.slots:
+            self.slots[path].check()
         known, on_host = dict(self.slots.get(path, {})), parameter.executor in _ON_HOST
         for name, slot in known.items():
             if isinstance(slot, Quantized) and not on_host:  # Only the core reads codes.
@@ -390,6 +401,8 @@ class Stepper:
     ) -> tuple[list[tuple[Any, Any]], list[tuple[dict[str, Any], str, Any]], list[tuple[Any, Any]], bool]:
         """What the rules that are called want replaced, assigned and copied, and whether they want it at all."""
         replacements, assignments, copies = [], [], []
+        for _, parameter in plan.ruled:
+            self.slots[parameter.text].check()
         called = _leaves(plan, plan.ruled, leaves, plan.unrecorded(gradients), self.slots, values, holds)
         results, keep = call_rules(called, self._owner.seed)
         for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
@@ -462,7 +475,7 @@ def _leaves(
     parameters: Iterable[tuple[int, Parameter]],
     leaves: list[Any],
     gradients: list[Any],
-    slots: dict[str, dict[str, Any]],
+    slots: Mapping[str, dict[str, Any]],
     values: list[dict[str, Any]],
     holds: bool,
 ) -> list[Leaf]:

@@ -17,7 +17,7 @@ from oxigrad.transforms import value_and_grad
 class Slots(Mapping[Any, Mapping[str, Any]]):
     """Auxiliary variables by key path (a `KeyPath`, its text, or that without quotes where it is of one path) and name."""
 
-    def __init__(self, by_path: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, by_path: Mapping[str, dict[str, Any]]) -> None:
         self._by_path = by_path
 
     def __getitem__(self, path: Any) -> Mapping[str, Any]:

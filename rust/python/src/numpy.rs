@@ -197,7 +197,9 @@ impl Numpy {
     #[inline]
     pub fn lies(&self, object: &Bound<'_, PyAny>, shape: &[usize], buffer: &Buffer) -> bool {
         self.dense(object, shape).is_some_and(|fields| {
+            // An array may begin where a strided one did.
             fields.data == buffer.pointer()
+                && buffer.is_contiguous()
                 && fields.is_writable() == buffer.is_writable()
                 && self.seen_dtype(object.py(), &fields) == Some(buffer.dtype())
         })
