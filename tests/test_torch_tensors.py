@@ -320,7 +320,7 @@ def test_what_is_not_changed_is_not_counted() -> None:
     with pytest.raises(ox.ShapeError):
         opt.update({"w": p, "frozen": frozen}, {"w": torch.ones(7, dtype=torch.float64), "frozen": tensor()})
     assert p._version == 1
-    opt.apply({"w": p}, {"w": tensor()}, opt.init({"w": p}))
+    opt.apply({"w": p, "frozen": frozen}, {"w": tensor(), "frozen": tensor()}, opt.init({"w": p, "frozen": frozen}))
     assert p._version == 1
 
 
