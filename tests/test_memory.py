@@ -372,3 +372,25 @@ def test_a_slot_of_an_empty_parameter_that_has_another_shape() -> None:
     with pytest.raises(ox.ShapeError, match="^w: the slot v has shape"):
         opt.update(model, {"w": np.ones((2, 0))})
     assert opt.step == 1
+
+
+def test_a_slot_that_has_moved_before_a_step_that_is_refused_for_another() -> None:
+    """The step after that writes where the slot lies, not where it lay: that memory may be freed."""
+    opt, model, grads = began()
+    reference, own = optim.Adam(0.1), {name: array.copy() for name, array in model.items()}
+    reference.build(own)
+    reference.load_state_dict(opt.state_dict())
+    moved, locked = opt.slots["w"]["m"], opt.slots["b"]["v"]
+    values = moved.copy()
+    resized(moved, 2**20)
+    taken = [np.full(SIZE, 9.0) for _ in range(1000)]  # where it lay
+    resized(moved, SIZE)
+    moved[...] = values
+    locked.setflags(write=False)
+    with pytest.raises(ox.ArrayMemoryError, match="^b: "):
+        opt.update(model, grads)
+    locked.setflags(write=True)
+    opt.update(model, grads)
+    reference.update(own, grads)
+    np.testing.assert_equal(snapshot(opt, model), snapshot(reference, own))
+    np.testing.assert_array_equal(taken, 9.0)

@@ -112,8 +112,14 @@ def fits(opt: Any, model: Model) -> bool:
         return False
     choices = [opt.assign(w.text, model.array(w)) for w in model.weights]
     rules = [choice.rule() for choice in choices if choice is not None]
-    if len({"total" in rule.supplied for rule in rules}) > 1:
+    if (
+        len({rule.name for rule in rules if "total" in rule.supplied}) > 1
+        or len({"total" in r.supplied for r in rules}) > 1
+    ):
         return False  # such rules cannot be called together
+    libraries = {w.library for w in model.weights}
+    if len(libraries) > 1 and rules and any("total" in rule.supplied and not rule.elementwise for rule in rules):
+        return False  # a total over arrays of two libraries
     if any("clip" in rule.name for rule in rules) and any(w.layout == "big-endian" for w in model.weights):
         return False  # NumPy's clip takes no other order of bytes
     return opt.sparse == "dense" or all(choice is None or choice.rule().elementwise for choice in choices)

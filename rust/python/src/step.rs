@@ -796,14 +796,14 @@ impl Prepared {
         if self.seats.iter().all(|(object, seat)| seat.lies(numpy, object.bind(py))) {
             return Ok(moves);
         }
-        for parameter in &mut self.parameters {
-            parameter.look(numpy, py, &mut moves)?;
-        }
+        let looked = self.parameters.iter_mut().try_for_each(|parameter| parameter.look(numpy, py, &mut moves));
         if moves.moved {
+            // Also where the step is refused for what another slot is: the next one sees no move any more.
+            self.seen = Seen::default();
             self.seats = seats(&self.parameters, numpy, py);
             self.tensors = tensors(&self.parameters, py);
         }
-        Ok(moves)
+        looked.map(|()| moves)
     }
 
     /// Looks whether gradients and parameters still lie where they did, and puts other buffers in the place of those that
