@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from random_models import Draw, Model, Watched, Weight, layouts, negated, numpy_dtype, read, to_torch, torch
+from random_models import Draw, Model, Watched, Weight, bfloat16, layouts, negated, numpy_dtype, read, to_torch, torch
 
 import oxigrad as ox
 from optimizers import OPTIMIZERS
 from oxigrad import optim
-
-# Whether the core knows PyTorch's negative bit and counts what it writes to a tensor.
-KNOWS_TENSORS = True
 
 WHOLE: dict[str, Callable[[], Any]] = {
     "adafactor": lambda: optim.Adafactor(0.1),
@@ -54,7 +51,7 @@ def random_options(draw: Draw) -> dict[str, Any]:
     choices: dict[str, list[Any]] = {
         "accumulate": [2, 3],
         "nonfinite": ["skip", "raise"],
-        "slot_dtype": ["float32", "float16", "bfloat16", "8bit"],
+        "slot_dtype": ["float32", "float16", "8bit", *(["bfloat16"] if bfloat16 else [])],
         "rounding": ["stochastic", "kahan"],
         "master": [True],
         "sparse": ["lazy", "catch_up"],
@@ -155,7 +152,7 @@ class Exporter:
 def random_gradient(draw: Draw, weight: Weight, values: np.ndarray, *, writable: bool) -> Any:
     """The values in a layout of the weight's library."""
     dtype = values.dtype.name
-    is_lazy = KNOWS_TENSORS and weight.library == "torch" and weight.dtype in ("float32", "float64")
+    is_lazy = weight.library == "torch" and weight.dtype in ("float32", "float64")
     if is_lazy and not writable and draw.flag(0.1):
         return negated(values)
     found = layouts(weight.library, dtype, weight.shape)
@@ -426,7 +423,7 @@ class Run:
 
         self.reached = Watched.hook = enter
         array = grads.leaves[weight.leaves[0]]
-        is_plain = isinstance(array, np.ndarray) and array.dtype.isnative and array.dtype != numpy_dtype("bfloat16")
+        is_plain = isinstance(array, np.ndarray) and array.dtype.isnative and array.dtype.kind == "f"
         if is_plain and array.flags.writeable and len(weight.leaves) == 1 and self.executors == {"host"}:
             grads.leaves[weight.leaves[0]] = Exporter(array, self.reach)
         return Event("re-entry")
