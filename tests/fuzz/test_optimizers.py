@@ -38,7 +38,7 @@ def seeds(request: pytest.FixtureRequest) -> Callable[[int], Iterator[int]]:
     seconds = request.config.getoption("--fuzz-seconds")
 
     def numbers(count: int) -> Iterator[int]:
-        end, seed = time.monotonic() + seconds, 0
+        end, seed = time.monotonic() + (seconds or 0.0), 0
         while time.monotonic() < end if seconds else seed < count:
             yield seed
             seed += 1
