@@ -127,21 +127,23 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     _assign(a, elements, v, np.arange(elements.size))
 
 
-def _place(arr: Any, mask: Any, vals: Any) -> None:
+def _chosen(called: str, array: Any, mask: Any) -> np.ndarray:
+    """The places of the elements that a mask chooses, of the array in one dimension."""
     mask = np.asarray(plain(mask), dtype=bool)
-    if mask.size != _size(arr):
-        raise ShapeError(f"np.place: the mask has shape {mask.shape}, the array {tuple(arr.shape)}")
-    elements = np.flatnonzero(mask)
+    if mask.size != _size(array):
+        raise ShapeError(f"{called}: the mask has shape {mask.shape}, the array {tuple(array.shape)}")
+    return np.flatnonzero(mask)
+
+
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    elements = _chosen("np.place", arr, mask)
     if elements.size and not _size(_array(vals, arr)):
         raise ValueError("np.place: there are no values to place")
     _assign(arr, elements, vals, np.arange(elements.size))
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
-    mask = np.asarray(plain(mask), dtype=bool)
-    if mask.size != _size(a):
-        raise ShapeError(f"np.putmask: the mask has shape {mask.shape}, the array {tuple(a.shape)}")
-    elements = np.flatnonzero(mask)
+    elements = _chosen("np.putmask", a, mask)
     _assign(a, elements, values, elements)
 
 

@@ -7,16 +7,12 @@ use pyo3::prelude::*;
 use crate::memory::Memory;
 
 /// The first pair of ranges that meet, of which one is written, and whose elements do: the smaller number first. `view` is
-/// an array that lies where the range of a number does.
-pub fn first_shared<'py>(
+/// an array that lies where the range of a number does. A `Sweep` says sooner where no ranges meet at all.
+pub fn shared_among<'py>(
     py: Python<'py>,
-    sweep: &mut Sweep,
     ranges: &[(Span, bool)],
     view: impl Fn(usize) -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<Option<(usize, usize)>> {
-    if sweep.first_clash(ranges).is_none() {
-        return Ok(None);
-    }
     // Ranges may meet where elements do not (the columns of a matrix): NumPy decides, exactly.
     let shares_memory = py.import("numpy")?.getattr("shares_memory")?;
     for (a, b) in meeting(ranges, |a, b| ranges[a].1 || ranges[b].1) {
@@ -63,7 +59,10 @@ fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> PyResult<(Numbered, Ranges)> {
 #[pyo3(name = "first_shared")]
 pub fn first_shared_of(py: Python<'_>, arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Option<(usize, usize)>> {
     let (memory, ranges) = ranged(&arrays)?;
-    let found = first_shared(py, &mut Sweep::default(), &ranges, |at| memory[at].1.view(py))?;
+    if Sweep::default().first_clash(&ranges).is_none() {
+        return Ok(None);
+    }
+    let found = shared_among(py, &ranges, |at| memory[at].1.view(py))?;
     Ok(found.map(|(a, b)| (memory[a].0, memory[b].0)))
 }
 

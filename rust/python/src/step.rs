@@ -20,7 +20,7 @@ use crate::dlpack::first_negated;
 use crate::error::{IntoPython, to_python};
 use crate::memory::{Memory, Numbers, Seat};
 use crate::numpy::{Numpy, refuse_meaning};
-use crate::overlap::first_shared;
+use crate::overlap::shared_among;
 use crate::symbols::Program;
 use crate::threads;
 use crate::torch::Changed;
@@ -1001,10 +1001,7 @@ impl Prepared {
                 _ => format!("a slot of {path}"),
             }
         };
-        let mut sweep = std::mem::take(&mut self.sweep);
-        let found = first_shared(py, &mut sweep, &ranges, view);
-        self.sweep = sweep;
-        let Some((a, b)) = found? else { return Ok(true) };
+        let Some((a, b)) = shared_among(py, &ranges, view)? else { return Ok(true) };
         let (a, b) = (name(a), name(b));
         Err(to_python(&Error::Alias(format!(
             "{a} and {b} share memory: expected arrays apart, or the same array from the first step on"

@@ -101,6 +101,16 @@ fn polynomial(x: f64, coefficients: &[f64]) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
+/// A series of doubles to the digits of an `f64`.
+fn series(x: f64, coefficients: &[Double]) -> f64 {
+    coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient.hi)
+}
+
+/// What Stirling's formula leaves of the logarithm of the gamma function, for large `x`.
+pub fn stirling(x: f64) -> f64 {
+    series(1.0 / (x * x), &STIRLING) / x
+}
+
 /// From here on, Stirling's series has all digits of a `Double`.
 const LARGE: f64 = 40.0;
 
@@ -147,13 +157,8 @@ pub fn digamma(x: f64) -> f64 {
         }
         return sum + digamma_near_root(x - steps);
     }
-    let (mut sum, mut power, mut factorial) = (0.0, 1.0, 1.0);
-    for (k, bernoulli) in (1u32..).zip(BERNOULLI) {
-        power /= x * x;
-        sum += bernoulli * factorial * power;
-        factorial *= f64::from(2 * k) * f64::from(2 * k + 1);
-    }
-    x.ln() - 0.5 / x - sum
+    let square = 1.0 / (x * x);
+    x.ln() - 0.5 / x - square * series(square, &STIRLING_DERIVED)
 }
 
 /// `digamma(x)` for `x` from 1 to 2.

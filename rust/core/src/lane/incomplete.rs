@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-use super::gamma::{BERNOULLI, digamma, gamma, gammaln};
+use super::gamma::{digamma, gamma, gammaln, stirling};
 
 /// Where what is added changes nothing any more.
 const SMALL: f64 = 1e-17;
@@ -39,16 +39,6 @@ fn log1p_less_x(x: f64) -> f64 {
 fn log_ratio_less(x: f64, m: f64) -> f64 {
     let apart = (x - m) / m;
     if apart < -0.5 { (x / m).ln() - apart } else { log1p_less_x(apart) }
-}
-
-/// What Stirling's formula leaves of the logarithm of the gamma function, for large `x`.
-fn stirling(x: f64) -> f64 {
-    let (mut sum, mut power) = (0.0, 1.0 / x);
-    for (k, bernoulli) in (1u32..).zip(BERNOULLI) {
-        sum += bernoulli * power;
-        power *= f64::from(2 * k - 1) * f64::from(2 * k) / (x * x);
-    }
-    sum
 }
 
 /// `log(gamma(1 + a))`, exact where `a` is small.
