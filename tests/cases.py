@@ -10,6 +10,7 @@ import numpy as np
 
 import oxigrad as ox
 from oxigrad import xp
+from oxigrad.ops.backends import device_of, namespace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Case:
 
 def like(x: Any, values: Any) -> Any:
     """The values as a plain array of the library of ``x``."""
-    library = xp.namespace(x)
-    return library.asarray(np.array(values), device=xp.device_of(x))
+    library = namespace(x)
+    return library.asarray(np.array(values), device=device_of(x))
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:

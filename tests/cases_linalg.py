@@ -10,6 +10,7 @@ import numpy as np
 from cases import Case, like, normal, positive
 from oxigrad import xp
 from oxigrad._core import record
+from oxigrad.ops import primitives
 
 la, fft = xp.linalg, xp.fft
 
@@ -32,7 +33,7 @@ def symmetric(x: Any) -> Any:
 
 def definite(x: Any) -> Any:
     """A Hermitian positive definite matrix."""
-    return x @ xp.matrix_transpose(xp.conjugate(x)) + xp.eye_like(x)
+    return x @ xp.matrix_transpose(xp.conjugate(x)) + primitives.eye_like(x)
 
 
 def both(name: str, f: Callable[..., Any], *args: np.ndarray, seed: int = 70) -> list[Case]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from oxigrad import optim, presets
+from oxigrad import optim
+from oxigrad.rules import compat
 
 PATH = Path(__file__).parent.parent / "docs" / "rules.md"
 
@@ -48,7 +49,7 @@ def row(made: type[optim.RuleOptimizer]) -> str:
     matrix, opt = np.zeros((256, 256), np.float32), made()
     opt.build({"w": matrix})
     kept = sum(array.nbytes for array in opt.slots["w"].values() if array.shape)
-    libraries = presets.PRESETS.get(made.__name__, {})
+    libraries = compat.PRESETS.get(made.__name__, {})
     like = ", ".join(name if not values else f"({name})" for name, values in libraries.items())
     summary = (made.__doc__ or "").partition("\n")[0].replace("``", "`")
     compiled = "called" if not made.rule.elementwise else "yes" if opt.program.is_native else ""

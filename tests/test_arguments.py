@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import beyond, functions, primitives, products, sets, xp
+from oxigrad import xp
+from oxigrad.ops import numpy_extras, primitives, products, sets, standard
 
 A = np.array([[1.5, -2.0, 3.0], [4.0, 0.5, -6.0]])
 S = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 5.0]])
@@ -400,7 +401,7 @@ def wrong(tape: Any) -> list[Any]:
 
 NAMES = [
     *sorted(
-        set(functions.__all__ + beyond.__all__ + primitives.__all__ + products.__all__ + sets.__all__)
+        set(standard.__all__ + numpy_extras.__all__ + primitives.__all__ + products.__all__ + sets.__all__)
         - {"Parts", "item"}
     ),
     *(function.__name__ for function in ox._core.elementwise_functions()),

@@ -11,7 +11,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import optim, schedules
 from oxigrad.optim import Interval
-from oxigrad.ranges import domain
+from oxigrad.rules.ranges import domain
 
 nan = math.nan
 RULES = [

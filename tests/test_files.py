@@ -23,7 +23,8 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import oxigrad as ox
-from oxigrad import files, optim, state
+from oxigrad import optim
+from oxigrad.stepping import safetensors_io, state
 
 PARAMETERS = {"a": np.ones(3), "b": {"c": np.ones((2, 2), np.float32)}}
 
@@ -79,8 +80,8 @@ def test_the_file_is_plain_safetensors(tmp_path: Path) -> None:
     ids=["0-d", "empty", "transposed", "strided", "big-endian", "half", "int8", "bool", "scalar"],
 )
 def test_arrays_of_any_layout(array: Any, tmp_path: Path) -> None:
-    files.write(tmp_path / "x", {"x": array}, {"note": "é \n"})
-    found, metadata = files.read(tmp_path / "x")
+    safetensors_io.write(tmp_path / "x", {"x": array}, {"note": "é \n"})
+    found, metadata = safetensors_io.read(tmp_path / "x")
     np.testing.assert_array_equal(found["x"], array)
     assert found["x"].dtype == array.dtype.newbyteorder("=")
     assert metadata == {"note": "é \n"}
@@ -89,7 +90,7 @@ def test_arrays_of_any_layout(array: Any, tmp_path: Path) -> None:
 def test_what_cannot_be_saved_is_told_before_anything_is_written(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("before")
     with pytest.raises(ox.StateError, match=r"m\.w: the dtype complex128 cannot be saved"):
-        files.write(tmp_path / "x", {"m.w": np.ones(2, complex)}, {})
+        safetensors_io.write(tmp_path / "x", {"m.w": np.ones(2, complex)}, {})
     with pytest.raises(ox.StateError, match="no plain data"):
         state.write(tmp_path / "x", {**trained().state_dict(), "remembered": {"a": {"b": object()}}})
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
@@ -215,10 +216,10 @@ def test_killed_while_the_library_writes(limit: int, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file] and loaded(file).step == 2
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="files cannot be locked")
+@pytest.mark.skipif(safetensors_io.fcntl is None, reason="files cannot be locked")
 def test_a_link_in_place_of_an_unfinished_save_is_not_followed(tmp_path: Path) -> None:
     file, other = tmp_path / "state", tmp_path / "other"
-    with files._replacing(file) as temporary:
+    with safetensors_io._replacing(file) as temporary:
         (name,) = unfinished(tmp_path)
         Path(temporary).write_bytes(b"whole")
     other.mkdir()
@@ -228,10 +229,10 @@ def test_a_link_in_place_of_an_unfinished_save_is_not_followed(tmp_path: Path) -
     assert (other / "kept").read_text() == "kept"
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="files cannot be locked")
+@pytest.mark.skipif(safetensors_io.fcntl is None, reason="files cannot be locked")
 def test_what_another_save_is_writing_stays(tmp_path: Path) -> None:
     file, other = tmp_path / "state", tmp_path / "other"
-    with files._replacing(file) as temporary, files._replacing(other) as beside:
+    with safetensors_io._replacing(file) as temporary, safetensors_io._replacing(other) as beside:
         Path(temporary).write_bytes(b"whole")
         Path(beside).write_bytes(b"other")
         names = unfinished(tmp_path)
@@ -241,12 +242,12 @@ def test_what_another_save_is_writing_stays(tmp_path: Path) -> None:
     assert file.read_bytes() == b"whole"  # the last to be done
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="files cannot be locked")
+@pytest.mark.skipif(safetensors_io.fcntl is None, reason="files cannot be locked")
 def test_what_is_left_behind_goes_with_the_next_save_of_the_same_file(tmp_path: Path) -> None:
     file, other = tmp_path / "state", tmp_path / "other"
     left: dict[Path, Path] = {}
     for target in (file, other):
-        with pytest.raises(KeyboardInterrupt), files._replacing(target) as temporary:  # noqa: PT012 - raised last
+        with pytest.raises(KeyboardInterrupt), safetensors_io._replacing(target) as temporary:  # noqa: PT012 - raised last
             (name,) = unfinished(tmp_path) - {path.name for path in left.values()}
             left[target] = tmp_path / name
             Path(temporary).write_bytes(b"half")
@@ -259,13 +260,13 @@ def test_what_is_left_behind_goes_with_the_next_save_of_the_same_file(tmp_path: 
     assert set(tmp_path.iterdir()) == {file, other}
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="files cannot be locked")
+@pytest.mark.skipif(safetensors_io.fcntl is None, reason="files cannot be locked")
 @pytest.mark.parametrize("error", [errno.ENOLCK, errno.EOPNOTSUPP])
 def test_where_files_cannot_be_locked_only_old_ones_go(
     error: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "state"
-    with files._replacing(file) as temporary:
+    with safetensors_io._replacing(file) as temporary:
         (name,) = unfinished(tmp_path)
         Path(temporary).write_bytes(b"whole")
     old, new = tmp_path / name, tmp_path / f"{name[:-5]}x.tmp"
@@ -276,26 +277,26 @@ def test_where_files_cannot_be_locked_only_old_ones_go(
     def no_locks(*_: Any) -> None:
         raise OSError(error, "no locks")
 
-    monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    monkeypatch.setattr(safetensors_io.fcntl, "flock", no_locks)
     trained(1).save(file)
     assert unfinished(tmp_path) == {new.name}
     assert loaded(file).step == 1
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="files cannot be locked")
+@pytest.mark.skipif(safetensors_io.fcntl is None, reason="files cannot be locked")
 def test_a_new_file_that_another_save_removes_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, made, own = tmp_path / "state", [], files.fcntl.flock
+    file, made, own = tmp_path / "state", [], safetensors_io.fcntl.flock
 
     def slow(handle: Any, how: int) -> None:
-        if not how & files.fcntl.LOCK_NB:
+        if not how & safetensors_io.fcntl.LOCK_NB:
             made.append(handle)
             if len(made) == 1:
-                monkeypatch.setattr(files.fcntl, "flock", own)
+                monkeypatch.setattr(safetensors_io.fcntl, "flock", own)
                 trained(1).save(file)  # before the first one has its lock
-                monkeypatch.setattr(files.fcntl, "flock", slow)
+                monkeypatch.setattr(safetensors_io.fcntl, "flock", slow)
         own(handle, how)
 
-    monkeypatch.setattr(files.fcntl, "flock", slow)
+    monkeypatch.setattr(safetensors_io.fcntl, "flock", slow)
     trained(2).save(file)
     assert len(made) == 2 and loaded(file).step == 2 and list(tmp_path.iterdir()) == [file]
 
@@ -345,7 +346,7 @@ def test_a_file_is_opened_once_and_all_arrays_are_asked_for_at_once(
                 calls.append(name)
             return getattr(self.opened, name)
 
-    monkeypatch.setattr(files, "safe_open", Counted)
+    monkeypatch.setattr(safetensors_io, "safe_open", Counted)
     opt.save(tmp_path / "state")
     optim.Adam().load(tmp_path / "state")
     opt.load(tmp_path / "state")
@@ -355,21 +356,21 @@ def test_a_file_is_opened_once_and_all_arrays_are_asked_for_at_once(
 PEAK = """
 import sys
 import numpy as np
-from oxigrad import files
+from oxigrad.stepping import safetensors_io
 
 def peak():
     with open("/proc/self/status") as status:
         (line,) = [line for line in status if line.startswith("VmHWM:")]
     return int(line.split()[1]) << 10
 
-files.write(sys.argv[1], {"w": np.ones(2)}, {})
-files.read(sys.argv[1])
+safetensors_io.write(sys.argv[1], {"w": np.ones(2)}, {})
+safetensors_io.read(sys.argv[1])
 arrays = {f"w{number}": np.ones(2_000_000) for number in range(4)}
 size, before = sum(array.nbytes for array in arrays.values()), peak()
-files.write(sys.argv[1], arrays, {})
+safetensors_io.write(sys.argv[1], arrays, {})
 assert peak() - before < 0.25 * size, ("write", peak() - before)
 before = peak()
-files.read(sys.argv[1])
+safetensors_io.read(sys.argv[1])
 assert peak() - before < 1.25 * size, ("read", peak() - before)
 """
 
@@ -537,7 +538,7 @@ def test_headers_that_lie_are_refused(name: str, tmp_path: Path) -> None:
     text = json.dumps(header).encode()
     (tmp_path / "bad").write_bytes(struct.pack("<Q", len(text)) + text + bytes(4))
     with pytest.raises(ox.StateError, match=f"bad: .*{message}"):
-        files.read(tmp_path / "bad")
+        safetensors_io.read(tmp_path / "bad")
 
 
 def test_what_we_write_others_read_and_the_other_way_round(tmp_path: Path) -> None:
@@ -546,11 +547,15 @@ def test_what_we_write_others_read_and_the_other_way_round(tmp_path: Path) -> No
         for dtype in ("bool", "int8", "uint16", "float16", "float32", "int64", "float64", ">f4", "<f8")
         for shape in ((), (0,), (3,), (2, 3), (0, 2**40))
     }
-    files.write(tmp_path / "ours", arrays, {"a": "b"})
+    safetensors_io.write(tmp_path / "ours", arrays, {"a": "b"})
     save_file(
         {name: array.astype(array.dtype.newbyteorder("=")) for name, array in arrays.items()}, tmp_path / "theirs"
     )
-    for found in (load_file(tmp_path / "ours"), files.read(tmp_path / "ours")[0], files.read(tmp_path / "theirs")[0]):
+    for found in (
+        load_file(tmp_path / "ours"),
+        safetensors_io.read(tmp_path / "ours")[0],
+        safetensors_io.read(tmp_path / "theirs")[0],
+    ):
         assert found.keys() == arrays.keys()
         for name, array in arrays.items():
             assert found[name].dtype == array.dtype.newbyteorder("=") and found[name].flags.aligned
@@ -640,7 +645,7 @@ def test_dtypes_that_no_slot_has(dtype: str, tmp_path: Path) -> None:
     header = json.dumps({"x": {"dtype": dtype, "shape": [2], "data_offsets": [0, size]}}).encode()
     (tmp_path / "bad").write_bytes(struct.pack("<Q", len(header)) + header + bytes(size))
     with pytest.raises(ox.StateError, match=dtype):
-        files.read(tmp_path / "bad")
+        safetensors_io.read(tmp_path / "bad")
 
 
 def test_a_pickle_is_refused_and_nothing_is_run(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import pytest
 from cases import CASES as ELEMENTARY
 from cases_linalg import CASES as LINALG
 from libraries import function_of
-from oxigrad import protocols
+from oxigrad.ops import numpy_protocols
 from test_standard import NUMPY
 
 # Its names, and those of the cases here.
 NAMES = {
-    **protocols._UFUNCS,
+    **numpy_protocols._UFUNCS,
     "amax": "max",
     "amin": "min",
     "concatenate_args": "concat",

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import _core, libraries, optim, tree, xp
+from oxigrad import _core, optim, tree, xp
+from oxigrad.ops import backends
 
 
 class Stop(KeyboardInterrupt):
@@ -128,10 +129,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
         {"w": W.copy()}, {"w": W}
     ),
     "a rule's result": lambda x: optim.define(lambda xp, p, g, *, rate=1.0: x)().update({"w": W.copy()}, {"w": W}),
-    "is_array": libraries.is_array,
-    "on_host": libraries.on_host,
-    "to_host": libraries.to_host,
-    "namespace": libraries.namespace,
+    "is_array": backends.is_array,
+    "on_host": backends.on_host,
+    "to_host": backends.to_host,
+    "namespace": backends.namespace,
     "a schedule's value": lambda x: optim.SGD(lambda step: x).update({"w": W.copy()}, {"w": W}),
     "a printed tape": lambda x: str(_tape_with(x)),
 }

@@ -350,7 +350,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 
 def test_programs_are_compiled_once_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    from oxigrad.optim import defined
+    from oxigrad.optim import rule_optimizer as defined
 
     calls: list[Any] = []
     own = defined.trace

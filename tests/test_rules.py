@@ -12,7 +12,8 @@ import generated
 import overview
 import oxigrad as ox
 from libraries import host
-from oxigrad import optim, presets, schedules
+from oxigrad import optim, schedules
+from oxigrad.rules import compat
 
 STEPS = 25
 
@@ -233,7 +234,7 @@ def test_presets() -> None:
 
 
 def test_every_preset_is_of_an_optimizer_and_of_its_hyperparameters() -> None:
-    for name, libraries in presets.PRESETS.items():
+    for name, libraries in compat.PRESETS.items():
         for library, values in libraries.items():
             getattr(optim, name)(compat=library)
             assert values.keys() <= getattr(optim, name).declared.keys()

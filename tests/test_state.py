@@ -15,7 +15,8 @@ import pytest
 
 import oxigrad as ox
 from libraries import host
-from oxigrad import optim, schedules, state
+from oxigrad import optim, schedules
+from oxigrad.stepping import state
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -11,7 +11,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import _core, optim, xp
-from oxigrad.libraries import resolved, to_host
+from oxigrad.ops.backends import resolved, to_host
 
 torch = pytest.importorskip("torch")
 

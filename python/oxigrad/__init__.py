@@ -1,6 +1,6 @@
 """Automatic differentiation and optimizers for any array library, with a Rust core."""
 
-from oxigrad import derivatives, optim, schedules, state, testing, tree, xp
+from oxigrad import _callbacks, optim, schedules, testing, tree, xp
 from oxigrad._core import (
     AliasError,
     ArrayMemoryError,
@@ -21,10 +21,11 @@ from oxigrad._core import (
     get_num_threads,
     set_num_threads,
 )
-from oxigrad.custom import checkpoint, custom_vjp, derivative
-from oxigrad.jacobians import hessian, hvp, jacobian
-from oxigrad.sparse import SparseRows
-from oxigrad.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
+from oxigrad.autodiff.custom_rules import checkpoint, custom_vjp, derivative
+from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
+from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
+from oxigrad.stepping import state
+from oxigrad.stepping.sparse_rows import SparseRows
 from oxigrad.tree import field
 
 __all__ = [
@@ -48,7 +49,6 @@ __all__ = [
     "checkpoint",
     "custom_vjp",
     "derivative",
-    "derivatives",
     "field",
     "get_num_threads",
     "grad",
@@ -67,3 +67,9 @@ __all__ = [
     "vjp",
     "xp",
 ]
+
+_callbacks.install()
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad.transforms import jvp, vjp
+from oxigrad._core import is_inexact
+from oxigrad.autodiff.transforms import jvp, vjp
+from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
+
+__all__ = ["check_grads"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 def stream(xp: Any, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
@@ -17,12 +25,12 @@ def stream(xp: Any, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
 
 def _random_like(values: Any, generator: "np.random.Generator") -> Any:
     def draw(leaf: Any) -> Any:
-        if xp.is_inexact(leaf):
-            library = xp.namespace(leaf)
+        if is_inexact(leaf):
+            library = namespace(leaf)
             noise = generator.standard_normal(tuple(leaf.shape))
-            if xp.is_complex(leaf):
+            if is_complex(leaf):
                 noise = noise + 1j * generator.standard_normal(tuple(leaf.shape))
-            return library.astype(library.asarray(noise, device=xp.device_of(leaf)), leaf.dtype)
+            return library.astype(library.asarray(noise, device=device_of(leaf)), leaf.dtype)
         return float(generator.standard_normal()) if isinstance(leaf, float) else leaf
 
     return tree.map(draw, values)
@@ -30,7 +38,7 @@ def _random_like(values: Any, generator: "np.random.Generator") -> Any:
 
 def _shifted(values: Any, direction: Any, by: float) -> Any:
     def shift(leaf: Any, along: Any) -> Any:
-        return leaf + by * along if xp.is_inexact(leaf) or isinstance(leaf, float) else leaf
+        return leaf + by * along if is_inexact(leaf) or isinstance(leaf, float) else leaf
 
     return tree.map(shift, values, direction)
 
@@ -39,10 +47,10 @@ def _inner(a: Any, b: Any) -> float:
     """The sum of products; its real part, where they are complex."""
 
     def product(x: Any, y: Any) -> float:
-        if not (xp.is_inexact(x) or isinstance(x, float)):
+        if not (is_inexact(x) or isinstance(x, float)):
             return 0.0
-        total = xp.sum(x * y) if xp.is_array(x) else x * y
-        return float(xp.real(total) if xp.is_complex(total) else total)
+        total = xp.sum(x * y) if is_array(x) else x * y
+        return float(xp.real(total) if is_complex(total) else total)
 
     return sum(product(x, y) for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True))
 

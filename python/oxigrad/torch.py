@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import around
 from oxigrad._core import StateError
-from oxigrad.libraries import to_host
-from oxigrad.quantized import Quantized
-from oxigrad.state import Report
+from oxigrad.ops.backends import to_host
+from oxigrad.rules import gradient_transforms
+from oxigrad.stepping.quantized import Quantized
+from oxigrad.stepping.state import Report
 
 torch: Any = importlib.import_module("torch")  # a statement would mean this file, to a checker of types without PyTorch
 
@@ -116,7 +116,7 @@ def _slots(path: str, own: Mapping[str, Any]) -> dict[str, Any]:
 def _named(path: str, own: Mapping[str, Any], step: int) -> dict[str, Any]:
     """The slots of one parameter as PyTorch's optimizer has them."""
     table = _ADAM if "v" in own else _SGD
-    kept = {name: array for name, array in own.items() if name != around.NAMES["mean"]}  # there are none
+    kept = {name: array for name, array in own.items() if name != gradient_transforms.NAMES["mean"]}  # there are none
     if unknown := sorted(kept.keys() - table.keys()):
         raise StateError(f"{path}: the slots {', '.join(unknown)} have no counterpart in Adam, AdamW or SGD")
     count = {"step": torch.tensor(float(step), dtype=torch.float32)} if table is _ADAM else {}

@@ -41,6 +41,10 @@ __all__ = [
 T = TypeVar("T")
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of `tree`, depth first, and its structure, which is the tree without them.
 

@@ -9,40 +9,39 @@
 array([0., 0.])
 """
 
-from oxigrad import around, rule, rules
-from oxigrad.loss_scale import LossScale as LossScale
-from oxigrad.optim.combined import Chain as Chain
-from oxigrad.optim.combined import Partition as Partition
-from oxigrad.optim.combined import Transform as Transform
-from oxigrad.optim.combined import chain as chain
-from oxigrad.optim.combined import partition as partition
-from oxigrad.optim.combined import transform as transform
-from oxigrad.optim.config import from_config as from_config
-from oxigrad.optim.defined import Choice as Choice
-from oxigrad.optim.defined import RuleOptimizer as RuleOptimizer
-from oxigrad.optim.defined import define as define
-from oxigrad.optim.defined import register
-from oxigrad.optim.lbfgs import LBFGS as LBFGS
-from oxigrad.optim.optimizer import Optimizer as Optimizer
-from oxigrad.optim.optimizer import Slots as Slots
-from oxigrad.optim.sam import SAM as SAM
-from oxigrad.quantized import Quantized as Quantized
-from oxigrad.ranges import Interval as Interval
+from oxigrad import rules
+from oxigrad.optim.chain import Chain, Partition, Transform, chain, partition, transform
+from oxigrad.optim.config import from_config
+from oxigrad.optim.lbfgs import LBFGS
+from oxigrad.optim.loss_scale import LossScale
+from oxigrad.optim.optimizer import Optimizer, Slots
+from oxigrad.optim.rule_optimizer import Choice, RuleOptimizer, define, register
+from oxigrad.optim.sam import SAM
+from oxigrad.rules import gradient_transforms, rule
+from oxigrad.rules.ranges import Interval
+from oxigrad.stepping.quantized import Quantized
 
 # What stands around an optimizer in a chain.
-Clip = transform(around.clip)
-ClipNorm = transform(around.clip_norm)
-ClipGlobalNorm = transform(around.clip_global_norm)
-Maximize = transform(around.maximize)
-Regularize = transform(around.regularize)
-GradientNoise = transform(around.gradient_noise)
-Decay = transform(around.decay)
-Average = transform(around.average)
-StochasticAverage = transform(around.stochastic_average)
-Copy = register(rule.read(around.copy).with_slots_named(around.NAMES), None, Transform, module=__name__)
-Lookahead = register(rule.read(around.lookahead).with_slots_named(around.NAMES), None, Transform, module=__name__)
-Centralize = transform(around.centralize, elementwise=False)
-ClipAdaptive = transform(around.clip_adaptive, elementwise=False)
+Clip = transform(gradient_transforms.clip)
+ClipNorm = transform(gradient_transforms.clip_norm)
+ClipGlobalNorm = transform(gradient_transforms.clip_global_norm)
+Maximize = transform(gradient_transforms.maximize)
+Regularize = transform(gradient_transforms.regularize)
+GradientNoise = transform(gradient_transforms.gradient_noise)
+Decay = transform(gradient_transforms.decay)
+Average = transform(gradient_transforms.average)
+StochasticAverage = transform(gradient_transforms.stochastic_average)
+Copy = register(
+    rule.read(gradient_transforms.copy).with_slots_named(gradient_transforms.NAMES), None, Transform, module=__name__
+)
+Lookahead = register(
+    rule.read(gradient_transforms.lookahead).with_slots_named(gradient_transforms.NAMES),
+    None,
+    Transform,
+    module=__name__,
+)
+Centralize = transform(gradient_transforms.centralize, elementwise=False)
+ClipAdaptive = transform(gradient_transforms.clip_adaptive, elementwise=False)
 
 # Optimizers of one rule.
 SGD = define(rules.sgd, "SGD")
@@ -79,3 +78,74 @@ SM3 = define(rules.sm3, "SM3", elementwise=False)
 Muon = define(rules.muon, elementwise=False)
 Shampoo = define(rules.shampoo, elementwise=False)
 SOAP = define(rules.soap, "SOAP", elementwise=False)
+
+__all__ = [
+    "ADOPT",
+    "ASGD",
+    "FTRL",
+    "LAMB",
+    "LARS",
+    "LBFGS",
+    "MADGRAD",
+    "SAM",
+    "SGD",
+    "SM3",
+    "SOAP",
+    "AdEMAMix",
+    "AdaBelief",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamLRD",
+    "AdamW",
+    "Adamax",
+    "Adan",
+    "Average",
+    "Centralize",
+    "Chain",
+    "Choice",
+    "Clip",
+    "ClipAdaptive",
+    "ClipGlobalNorm",
+    "ClipNorm",
+    "Copy",
+    "Decay",
+    "GradientNoise",
+    "Interval",
+    "Lion",
+    "Lookahead",
+    "LossScale",
+    "Maximize",
+    "Momentum",
+    "Muon",
+    "NAdam",
+    "NovoGrad",
+    "Optimizer",
+    "Partition",
+    "Prodigy",
+    "Quantized",
+    "RAdam",
+    "RMSprop",
+    "Regularize",
+    "Rprop",
+    "RuleOptimizer",
+    "ScheduleFreeAdamW",
+    "ScheduleFreeSGD",
+    "Shampoo",
+    "Signum",
+    "Slots",
+    "Sophia",
+    "StochasticAverage",
+    "Transform",
+    "Yogi",
+    "chain",
+    "define",
+    "from_config",
+    "partition",
+    "transform",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

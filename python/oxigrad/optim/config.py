@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oxigrad import groups
-from oxigrad.hyperparameters import from_plain
-from oxigrad.loss_scale import LossScale
-from oxigrad.registry import Registry
+from oxigrad._registry import Registry
+from oxigrad.optim import param_groups
+from oxigrad.optim.hyperparameters import from_plain
+from oxigrad.optim.loss_scale import LossScale
 
 # What makes an optimizer or a part of a chain of its configuration, by name.
 # Classes that a program makes and drops are gone.
@@ -41,7 +41,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     name = values.pop("optimizer", None) or values.pop("part", None)
     parts = values.pop("parts", ())
     if found := values.get("groups"):
-        values["groups"] = {groups.from_plain(pattern): group and _read(group) for pattern, group in found}
+        values["groups"] = {param_groups.from_plain(pattern): group and _read(group) for pattern, group in found}
     if found := values.get("loss_scale"):
         values["loss_scale"] = LossScale(**found)
     if (make := REGISTRY.get(name)) is None:
@@ -66,7 +66,7 @@ def _part(part: Any) -> Any:
     if isinstance(part, Mapping):
         return from_config(part)
     pattern, config = part
-    return groups.from_plain(pattern), config and from_config(config)
+    return param_groups.from_plain(pattern), config and from_config(config)
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,13 +7,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from oxigrad import rule, tree, xp
+from oxigrad import tree, xp
 from oxigrad._core import RuleError
-from oxigrad.optim.defined import RuleOptimizer, register
+from oxigrad.autodiff.transforms import value_and_grad
+from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.line_search import Point, strong_wolfe
-from oxigrad.plan import Plan
-from oxigrad.ranges import Count, NonNegative
-from oxigrad.transforms import value_and_grad
+from oxigrad.optim.rule_optimizer import RuleOptimizer, register
+from oxigrad.rules import rule
+from oxigrad.rules.ranges import Count, NonNegative
+from oxigrad.stepping.plan import Plan
 
 # Pairs of a step and a change of the gradient whose product is not above this say nothing of the curvature.
 _LEAST_CURVATURE = 1e-10
@@ -25,7 +27,7 @@ Arrays = list[Any]
 def rows(xp, p, history):
     """A slot of ``history`` arrays like the parameter, the latest last."""
     shape = (int(history), *p.shape)
-    return xp.namespace(p).zeros(shape, dtype=p.dtype, device=xp.device_of(p))
+    return namespace(p).zeros(shape, dtype=p.dtype, device=device_of(p))
 
 
 def lbfgs(
@@ -61,7 +63,7 @@ def lbfgs(
 
 def _number(x: Any) -> float:
     """A number of an array without axes, which is waited for."""
-    return float(xp.fetched(x))
+    return float(fetched(x))
 
 
 def _dot(a: Arrays, b: Arrays) -> float:
@@ -73,7 +75,7 @@ def _largest(a: Arrays) -> float:
 
 
 def _are_finite(a: Arrays) -> bool:
-    return all(bool(xp.fetched(xp.all(xp.isfinite(x)))) for x in a)
+    return all(bool(fetched(xp.all(xp.isfinite(x)))) for x in a)
 
 
 def _plus(a: Arrays, factor: float, b: Arrays) -> Arrays:

@@ -4,14 +4,17 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import _core, around, groups, rule, step, tree
-from oxigrad.libraries import dtype_name
-from oxigrad.loss_scale import LossScale
+from oxigrad import _core, tree
+from oxigrad.autodiff.transforms import value_and_grad
+from oxigrad.ops.backends import dtype_name
+from oxigrad.optim import param_groups
 from oxigrad.optim.config import is_importable, restored
+from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.options import Options, checked_precision
-from oxigrad.rule import Rule
-from oxigrad.state import Report, collect, read, resume, write
-from oxigrad.transforms import value_and_grad
+from oxigrad.rules import gradient_transforms, rule
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping import stepper
+from oxigrad.stepping.state import Report, collect, read, resume, write
 
 
 class Slots(Mapping[Any, Mapping[str, Any]]):
@@ -48,7 +51,7 @@ class Optimizer(Options):
     `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
     `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
     lie in host memory and be writable; ``sparse``: what a gradient that is `SparseRows` does to the rows that it does not have,
-    "dense" (what zeros do), "lazy" (nothing) or "catch_up" (see `oxigrad.sparse`); the last two do not ``accumulate``.
+    "dense" (what zeros do), "lazy" (nothing) or "catch_up" (see `oxigrad.stepping.sparse_rows`); the last two do not ``accumulate``.
 
     Parameters of float16 and bfloat16 are computed in float32, and by default have slots of float32. ``slot_dtype`` keeps the slots
     of the update that begin as zeros in another dtype ("float32", "bfloat16", "float16"), or as codes of "8bit" (`Quantized`)
@@ -81,7 +84,7 @@ class Optimizer(Options):
         self.zero_gradients = zero_gradients
         self.precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
-        self._stepper = step.Stepper(self)
+        self._stepper = stepper.Stepper(self)
         self._lock = _core.Lock()
 
     @property
@@ -315,14 +318,14 @@ class Optimizer(Options):
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
-        return step.init(self, params)
+        return stepper.init(self, params)
 
     def apply(self, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The same step as `update`, as a pure function: returns new parameters and a new state, and changes nothing.
 
         It may be traced (``jax.jit``) and differentiated.
         """
-        return step.apply(self, params, grads, state)
+        return stepper.apply(self, params, grads, state)
 
     def table(self, model: Any) -> str:
         """Which parameter of ``model`` is updated by what, as a table to be printed.
@@ -345,9 +348,11 @@ class Optimizer(Options):
         parameters = tree.parameters(model)
         self.check_patterns([(str(path), array) for path, array in parameters.items()])
         rows = (row(path, array) for path, array in parameters.items())
-        return groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
+        return param_groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
 
 
-_UNSCALE = rule.read(around.unscale, changes_gradient=True)
-_FINITE = rule.read(around.finite, changes_gradient=True)
-_ACCUMULATE = rule.read(around.accumulate, changes_gradient=True).with_slots_named(around.NAMES)
+_UNSCALE = rule.read(gradient_transforms.unscale, changes_gradient=True)
+_FINITE = rule.read(gradient_transforms.finite, changes_gradient=True)
+_ACCUMULATE = rule.read(gradient_transforms.accumulate, changes_gradient=True).with_slots_named(
+    gradient_transforms.NAMES
+)

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad.attributes import Sealed
-from oxigrad.libraries import dtype_name
-from oxigrad.loss_scale import LossScale
+from oxigrad.ops.backends import dtype_name
+from oxigrad.optim.attributes import Sealed
 from oxigrad.optim.config import OPTIONS
-from oxigrad.precision import ROUNDINGS, SLOT_DTYPES, Precision
-from oxigrad.ranges import Domain, Interval
+from oxigrad.optim.loss_scale import LossScale
+from oxigrad.rules.ranges import Domain, Interval
 from oxigrad.schedules.base import number
-from oxigrad.sparse import FAMILIES
+from oxigrad.stepping.precision import ROUNDINGS, SLOT_DTYPES, Precision
+from oxigrad.stepping.sparse_rows import FAMILIES
 
 _DOMAINS = {
     "seed": Domain(interval=Interval(f"[0, {2**64})"), is_whole=True),

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
-from oxigrad.libraries import detached
+from oxigrad.ops.backends import detached
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.plan import Plan
-from oxigrad.ranges import Domain, Interval
+from oxigrad.rules.ranges import Domain, Interval
 from oxigrad.schedules.base import number
+from oxigrad.stepping.plan import Plan
 
 _DISTANCE = Domain(interval=Interval("[0, inf)"))
 

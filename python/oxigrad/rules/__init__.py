@@ -5,23 +5,23 @@ slots. After ``*`` come what is supplied, if it is named (``step``, counted from
 hyperparameters with their defaults. A hyperparameter that is True, False, None or a string is a flag: it may be branched
 on; a numeric one is a symbol, and may not.
 
-How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), or as `oxigrad.begin` has
+How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), or as `oxigrad.rules.slots` has
 it: as the parameter, as a value, or as zeros and only where a hyperparameter is set; where it is not, the rule has None for it.
 It has the dtype of the parameter, or the one that a hyperparameter names, which is called as the slot is, followed by
 ``_dtype``.
 
-Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.presets` has those of others.
+Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.rules.compat` has those of others.
 """
 
+from oxigrad.rules.adagrad import adadelta, adagrad, ftrl, madgrad, rmsprop
 from oxigrad.rules.adam import adam, adam_lrd, adamax, adamw, adopt, nadam, radam
-from oxigrad.rules.descent import asgd, lion, momentum, rprop, sgd, signum
+from oxigrad.rules.adam_variants import adabelief, adan, ademamix, sophia, yogi
 from oxigrad.rules.factored import adafactor, sm3
-from oxigrad.rules.free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
 from oxigrad.rules.layerwise import lamb, lars, novograd
-from oxigrad.rules.moments import adabelief, adan, ademamix, sophia, yogi
 from oxigrad.rules.orthogonal import muon
 from oxigrad.rules.preconditioned import shampoo, soap
-from oxigrad.rules.squares import adadelta, adagrad, ftrl, madgrad, rmsprop
+from oxigrad.rules.schedule_free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
+from oxigrad.rules.sgd import asgd, lion, momentum, rprop, sgd, signum
 
 __all__ = [
     "adabelief",

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from oxigrad.begin import only_with
-from oxigrad.ranges import Decay, NonNegative, Share
+from oxigrad.rules.ranges import Decay, NonNegative, Share
+from oxigrad.rules.slots import only_with
 
 
 def moments(m, v, g, beta1, beta2):

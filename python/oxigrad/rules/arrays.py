@@ -2,10 +2,12 @@
 
 import math
 
+from oxigrad.ops.backends import device_of, namespace
+
 
 def zeros(xp, p, shape):
     """Zeros of another shape, of the dtype of ``p`` and where it lives."""
-    return xp.namespace(p).zeros(shape, dtype=p.dtype, device=xp.device_of(p))
+    return namespace(p).zeros(shape, dtype=p.dtype, device=device_of(p))
 
 
 def mean_over(xp, x, axis=None):

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from oxigrad.ranges import CountOrZero, Interval, NonNegative, NonPositive, Share
+from oxigrad.ops.backends import namespace
 from oxigrad.rules.arrays import along, mean_over, root_mean_square, share_of_new, zeros
+from oxigrad.rules.ranges import CountOrZero, Interval, NonNegative, NonPositive, Share
 
 
 def _factored_axes(shape, factored, min_factored):
@@ -68,7 +69,7 @@ def adafactor(
     takes the root mean square of a parameter after the decay, not before.
     """
     axes = _factored_axes(p.shape, factored, min_factored)
-    epsilon = float(xp.namespace(p).finfo(p.dtype).eps) if epsilon1 is None else epsilon1
+    epsilon = float(namespace(p).finfo(p.dtype).eps) if epsilon1 is None else epsilon1
     squared = g * g + epsilon if add_epsilon else g * g
     share = step**beta2_decay
     if axes is None:

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from oxigrad.ranges import Decay, Limit, NonNegative
 from oxigrad.rules.adam import moments, root
+from oxigrad.rules.ranges import Decay, Limit, NonNegative
 
 
 def norm(xp, x):

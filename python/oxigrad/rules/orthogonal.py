@@ -3,8 +3,8 @@
 from typing import Annotated, Literal
 
 from oxigrad._core import ShapeError
-from oxigrad.ranges import Interval, NonNegative, Share
 from oxigrad.rules.arrays import norm
+from oxigrad.rules.ranges import Interval, NonNegative, Share
 
 # Coefficients of the quintic x -> a x + b x^3 + c x^5 on singular values, one triple an iteration: those of Dion (Ahn et al.
 # 2025, arXiv:2504.05295), which optax has under this name.

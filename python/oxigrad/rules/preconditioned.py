@@ -7,8 +7,8 @@ computed, and one is chosen.
 import math
 from typing import Annotated, Any, Literal
 
-from oxigrad.ranges import Count, Decay, Interval, NonNegative, Share
 from oxigrad.rules.arrays import along, norm, share_of_new, zeros
+from oxigrad.rules.ranges import Count, Decay, Interval, NonNegative, Share
 
 
 def _choose(xp, condition, these, those):

@@ -37,7 +37,7 @@ from oxigrad.schedules.curves import (
     polynomial,
     rex,
 )
-from oxigrad.schedules.observed import plateau
+from oxigrad.schedules.plateau import plateau
 
 __all__ = [
     "Schedule",
@@ -71,3 +71,7 @@ __all__ = [
     "warmup_cosine",
     "wsd",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

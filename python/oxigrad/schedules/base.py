@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import xp
-from oxigrad._core import Variable
-from oxigrad.registry import Registry
+from oxigrad._core import Variable, is_inexact
+from oxigrad._registry import Registry
+from oxigrad.ops.backends import fetched, is_array, is_smooth, namespace
 
 # What may be joined, added and multiplied: a number, or any function of the step.
 Term = float | Callable[[Any], Any]
@@ -268,14 +268,14 @@ def number(value: Any) -> int | float:
         raise TypeError(f"found {value!r}, which is recorded: expected a function that gives it, or a number")
     if isinstance(value, (bool, np.complexfloating)) or not hasattr(value, "__float__"):
         raise TypeError(f"found {value!r}: expected a number")
-    if not xp.is_array(value):
+    if not is_array(value):
         return float(value)
-    inexact = xp.is_inexact(value)
-    integral = not inexact and xp.namespace(value).isdtype(value.dtype, "integral")
+    inexact = is_inexact(value)
+    integral = not inexact and namespace(value).isdtype(value.dtype, "integral")
     if tuple(value.shape) != () or not (inexact or integral):
         raise TypeError(f"found an array of shape {tuple(value.shape)} and dtype {value.dtype}: expected a number")
     try:
-        here = xp.fetched(value)
+        here = fetched(value)
         return int(here) if integral else float(here)
     except RecursionError:
         raise
@@ -335,18 +335,18 @@ def number_at(schedule: Term, step: Any, name: str = "the schedule") -> Any:
     Raises `TypeError`, with ``name``, where the value is neither.
     """
     value = value_at(schedule, step)
-    if type(value) is float or isinstance(value, Variable) or xp.is_array(step):
+    if type(value) is float or isinstance(value, Variable) or is_array(step):
         return value
     try:
         return number(value)
     except TypeError as error:
-        if xp.is_array(value) and tuple(value.shape) == () and xp.is_inexact(value):
+        if is_array(value) and tuple(value.shape) == () and is_inexact(value):
             return value
         raise TypeError(f"{name} at step {step}: {error}") from None
 
 
 def _real(step: Any) -> Any:
-    if isinstance(step, int) or xp.is_smooth(step) or not xp.is_array(step):
+    if isinstance(step, int) or is_smooth(step) or not is_array(step):
         return step
-    library = xp.namespace(step)
+    library = namespace(step)
     return library.astype(step, library.__array_namespace_info__().default_dtypes()["real floating"])

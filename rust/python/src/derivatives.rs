@@ -288,7 +288,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<tape::Rule> {
 /// A function of the Python layer's namespace module.
 pub fn hook<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let module = MODULE.get_or_try_init(py, || py.import("oxigrad.xp").map(|module| module.into_any().unbind()))?;
+    let module = MODULE.get_or_try_init(py, || py.import("oxigrad._callbacks").map(|module| module.into_any().unbind()))?;
     module.bind(py).getattr(name)
 }
 
@@ -334,7 +334,7 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
         (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
             Ok(Value::Number(host_number(cotangent).unwrap_or_default()))
         }
-        (value, cotangent) => Ok(Value::new(&hook(py, "seed")?.call1((value.object(py), cotangent))?)),
+        (value, cotangent) => Ok(Value::new(&hook(py, "initial_cotangent")?.call1((value.object(py), cotangent))?)),
     }
 }
 

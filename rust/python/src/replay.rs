@@ -61,7 +61,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         let (shape, dtype) = match fit {
             Some(Fit::Number) => {
                 let pulled = self.through(derivative, entry, which, cotangent)?;
-                return Ok(Flow::new(&hook(py, "fit_number")?.call1((self.settle(&pulled)?.object(py),))?));
+                return Ok(Flow::new(&hook(py, "unbroadcast_to_number")?.call1((self.settle(&pulled)?.object(py),))?));
             }
             Some(Fit::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
             _ => return self.through(derivative, entry, which, cotangent),
@@ -349,7 +349,7 @@ fn fit_to<'py>(
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(pulled);
     }
-    hook(py, "fit")?.call1((pulled, shape, dtype))
+    hook(py, "unbroadcast")?.call1((pulled, shape, dtype))
 }
 
 /// The value that a rule of an elementwise op reads.

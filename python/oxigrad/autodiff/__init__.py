@@ -1,0 +1,1 @@
+"""Transforms of functions into their derivatives, and the derivative rules."""

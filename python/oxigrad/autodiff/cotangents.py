@@ -1,0 +1,60 @@
+"""Cotangents in the form of the value that they belong to: the start of a reverse replay, unbroadcasting, and dtypes."""
+
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad.ops import primitives
+from oxigrad.ops.backends import is_array, is_complex, namespace
+
+
+def initial_cotangent(value: Any, cotangent: Any) -> Any:
+    """What a replay starts from: ``cotangent``, or one where the value is a scalar."""
+    shape, expected = tuple(getattr(cotangent, "shape", ())), tuple(getattr(value, "shape", ()))
+    if cotangent is None and expected != ():
+        raise ShapeError(f"the target has shape {expected}: expected a scalar, or a cotangent of that shape")
+    if cotangent is not None and shape != expected:
+        raise ShapeError(f"the cotangent has shape {shape}, the target {expected}")
+    if cotangent is None:
+        require_real(value, "the target")
+    if not is_array(plain(value)):
+        return 1.0 if cotangent is None else cotangent
+    if cotangent is None:
+        return type(value)(1) if isinstance(value, np.generic) else primitives.ones_like(value)
+    return cotangent if is_array(plain(cotangent)) else primitives.ones_like(value) * cotangent
+
+
+def require_real(value: Any, what: str) -> None:
+    """Raises `DtypeError` where a value that a gradient is asked of is complex."""
+    if not isinstance(value, float) and is_complex(value):
+        raise DtypeError(
+            f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
+            "value, or use ox.jacobian for the derivative of a holomorphic function, or ox.vjp with a cotangent"
+        )
+
+
+def unbroadcast(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The cotangent ``g`` summed over what broadcasting repeated, in the dtype of the argument."""
+    added = len(g.shape) - len(shape)
+    axes = [axis for axis, size in enumerate(g.shape) if axis < added or shape[axis - added] != size]
+    if axes:
+        g = primitives.reshape(primitives.sum(g, axis=tuple(axes)), tuple(shape))
+    return match_dtype(g, dtype)
+
+
+def match_dtype(g: Any, dtype: Any) -> Any:
+    """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
+    if g.dtype == dtype:
+        return g
+    if is_complex(g) and not namespace(g).isdtype(dtype, "complex floating"):
+        g = primitives.real(g)
+    return g if g.dtype == dtype else primitives.astype(g, dtype)
+
+
+def unbroadcast_to_number(g: Any) -> Any:
+    """The cotangent ``g`` summed to one number."""
+    total = primitives.sum(g) if len(getattr(g, "shape", ())) else g
+    total = primitives.real(total) if is_complex(total) else total
+    return total if isinstance(total, _core.Variable) else float(total)

@@ -1,0 +1,203 @@
+"""All derivatives of a function at once: Jacobians and Hessians, in trees, and products with a Hessian."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from oxigrad import tree, xp
+from oxigrad._core import DerivativeError, Variable, plain
+from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp
+from oxigrad.ops import primitives
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
+
+Mode = Literal["forward", "reverse"] | None
+
+# So many columns go forwards together at most, and so many elements of one array.
+COLUMNS, ELEMENTS = 256, 1 << 22
+
+
+def jacobian(
+    f: Callable[..., Any], argnums: Argnums = 0, mode: Mode = None, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the Jacobian of ``f``: how each element of the result depends on each of the argument.
+
+    It is a tree of the structure of the result, whose leaves are trees of the structure of the argument (a tuple of them
+    where ``argnums`` is a tuple), whose leaves are arrays of shape ``result.shape + argument.shape``. ``f`` is called once.
+    "forward" pushes all columns through it together; "reverse" pulls row after row back, which is better where the result
+    has far fewer elements than the argument; None chooses by these sizes. With ``has_aux``, ``f`` returns ``(value, aux)``
+    and the result is ``(jacobian, aux)``.
+
+    Where both are complex the function must be holomorphic. A complex result of real arguments goes forwards, and a real
+    result of complex ones in reverse, which gives their gradients; `DerivativeError` where another mode is asked for.
+
+    >>> import numpy as np
+    >>> jacobian(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
+    array([[3., 0., 1.],
+           [0., 3., 2.]])
+    """
+    if mode not in ("forward", "reverse", None):
+        raise ValueError(f"mode is {mode!r}: expected 'forward', 'reverse' or None")
+    check_callable(f, "jacobian")
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        call = Recording(f, args, argnums, named=named, has_aux=has_aux, forward=mode != "reverse")
+        outputs = [output for output in call.outputs if output is not None]
+        blocks = iter((_columns if _goes_forward(mode, call.watched.variables, outputs) else _rows)(call, outputs))
+        trees = []
+        for output, leaf in zip(call.outputs, tree.leaves(call.value), strict=True):
+            if output is not None or is_smooth(leaf) or type(leaf) is int:
+                block = _nothing(leaf, call.watched.variables) if output is None else next(blocks)
+                trees.append(call.arguments(block))
+            else:
+                trees.append(leaf)
+        result = tree.unflatten(call.structure, trees)
+        return (result, call.aux) if has_aux else result
+
+    return wrapped
+
+
+def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the Hessian of ``f``, which returns a scalar: the Jacobian, forwards, of its gradient.
+
+    For trees it is a tree of the argument's structure of such trees, as `jacobian` gives it.
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    return jacobian(grad(f, argnums, has_aux), argnums, "forward", has_aux)
+
+
+def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """The product of the Hessian of ``f``, which returns a scalar, with the tangents: a tuple, a tree for each primal.
+
+    It costs a few times as much as ``f``, and no Hessian is made: the gradient goes forwards along the tangents.
+
+    >>> hvp(lambda x, y: x * x * y, (2.0, 5.0), (1.0, 0.0))
+    (10.0, 4.0)
+    """
+    return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]
+
+
+def _goes_forward(mode: Mode, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
+    real_in, complex_in = _kinds(inputs)
+    real_out, complex_out = _kinds(outputs)
+    only_forward, only_reverse = real_in and complex_out, complex_in and real_out
+    if (only_forward and (only_reverse or mode == "reverse")) or (only_reverse and mode == "forward"):
+        raise DerivativeError(
+            f"arguments are {'complex' if complex_in else 'real'} and results {'complex' if complex_out else 'real'}, "
+            f"in part at least: such a Jacobian is not one of mode {mode!r}; take real and imaginary parts"
+        )
+    # Columns that go together cost less than as many rows.
+    by_size = _total(inputs) <= 4 * _total(outputs)
+    return only_forward or mode == "forward" or (mode is None and by_size and not only_reverse)
+
+
+def _kinds(variables: Sequence[Any]) -> tuple[bool, bool]:
+    """Whether some are real, and whether some are complex."""
+    kinds = {is_complex(variable) for variable in variables}
+    return False in kinds, True in kinds
+
+
+def _shape(variable: Any) -> tuple[int, ...]:
+    return tuple(getattr(variable, "shape", ()))
+
+
+def _total(variables: Sequence[Any]) -> int:
+    return sum(math.prod(_shape(variable)) for variable in variables)
+
+
+def _is_number(value: Any) -> bool:
+    return not is_array(plain(value))
+
+
+def _library(values: Sequence[Any]) -> tuple[Any, Any]:
+    """The array library of the first array, and its device."""
+    arrays = [plain(value) for value in values if not _is_number(value)]
+    return namespace(*arrays), device_of(arrays[0]) if arrays else None
+
+
+def _entry(block: Any, output: Any, variable: Any) -> Any:
+    """An array of one block; a number where both the output and the input are numbers."""
+    if _is_number(output) and _is_number(variable) and not isinstance(block, (float, Variable)):
+        return float(block)
+    return block
+
+
+def _nothing(leaf: Any, variables: Sequence[Variable]) -> list[Any]:
+    """The blocks of a result that depends on nothing."""
+    library, device = _library([leaf, *variables])
+
+    def block(variable: Variable) -> Any:
+        dtype = dtype_of(leaf if _is_number(variable) else variable)
+        zeros = library.zeros(_shape(leaf) + _shape(variable), dtype=dtype, device=device)
+        return _entry(zeros, leaf, variable)
+
+    return [block(variable) for variable in variables]
+
+
+def _columns(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
+    """For each output, its derivatives with respect to each variable: columns pushed forwards together."""
+    variables = call.watched.variables
+    total, largest = _total(variables), max(_total([v]) for v in (*variables, *outputs, 1.0))
+    if not total:
+        return [_nothing(output, variables) for output in outputs]
+    together = max(1, min(COLUMNS, ELEMENTS // max(1, largest), total))
+    pushed = [_push(call, outputs, start, min(together, total - start)) for start in range(0, total, together)]
+    blocks = []
+    for at, output in enumerate(outputs):
+        columns = pushed[0][at] if len(pushed) == 1 else xp.concat([each[at] for each in pushed])
+        columns = xp.permute_dims(columns, (*range(1, len(columns.shape)), 0))
+        blocks.append(_split(columns, output, variables))
+    return blocks
+
+
+def _push(call: Recording, outputs: Sequence[Variable], start: int, count: int) -> list[Any]:
+    variables = call.watched.variables
+    library, device = _library([*variables, *outputs])
+    total, end, seeds = _total(variables), 0, []
+    for variable in variables:
+        begin, end = end, end + _total([variable])
+        if begin < start + count and start < end:
+            dtype = library.float64 if _is_number(variable) else variable.dtype
+            units = library.eye(count, total, k=start, dtype=dtype, device=device)[:, begin:end]
+            seeds.append((variable, library.reshape(units, (count, *_shape(variable)))))
+    return call.tape.push(seeds, outputs, count)
+
+
+def _split(columns: Any, output: Variable, variables: Sequence[Variable]) -> list[Any]:
+    """The columns that belong to each variable, in its shape."""
+    blocks, end = [], 0
+    for variable in variables:
+        begin, end = end, end + _total([variable])
+        block = xp.reshape(primitives.index(columns, (..., slice(begin, end))), _shape(output) + _shape(variable))
+        blocks.append(_entry(block, output, variable))
+    return blocks
+
+
+def _rows(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
+    """For each output, its derivatives with respect to each variable: row after row pulled back."""
+    variables = call.watched.variables
+    blocks = []
+    for output in outputs:
+        size, shape = _total([output]), _shape(output)
+        if not size:
+            blocks.append(_nothing(output, variables))
+            continue
+        rows = [call.tape.pull([(output, _unit(output, at))], variables) for at in range(size)]
+        stacked = [xp.stack(list(column)) for column in zip(*rows, strict=True)]
+        fitted = [xp.reshape(s, shape + _shape(v)) for s, v in zip(stacked, variables, strict=True)]
+        blocks.append([_entry(block, output, v) for block, v in zip(fitted, variables, strict=True)])
+    return blocks
+
+
+def _unit(output: Variable, at: int) -> Any:
+    """The cotangent that is one at one element."""
+    if _is_number(output):
+        return 1.0
+    library, size = namespace(output), _total([output])
+    unit = library.eye(1, size, k=at, dtype=output.dtype, device=device_of(plain(output)))
+    return library.reshape(unit, _shape(output))

@@ -1,0 +1,68 @@
+"""Tangents, as the core asks for them when it replays a tape forwards; ``batch`` of them go along a leading axis."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from oxigrad._core import Tape, Variable, plain
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
+from oxigrad.ops.primitives import Parts
+
+
+def spread(t: Any, y: Any, batch: int | None) -> Any:
+    """The tangent ``t`` of an argument, repeated to the shape of the result ``y``, in its dtype or a complex one."""
+    if not is_array(plain(y)):
+        return t
+    shape = tuple(y.shape)
+    if batch is not None:
+        own = tuple(t.shape)[1:]
+        t, shape = ops.reshape(t, (batch, *(1,) * (len(shape) - len(own)), *own)), (batch, *shape)
+    t = ops.broadcast_to(t, shape) if is_array(plain(t)) else ops.ones_like(y) * t
+    return t if t.dtype == y.dtype or is_complex(t) else ops.astype(t, y.dtype)
+
+
+def in_dtype(t: Any, y: Any) -> Any:
+    """The tangent ``t`` of the result ``y`` in its dtype: its real part, where that is real."""
+    if not (is_array(plain(t)) and is_array(plain(y))) or t.dtype == y.dtype:
+        return t
+    t = ops.real(t) if is_complex(t) and not is_complex(y) else t
+    return t if t.dtype == y.dtype else ops.astype(t, y.dtype)
+
+
+def zero_tangent(value: Any, batch: int | None = None) -> Any:
+    """The tangent of what nothing flows to."""
+    if batch is None:
+        return ops.zeros_like(value) if is_array(plain(value)) else 0.0
+    shape = (batch, *getattr(value, "shape", ()))
+    return namespace(value).zeros(shape, dtype=dtype_of(value), device=device_of(plain(value)))
+
+
+def zero_cotangent(tape: Tape, y: Any) -> tuple[Any, list[Variable]]:
+    """A cotangent of the result ``y``, of which each part is a variable of ``tape``, and these variables."""
+    value = plain(y)
+    if not isinstance(value, tuple):
+        variable = tape.watch(zero_tangent(value))
+        return variable, [variable]
+    parts = Parts({at: tape.watch(zero_tangent(leaf)) for at, leaf in enumerate(value) if is_smooth(leaf)})
+    return parts, list(parts.values())
+
+
+def like_cotangent(g: Any, tangents: Sequence[Any]) -> Any:
+    """The tangents of a result, in the form of its cotangent."""
+    return Parts(zip(g, tangents, strict=True)) if isinstance(g, Parts) else tangents[0]
+
+
+def part(tangents: Any, at: int) -> Any:
+    """One of the tangents that go forwards together; None where there is none."""
+    return None if tangents is None else ops.index(tangents, ops.along(0, at))
+
+
+def stack_parts(tangents: Sequence[Any]) -> Any:
+    """Tangents together again; None where there is none."""
+    known = next((tangent for tangent in tangents if tangent is not None), None)
+    if known is None:
+        return None
+    if isinstance(known, Parts):
+        return Parts({at: stack_parts([each and each[at] for each in tangents]) for at in known})
+    zero = zero_tangent(known)
+    return ops.stack([zero if tangent is None else tangent for tangent in tangents])

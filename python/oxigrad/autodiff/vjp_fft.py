@@ -1,0 +1,36 @@
+"""Derivatives of the Fourier transforms: each is linear, and its matrix symmetric, so that it is its own transpose.
+
+That of a real array keeps one half of the spectrum; the other half is its conjugate, so that the elements that stand for
+two count twice in the inverse.
+"""
+
+from typing import Any
+
+from oxigrad import xp
+from oxigrad.autodiff.cotangents import match_dtype
+from oxigrad.ops.backends import device_of, namespace
+
+
+def _shares(n: int, axis: int, like: Any, twice: float) -> Any:
+    """``twice`` for the elements of a half spectrum that stand for two, 1 for the others."""
+    library = namespace(like)
+    places = library.arange(n // 2 + 1, device=device_of(like))
+    alone = library.astype(2 * places % n == 0, like.dtype)
+    return library.reshape(twice + (1.0 - twice) * alone, (1,) * axis + (-1,) + (1,) * (len(like.shape) - axis - 1))
+
+
+def _rfft(g: Any, n: int, axis: int, norm: str) -> Any:
+    return xp.fft.irfft(xp.conj(g * _shares(n, axis, g, 0.5)), n=n, axis=axis, norm=xp.fft.opposite(norm))
+
+
+def _irfft(g: Any, n: int, axis: int, norm: str, x_dtype: Any) -> Any:
+    pulled = xp.conj(xp.fft.rfft(g, n=n, axis=axis, norm=xp.fft.opposite(norm)))
+    return match_dtype(pulled * _shares(n, axis, pulled, 2.0), x_dtype)
+
+
+TABLE: dict[str, tuple[Any, ...]] = {
+    "fftn": (lambda g, axes, norm, x_dtype: match_dtype(xp.fft.fftn(g, axes=axes, norm=norm), x_dtype),),
+    "ifftn": (lambda g, axes, norm, x_dtype: match_dtype(xp.fft.ifftn(g, axes=axes, norm=norm), x_dtype),),
+    "rfft": (_rfft,),
+    "irfft": (_irfft,),
+}

@@ -1,0 +1,1 @@
+"""Differentiable functions over arrays of any library."""

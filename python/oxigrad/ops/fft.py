@@ -1,0 +1,198 @@
+"""The standard's discrete Fourier transforms, recorded on the tape of their arguments: `oxigrad.xp.fft`.
+
+``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. Derivatives of complex
+numbers are as `oxigrad.autodiff.vjp_rules` says.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import record
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import composed, device_of, namespace
+from oxigrad.ops.primitives import along
+from oxigrad.ops.standard import position, roll
+
+_composed = functools.partial(composed, part="fft")
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+Norm = str | None
+_OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def opposite(norm: Norm) -> str:
+    """The ``norm`` by which the inverse transform scales as this one does."""
+    norm = norm or "backward"
+    if norm not in _OPPOSITE:
+        raise ValueError(f"norm is {norm!r}: expected 'backward', 'ortho' or 'forward'")
+    return _OPPOSITE[norm]
+
+
+def resize(x: Any, n: int | None, axis: int) -> Any:
+    """``x`` cut along ``axis``, or followed there by zeros, to ``n`` elements."""
+    axis = position(axis, len(x.shape))
+    size = x.shape[axis]
+    if n is None or n in (-1, size):
+        return x
+    if n < size:
+        return ops.index(x, along(axis, slice(n)))
+    shape = (*x.shape[:axis], n - size, *x.shape[axis + 1 :])
+    return ops.concat([x, namespace(x).zeros(shape, dtype=x.dtype, device=device_of(x))], axis=axis)
+
+
+def _sizes(x: Any, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[Sequence[int], list[int]]:
+    """A size for each axis, -1 where it stays as it is; and the axes."""
+    ndim = len(x.shape)
+    if axes is None:
+        axes = range(ndim) if s is None else range(ndim - len(s), ndim)
+    return ([-1] * len(axes) if s is None else list(s)), list(axes)
+
+
+def _complex(name: str, x: Any, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Any:
+    opposite(norm)
+    sizes, axes = _sizes(x, s, axes)
+    for axis, n in zip(axes, sizes, strict=True):
+        x = resize(x, n, axis)
+    axes = tuple(position(axis, len(x.shape)) for axis in axes)
+    return record(name, [x], {"axes": axes, "norm": norm or "backward"}) if axes else x
+
+
+@_composed
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+    """The transform along ``axis``, cut or filled with zeros to ``n`` elements before."""
+    return _complex("fftn", x, None if n is None else (n,), (axis,), norm)
+
+
+@_composed
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+    """The inverse of `fft`."""
+    return _complex("ifftn", x, None if n is None else (n,), (axis,), norm)
+
+
+@_composed
+def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
+    """The transform along several axes, all of them where nothing is said; ``s`` are the sizes to cut or fill to."""
+    return _complex("fftn", x, s, axes, norm)
+
+
+@_composed
+def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
+    """The inverse of `fftn`."""
+    return _complex("ifftn", x, s, axes, norm)
+
+
+@_composed
+def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
+    """NumPy's: `fftn` along two axes."""
+    return _complex("fftn", x, s, axes, norm)
+
+
+@_composed
+def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
+    """NumPy's: `ifftn` along two axes."""
+    return _complex("ifftn", x, s, axes, norm)
+
+
+@_composed
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+    """The first ``n // 2 + 1`` elements of the transform of a real array: the others are their conjugates."""
+    opposite(norm)
+    axis = position(axis, len(x.shape))
+    x = resize(x, n, axis)
+    return record("rfft", [x], {"n": x.shape[axis], "axis": axis, "norm": norm or "backward"})
+
+
+@_composed
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+    """The inverse of `rfft`, of ``n`` elements; an even number where ``n`` is not given."""
+    opposite(norm)
+    axis = position(axis, len(x.shape))
+    size = 2 * (x.shape[axis] - 1) if n in (None, -1) else n
+    x = resize(x, size // 2 + 1, axis)
+    return record("irfft", [x], {"n": size, "axis": axis, "norm": norm or "backward"})
+
+
+@_composed
+def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
+    """`rfft` along the last of the axes, then `fftn` along the others."""
+    sizes, axes = _sizes(x, s, axes)
+    return fftn(rfft(x, n=sizes[-1], axis=axes[-1], norm=norm), s=sizes[:-1], axes=axes[:-1], norm=norm)
+
+
+@_composed
+def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
+    """The inverse of `rfftn`."""
+    sizes, axes = _sizes(x, s, axes)
+    return irfft(ifftn(x, s=sizes[:-1], axes=axes[:-1], norm=norm), n=sizes[-1], axis=axes[-1], norm=norm)
+
+
+@_composed
+def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
+    """NumPy's: `rfftn` along two axes."""
+    return rfftn(x, s=s, axes=axes, norm=norm)
+
+
+@_composed
+def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
+    """NumPy's: `irfftn` along two axes."""
+    return irfftn(x, s=s, axes=axes, norm=norm)
+
+
+@_composed
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+    """The real transform, of ``n`` elements, of an array that is the first half of a Hermitian one."""
+    return irfft(ops.conjugate(x), n=n, axis=axis, norm=opposite(norm))
+
+
+@_composed
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+    """The inverse of `hfft`."""
+    return ops.conj(rfft(x, n=n, axis=axis, norm=opposite(norm)))
+
+
+def _shifted(x: Any, axes: Any, sign: int) -> Any:
+    ndim = len(x.shape)
+    chosen = range(ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
+    axes = tuple(position(axis, ndim) for axis in chosen)
+    return roll(x, tuple(sign * (x.shape[axis] // 2) for axis in axes), axis=axes)
+
+
+@_composed
+def fftshift(x: Any, /, axes: Any = None) -> Any:
+    """The spectrum with frequency zero in the middle of each axis."""
+    return _shifted(x, axes, 1)
+
+
+@_composed
+def ifftshift(x: Any, /, axes: Any = None) -> Any:
+    """The inverse of `fftshift`."""
+    return _shifted(x, axes, -1)
+
+
+def fftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
+    """The frequencies of `fft`, for a sample spacing ``d``: a plain array of NumPy's."""
+    return np.fft.fftfreq(n, d, **named)
+
+
+def rfftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
+    """The frequencies of `rfft`, for a sample spacing ``d``: a plain array of NumPy's."""
+    return np.fft.rfftfreq(n, d, **named)

@@ -1,0 +1,240 @@
+"""NumPy's functions that write to an argument, as assignments: to ``out=``, by ``ufunc.at``, and `numpy.put` and its like.
+
+Assignment makes the variable stand for a new array; see `oxigrad.ops.indexed_update`. A plain array cannot take the derivative of
+what is written to it, and is refused.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable, plain
+from oxigrad.ops import primitives as ops
+from oxigrad.ops import standard
+from oxigrad.ops.backends import device_of, has_variable, is_array, namespace, strip
+from oxigrad.ops.indexed_update import At
+
+# --- out= --------------------------------------------------------------------------------------------------------------
+
+
+def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> Any:
+    """``out``, after the result of the function ``called`` was assigned to it.
+
+    The result is cast as NumPy's ``casting="same_kind"`` allows; ``broadcasts`` says whether it may be smaller than
+    ``out``, as that of a ufunc may. ``out`` is a tuple where the function has several results, and None in it stands for a
+    result that is given back as it is.
+
+    Raises `DerivativeError` where the result is a variable and ``out`` a plain array, `ShapeError` and `DtypeError` where
+    the result does not go into ``out``.
+    """
+    if isinstance(out, tuple):
+        results = result if isinstance(result, tuple) else (result,)
+        pairs = zip(results, out, strict=True)
+        each = [part if to is None else written(called, part, to, broadcasts=broadcasts) for part, to in pairs]
+        return each[0] if len(each) == 1 else tuple(each)
+    check_target(f"{called} with out=", out, result)
+    shape, expected = tuple(getattr(result, "shape", ())), tuple(out.shape)
+    fits = np.broadcast_shapes(shape, expected) == expected if broadcasts else shape == expected
+    if not fits:
+        raise ShapeError(f"{called}: the result has shape {shape}, and out {expected}")
+    _check_cast(called, result, out, "same_kind")
+    out[...] = result
+    return out
+
+
+def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any], where: Any, out: Any) -> Any:
+    """``ufunc(*inputs, out=out, where=where)``: only elements that are chosen are computed, and have derivatives."""
+    (out,) = out
+    where = np.asarray(plain(where))
+    check_target(f"{called} with out=", out, inputs)
+    shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
+    if shape != tuple(out.shape):
+        raise ShapeError(f"{called}: the result has shape {shape}, and out {tuple(out.shape)}")
+    chosen = _indices(np.flatnonzero(np.broadcast_to(where, shape)), out)
+    result = ufunc(*(ops.broadcast_to(x, shape)[chosen] if is_array(plain(x)) else x for x in inputs))
+    _check_cast(called, result, out, "same_kind")
+    out[chosen] = result
+    return out
+
+
+def check_target(called: str, target: Any, values: Any) -> None:
+    """`DerivativeError` where a variable would be written to a plain array; ``target`` may be a tuple of one."""
+    if isinstance(target, tuple):
+        (target,) = target
+    if not isinstance(target, Variable) and has_variable((values,)):
+        raise DerivativeError(
+            f"{called} would write a variable to a plain array, which loses its derivative: use the result "
+            "(a = a + x in place of a += x), or xp.at(array)[key].set(value), which makes a new array"
+        )
+
+
+def _check_cast(called: str, value: Any, target: Any, casting: Any) -> None:
+    given, expected = getattr(value, "dtype", None), target.dtype
+    if isinstance(given, np.dtype) and isinstance(expected, np.dtype) and not np.can_cast(given, expected, casting):
+        raise DtypeError(
+            f"{called}: values of dtype {given} do not go into an array of {expected} (casting={casting!r})"
+        )
+
+
+# --- ufunc.at ----------------------------------------------------------------------------------------------------------
+
+
+def ufunc_at(called: str, ufunc: np.ufunc, target: Any, key: Any, *operands: Any) -> None:
+    """``ufunc.at(target, key, *operands)``: an element that the key names twice is changed twice."""
+    if not isinstance(target, Variable):
+        check_target(called, target, operands)
+        return ufunc.at(target, strip(key), *operands)
+    if ufunc in (np.add, np.subtract):
+        place = At(target)[key]
+        target[...] = place.add(*operands) if ufunc is np.add else place.subtract(*operands)
+        return None
+    key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
+    named = np.arange(_size(target)).reshape(target.shape)[key]
+    elements = np.ravel(named)
+    operands = tuple(_flat(operand, named.shape) for operand in operands)
+    turns = _occurrences(elements)
+    for turn in range(int(turns.max(initial=-1)) + 1):
+        now = np.flatnonzero(turns == turn)
+        chosen = _indices(elements[now], target)
+        target[chosen] = ufunc(target[chosen], *(operand[_of_library(now, target)] for operand in operands))
+    return None
+
+
+def _occurrences(elements: np.ndarray) -> np.ndarray:
+    """How often each element came before."""
+    order = np.argsort(elements, stable=True)
+    ordered = elements[order]
+    before = np.empty_like(order)
+    before[order] = np.arange(elements.size) - np.searchsorted(ordered, ordered)
+    return before
+
+
+# --- functions ---------------------------------------------------------------------------------------------------------
+
+
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    src = _array(src, dst)
+    _check_cast("np.copyto", src, dst, casting)
+    dst[...] = src if where is True else ops.where(_of_library(np.asarray(plain(where), dtype=bool), dst), src, dst)
+
+
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    elements, size = np.ravel(np.asarray(plain(ind))), _size(a)
+    if mode == "raise" and elements.size and not (-size <= elements.min() and elements.max() < size):
+        raise IndexError(f"np.put: an index is out of bounds for an array of {size} elements")
+    elements = np.clip(elements, 0, size - 1) if mode == "clip" else elements % max(size, 1)
+    _assign(a, elements, v, np.arange(elements.size))
+
+
+def _chosen(called: str, array: Any, mask: Any) -> np.ndarray:
+    """The places of the elements that a mask chooses, of the array in one dimension."""
+    mask = np.asarray(plain(mask), dtype=bool)
+    if mask.size != _size(array):
+        raise ShapeError(f"{called}: the mask has shape {mask.shape}, the array {tuple(array.shape)}")
+    return np.flatnonzero(mask)
+
+
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    elements = _chosen("np.place", arr, mask)
+    if elements.size and not _size(_array(vals, arr)):
+        raise ValueError("np.place: there are no values to place")
+    _assign(arr, elements, vals, np.arange(elements.size))
+
+
+def _putmask(a: Any, mask: Any, values: Any) -> None:
+    elements = _chosen("np.putmask", a, mask)
+    _assign(a, elements, values, elements)
+
+
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    shape = tuple(a.shape)
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
+        raise ShapeError(f"np.fill_diagonal takes a matrix, or an array of equal sizes: the shape is {shape}")
+    step = 1 + sum(int(np.prod(shape[axis:])) for axis in range(1, len(shape)))
+    end = shape[1] ** 2 if len(shape) == 2 and not wrap else None
+    elements = np.arange(_size(a))[:end:step]
+    _assign(a, elements, val, np.arange(elements.size))
+
+
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    indices = np.asarray(plain(indices))
+    shape = (_size(arr),) if axis is None else tuple(arr.shape)
+    axis = standard.position(0 if axis is None else axis, len(shape))
+    if indices.ndim != len(shape):
+        raise ShapeError(f"np.put_along_axis: the indices have {indices.ndim} dimensions, the array {len(shape)}")
+    if indices.size and not (-shape[axis] <= indices.min() and indices.max() < shape[axis]):
+        raise IndexError(f"np.put_along_axis: an index is out of bounds for axis {axis} of size {shape[axis]}")
+    others = np.ogrid[tuple(slice(size) for size in shape)]
+    key = [indices % max(shape[a], 1) if a == axis else other for a, other in enumerate(others)]
+    elements = np.ravel_multi_index(tuple(key), shape)
+    _assign(arr, np.ravel(elements), _flat(_array(values, arr), elements.shape), np.arange(elements.size))
+
+
+# Each with the name of its target among NumPy's parameters, and of what is written there.
+_FUNCTIONS: dict[str, Callable[..., None]] = {
+    "copyto": _copyto,
+    "fill_diagonal": _fill_diagonal,
+    "place": _place,
+    "put": _put,
+    "put_along_axis": _put_along_axis,
+    "putmask": _putmask,
+}
+
+
+def writing(function: Any) -> Callable[..., None] | None:
+    """The assignment that a function of NumPy's comes to where its target is a variable; None for one that writes nothing."""
+    own = _FUNCTIONS.get(function.__name__)
+    if own is None or getattr(np, function.__name__, None) is not function:
+        return None
+
+    def called(*args: Any, **named: Any) -> None:
+        target, *others = (*args, *named.values())
+        if isinstance(target, Variable):
+            return own(*args, **named)
+        check_target(f"np.{function.__name__}", target, others)
+        return function(*args, **named)
+
+    return called
+
+
+def _assign(target: Any, elements: np.ndarray, values: Any, which: np.ndarray) -> None:
+    """Element ``elements[i]`` of the flattened target becomes value ``which[i]``, the values repeated as often as needed.
+
+    Of an element that comes twice, the last counts.
+    """
+    values = _array(values, target)
+    count = _size(values)
+    if not elements.size or not count:
+        return
+    last = elements.size - 1 - np.unique(elements[::-1], return_index=True)[1]
+    chosen = _of_library(which[last] % count, target)
+    target[_indices(elements[last], target)] = ops.index(ops.ravel(values), chosen)
+
+
+def _indices(elements: np.ndarray, like: Any) -> tuple[Any, ...]:
+    """The key that names these elements of the flattened array."""
+    return tuple(_of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
+
+
+def _of_library(indices: np.ndarray, like: Any) -> Any:
+    library = namespace(plain(like))
+    return indices if library is np else library.asarray(indices, device=device_of(plain(like)))
+
+
+def _array(value: Any, like: Any) -> Any:
+    """The value as an array: a number or a list as one of the library of ``like``."""
+    if is_array(plain(value)) or (isinstance(value, Variable) and not value.shape):
+        return value if is_array(plain(value)) else standard.asarray([value])
+    if has_variable((value,)):
+        return standard.asarray(value)
+    return namespace(plain(like)).asarray(value, device=device_of(plain(like)))
+
+
+def _flat(value: Any, shape: tuple[int, ...]) -> Any:
+    """The value repeated to a shape, in one dimension."""
+    return ops.ravel(ops.broadcast_to(value if is_array(plain(value)) else standard.asarray([value]), shape))
+
+
+def _size(x: Any) -> int:
+    return int(np.prod(tuple(x.shape)))

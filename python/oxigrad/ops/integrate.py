@@ -1,0 +1,109 @@
+"""Ordinary differential equations, integrated by differentiable steps.
+
+>>> import numpy as np
+>>> import oxigrad as ox
+>>> decay = lambda y, t, rate: -rate * y
+>>> round(ox.grad(lambda rate: odeint(decay, 1.0, np.array([0.0, 1.0]), (rate,))[1])(2.0), 6)
+-0.135335
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._core import plain
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import fetched
+from oxigrad.ops.primitives import stack
+from oxigrad.ops.standard import asarray
+
+__all__ = ["odeint"]
+
+# Dormand and Prince (1980): where in a step the slope is taken, of which sums of slopes, and which sums are the result
+# and its error.
+_AT = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
+_OF = (
+    (),
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+)
+_ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+_SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
+
+
+def odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    args: tuple[Any, ...] = (),
+    *,
+    rtol: float = 1.49012e-8,
+    atol: float = 1.49012e-8,
+) -> Any:
+    """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
+
+    The result has shape (n, *y0.shape). Steps of Dormand and Prince's method of order five have errors of at most ``atol``
+    plus ``rtol`` times the size of ``y``. Their sizes, for which the host looks at ``y``, count as constants: what is
+    differentiated, in either mode and to any order, is what was computed. Raises `ArithmeticError` where steps would have
+    to be too small, at a singularity say.
+    """
+    y, size, found = y0, math.inf, [y0]
+    for i in range(1, t.shape[0]):
+        y, size = _advanced(lambda y, t: func(y, t, *args), y, (t[i - 1], t[i]), size, (rtol, atol))
+        found.append(y)
+    return stack([asarray(y) for y in found])
+
+
+def _advanced(
+    f: Callable[..., Any], y: Any, times: tuple[Any, Any], size: float, tolerances: tuple[float, float]
+) -> tuple[Any, float]:
+    """The solution at the second of two times, from that at the first one, and a size for the next step."""
+    now, end = times
+    while True:
+        left = _number(end) - _number(now)
+        is_last = size >= abs(left)
+        step = end - now if is_last else math.copysign(size, left)
+        new, error = _step(f, y, now, step)
+        rtol, atol = tolerances
+        ratio = _largest(error, y, new, rtol, atol)
+        factor = min(_MOST, max(_LEAST, _SAFETY * ratio**-0.2)) if ratio > 0.0 else _MOST if ratio == 0.0 else _LEAST
+        if ratio <= 1.0:
+            # A short last step says nothing against longer ones.
+            size = max(size, abs(left) * factor) if is_last and math.isfinite(size) else abs(_number(step)) * factor
+            if is_last:
+                return new, size
+            y, now = new, now + step
+            continue
+        size = abs(_number(step)) * factor
+        if _number(now) + size == _number(now):
+            raise ArithmeticError(f"at t = {_number(now)!r} steps would have to be smaller than {size:.1e}")
+
+
+def _step(f: Callable[..., Any], y: Any, now: Any, step: Any) -> tuple[Any, Any]:
+    """The solution after a step, and an estimate of its error."""
+    slopes: list[Any] = []
+    new = y
+    for at, weights in zip(_AT, _OF, strict=True):
+        new = y + step * _sum(weights, slopes) if slopes else y
+        slopes.append(f(new, now + at * step))
+    return new, step * _sum(_ERROR, slopes)
+
+
+def _sum(weights: tuple[float, ...], slopes: list[Any]) -> Any:
+    terms = [weight * slope for weight, slope in zip(weights, slopes, strict=True) if weight]
+    return sum(terms[1:], terms[0])
+
+
+def _largest(error: Any, y: Any, new: Any, rtol: float, atol: float) -> float:
+    """How many times the error is what is allowed, at the most; NaN where something is."""
+    error, y, new = plain(error), plain(y), plain(new)
+    ratio = ops.abs(error) / (atol + rtol * ops.maximum(ops.abs(y), ops.abs(new)))
+    return _number(ops.max(ratio) if getattr(ratio, "shape", ()) else ratio)
+
+
+def _number(value: Any) -> float:
+    return float(fetched(plain(value)))

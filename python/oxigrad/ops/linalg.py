@@ -1,0 +1,387 @@
+"""The standard's linear algebra, recorded on the tape of its arguments: `oxigrad.xp.linalg`. Stacks of matrices everywhere.
+
+Matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) get a Hermitian gradient, as if both triangles were read.
+Of equal eigenvalues or singular values the vectors have no derivative: it is NaN wherever the vectors matter, while the
+values keep theirs. Vectors are determined up to a sign, or a phase if complex: differentiate what does not depend on it.
+"""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+from oxigrad._core import DerivativeError, ShapeError, plain, record
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import composed, device_of, has_variable, namespace, of_arrays, on_host, size_of
+from oxigrad.ops.primitives import matmul, matrix_transpose
+from oxigrad.ops.products import cross, kron, outer, tensordot, vecdot
+from oxigrad.ops.products import diagonal as _diagonal
+from oxigrad.ops.products import trace as _trace
+from oxigrad.ops.standard import moveaxis
+
+_composed = functools.partial(composed, part="linalg")
+
+__all__ = [
+    "EigResult",
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_banded",
+    "solve_sylvester",
+    "solve_triangular",
+    "sqrtm",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """A matrix with orthonormal columns, and an upper triangular one."""
+
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors as columns, singular values in descending order, right singular vectors as rows."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+class SlogdetResult(NamedTuple):
+    """The sign (or phase) of a determinant, and the logarithm of its absolute value."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def _results(name: str, x: Any, count: int, **named: Any) -> list[Any]:
+    result = record(name, [x], named)
+    return [ops.item(result, which) for which in range(count)]
+
+
+# --- matrices ----------------------------------------------------------------------------------------------------------
+
+
+def inv(x: Any, /) -> Any:
+    """The inverse of each matrix."""
+    return record("inv", [x])
+
+
+def solve(x1: Any, x2: Any, /) -> Any:
+    """The solution ``y`` of ``x1 @ y = x2``; ``x2`` is a vector where it has one dimension, else a stack of matrices.
+
+    >>> import numpy as np
+    >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]))
+    array([1. , 0.5])
+    """
+    return record("solve", [x1, x2])
+
+
+def det(x: Any, /) -> Any:
+    """The determinant. Its gradient is right for singular matrices too; second derivatives need regular ones."""
+    return record("det", [x])
+
+
+def slogdet(x: Any, /) -> SlogdetResult:
+    """Sign and logarithm of the absolute value of the determinant: what to use where `det` would overflow."""
+    return SlogdetResult(*_results("slogdet", x, 2))
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Any:
+    """The triangular factor of a Hermitian positive definite matrix: ``x = y @ y^H``, or ``y^H @ y`` where ``upper``."""
+    lower = record("cholesky", [x])
+    return _adjoint(lower) if upper else lower
+
+
+def _adjoint(x: Any) -> Any:
+    return matrix_transpose(ops.conjugate(x))
+
+
+@of_arrays
+def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+    """Orthonormal columns and an upper triangle, with the product ``x``; the first columns must be independent.
+
+    ``mode="complete"`` has a derivative for no more columns than it determines: square matrices and wide ones.
+    """
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode is {mode!r}: expected 'reduced' or 'complete'")
+    if not has_variable([x]):
+        return QRResult(*namespace(x).linalg.qr(x, mode=mode))
+    *_, rows, columns = x.shape
+    if mode == "complete" and rows > columns:
+        raise DerivativeError(
+            f"qr of shape {tuple(x.shape)}, mode 'complete': columns {columns} to {rows - 1} of Q are arbitrary, "
+            "and have no derivative: use mode 'reduced'"
+        )
+    if rows >= columns:
+        return QRResult(*_results("qr", x, 2))
+    q, r = _results("qr", ops.index(x, (..., slice(rows))), 2)
+    return QRResult(q, ops.concat([r, _adjoint(q) @ ops.index(x, (..., slice(rows, None)))], axis=-1))
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Any:
+    """The pseudo-inverse; its derivative is along changes that keep the rank (Golub and Pereyra 1973, theorem 4.3)."""
+    return record("pinv", [x], {"rtol": rtol})
+
+
+@_composed
+def matrix_power(x: Any, n: int, /) -> Any:
+    """Each matrix multiplied by itself ``n`` times; inverted before where ``n`` is negative."""
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    if n == 0:
+        return ops.zeros_like(x) + ops.eye_like(x)
+    half = matrix_power(x, n // 2) if n > 1 else None
+    return x if half is None else half @ half @ x if n % 2 else half @ half
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
+    """How many singular values are not negligible: a plain array of integers."""
+    return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
+
+
+@of_arrays
+def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Any:
+    """As `solve`, of one triangle of ``x1``, whatever is in the other; it costs as much as `solve`."""
+    eye = ops.eye_like(x1)
+    library = namespace(x1)
+    ones = library.ones(tuple(x1.shape[-2:]), dtype=eye.dtype, device=device_of(x1))
+    triangle = library.tril(ones) if lower else library.triu(ones)
+    x1 = x1 * (triangle - eye) + eye if unit_diagonal else x1 * triangle
+    return solve(x1, x2)
+
+
+@of_arrays
+def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
+    """As `solve`, of the matrix whose diagonals, from the upper ones down, are the rows of ``ab``, as in SciPy.
+
+    ``l_and_u`` says how many are below and above the main one. The whole matrix is made: it costs as much as `solve`.
+    """
+    (lower, upper), (rows, size) = l_and_u, ab.shape[-2:]
+    if rows != lower + upper + 1:
+        raise ShapeError(f"ab has {rows} rows: expected {lower + upper + 1}, one for each of the diagonals")
+    library = namespace(ab)
+    places = library.arange(size, device=device_of(plain(ab)))
+    row = library.reshape(places, (-1, 1)) - library.reshape(places, (1, -1)) + upper
+    is_there = (row >= 0) & (row < rows)
+    row = library.where(is_there, row, library.zeros_like(row))
+    return solve(ops.where(is_there, ops.take_along_axis(ab, row, axis=-2), 0.0), b)
+
+
+@of_arrays
+def solve_sylvester(a: Any, b: Any, q: Any, /) -> Any:
+    """The solution ``x`` of ``a @ x + x @ b = q``, for all elements at once: memory grows with the fourth power of the size."""
+    whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
+    return ops.reshape(solve(whole, ops.reshape(q, (-1,))), q.shape)
+
+
+def sqrtm(x: Any, /) -> Any:
+    """The principal square root of each matrix; NaN where an eigenvalue is negative. A singular matrix is what `inv` finds it.
+
+    Its derivative is an off-diagonal block of the root of a block matrix (Higham 2008, "Functions of matrices", 3.6), and so
+    has derivatives in turn.
+
+    >>> import numpy as np
+    >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]]))
+    array([[2., 0.],
+           [0., 3.]])
+    """
+    return record("sqrtm", [x])
+
+
+@of_arrays
+def expm(x: Any, /) -> Any:
+    """The exponential of each matrix: scaling, a rational approximation of degree 13, squaring (Higham 2005).
+
+    On arrays that do not lie in host memory, matrices of a 1-norm above 350,000 give NaN.
+    """
+    if not size_of(x.shape):
+        return x
+    library, bare = namespace(x), plain(x)
+    norms = library.linalg.matrix_norm(bare, ord=1, keepdims=True) / _EXACT
+    squarings = library.ceil(library.log2(library.maximum(norms, library.ones_like(norms))))
+    rounds = int(library.max(squarings)) if on_host(bare) else _ROUNDS
+    y = _pade(x * 2.0**-squarings)
+    for at in range(rounds):
+        more = squarings > at
+        once = ops.where(more, y, 0.0)
+        y = ops.where(more, once @ once, y)
+    return y if on_host(bare) else ops.where(squarings > _ROUNDS, math.nan, y)
+
+
+def _pade(x: Any) -> Any:
+    """The exponential of small matrices."""
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x4 @ x2
+    b, eye = _PADE13, ops.eye_like(x)
+    odd = x @ (x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * eye)
+    even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * eye
+    return solve(even - odd, even + odd)
+
+
+# Up to this norm the approximation is exact to the last bit of float64 (Higham 2005, table 2.3). Norms that the host cannot
+# look at are halved so often at most, which is far beyond where the exponential overflows.
+_EXACT, _ROUNDS = 5.371920351148152, 16
+# The coefficients of the numerator, of which the last is 1.
+_PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k))) for k in range(14)]
+
+
+# --- decompositions ----------------------------------------------------------------------------------------------------
+
+
+@of_arrays
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+    """Singular vectors and values: ``x = (U * S) @ Vh``.
+
+    Pass ``full_matrices=False`` for matrices that are not square, of which the other vectors have no derivative.
+    """
+    if not has_variable([x]):
+        return SVDResult(*namespace(x).linalg.svd(x, full_matrices=full_matrices))
+    if full_matrices and x.shape[-1] != x.shape[-2]:
+        raise DerivativeError(
+            f"svd of shape {tuple(x.shape)}: the vectors beyond the shorter side are arbitrary, and have no derivative: "
+            "pass full_matrices=False"
+        )
+    return SVDResult(*_results("svd", x, 3))
+
+
+@_composed
+def svdvals(x: Any, /) -> Any:
+    """Singular values, in descending order."""
+    return svd(x, full_matrices=False).S
+
+
+def eigh(x: Any, /) -> EighResult:
+    """Eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix: ``x @ v = v * w``."""
+    return EighResult(*_results("eigh", x, 2))
+
+
+@_composed
+def eigvalsh(x: Any, /) -> Any:
+    """Eigenvalues of a Hermitian matrix, in ascending order."""
+    return eigh(x).eigenvalues
+
+
+def eig(x: Any, /) -> EigResult:
+    """Eigenvalues and eigenvectors of a matrix that can be diagonalized; the vectors have length 1."""
+    return EigResult(*_results("eig", x, 2))
+
+
+@_composed
+def eigvals(x: Any, /) -> Any:
+    """Eigenvalues of a matrix that can be diagonalized."""
+    return eig(x).eigenvalues
+
+
+# --- norms -------------------------------------------------------------------------------------------------------------
+
+
+@_composed
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
+    """The ``ord``-norm over ``axis``, or over everything; at zero its gradient is zero. ``ord=0`` has no derivative."""
+    if ord == 0:
+        raise DerivativeError("vector_norm with ord=0 counts, and has no derivative: use ox.stop_gradient")
+    if ord == math.inf:
+        return ops.max(ops.abs(x), axis=axis, keepdims=keepdims)
+    if ord == -math.inf:
+        return ops.min(ops.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return ops.sum(ops.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 2:
+        return record("vector_norm", [x], {"axis": axis, "keepdims": keepdims})
+    size = ops.abs(x)
+    powers = ops.where(plain(x) == 0, 0.0 if ord > 0 else math.inf, ops.where(plain(x) == 0, 1.0, size) ** ord)
+    return _root(ops.sum(powers, axis=axis, keepdims=keepdims), ord)
+
+
+def _root(x: Any, n: float) -> Any:
+    """The ``n``-th root, with derivative zero at zero."""
+    zero = plain(x) == 0
+    return ops.where(zero, 0.0, ops.where(zero, 1.0, x) ** (1 / n))
+
+
+@_composed
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """A norm of each matrix: ``"fro"``, ``"nuc"``, or 1, 2, inf and their negatives."""
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in ("nuc", 2, -2):
+        values = svdvals(x)
+        fold = ops.sum if ord == "nuc" else ops.max if ord == 2 else ops.min
+        y = fold(values, axis=-1)
+    elif abs(ord) in (1, math.inf):
+        sums = ops.sum(ops.abs(x), axis=-2 if abs(ord) == 1 else -1)
+        y = (ops.max if ord > 0 else ops.min)(sums, axis=-1)
+    else:
+        raise ValueError(f"ord is {ord!r}: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
+    return ops.expand_dims(ops.expand_dims(y, axis=-1), axis=-1) if keepdims else y
+
+
+@_composed
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """NumPy's: `vector_norm` along one axis, `matrix_norm` along two; the 2-norm of all elements where nothing is said."""
+    ndim = len(x.shape)
+    if axis is None and ord is not None and ndim not in (1, 2):
+        raise ShapeError(f"norm with ord={ord!r} is of vectors and matrices, and x has {ndim} dimensions: pass axis")
+    if axis is None and ord is not None:
+        axis = tuple(range(ndim))
+    if not isinstance(axis, tuple) or len(axis) == 1 or ord is None:
+        return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    y = matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=ord)
+    return moveaxis(y, (-2, -1), axis) if keepdims else y
+
+
+# --- diagonals ---------------------------------------------------------------------------------------------------------
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonal of each matrix, as the last axis; ``offset`` says how far above the main one."""
+    return _diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sum of the diagonal of each matrix."""
+    return _trace(x, offset, -2, -1, dtype=dtype)

@@ -1,0 +1,383 @@
+"""Functions of NumPy that the standard does not have, composed of those that it has: for code that was written to NumPy."""
+
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from oxigrad._core import ShapeError, Variable, plain
+from oxigrad.ops import primitives as ops
+from oxigrad.ops import standard
+from oxigrad.ops.backends import composed, device_of, dtype_of, is_array, is_complex, namespace, of_arrays
+from oxigrad.ops.primitives import Axis, along, arrays_of, concat, copied, expand_dims, flip, permute_dims, reshape
+from oxigrad.ops.standard import copysign, cumulative_prod, cumulative_sum, position, take
+
+__all__ = [
+    "angle",
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "column_stack",
+    "copy",
+    "cumprod",
+    "cumsum",
+    "deg2rad",
+    "dsplit",
+    "dstack",
+    "exp2",
+    "fabs",
+    "fliplr",
+    "flipud",
+    "float_power",
+    "fmax",
+    "fmin",
+    "gradient",
+    "hsplit",
+    "hstack",
+    "nan_to_num",
+    "pad",
+    "partition",
+    "rad2deg",
+    "real_if_close",
+    "rollaxis",
+    "rot90",
+    "sinc",
+    "split",
+    "swapaxes",
+    "vsplit",
+    "vstack",
+]
+
+
+# --- elementwise -------------------------------------------------------------------------------------------------------
+
+
+@composed
+def angle(z: Any, /) -> Any:
+    """The angle of complex numbers, in radians."""
+    if is_complex(z):
+        return ops.atan2(ops.imag(z), ops.real(z))
+    return ops.where(ops.isnan(z), z, ops.where(_sign(z) < 0.0, np.pi, ops.zeros_like(z)))
+
+
+def _sign(x: Any) -> Any:
+    """One, or minus one where the sign bit is set, as that of -0.0: plain values."""
+    return copysign(ops.ones_like(x), plain(x))
+
+
+@composed
+def exp2(x: Any, /) -> Any:
+    """2 to the power ``x``."""
+    return ops.pow(2.0, x)
+
+
+@composed
+def fabs(x: Any, /) -> Any:
+    """Absolute value."""
+    return ops.abs(x)
+
+
+@composed
+def deg2rad(x: Any, /) -> Any:
+    """Degrees as radians."""
+    return x * (np.pi / 180.0)
+
+
+@composed
+def rad2deg(x: Any, /) -> Any:
+    """Radians as degrees."""
+    return x * (180.0 / np.pi)
+
+
+@composed
+def float_power(x1: Any, x2: Any, /) -> Any:
+    """``x1`` to the power ``x2``, in double precision."""
+    x1, x2 = (standard.double(x) for x in (x1, x2))
+    return ops.pow(x1, x2)
+
+
+def sinc(x: Any, /) -> Any:
+    """``sin(pi x) / (pi x)``, and one at zero, where its series gives the derivatives."""
+    near = ops.abs(x) < 0.015
+    away = ops.where(near, 1.0, x)
+    z = ops.where(near, ops.square(x * np.pi), 0.0)
+    series = 1.0 - z / 6.0 * (1.0 - z / 20.0 * (1.0 - z / 42.0 * (1.0 - z / 72.0)))
+    whole = ops.round(away)  # its roots are whole numbers, pi times which are not
+    sine = ops.sin((away - whole) * np.pi) * (1.0 - 2.0 * ops.remainder(whole, 2.0))
+    return ops.where(near, series, sine / (away * np.pi))
+
+
+@composed
+def fmax(x1: Any, x2: Any, /) -> Any:
+    """The larger, or the one that is not NaN; equal ones share the gradient."""
+    return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
+
+
+@composed
+def fmin(x1: Any, x2: Any, /) -> Any:
+    """The smaller, or the one that is not NaN; equal ones share the gradient."""
+    return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
+
+
+@composed
+def nan_to_num(
+    x: Any, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; changed itself without ``copy``."""
+    if not copy and is_array(plain(x)):
+        x[...] = nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+        return x
+    limits = namespace(x).finfo(dtype_of(x)) if is_array(x) else np.finfo(np.float64)
+    x = ops.where(ops.isnan(x), nan, x)
+    x = ops.where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
+    return ops.where(x == -np.inf, float(limits.min) if neginf is None else neginf, x)
+
+
+@of_arrays
+def real_if_close(x: Any, /) -> Any:
+    """A real ``x`` as it is."""
+    return x
+
+
+@of_arrays
+def copy(x: Any, /) -> Any:
+    """``x`` in memory of its own, so that it can be changed alone."""
+    return copied(x)
+
+
+# --- running -----------------------------------------------------------------------------------------------------------
+
+
+@of_arrays
+def cumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
+    """As ``cumulative_sum``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
+    x, axis = _flattened(x, axis)
+    return cumulative_sum(x, axis=axis, dtype=dtype)
+
+
+@of_arrays
+def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
+    """As ``cumulative_prod``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
+    x, axis = _flattened(x, axis)
+    return cumulative_prod(x, axis=axis, dtype=dtype)
+
+
+def _flattened(x: Any, axis: int | None) -> tuple[Any, int]:
+    if axis is None or (axis in (0, -1) and not len(getattr(x, "shape", ()))):
+        return reshape(x, (-1,)), 0
+    return x, axis
+
+
+@of_arrays
+def gradient(f: Any, /, *spacing: Any, axis: Axis = None) -> Any:
+    """Differences of second order inside, of first order at the ends.
+
+    Spacing is a number, or one an axis, or for an axis the coordinates of its elements.
+
+    A list with one array for each axis where there are several.
+    """
+    axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    steps = spacing * len(axes) if len(spacing) == 1 else spacing or (1.0,) * len(axes)
+    slopes = [_slope(f, position(a, f.ndim), h) for a, h in zip(axes, steps, strict=True)]
+    return slopes[0] if len(slopes) == 1 else slopes
+
+
+def _slope(f: Any, axis: int, h: Any) -> Any:
+    d = standard.diff(f, axis=axis)
+    if getattr(h, "shape", ()):
+        return _slope_between(d, f.shape[axis], axis, h)
+    first, last = d[along(axis, slice(None, 1))], d[along(axis, slice(-1, None))]
+    inside = 0.5 * (d[along(axis, slice(1, None))] + d[along(axis, slice(None, -1))])
+    return concat([first, inside, last], axis=axis) / h
+
+
+def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
+    """The same of elements that are not evenly spaced: Fornberg 1988."""
+    if tuple(places.shape) != (size,):
+        raise ShapeError(f"gradient: the coordinates have shape {tuple(places.shape)}, axis {axis} has {size} elements")
+    h = reshape(standard.diff(places), (-1,) + (1,) * (d.ndim - 1 - axis))
+    d = d / h
+    near, far = h[: size - 2, ...], h[1:, ...]
+    inside = (far * d[along(axis, slice(None, -1))] + near * d[along(axis, slice(1, None))]) / (near + far)
+    return concat([d[along(axis, slice(None, 1))], inside, d[along(axis, slice(-1, None))]], axis=axis)
+
+
+# --- shapes ------------------------------------------------------------------------------------------------------------
+
+
+@of_arrays
+def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
+    """Two dimensions in each other's place."""
+    order = list(range(x.ndim))
+    a, b = position(axis1, x.ndim), position(axis2, x.ndim)
+    order[a], order[b] = b, a
+    return permute_dims(x, tuple(order))
+
+
+@of_arrays
+def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
+    """The dimension ``axis`` moved to stand before ``start``."""
+    axis = position(axis, x.ndim)
+    start = start + x.ndim if start < 0 else start
+    return standard.moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+@of_arrays
+def flipud(x: Any, /) -> Any:
+    """Rows in reverse order."""
+    return flip(x, axis=0)
+
+
+@of_arrays
+def fliplr(x: Any, /) -> Any:
+    """Columns in reverse order."""
+    return flip(x, axis=1)
+
+
+@of_arrays
+def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """Turned by a right angle ``k`` times, from the first of the axes towards the second."""
+    first, second = (position(a, x.ndim) for a in axes)
+    for _ in range(k % 4):
+        x = flip(swapaxes(x, first, second), axis=first)
+    return x
+
+
+@of_arrays
+def atleast_1d(x: Any, /) -> Any:
+    """An array of one dimension or more."""
+    return expand_dims(x, axis=0) if x.ndim == 0 else x
+
+
+@of_arrays
+def atleast_2d(x: Any, /) -> Any:
+    """An array of two dimensions or more, new ones in front."""
+    x = atleast_1d(x)
+    return expand_dims(x, axis=0) if x.ndim == 1 else x
+
+
+@of_arrays
+def atleast_3d(x: Any, /) -> Any:
+    """An array of three dimensions or more; a row stands in the middle."""
+    x = atleast_2d(x)
+    return expand_dims(x, axis=2) if x.ndim == 2 else x
+
+
+@of_arrays
+def vstack(arrays: Sequence[Any], /) -> Any:
+    """Arrays on top of each other."""
+    return concat([atleast_2d(x) for x in arrays_of(arrays, "vstack")], axis=0)
+
+
+@of_arrays
+def hstack(arrays: Sequence[Any], /) -> Any:
+    """Arrays side by side."""
+    arrays = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
+    return concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
+
+
+@of_arrays
+def dstack(arrays: Sequence[Any], /) -> Any:
+    """Arrays behind each other."""
+    return concat([atleast_3d(x) for x in arrays_of(arrays, "dstack")], axis=2)
+
+
+@of_arrays
+def column_stack(arrays: Sequence[Any], /) -> Any:
+    """Arrays as columns of a matrix."""
+    columns = [atleast_1d(x) for x in arrays_of(arrays, "column_stack")]
+    return concat([expand_dims(x, axis=1) if x.ndim == 1 else x for x in columns], axis=1)
+
+
+@of_arrays
+def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
+    """Parts along ``axis``: so many, as equal as can be, or cut at the given positions."""
+    axis = position(axis, x.ndim)
+    size = x.shape[axis]
+    if (count := _count(sections)) is not None:
+        if count < 1:
+            raise ValueError(f"the number of parts is {count}: expected no fewer than 1")
+        small, larger = divmod(size, count)
+        cuts = np.cumsum([0] + [small + 1] * larger + [small] * (count - larger)).tolist()
+    else:
+        cuts = [0, *(int(cut) for cut in cast("Sequence[int]", sections)), size]
+    return [x[along(axis, slice(start, end))] for start, end in itertools.pairwise(cuts)]
+
+
+def _count(sections: Any) -> int | None:
+    """How many parts are asked for; None where positions are."""
+    return operator.index(sections) if hasattr(sections, "__index__") and not getattr(sections, "shape", ()) else None
+
+
+@of_arrays
+def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
+    """As `array_split`, of parts that must be equal where their number is given."""
+    count = _count(sections)
+    if count and x.shape[position(axis, x.ndim)] % count:
+        raise ValueError(f"{x.shape[axis]} elements do not make {sections} equal parts")
+    return array_split(x, sections, axis=axis)
+
+
+@of_arrays
+def vsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+    """Parts along the first axis."""
+    return split(x, sections, axis=0)
+
+
+@of_arrays
+def hsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+    """Parts along the second axis, or the only one."""
+    return split(x, sections, axis=0 if x.ndim == 1 else 1)
+
+
+@of_arrays
+def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+    """Parts along the third axis."""
+    return split(x, sections, axis=2)
+
+
+# --- elements ----------------------------------------------------------------------------------------------------------
+
+
+@of_arrays
+def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: float = 0.0) -> Any:
+    """``x`` with elements around it: a number, or its own as ``edge``, ``reflect``, ``symmetric`` or ``wrap`` say."""
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
+        raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
+    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    if not any(map(any, widths)):
+        return copied(x)
+    for axis, width in enumerate(widths):
+        if any(width):
+            x = _padded(x, axis, width, mode, constant_values)
+    return x
+
+
+def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) -> Any:
+    library, device = namespace(x), device_of(plain(x))
+    if mode != "constant":
+        places = library.arange(-width[0], x.shape[axis] + width[1], device=device)
+        return take(x, _places(places, mode, x.shape[axis]), axis=axis)
+    shapes = [tuple(count if a == axis else size for a, size in enumerate(x.shape)) for count in width]
+    fill = standard.full if isinstance(value, Variable) else library.full
+    before, after = (fill(shape, value, dtype=dtype_of(x), device=device) for shape in shapes)
+    return concat([before, x, after], axis=axis)
+
+
+def _places(places: Any, mode: str, size: int) -> Any:
+    """Which of so many elements stand at places before, among and behind them."""
+    library = namespace(places)
+    if mode == "edge":
+        return library.clip(places, 0, size - 1)
+    period = {"wrap": size, "reflect": max(2 * size - 2, 1), "symmetric": 2 * size}[mode]
+    places = places % period
+    return places if mode == "wrap" else library.minimum(places, period - (mode == "symmetric") - places)
+
+
+@of_arrays
+def partition(x: Any, kth: int, /, *, axis: int | None = -1) -> Any:
+    """The elements in an order where the ``kth`` stands where sorting puts it: here they are sorted."""
+    return standard.sort(x, axis=axis)

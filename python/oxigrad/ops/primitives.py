@@ -1,0 +1,309 @@
+"""The functions that a tape records: those of the op table, and those with a signature of their own.
+
+Everything else in `oxigrad.xp` is composed of these.
+"""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from oxigrad import _core
+from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad.ops.backends import (
+    array_of,
+    device_of,
+    is_array,
+    is_complex,
+    is_of_kind,
+    is_smooth,
+    namespace,
+    standard_namespace,
+)
+
+__all__ = [
+    "astype",
+    "broadcast_to",
+    "concat",
+    "conjugate",
+    "expand_dims",
+    "flip",
+    "matmul",
+    "matrix_transpose",
+    "max",
+    "mean",
+    "min",
+    "ones_like",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "squeeze",
+    "stack",
+    "sum",
+    "take_along_axis",
+    "zeros_like",
+]
+
+_record = _core.record
+
+for _function in _core.elementwise_functions():
+    globals()[_function.__name__] = _function
+
+
+def __getattr__(name: str) -> Any:  # the names of the op table are not written here
+    raise AttributeError(f"there is no op {name!r}")
+
+
+Axis = int | tuple[int, ...] | None
+
+
+def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Sum over ``axis``, or over everything."""
+    if dtype is not None:
+        if not isinstance(x, _core.Variable):  # a library may sum small integers in a larger dtype, unless it is told
+            return standard_namespace(x).sum(array_of(x), axis=axis, dtype=dtype, keepdims=keepdims)
+        x = astype(x, dtype)
+        if not isinstance(x, _core.Variable):
+            return sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return _record("sum", [x], {"axis": axis, "keepdims": keepdims})
+
+
+def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Arithmetic mean over ``axis``, or over everything."""
+    return _record("mean", [x], {"axis": axis, "keepdims": keepdims})
+
+
+def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Largest element along ``axis``; where several are, the gradient is shared evenly among them."""
+    return _record("max", [x], {"axis": axis, "keepdims": keepdims})
+
+
+def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Smallest element along ``axis``; where several are, the gradient is shared evenly among them."""
+    return _record("min", [x], {"axis": axis, "keepdims": keepdims})
+
+
+def cumulative_sum(x: Any, /, *, axis: int) -> Any:
+    """Sums of the first elements along ``axis``: `oxigrad.xp.cumulative_sum` has the standard's signature."""
+    return _record("cumulative_sum", [x], {"axis": axis})
+
+
+def flip(x: Any, /, *, axis: Axis = None) -> Any:
+    """The elements in reverse order along ``axis``, or along every axis."""
+    return _record("flip", [x], {"axis": axis})
+
+
+def matmul(x1: Any, x2: Any, /) -> Any:
+    """Matrix product, over stacks of matrices and with vectors as in the standard."""
+    return _record("matmul", [x1, x2])
+
+
+class _NoTransposeError(ShapeError, AttributeError):
+    """Says that an array has no ``mT``: ``hasattr`` is False."""
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The transpose of each matrix of a stack."""
+    x = array_of(x)
+    ndim = len(x.shape)
+    if ndim < 2:
+        raise _NoTransposeError(f"the transpose of matrices takes 2 dimensions or more, and x has {ndim}")
+    return _record("permute_dims", [x], {"axes": (*range(ndim - 2), ndim - 1, ndim - 2)})
+
+
+def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Any:
+    """The elements of ``x`` in another shape; one size may be -1.
+
+    ``order`` is that in which elements are read and placed: "C", the last index fastest, or "F", the first index fastest.
+
+    >>> import numpy as np
+    >>> reshape(np.array([[1, 2], [3, 4]]), (4,), order="F")
+    array([1, 3, 2, 4])
+    """
+    shape = shape if isinstance(shape, tuple) else _sizes(shape)
+    if order != "C":
+        if order != "F":
+            raise ValueError(f"order is {order!r}: expected 'C' or 'F'")
+        return permute_dims(reshape(permute_dims(x), shape[::-1], copy=copy))
+    named = {"shape": shape} if copy is None else {"shape": shape, "copy": copy}
+    return _record("reshape", [x], named)
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple(shape)
+    except TypeError:
+        return (operator.index(shape),)
+
+
+def ravel(x: Any, /, *, order: str = "C") -> Any:
+    """The elements of ``x`` in one dimension, in the ``order`` that `reshape` knows."""
+    return reshape(x, (-1,), order=order)
+
+
+def permute_dims(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
+    """The dimensions in another order; reversed where ``axes`` is not given, as NumPy does."""
+    x = array_of(x)
+    ndim = len(x.shape)
+    if axes is None:
+        axes = tuple(reversed(range(ndim)))
+    elif sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
+        raise ShapeError(f"axes {tuple(axes)} are no order of the {ndim} dimensions of x")
+    else:
+        axes = tuple(axis % ndim for axis in axes)
+    return _record("permute_dims", [x], {"axes": axes})
+
+
+def expand_dims(x: Any, /, axis: int = 0) -> Any:
+    """A new dimension of size 1 at ``axis``."""
+    return _record("expand_dims", [x], {"axis": axis})
+
+
+def squeeze(x: Any, /, axis: Axis = None) -> Any:
+    """The dimensions of size 1 at ``axis`` taken away; all of them where it is None, as NumPy does."""
+    if axis is None:
+        x = array_of(x)
+        axis = tuple(a for a, size in enumerate(x.shape) if size == 1)
+    return _record("squeeze", [x], {"axis": axis})
+
+
+def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
+    """``x`` repeated to a larger shape."""
+    return _record("broadcast_to", [x], {"shape": tuple(shape)})
+
+
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
+    """Arrays one after the other along ``axis``; flattened first where it is None."""
+    try:
+        shapes = [x.shape for x in arrays]
+    except AttributeError:  # lists and numbers among them
+        arrays = arrays_of(arrays, "concat")
+        shapes = [x.shape for x in arrays]
+    if axis is None:
+        return concat([ravel(x) for x in arrays], axis=0)
+    axis = _axis(axis, len(shapes[0]) if shapes else 0, "concat")
+    ends = [0]
+    try:
+        for shape in shapes:
+            ends.append(ends[-1] + shape[axis])
+        return _record("concat", list(arrays), {"axis": axis, "ends": tuple(ends)})
+    except (IndexError, RuntimeError, TypeError, ValueError):  # which libraries raise
+        if len({(*shape[:axis], *shape[axis + 1 :], len(shape)) for shape in map(tuple, shapes)}) > 1:
+            named = ", ".join(str(tuple(shape)) for shape in shapes)
+            raise ShapeError(f"concat: the shapes {named} differ in more than axis {axis}") from None
+        raise
+
+
+def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
+    """Arrays along a new ``axis``."""
+    if not len(arrays) or isinstance(arrays[0], (list, tuple)):
+        arrays = arrays_of(arrays, "stack")
+    axis = _axis(axis, len(getattr(arrays[0], "shape", ())) + 1, "stack")
+    try:
+        return _record("stack", list(arrays), {"axis": axis})
+    except (IndexError, RuntimeError, TypeError, ValueError):  # which libraries raise
+        shapes = [tuple(getattr(x, "shape", ())) for x in arrays]
+        if len(set(shapes)) > 1:
+            named = ", ".join(map(str, shapes))
+            raise ShapeError(f"stack: expected arrays of one shape, found the shapes {named}") from None
+        raise
+
+
+def _axis(axis: int, ndim: int, name: str) -> int:
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{name}: axis {axis} of an array with {ndim} dimensions")
+    return axis % ndim
+
+
+def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
+    """One array or more, of which some are given as lists or numbers."""
+    arrays = list(arrays)
+    if not arrays:
+        raise ShapeError(f"{name}: expected one array or more, found none")
+    return [array_of(x, arrays) for x in arrays]
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+    """``x`` in another dtype; a plain array where that dtype is not of floating point."""
+    if dtype is None:
+        raise DtypeError("astype: dtype is None: expected a dtype")
+    library = namespace(x)
+    if not is_of_kind(dtype, ("real floating", "complex floating"), library):
+        bare = plain(x)
+        return library.astype(bare, dtype, copy=copy) if is_array(bare) else library.asarray(bare, dtype=dtype)
+    if not is_array(x):
+        return library.asarray(x, dtype=dtype)
+    if not copy and x.dtype == dtype:
+        return x
+    return _record("astype", [x], {"dtype": dtype, "copy": copy})
+
+
+def copied(x: Any, /) -> Any:
+    """``x`` in memory of its own; a number as it is."""
+    return astype(x, x.dtype) if is_array(plain(x)) else x
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    """The elements at ``indices`` along ``axis``; ``indices`` has the dimensions of ``x``."""
+    return _record("take_along_axis", [x], {"indices": plain(indices), "axis": axis})
+
+
+def index(x: Any, key: Any, /) -> Any:
+    """``x[key]``, for every kind of key."""
+    key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
+    return _record("index", [x], {"key": key})
+
+
+def along(axis: int, part: Any) -> tuple[Any, ...]:
+    """The key that picks ``part`` along an axis."""
+    return (*[slice(None)] * axis, part, ...)
+
+
+def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
+    """Zeros of ``shape`` with ``g`` added at ``key``: what indexing is the transpose of. Repeated elements add up."""
+    return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
+
+
+def item(results: Any, index: int, /) -> Any:
+    """One of the results of an op that has several: what is recorded of it is a tuple."""
+    return _record("item", [results], {"index": index})
+
+
+def items(results: Any, /) -> tuple[Any, ...]:
+    """All results of an op that has several."""
+    each = enumerate(plain(results))
+    return tuple(item(results, at) if is_smooth(leaf) else leaf for at, leaf in each)
+
+
+class Parts(dict[int, Any]):
+    """The cotangent, or the tangent, of a tuple: that of each result that has one. They add up, item by item."""
+
+    def __init__(self, parts: Any = ()) -> None:
+        super().__init__(parts)
+
+    def __missing__(self, which: int) -> None:
+        """What has none."""
+
+    def __add__(self, other: "Parts") -> "Parts":
+        """The parts of both."""
+        return Parts({**self, **{at: self[at] + part if at in self else part for at, part in other.items()}})
+
+
+def conjugate(x: Any, /) -> Any:
+    """``conj`` of a complex array; a real one as it is."""
+    return _record("conj", [x]) if is_complex(x) else x
+
+
+def eye_like(x: Any, /) -> Any:
+    """The identity matrix of the size of the last dimension of ``x``: a plain array."""
+    x = array_of(x)
+    return namespace(x).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros of the shape of ``x``: a plain array."""
+    return namespace(x).zeros_like(plain(x), dtype=dtype, device=device)
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    """Ones of the shape of ``x``: a plain array."""
+    return namespace(x).ones_like(plain(x), dtype=dtype, device=device)

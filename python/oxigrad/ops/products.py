@@ -1,0 +1,299 @@
+"""Products and contractions of arrays, composed of ops that have derivatives; `oxigrad.xp` has them all.
+
+On plain values the array library's own function is called, where it has one.
+"""
+
+import functools
+import itertools
+import string
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import composed, device_of, namespace, size_of
+from oxigrad.ops.primitives import along
+from oxigrad.ops.standard import moveaxis, position
+
+__all__ = [
+    "convolve",
+    "cross",
+    "diag",
+    "diagonal",
+    "dot",
+    "einsum",
+    "inner",
+    "kron",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+]
+
+
+# --- products of two arrays --------------------------------------------------------------------------------------------
+
+
+@composed
+def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
+    """Sum of products over the last ``axes`` dimensions of ``x1`` and the first of ``x2``, or over the axes listed.
+
+    >>> import numpy as np
+    >>> tensordot(np.ones((2, 3, 4)), np.ones((3, 4, 5)), axes=2).shape
+    (2, 5)
+    """
+    n1, n2 = len(x1.shape), len(x2.shape)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(n1, n2):
+            raise ShapeError(f"axes is {axes}, and the arrays have {n1} and {n2} dimensions")
+        axes = (range(n1 - axes, n1), range(axes))
+    a, b = (
+        [position(axis, n) for axis in ((given,) if isinstance(given, int) else given)]
+        for given, n in zip(axes, (n1, n2), strict=True)
+    )
+    if [x1.shape[axis] for axis in a] != [x2.shape[axis] for axis in b]:
+        raise ShapeError(
+            f"the product over axes {a} of shape {tuple(x1.shape)} and {b} of shape {tuple(x2.shape)}: sizes differ"
+        )
+    free1, free2 = ([axis for axis in range(n) if axis not in used] for n, used in ((n1, a), (n2, b)))
+    shape = (*(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2))
+    summed = size_of(tuple(x1.shape[axis] for axis in a))
+    rows, columns = (size_of(tuple(x.shape[i] for i in free)) for x, free in ((x1, free1), (x2, free2)))
+    left = ops.reshape(ops.permute_dims(x1, (*free1, *a)), (rows, summed))
+    right = ops.reshape(ops.permute_dims(x2, (*b, *free2)), (summed, columns))
+    return ops.reshape(ops.matmul(left, right), shape)
+
+
+@composed
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Sum over ``axis`` of the products with the conjugate of ``x1``."""
+    sizes = [x.shape[position(axis, len(x.shape))] for x in (x1, x2)]
+    if sizes[0] != sizes[1]:
+        raise ShapeError(f"vecdot: axis {axis} has sizes {sizes[0]} and {sizes[1]}")
+    return ops.sum(ops.multiply(ops.conjugate(x1), x2), axis=axis)
+
+
+@composed
+def vdot(x1: Any, x2: Any, /) -> Any:
+    """Sum of the products of all elements with the conjugate of ``x1``."""
+    return ops.sum(ops.multiply(ops.conjugate(ops.ravel(x1)), ops.ravel(x2)))
+
+
+@composed
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The matrix of all products of two vectors; arrays of more dimensions are flattened, as NumPy does."""
+    return ops.multiply(ops.expand_dims(ops.ravel(x1), axis=-1), ops.ravel(x2))
+
+
+@composed
+def inner(x1: Any, x2: Any, /) -> Any:
+    """Sum of products over the last dimensions."""
+    if not (_ndim(x1) and _ndim(x2)):
+        return ops.multiply(x1, x2)
+    return tensordot(x1, x2, axes=(-1, -1))
+
+
+@composed
+def dot(x1: Any, x2: Any, /) -> Any:
+    """NumPy's product: over the last dimension of ``x1`` and the second to last of ``x2``."""
+    if not (_ndim(x1) and _ndim(x2)):
+        return ops.multiply(x1, x2)
+    return tensordot(x1, x2, axes=(-1, -2 if _ndim(x2) > 1 else -1))
+
+
+def _ndim(x: Any) -> int:
+    return len(getattr(x, "shape", ()))
+
+
+@composed
+def kron(x1: Any, x2: Any, /) -> Any:
+    """Kronecker product: blocks of ``x2``, scaled by the elements of ``x1``."""
+    ndim = max(_ndim(x1), _ndim(x2))
+    sizes1, sizes2 = ((*[1] * (ndim - _ndim(x)), *x.shape) for x in (x1, x2))
+    left = ops.reshape(x1, tuple(itertools.chain.from_iterable((size, 1) for size in sizes1)))
+    right = ops.reshape(x2, tuple(itertools.chain.from_iterable((1, size) for size in sizes2)))
+    return ops.reshape(ops.multiply(left, right), tuple(a * b for a, b in zip(sizes1, sizes2, strict=True)))
+
+
+@composed
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Cross product of vectors of three elements, which lie along ``axis``."""
+
+    def item(x: Any, which: int) -> Any:
+        return ops.index(x, along(axis % len(x.shape), which))
+
+    if any(x.shape[position(axis, len(x.shape))] != 3 for x in (x1, x2)):
+        raise ShapeError(f"cross takes vectors of 3 elements: the shapes are {tuple(x1.shape)} and {tuple(x2.shape)}")
+    pairs = ((1, 2), (2, 0), (0, 1))
+    products = [[ops.multiply(item(x1, i), item(x2, j)) for i, j in (pair, pair[::-1])] for pair in pairs]
+    return ops.stack([left - right for left, right in products], axis=axis)
+
+
+@composed
+def convolve(x1: Any, x2: Any, mode: str = "full") -> Any:
+    """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``."""
+    short, long = sorted((x1, x2), key=lambda x: x.shape[0])
+    n, m = short.shape[0], long.shape[0]
+    products = ops.multiply(ops.expand_dims(short, axis=-1), long)
+    zeros = namespace(products).zeros((n, n), dtype=products.dtype, device=device_of(products))
+    flat = ops.ravel(ops.concat([products, zeros], axis=1))
+    # Rows one shorter than they are: each begins one element further to the right than the row above.
+    full = ops.sum(ops.reshape(ops.index(flat, slice(0, n * (n + m - 1))), (n, n + m - 1)), axis=0)
+    spared = {"full": 0, "same": n - 1, "valid": 2 * (n - 1)}
+    if mode not in spared:
+        raise ValueError(f"mode is {mode!r}: expected 'full', 'same' or 'valid'")
+    start = spared[mode] // 2
+    return ops.index(full, slice(start, start + n + m - 1 - spared[mode]))
+
+
+# --- diagonals ---------------------------------------------------------------------------------------------------------
+
+
+def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
+    """Where a diagonal lies in a flattened matrix, and how long it is."""
+    start = offset if offset >= 0 else -offset * columns
+    length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    return slice(start, start + max(0, (length - 1) * (columns + 1) + 1) if length else start, columns + 1), length
+
+
+@composed
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonal of the matrices along two axes, as the last axis; ``offset`` says how far above the main one."""
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    *stack, rows, columns = x.shape
+    flat = ops.reshape(x, (*stack, rows * columns))
+    return ops.index(flat, (..., _diagonal_slice(rows, columns, offset)[0]))
+
+
+@composed
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """Sum of the diagonal of the matrices along two axes."""
+    return ops.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+@composed
+def diag(v: Any, k: int = 0) -> Any:
+    """The matrix with the vector ``v`` on its ``k``-th diagonal, or that diagonal of a matrix ``v``."""
+    if len(v.shape) == 2:
+        return diagonal(v, k)
+    size = v.shape[0] + abs(k)
+    return ops.reshape(ops.scatter_add(v, (_diagonal_slice(size, size, k)[0],), (size * size,)), (size, size))
+
+
+# --- einsum ------------------------------------------------------------------------------------------------------------
+
+
+@composed
+def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
+    """Sums of products, as Einstein wrote them: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+
+    Operands are contracted from the left to the right, each step by one matrix product; with ``optimize``, in the order
+    that `numpy.einsum_path` gives. Only the form with subscripts as text is understood, with ``...`` for dimensions that
+    are broadcast.
+
+    >>> import numpy as np
+    >>> float(einsum("ij,ij->", np.ones((2, 3)), np.ones((2, 3))))
+    6.0
+    """
+    if not isinstance(subscripts, str):
+        raise TypeError("einsum takes the subscripts as text first, then the operands")
+    labels, output = _parse(subscripts, tuple(len(x.shape) for x in operands))
+    sizes = {}
+    for letters, x in zip(labels, operands, strict=True):
+        for letter, size in zip(letters, x.shape, strict=True):
+            if size != sizes.get(letter, size) and 1 not in (size, sizes[letter]):
+                raise ShapeError(f"einsum: {letter!r} stands for sizes {sizes[letter]} and {size} in {subscripts!r}")
+            sizes[letter] = max(size, sizes.get(letter, 1)) if size else 0
+    terms = [_without_repeats(x, letters, sizes) for x, letters in zip(operands, labels, strict=True)]
+    for group in _path(subscripts, operands, optimize):
+        term, *others = [terms[at] for at in group]
+        terms = [term for at, term in enumerate(terms) if at not in group]
+        while others:
+            wanted = set(output).union(*(letters for _, letters in (*terms, *others[1:])))
+            term = _contract(term, others.pop(0), wanted)
+        terms.append(term)
+    x, letters = terms[0]
+    x, letters = _sum_out(x, letters, set(output))
+    x = ops.permute_dims(x, tuple(letters.index(letter) for letter in output if letter in letters))
+    return ops.broadcast_to(x, tuple(sizes[letter] for letter in output)) if len(letters) < len(output) else x
+
+
+def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tuple[int, ...]]:
+    """Which terms are contracted together, step by step; the product of each step comes last among the terms left."""
+    if optimize is None or optimize is False:
+        return [tuple(range(len(operands)))]
+    if isinstance(optimize, str) and optimize not in ("greedy", "optimal"):
+        raise ValueError(f"optimize is {optimize!r}: expected a bool, 'greedy', 'optimal' or a path")
+    shapes = (np.broadcast_to(np.empty(()), tuple(x.shape)) for x in operands)
+    return np.einsum_path(subscripts, *shapes, optimize=optimize)[0][1:]
+
+
+@functools.lru_cache(maxsize=1024)
+def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result, ``...`` replaced by letters of its own."""
+    left, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ndims):
+        raise ValueError(f"einsum: {subscripts!r} has {len(terms)} terms, and there are {len(ndims)} operands")
+    counts = [
+        ndim - len(term.replace("...", "")) if "..." in term else 0 for term, ndim in zip(terms, ndims, strict=True)
+    ]
+    spare = "".join(letter for letter in string.ascii_letters if letter not in subscripts)[: max(counts)]
+    if not arrow:
+        letters = left.replace(",", "").replace(".", "")
+        output = "..." * ("..." in left) + "".join(
+            sorted(letter for letter in set(letters) if letters.count(letter) == 1)
+        )
+    labels = [term.replace("...", spare[len(spare) - count :]) for term, count in zip(terms, counts, strict=True)]
+    for term, ndim in zip(labels, ndims, strict=True):
+        if len(term) != ndim:
+            raise ShapeError(f"einsum: the term {term!r} of {subscripts!r} is for an array of {ndim} dimensions")
+    output = output.replace("...", spare)
+    if not set(output) <= set("".join(labels)) or len(set(output)) < len(output):
+        raise ValueError(f"einsum: the result of {subscripts!r} must have letters of the operands, each once")
+    return labels, output
+
+
+def _without_repeats(x: Any, letters: str, sizes: dict[str, int]) -> tuple[Any, str]:
+    """The diagonal where a letter comes twice; dimensions of size 1 that are broadcast are taken away."""
+    while len(set(letters)) < len(letters):
+        letter = next(letter for letter in letters if letters.count(letter) > 1)
+        first, second = letters.index(letter), letters.rindex(letter)
+        x = diagonal(x, 0, first, second)
+        letters = "".join(other for at, other in enumerate(letters) if at not in (first, second)) + letter
+    alone = tuple(at for at, letter in enumerate(letters) if x.shape[at] != sizes[letter])
+    kept = "".join(letter for at, letter in enumerate(letters) if at not in alone)
+    return (ops.squeeze(x, axis=alone) if alone else x), kept
+
+
+def _sum_out(x: Any, letters: str, wanted: set[str]) -> tuple[Any, str]:
+    axes = tuple(at for at, letter in enumerate(letters) if letter not in wanted)
+    return (ops.sum(x, axis=axes) if axes else x), "".join(letter for letter in letters if letter in wanted)
+
+
+def _contract(first: tuple[Any, str], second: tuple[Any, str], wanted: set[str]) -> tuple[Any, str]:
+    """The product of two terms, summed over the letters that nothing else wants."""
+    x1, a = _sum_out(*first, wanted | set(second[1]))
+    x2, b = _sum_out(*second, wanted | set(a))
+    both = [letter for letter in a if letter in b]
+    stack, summed = (
+        "".join(letter for letter in both if letter in wanted),
+        "".join(letter for letter in both if letter not in wanted),
+    )
+    free1, free2 = (
+        "".join(letter for letter in a if letter not in both),
+        "".join(letter for letter in b if letter not in both),
+    )
+    sizes = dict(zip(a + b, (*x1.shape, *x2.shape), strict=True))
+
+    def arranged(x: Any, letters: str, *groups: str) -> Any:
+        x = ops.permute_dims(x, tuple(letters.index(letter) for letter in "".join(groups)))
+        return ops.reshape(x, (*shape(groups[0]), *(size_of(shape(group)) for group in groups[1:])))
+
+    def shape(group: str) -> tuple[int, ...]:
+        return tuple(sizes[letter] for letter in group)
+
+    left, right = arranged(x1, a, stack, free1, summed), arranged(x2, b, stack, summed, free2)
+    return ops.reshape(ops.matmul(left, right), shape(stack + free1 + free2)), stack + free1 + free2

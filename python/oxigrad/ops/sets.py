@@ -1,0 +1,72 @@
+"""The standard's functions of sets: different elements, with their gradients, and where they are, as plain values."""
+
+from typing import Any, NamedTuple
+
+from oxigrad._core import plain
+from oxigrad.ops.backends import composed, device_of, standard_namespace
+from oxigrad.ops.primitives import reshape
+from oxigrad.ops.standard import take
+
+__all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+
+class UniqueAllResult(NamedTuple):
+    """The different elements, where each comes first, the place of each element among them, and how often each comes."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """The different elements, and how often each comes."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """The different elements, and the place of each element among them."""
+
+    values: Any
+    inverse_indices: Any
+
+
+@composed
+def unique_all(x: Any, /) -> UniqueAllResult:
+    """The different elements in order, with the gradient of where they come first, and where they are, as plain values."""
+    flat = reshape(x, (-1,))
+    library, bare = standard_namespace(x), plain(flat)
+    size, device = bare.shape[0], device_of(bare)
+    some = min(1, size)
+    order = library.argsort(bare, stable=True)
+    ordered = library.take(bare, order)
+    first = library.ones(some, dtype=library.bool, device=device)
+    is_new = library.concat([first, ordered[some:] != ordered[: size - some]])
+    (starts,) = library.nonzero(is_new)
+    ends = library.concat([starts[some:], library.full(some, size, dtype=starts.dtype, device=device)])
+    indices = library.take(order, starts)
+    place = library.cumulative_sum(library.astype(is_new, starts.dtype)) - 1
+    inverse = library.reshape(library.take(place, library.argsort(order)), tuple(x.shape))
+    return UniqueAllResult(take(flat, indices), indices, inverse, ends - starts)
+
+
+@composed
+def unique_counts(x: Any, /) -> UniqueCountsResult:
+    """The different elements, with their gradients, and how often each comes, as plain values."""
+    found = unique_all(x)
+    return UniqueCountsResult(found.values, found.counts)
+
+
+@composed
+def unique_inverse(x: Any, /) -> UniqueInverseResult:
+    """The different elements, with their gradients, and the place of each element among them, as plain values."""
+    found = unique_all(x)
+    return UniqueInverseResult(found.values, found.inverse_indices)
+
+
+@composed
+def unique_values(x: Any, /) -> Any:
+    """The different elements, with the gradient of where they come first."""
+    return unique_all(x).values

@@ -1,0 +1,386 @@
+"""Functions of the standard that are composed of the primitives: their derivatives, of any order, follow.
+
+On plain values they are the array library's own.
+"""
+
+import builtins
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError, Variable, plain
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import composed as _composed
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace, standard_namespace
+from oxigrad.ops.primitives import (
+    Axis,
+    along,
+    astype,
+    broadcast_to,
+    concat,
+    copied,
+    index,
+    mean,
+    permute_dims,
+    reshape,
+    stack,
+    sum,
+    take_along_axis,
+)
+
+__all__ = [
+    "asarray",
+    "broadcast_arrays",
+    "clip",
+    "copysign",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "moveaxis",
+    "prod",
+    "repeat",
+    "roll",
+    "sort",
+    "std",
+    "take",
+    "tile",
+    "tril",
+    "triu",
+    "unstack",
+    "var",
+]
+
+
+def position(axis: int, ndim: int) -> int:
+    """The axis counted from the front."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"axis {axis} of an array with {ndim} dimensions")
+    return axis % ndim
+
+
+# --- elementwise -------------------------------------------------------------------------------------------------------
+
+
+def double(x: Any) -> Any:
+    """``x`` in float64, or complex128; a number as it is."""
+    if not is_array(x):
+        return x
+    library = namespace(x)
+    return astype(x, library.complex128 if is_complex(x) else library.float64, copy=False)
+
+
+@_composed
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """``x`` kept between ``min`` and ``max``; at a bound the gradient is shared evenly with the bound."""
+    x = x if min is None else ops.maximum(x, min)
+    return x if max is None else ops.minimum(x, max)
+
+
+@_composed
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """The size of ``x1`` with the sign of ``x2``, which gets no gradient; at zero ``x1`` gets none either."""
+    sign = plain(x2)
+    one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
+    return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
+
+
+# --- reductions --------------------------------------------------------------------------------------------------------
+
+
+def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    chosen = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if ndim == 0 and chosen in ((0,), (-1,)):  # NumPy reduces what has no dimension along these, too
+        return ()
+    return tuple(position(a, ndim) for a in chosen)
+
+
+def _size(x: Any, axis: Axis) -> int:
+    return math.prod(x.shape[a] for a in _axes(axis, x.ndim))
+
+
+@_composed
+def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Variance over ``axis``, or over everything; ``correction`` is taken off the number of elements."""
+    count = _size(x, axis)
+    free = builtins.max(count - correction, 0)
+    apart = x - mean(x, axis=axis, keepdims=True)
+    squares = ops.real(apart * ops.conj(apart)) if is_complex(x) else ops.square(apart)
+    return mean(squares, axis=axis, keepdims=keepdims) * (count / free if free else math.nan)
+
+
+@_composed
+def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Standard deviation; where it is zero, so is its gradient."""
+    variance = var(x, axis=axis, correction=correction, keepdims=keepdims)
+    none = variance == 0.0
+    return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, variance)))
+
+
+@_composed
+def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Product over ``axis``, or over everything, by halves: derivatives are right where elements are zero.
+
+    >>> import oxigrad as ox
+    >>> ox.grad(prod)(np.array([2.0, 0.0, 5.0]))
+    array([ 0., 10.,  0.])
+    """
+    x = x if dtype is None else astype(x, dtype)
+    axes = _axes(axis, x.ndim)
+    kept = tuple(a for a in range(x.ndim) if a not in axes)
+    factors = reshape(permute_dims(x, kept + axes), (*(x.shape[a] for a in kept), _size(x, axes)))
+    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape))
+    product = _fold(factors)
+    return reshape(product, shape) if keepdims else product
+
+
+def _fold(x: Any) -> Any:
+    """The product along the last axis."""
+    if x.shape[-1] == 0:
+        return ops.ones_like(sum(x, axis=-1))
+    while x.shape[-1] > 1:
+        half = x.shape[-1] // 2
+        pairs = x[..., :half] * x[..., half : 2 * half]
+        x = concat([pairs, x[..., 2 * half :]], axis=-1) if x.shape[-1] % 2 else pairs
+    return x[..., 0]
+
+
+# --- cumulative --------------------------------------------------------------------------------------------------------
+
+
+def _only_axis(x: Any, axis: int | None) -> int:
+    if axis is None and x.ndim != 1:
+        raise ShapeError(f"axis must be given for an array with {x.ndim} dimensions")
+    return position(0 if axis is None else axis, x.ndim)
+
+
+def _initial(x: Any, axis: int, value: float) -> Any:
+    shape = tuple(1 if a == axis else size for a, size in enumerate(x.shape))
+    return namespace(x).full(shape, value, dtype=dtype_of(x), device=device_of(plain(x)))
+
+
+@_composed
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Sums of the first elements along ``axis``, which only an array of one dimension may leave out."""
+    x = x if dtype is None else astype(x, dtype)
+    axis = _only_axis(x, axis)
+    sums = ops.cumulative_sum(x, axis=axis)
+    return concat([_initial(x, axis, 0.0), sums], axis=axis) if include_initial else sums
+
+
+@_composed
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Products of the first elements along ``axis``; derivatives are right where elements are zero."""
+    x = x if dtype is None else astype(x, dtype)
+    axis = _only_axis(x, axis)
+    width, products = 1, x
+    while width < x.shape[axis]:
+        first, rest, before = (along(axis, part) for part in (slice(width), slice(width, None), slice(-width)))
+        products = concat([products[first], products[rest] * products[before]], axis=axis)
+        width *= 2
+    return concat([_initial(x, axis, 1.0), products], axis=axis) if include_initial else products
+
+
+@_composed
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+    """The ``n``-th differences of neighbours along ``axis``."""
+    axis = position(axis, x.ndim)
+    if prepend is not None or append is not None:
+        one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        parts = (
+            part if part is None or getattr(part, "shape", ()) else full(one, part) for part in (prepend, x, append)
+        )
+        x = concat([part for part in parts if part is not None], axis=axis)
+    for _ in range(n):
+        x = x[along(axis, slice(1, None))] - x[along(axis, slice(None, -1))]
+    return x
+
+
+# --- shapes ------------------------------------------------------------------------------------------------------------
+
+
+@_composed
+def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Any:
+    """The dimensions ``source`` moved to ``destination``; the others keep their order."""
+    sources, destinations = _axes(source, x.ndim), _axes(destination, x.ndim)
+    order = [a for a in range(x.ndim) if a not in sources]
+    for to, a in sorted(zip(destinations, sources, strict=True)):
+        order.insert(to, a)
+    return permute_dims(x, tuple(order))
+
+
+@_composed
+def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Any:
+    """The elements moved along ``axis``; those that leave at the end come in at the front."""
+    if axis is None:
+        return reshape(roll(reshape(x, (-1,)), builtins.sum(_tuple(shift)), axis=0), x.shape)
+    axes = _axes(axis, x.ndim)
+    shifts = _tuple(shift) if isinstance(shift, tuple) else (shift,) * len(axes)
+    for by, a in zip(shifts, axes, strict=True):
+        if x.shape[a]:
+            cut = -by % x.shape[a]
+            x = concat([x[along(a, slice(cut, None))], x[along(a, slice(cut))]], axis=a)
+    return x
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+@_composed
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    """Each element ``repeats`` times, flattened first where ``axis`` is None, or where ``x`` has no dimension."""
+    if axis is None or (not x.ndim and axis in (0, -1)):
+        x, axis = reshape(x, (-1,)), 0
+    axis = position(axis, x.ndim)
+    library = standard_namespace(x)
+    places = library.arange(x.shape[axis], device=device_of(plain(x)))
+    return take(x, library.repeat(places, plain(repeats)), axis=axis)
+
+
+@_composed
+def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
+    """The array put together from so many copies of ``x`` along each axis, the last ones first."""
+    counts = tuple(map(operator.index, _tuple(repetitions)))
+    if any(count < 0 for count in counts):
+        raise ShapeError(f"tile: the repetitions {counts} have a negative count")
+    shape = (1,) * (len(counts) - x.ndim) + tuple(x.shape)
+    counts = (1,) * (len(shape) - len(counts)) + counts
+    apart = tuple(size for size in shape for size in (1, size))
+    copies = tuple(size for pair in zip(counts, shape, strict=True) for size in pair)
+    whole = tuple(count * size for count, size in zip(counts, shape, strict=True))
+    return copied(reshape(broadcast_to(reshape(x, apart), copies), whole))
+
+
+@_composed
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The parts along ``axis``, which they no longer have."""
+    axis = position(axis, x.ndim)
+    return tuple(x[along(axis, i)] for i in range(x.shape[axis]))
+
+
+@_composed
+def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
+    """The arrays, all repeated to one shape."""
+    shape = np.broadcast_shapes(*(tuple(x.shape) for x in arrays))
+    return tuple(broadcast_to(x, shape) for x in arrays)
+
+
+@_composed
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
+    """Coordinates as arrays with a dimension for each argument; the first two are swapped unless ``indexing`` is "ij"."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing is {indexing!r}: expected 'xy' or 'ij'")
+    order = list(range(len(arrays)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = 1, 0
+    shape = [1] * len(arrays)
+    return broadcast_arrays(
+        *(reshape(x, (*shape[: order[i]], -1, *shape[order[i] + 1 :])) for i, x in enumerate(arrays))
+    )
+
+
+def _below(x: Any, k: int) -> Any:
+    """Where a matrix is on or below its ``k``-th diagonal; of a vector, which NumPy takes as rows that are alike."""
+    library, (rows, columns) = namespace(x), (*x.shape, *x.shape)[-2:]
+    row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
+    return library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1)) <= k
+
+
+@_composed
+def tril(x: Any, /, *, k: int = 0) -> Any:
+    """The matrix on and below the ``k``-th diagonal, zero above."""
+    return ops.where(_below(x, k), x, 0.0)
+
+
+@_composed
+def triu(x: Any, /, *, k: int = 0) -> Any:
+    """The matrix on and above the ``k``-th diagonal, zero below."""
+    return ops.where(_below(x, k - 1), 0.0, x)
+
+
+# --- elements ----------------------------------------------------------------------------------------------------------
+
+
+@_composed
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    """The elements at ``indices`` along ``axis``, which only an array of one dimension may leave out."""
+    return index(x, along(_only_axis(x, axis), indices))
+
+
+@_composed
+def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The elements in order along ``axis``, flattened first where it is None; equal ones keep their order.
+
+    Each element keeps its own gradient.
+    """
+    x, axis = (reshape(x, (-1,)), -1) if axis is None else (x, axis)
+    axis = position(axis, x.ndim)
+    order = standard_namespace(x).argsort(plain(x), axis=axis, descending=descending, stable=stable)
+    return take_along_axis(x, order, axis=axis)
+
+
+# --- creation ----------------------------------------------------------------------------------------------------------
+
+
+@_composed
+def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of one number, which may be a variable."""
+    shape = tuple(map(operator.index, _tuple(shape)))
+    if any(size < 0 for size in shape):
+        raise ShapeError(f"full: the shape {shape} has a negative size")
+    filled = broadcast_to(_array(fill_value), shape)
+    return astype(filled, filled.dtype if dtype is None else dtype)
+
+
+@_composed
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of one number, which may be a variable, of the shape and dtype of ``x``."""
+    if not isinstance(fill_value, Variable):
+        return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
+    return full(tuple(x.shape), fill_value, dtype=dtype_of(x) if dtype is None else dtype)
+
+
+@_composed
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+) -> Any:
+    """``num`` numbers from ``start`` to ``stop``, evenly spaced; of arrays along a new first axis, as NumPy has it."""
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"num is {num}: expected no fewer than 0")
+    steps = num - 1 if endpoint else num
+    like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
+    library = namespace(like)
+    places = library.arange(num, device=device_of(like) if device is None and is_array(like) else device)
+    ndim = builtins.max(len(getattr(x, "shape", ())) for x in (start, stop))
+    fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
+    fractions = library.reshape(fractions, (num,) + (1,) * ndim) if ndim else fractions
+    spaced = ops.add(ops.multiply(start, 1.0 - fractions), ops.multiply(stop, fractions))
+    if dtype is not None and library.isdtype(dtype, "integral"):
+        spaced = ops.floor(spaced)  # as NumPy rounds
+    return spaced if dtype is None else astype(spaced, dtype)
+
+
+@_composed
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """An array; of a list that has variables, their stack. A variable is given back itself, unless ``copy`` is true.
+
+    >>> import oxigrad as ox
+    >>> ox.grad(lambda x: sum(asarray([x, 2.0, x * x])))(3.0)
+    7.0
+    """
+    if isinstance(obj, (list, tuple)):
+        obj, copy = stack([asarray(item) for item in obj]), False
+    obj = copied(obj) if copy else obj
+    return obj if dtype is None else astype(obj, dtype, copy=False)
+
+
+def _array(value: Any) -> Any:
+    return value if is_array(value) or isinstance(value, Variable) else np.asarray(value)

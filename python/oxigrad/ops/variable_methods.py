@@ -1,0 +1,70 @@
+"""Methods of variables that the core leaves to Python: iteration, rounding, formatting and transposition."""
+
+import functools
+import opcode
+import sys
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import is_inexact
+from oxigrad.ops import primitives
+from oxigrad.ops.backends import fetched, is_array, is_complex
+
+
+def complex_number(value: complex) -> Any:
+    """A Python complex number as NumPy's, which has a shape and a dtype."""
+    return np.complex128(value)
+
+
+def transpose(x: Any) -> Any:
+    """The dimensions in reverse order, as NumPy has it: the transpose of a matrix."""
+    return primitives.permute_dims(x)
+
+
+def formatted(value: Any, spec: str) -> str:
+    """A number as text, for ``f"{x:.3f}"`` of a variable with this plain value."""
+    if shape := tuple(getattr(value, "shape", ())):
+        raise TypeError(
+            f"the format {spec!r} is for one number, and the variable has shape {shape}: format its elements"
+        )
+    if is_array(value):
+        value = fetched(value)
+        value = complex(value) if is_complex(value) else float(value) if is_inexact(value) else int(value)
+    return format(value, spec)
+
+
+def is_formatting() -> bool:
+    """Whether what asks for a float is the operator ``%`` of a text, which has no other way to read a number.
+
+    Numbers and arrays leave ``%`` to variables, so that only text, and bytes, ask for a float in the course of it.
+    """
+    frame = sys._getframe(1)
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return 0 <= at < len(code) and tuple(code[at : at + 2]) in _remainders()
+
+
+@functools.cache
+def _remainders() -> frozenset[tuple[int, int]]:
+    """The instructions of ``a % b`` and ``a %= b``."""
+    wanted = opcode.opmap["BINARY_OP"]
+    codes = [compile(text, "", "exec").co_code for text in ("a % b", "a %= b")]
+    pairs = [zip(code[::2], code[1::2], strict=True) for code in codes]
+    return frozenset(pair for found in pairs for pair in found if pair[0] == wanted)
+
+
+def rounded(x: Any, digits: int | None) -> Any:
+    """What ``round(x, digits)`` of a variable is: a plain value, since the derivative is zero."""
+    return primitives.round(x) if digits is None else np.round(x, digits)
+
+
+def iterate(x: Any) -> Any:
+    """The items along the first axis."""
+    if x.ndim == 0:
+        raise TypeError("a variable without dimensions cannot be iterated over")
+    return (primitives.index(x, primitives.along(0, i)) for i in range(x.shape[0]))
+
+
+def iterate_reversed(x: Any) -> Any:
+    """The items along the first axis, the last one first."""
+    return iterate(primitives.flip(x, axis=0) if x.ndim else x)

@@ -1,0 +1,129 @@
+"""Hyperparameters as attributes: constants, or functions of the step, checked when they are set."""
+
+import inspect
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from oxigrad import schedules
+from oxigrad.optim.attributes import Sealed, hint
+from oxigrad.rules.ranges import Domain
+from oxigrad.rules.rule import Rule, is_flag
+from oxigrad.schedules.base import number_at, term
+
+
+class Hyperparameter:
+    """An attribute that is checked when it is set, and takes effect on the next step.
+
+    ``domain`` says what it may be (see `oxigrad.rules.ranges`); None that anything may that is a flag, or a number where the default
+    is None.
+    """
+
+    def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
+        self.name = name
+        self.default = default
+        self.is_flag = is_flag(default)
+        self.domain = domain
+
+    def __get__(self, part: Any, owner: type | None = None) -> Any:
+        return self if part is None else part._hyperparameters[self.name]
+
+    def __set__(self, part: Any, value: Any) -> None:
+        part._hyperparameters[self.name] = self.check(value)
+
+    def check(self, value: Any) -> Any:
+        """The value; `TypeError` where it is not of the kind of the default, `ValueError` where it is out of range."""
+        if self.is_flag:
+            return self._checked_flag(value)
+        try:
+            value = term(value)
+        except TypeError:
+            message = f"{self.name} is {value!r}: expected a number or a schedule, a function of the step"
+            raise TypeError(message) from None
+        return value if callable(value) or self.domain is None else self.domain.check(self.name, value)
+
+    def _checked_flag(self, value: Any) -> Any:
+        if self.domain is not None:
+            return self.domain.check(self.name, value)
+        if not (is_flag(value) or (self.default is None and isinstance(value, (int, float)))):
+            raise TypeError(f"{self.name} is {value!r}: expected a flag like {self.default!r}")
+        return value
+
+    def at(self, value: Any, step: Any) -> Any:
+        """The number at ``step``, where the value may be a schedule; `ValueError` where that leads out of the range."""
+        if not callable(value):
+            return value
+        found = number_at(value, step, self.name)
+        if type(found) in (float, int) and self.domain is not None and not self.domain.admits(found):
+            raise ValueError(f"{self.name} at step {step} is {found!r}: expected {self.domain.expected()}")
+        return found
+
+
+def plain(name: str, value: Any) -> Any:
+    """A hyperparameter as plain data; raises `TypeError` for a schedule that is no `Schedule`."""
+    if callable(value) and not isinstance(value, schedules.Schedule):
+        raise TypeError(f"{name} is {value!r}: only the schedules of oxigrad.schedules can be written down")
+    return value.get_config() if isinstance(value, schedules.Schedule) else value
+
+
+def from_plain(value: Any) -> Any:
+    """The hyperparameter that `plain` wrote down."""
+    return schedules.from_config(value) if isinstance(value, dict) else value
+
+
+class Part(Sealed):
+    """A rule with values for its hyperparameters, which are its attributes."""
+
+    rule: Rule
+    declared: Mapping[str, Hyperparameter] = {}
+
+    def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:
+        names, label = list(self.declared), type(self).__name__
+        if len(args) > len(names):
+            raise TypeError(f"{label} takes at most {len(names)} positional arguments: {', '.join(names)}")
+        given = dict(zip(names, args, strict=False))
+        twice = sorted(given.keys() & hyperparameters.keys())
+        unknown = sorted(hyperparameters.keys() - set(names))
+        if twice or unknown:
+            what = f"given twice: {', '.join(twice)}" if twice else f"unknown: {', '.join(unknown)}"
+            what += hint(unknown[0], names) if unknown else ""
+            raise TypeError(f"{label}: hyperparameters {what}; it has {', '.join(names)}")
+        given |= hyperparameters
+        self._hyperparameters: dict[str, Any] = {}
+        for name, declared in self.declared.items():
+            setattr(self, name, given.get(name, declared.default))
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """The hyperparameters by name, to be read: set them as attributes."""
+        return types.MappingProxyType(self._hyperparameters)
+
+    def get_config(self) -> dict[str, Any]:
+        """The part as plain data."""
+        return {"part": type(self).__name__, **{n: plain(n, v) for n, v in self._hyperparameters.items()}}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._shown()})"
+
+    def _shown(self) -> str:
+        """What stands between the brackets of ``repr``."""
+        return ", ".join(f"{name}={value!r}" for name, value in self._hyperparameters.items())
+
+
+def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], module: str) -> type:
+    """A subclass of ``base`` (itself a `Part`) for the rule, its constructor taken from the rule's signature.
+
+    ``module`` is the name of the module that it is a part of, where pickle looks for it.
+    """
+    declared = {name: Hyperparameter(name, value, rule.domains.get(name)) for name, value in rule.defaults.items()}
+    own = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in rule.defaults.items()]
+    common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in options.items()]
+    body = {
+        **declared,
+        "__doc__": rule.call.__doc__,
+        "__module__": module,
+        "__signature__": inspect.Signature([*own, *common]),
+        "rule": rule,
+        "declared": declared,
+    }
+    return type(base)(title, (base,), body)

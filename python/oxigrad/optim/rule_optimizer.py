@@ -1,0 +1,329 @@
+"""Optimizers of one rule, which `define` makes, and the hyperparameters that each parameter has."""
+
+import dataclasses
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from oxigrad.ops.backends import dtype_name
+from oxigrad.optim import param_groups
+from oxigrad.optim.attributes import hint
+from oxigrad.optim.config import OPTIONS, REGISTRY
+from oxigrad.optim.hyperparameters import Part, declare, plain
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.options import text_of_dtype
+from oxigrad.rules import rule
+from oxigrad.rules.compat import filled_in
+from oxigrad.rules.rule import Rule, Slot
+from oxigrad.stepping.executors import trace
+from oxigrad.stepping.precision import Precision, half
+from oxigrad.stepping.sparse_rows import decays
+
+
+class Choice:
+    """A rule with one group of hyperparameters, as some parameters of a model have it.
+
+    ``storage`` is the name of their dtype, where that is half precision. It serves as long as its optimizer is there.
+    """
+
+    def __init__(
+        self, owner: Optimizer, optimizer: "RuleOptimizer", overrides: Mapping[str, Any], storage: str | None = None
+    ) -> None:
+        # The optimizer keeps this: no cycle keeps its slots.
+        self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
+        self._storage = storage
+        self._own, self._declared, self._parts = optimizer._hyperparameters, optimizer.declared, optimizer.parts
+        self._compose = self._parts[-1].remembering(_composed)
+        self._overrides = overrides
+        self._optional = [pair for part in optimizer.parts for pair in part.optional]
+
+    @property
+    def _owner(self) -> Any:
+        return self._weak_owner()
+
+    @property
+    def optimizer(self) -> Any:
+        """Whose rule it is."""
+        return self._weak_optimizer()
+
+    def rule(self, holds: bool = False) -> Rule:
+        """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
+        owner: Any = self._weak_owner()
+        prefix, parts = owner.prefix(), self._parts
+        composed = self._compose(parts[-1], (*prefix, *parts), holds and len(prefix), self.absent)
+        return owner.precision.around(composed, self._storage) if self._storage else composed
+
+    @property
+    def precision(self) -> Precision:
+        """How many bits."""
+        return self._owner.precision
+
+    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
+        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
+        if slot.dtype_by:
+            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
+        return self.precision.kept_in(slot, p, on_host=on_host)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The optional slots that nothing asks for."""
+        if not self._optional:
+            return ()
+        own, given = self._own, self._overrides
+        return tuple([slot for slot, asks in self._optional if not given.get(asks, own[asks])])
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return {**self._own, **self._overrides}
+
+    @property
+    def text(self) -> str:
+        """The hyperparameters, to be read."""
+        return ", ".join(f"{name}={value!r}" for name, value in self._values.items())
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The hyperparameters that the rule branches on."""
+        declared = self._declared
+        return {name: value for name, value in self._values.items() if declared[name].is_flag}
+
+    def numbers(self, at: Any) -> dict[str, Any]:
+        """The numeric hyperparameters at step ``at``, counted from 0: schedules called, their values read as numbers."""
+        declared = self._declared
+        numeric = {name: value for name, value in self._values.items() if not declared[name].is_flag}
+        return {name: declared[name].at(value, at) if callable(value) else value for name, value in numeric.items()}
+
+    def value(self, name: str) -> Any:
+        """A hyperparameter as it is in the first step."""
+        return self.optimizer.declared[name].at(self._values[name], 0)
+
+    def program(self, rule: Rule) -> Any:
+        """The kernel that `rule` becomes with the present flags; None for one that is not elementwise."""
+        if not rule.elementwise:
+            return None
+        return rule.remembering(_traced)(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether slots of rows that steps skipped catch up with them."""
+        return self._owner.sparse == "catch_up" and self.rule().elementwise
+
+    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """By how much a zero gradient multiplies each slot, if slots catch up: see `oxigrad.stepping.sparse_rows.decays`."""
+        if not self.catches_up:
+            return {}
+        first = self.numbers(0)
+        return decays(self.rule(), self.flags, first, {name: values[name] for name in first})
+
+
+def _composed(_: Rule, parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
+    composed = rule.compose(parts, until=until or None)
+    return composed.without(absent) if composed.optional else composed
+
+
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
+    return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)
+
+
+class RuleOptimizer(Part, Optimizer):
+    """What `define` makes of a rule. Hyperparameters are attributes: constants, or schedules (functions of the step).
+
+    ``groups`` gives some parameters other hyperparameters, by pattern: a dict from globs, compiled regular expressions or
+    predicates ``(path, array)`` to dicts of hyperparameters, or to None for parameters that are frozen (no slots, no decay, no
+    update, and their gradients may be missing). The first match wins. ``dtype`` limits it to parameters of one dtype. ``compat``
+    is "torch", "optax" or "keras": what is not given is as the optimizer of this name has it there (see `oxigrad.rules.compat`).
+    """
+
+    def __init__(
+        self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
+    ) -> None:
+        keywords = filled_in(type(self).__name__, compat, list(self.declared)[: len(args)], keywords)
+        options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
+        Part.__init__(self, *args, **keywords)
+        Optimizer.__init__(self, **options)
+        self.dtype = dtype
+        self.groups = groups or {}
+
+    @property
+    def name(self) -> str:
+        """See `Optimizer.name`."""
+        return type(self).__name__
+
+    @property
+    def parts(self) -> tuple[Rule, ...]:
+        """The rules that it is composed of."""
+        return (self.rule,)
+
+    @property
+    def groups(self) -> Mapping[Any, Mapping[str, Any] | None]:
+        """Hyperparameters by pattern, to be read: set it as a whole."""
+        shown = {pattern: values and MappingProxyType(values) for pattern, values in self._groups.items()}
+        return MappingProxyType(shown)
+
+    @groups.setter
+    def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
+        param_groups.check(given)
+        self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
+        for owner in vars(self).get("_choices", ()):
+            owner._stepper.reset()
+        self._choices: weakref.WeakKeyDictionary[Optimizer, dict[tuple[int | None, str | None], Choice]]
+        self._choices = weakref.WeakKeyDictionary()
+        self._stepper.reset()
+
+    def _checked(self, pattern: Any, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        if values is None:
+            return None
+        if not isinstance(values, Mapping):
+            raise TypeError(
+                f"the group {pattern!r} has {values!r}: expected a dict of hyperparameters, or None to freeze"
+            )
+        unknown = sorted(values.keys() - self.declared.keys())
+        if unknown:
+            known = ", ".join(self.declared)
+            raise TypeError(
+                f"the group {pattern!r} has hyperparameters unknown: {', '.join(unknown)}"
+                f"{hint(unknown[0], self.declared)}; there are {known}"
+            )
+        try:
+            return {name: self.declared[name].check(value) for name, value in values.items()}
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"the group {pattern!r}: {error}") from None
+
+    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer.check_patterns`."""
+        param_groups.check_matched(self._groups, parameters)
+
+    def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
+        """See `Optimizer.choice`."""
+        if self.dtype is not None and not _has(array, self.dtype):
+            return None
+        at = param_groups.first_match(self._groups, path, array)
+        overrides = {} if at is None else list(self._groups.values())[at]
+        if overrides is None:
+            return None
+        known, key = self._choices.setdefault(owner, {}), (at, half(array))
+        if key not in known:
+            known[key] = Choice(owner, self, overrides, key[1])
+        return known[key]
+
+    @property
+    def program(self) -> Any:
+        """The kernel that the rule becomes with the present flags, which prints as a listing; None where it is called."""
+        choice = Choice(self, self, {})
+        return choice.program(choice.rule())
+
+    def get_config(self) -> dict[str, Any]:
+        """See `Optimizer.get_config`."""
+        values = {name: plain(name, value) for name, value in self._hyperparameters.items()}
+        return {"optimizer": self.name, **values, **self._options()}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = super().__deepcopy__(memo)
+        made._choices = weakref.WeakKeyDictionary()
+        return made
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        yield from self._hyperparameters.items()
+        for number, values in enumerate(self._groups.values()):
+            yield from ((f"groups.{number}.{name}", value) for name, value in (values or {}).items())
+
+    def _given_options(self) -> dict[str, Any]:
+        def group(values: Mapping[str, Any] | None) -> Any:
+            return None if values is None else {name: plain(name, value) for name, value in values.items()}
+
+        found = [[param_groups.plain(pattern), group(values)] for pattern, values in self._groups.items()]
+        return {**super()._given_options(), "groups": found or None, "dtype": text_of_dtype(self.dtype)}
+
+    def _shown(self) -> str:
+        return (super()._shown() + self._shown_options()).removeprefix(", ")
+
+
+def define(
+    function: Callable[..., Any],
+    name: str | None = None,
+    *,
+    elementwise: bool = True,
+    average: Callable[..., Any] | None = None,
+) -> type[RuleOptimizer]:
+    """A new optimizer from its rule: a subclass of `RuleOptimizer`, its constructor taken from the rule's signature.
+
+    The rule is traced into a kernel, which runs fused wherever the arrays live; with ``elementwise=False`` it is called
+    on arrays instead, leaf by leaf, and may do anything that they can. See `oxigrad.rules` for what a rule looks like.
+    ``average`` computes the average that ``averaged_parameters(model)`` gives, where no slot ``average`` holds it: a function
+    ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that it names, such as
+    `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule, or a hyperparameter has the name of an attribute of
+    every optimizer; what no kernel can do raises `RuleError` at once.
+
+    >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
+    ...     return p - learning_rate * xp.sign(g)
+    >>> SignDescent = define(sign_descent)
+    >>> SignDescent(learning_rate=0.1)
+    SignDescent(learning_rate=0.1)
+
+    An annotation says what a hyperparameter may be, wherever it is given: to the constructor, as an attribute, in groups, in a
+    configuration or by a schedule. It is `Interval` for numbers, ``Literal`` for names, and a default of True or False asks
+    for one of them. Where there is none, a number may be any but NaN.
+
+    >>> from typing import Annotated, Literal
+    >>> from oxigrad.optim import Interval
+    >>> def blend(
+    ...     xp,
+    ...     p,
+    ...     g,
+    ...     m,
+    ...     *,
+    ...     beta: Annotated[float, Interval("[0, 1)")] = 0.9,
+    ...     mode: Literal["sum", "mean"] = "mean",
+    ... ):
+    ...     m = beta * m + (g if mode == "sum" else (1 - beta) * g)
+    ...     return p - 0.1 * m, m
+    >>> define(blend)(beta=1.5)
+    Traceback (most recent call last):
+    ValueError: beta is 1.5: expected a number in [0, 1)
+
+    The class belongs to the module that calls this, under its name: there it pickles.
+    """
+    read = rule.read(function, elementwise=elementwise, average=average)
+    made = register(read, name, RuleOptimizer, OPTIONS, module=caller())
+    made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
+    return made
+
+
+def caller() -> str:
+    """The name of the module that calls what calls this: what is made there is a part of it."""
+    return sys._getframe(2).f_globals.get("__name__", "__main__")
+
+
+def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}, *, module: str) -> Any:
+    """A subclass of ``base`` for a rule, known to `from_config` by its name while it is there; ``options`` are named in its signature."""
+    if taken := sorted(name for name in read.defaults if name in _TAKEN or name.startswith("_")):
+        raise TypeError(
+            f"{read.name}: a hyperparameter is named {', '.join(taken)}: expected a name without an underscore in "
+            "front that no attribute or option of optimizers has"
+        )
+    title = name or "".join(part.capitalize() for part in read.name.split("_"))
+    made = declare(read, title, base, options, module)
+    REGISTRY[title] = made
+    return made
+
+
+# Attributes of optimizers, and the keys of their configurations.
+_TAKEN = {
+    *dir(RuleOptimizer),
+    *OPTIONS,
+    "chained",
+    "compat",
+    "hyperparameters",
+    "optimizer",
+    "part",
+    "precision",
+    "rule",
+}
+
+
+def _has(array: Any, dtype: Any) -> bool:
+    """Whether an array has a dtype, or the dtype of a name."""
+    return dtype_name(array.dtype) == dtype if isinstance(dtype, str) else bool(array.dtype == dtype)

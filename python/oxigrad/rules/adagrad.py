@@ -1,0 +1,129 @@
+"""Rules that divide by the root of a sum or a mean of squared gradients, each coordinate by its own."""
+
+from typing import Literal
+
+from oxigrad.rules.ranges import Decay, NonNegative, NonPositive, Positive, Share
+from oxigrad.rules.slots import copied, filled, only_with
+
+
+def rooted(xp, v, epsilon, mode):
+    """The root of ``v``, kept from zero by an ``epsilon`` "inside" or "outside" of the root."""
+    if mode == "outside":
+        return xp.sqrt(v) + epsilon
+    if mode == "inside":
+        return xp.sqrt(v + epsilon)
+    raise ValueError(f"epsilon_mode is {mode!r}: expected 'outside' or 'inside'")
+
+
+def adagrad(
+    xp,
+    p,
+    g,
+    v=filled,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-2,
+    rate_decay: NonNegative = 0.0,
+    initial_accumulator: NonNegative = 0.0,
+    epsilon: NonNegative = 1e-10,
+    epsilon_mode: Literal["outside", "inside"] = "outside",
+):
+    """Adagrad (Duchi, Hazan and Singer 2011), as torch.optim.Adagrad: ``rate_decay`` is its lr_decay.
+
+    optax and Keras begin with 0.1 and have ``epsilon_mode="inside"`` the root.
+    """
+    v = v + g * g
+    rate = learning_rate / (1 + rate_decay * (step - 1))
+    return p - rate * g / rooted(xp, v, epsilon, epsilon_mode), v
+
+
+def adadelta(xp, p, g, v, u, *, learning_rate: NonNegative = 1.0, rho: Share = 0.9, epsilon: NonNegative = 1e-6):
+    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ."""
+    v = rho * v + (1 - rho) * g * g
+    move = xp.sqrt(u + epsilon) / xp.sqrt(v + epsilon) * g
+    return p - learning_rate * move, v, rho * u + (1 - rho) * move * move
+
+
+def rmsprop(
+    xp,
+    p,
+    g,
+    v=filled,
+    mean=only_with("centered"),
+    m=only_with("momentum"),
+    *,
+    step,
+    learning_rate: NonNegative = 1e-2,
+    rho: Share = 0.99,
+    epsilon: NonNegative = 1e-8,
+    momentum: NonNegative = 0.0,
+    initial_accumulator: NonNegative = 0.0,
+    centered=False,
+    nesterov=False,
+    bias_correction=False,
+    epsilon_mode: Literal["outside", "inside"] = "outside",
+):
+    """RMSprop (Hinton 2012, lecture 6e; centered by Graves 2013, arXiv:1308.0850), as torch.optim.RMSprop.
+
+    ``rho`` is torch's alpha; optax and Keras have 0.9, and ``epsilon_mode="inside"`` the root. They apply the learning rate
+    before the momentum, torch after it, which differs while it changes.
+    """
+    correction = 1 - rho**step if bias_correction else 1.0
+    v = rho * v + (1 - rho) * g * g
+    spread = v / correction if bias_correction else v
+    if centered:
+        mean = rho * mean + (1 - rho) * g
+        centre = mean / correction if bias_correction else mean
+        spread = xp.maximum(spread - centre * centre, 0.0)
+    direction = g / rooted(xp, spread, epsilon, epsilon_mode)
+    if m is not None:
+        m = momentum * m + direction
+        direction = direction + momentum * m if nesterov else m
+    return p - learning_rate * direction, v, mean, m
+
+
+def ftrl(
+    xp,
+    p,
+    g,
+    linear,
+    v=filled,
+    *,
+    learning_rate: Positive = 1e-3,
+    power: NonPositive = -0.5,
+    initial_accumulator: NonNegative = 0.1,
+    l1: NonNegative = 0.0,
+    l2: NonNegative = 0.0,
+    shrinkage: NonNegative = 0.0,
+    beta: NonNegative = 0.0,
+):
+    """Follow the regularized leader, by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
+
+    ``l1`` sets parameters to zero exactly; ``l2`` regularizes too, ``shrinkage`` by the gradient only.
+    """
+    before, v = v ** (-power), v + g * g
+    after = v ** (-power)
+    linear = linear + g + 2 * shrinkage * p - (after - before) / learning_rate * p
+    curvature = after / learning_rate + 2 * (l2 + beta / (2 * learning_rate))
+    return (xp.clip(linear, -l1, l1) - linear) / curvature, linear, v
+
+
+def madgrad(
+    xp,
+    p,
+    g,
+    v,
+    s,
+    start=copied,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-2,
+    momentum: Decay = 0.9,
+    epsilon: NonNegative = 1e-6,
+):
+    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots."""
+    weight = (learning_rate + epsilon) * xp.sqrt(step)
+    v = v + weight * g * g
+    s = s + weight * g
+    z = start - s / (v ** (1 / 3) + epsilon)
+    return momentum * p + (1 - momentum) * z, v, s, start

@@ -1,0 +1,156 @@
+"""Rules of other moments than Adam's, or of Adam's in another proportion."""
+
+from typing import Literal
+
+from oxigrad.rules.adam import moments, root
+from oxigrad.rules.ranges import Count, Decay, Limit, NonNegative, Positive
+from oxigrad.rules.slots import filled
+
+
+def adabelief(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-16,
+    epsilon_root: NonNegative = 1e-16,
+):
+    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: divides by how far gradients are from their mean.
+
+    ``epsilon_root`` is added to the second moment in every step, and adds up.
+    """
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * (g - m) * (g - m) + epsilon_root
+    return p - learning_rate / (1 - beta1**step) * m / root(xp, v, 1 - beta2**step, epsilon), m, v
+
+
+def ademamix(
+    xp,
+    p,
+    g,
+    m,
+    slow,
+    v,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    beta3: Decay = 0.9999,
+    alpha: NonNegative = 5.0,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+):
+    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slow mean, ``alpha`` times.
+
+    The paper raises ``beta3`` and ``alpha`` from zero: give them schedules.
+    """
+    m, v = moments(m, v, g, beta1, beta2)
+    slow = beta3 * slow + (1 - beta3) * g
+    u = (m / (1 - beta1**step) + alpha * slow) / root(xp, v, 1 - beta2**step, epsilon)
+    return p - learning_rate * (u + weight_decay * p), m, slow, v
+
+
+def yogi(
+    xp,
+    p,
+    g,
+    m=lambda xp, p, initial_moment: xp.full_like(p, initial_moment),
+    v=filled,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-2,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-3,
+    initial_accumulator: NonNegative = 1e-6,
+    initial_moment=0.0,
+):
+    """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference.
+
+    optax begins the first moment, too, with 1e-6: ``initial_moment``.
+    """
+    m = beta1 * m + (1 - beta1) * g
+    v = v - (1 - beta2) * xp.sign(v - g * g) * g * g
+    return p - learning_rate / (1 - beta1**step) * m / root(xp, v, 1 - beta2**step, epsilon), m, v
+
+
+def adan(
+    xp,
+    p,
+    g,
+    m,
+    change,
+    v,
+    before,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.98,
+    beta2: Decay = 0.92,
+    beta3: Decay = 0.99,
+    epsilon: NonNegative = 1e-8,
+    epsilon_root: NonNegative = 0.0,
+    weight_decay: NonNegative = 0.0,
+    proximal=True,
+    change_weight: Literal["beta2", "1 - beta2"] = "beta2",
+):
+    """Adan (Xie et al. 2022, arXiv:2208.06677, algorithm 1): Nesterov's momentum from the differences of gradients.
+
+    The betas are decays, as in the authors' program; those of the paper are ``1 - beta``. Differences of gradients count
+    ``beta2`` times, in the step and in the second moment; that of the first step is zero. ``proximal`` divides by
+    ``1 + learning_rate * weight_decay`` after the step, as the paper does; False is the authors' ``no_prox``. To restart,
+    as the paper may, takes a new optimizer. optax has another ``change_weight``, "1 - beta2", no ``proximal`` decay, and an
+    ``epsilon_root`` of 1e-8.
+    """
+    weight = beta2 if change_weight == "beta2" else 1 - beta2
+    difference = xp.where(step == 1, 0.0, g - before)
+    ahead = g + weight * difference
+    m = beta1 * m + (1 - beta1) * g
+    change = beta2 * change + (1 - beta2) * difference
+    v = beta3 * v + (1 - beta3) * ahead * ahead
+    u = m / (1 - beta1**step) + weight / (1 - beta2**step) * change
+    u = learning_rate * u / (xp.sqrt(v / (1 - beta3**step) + epsilon_root) + epsilon)
+    new = (p - u) / (1 + learning_rate * weight_decay) if proximal else p - u - learning_rate * weight_decay * p
+    return new, m, change, v, g
+
+
+def sophia(
+    xp,
+    p,
+    g,
+    m,
+    h,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.965,
+    beta2: Decay = 0.99,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    gamma: NonNegative = 0.01,
+    limit: Limit = 1.0,
+    every: Count = 10,
+    batch_size: Positive = 1.0,
+    estimate: Literal["squared", "given"] = "squared",
+):
+    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient over the diagonal of the Hessian ``h``, clipped.
+
+    ``estimate="squared"`` takes ``batch_size`` times the squared gradient for the diagonal in every ``every``-th step, which
+    is the paper's Gauss-Newton-Bartlett estimate where the gradient is that of labels drawn from the model. With "given", ``h``
+    is what you write to the slot: Hutchinson's estimate, optax' default, is ``v * hvp(v)`` for random signs ``v``.
+    """
+    m = beta1 * m + (1 - beta1) * g
+    u = xp.clip(m / (1 - beta1**step) / xp.maximum(gamma * h, epsilon), -limit, limit)
+    if estimate == "squared":
+        is_due = xp.equal(xp.remainder(step - 1, every), 0.0)
+        h = xp.where(is_due, beta2 * h + (1 - beta2) * batch_size * g * g, h)
+    elif estimate != "given":
+        raise ValueError(f"estimate is {estimate!r}: expected 'squared' or 'given'")
+    return p - learning_rate * (u + weight_decay * p), m, h

@@ -1,0 +1,170 @@
+"""What stands around a rule in a chain, written as rules over ``xp``.
+
+Those that take ``g`` return another gradient; those that take ``new``, the parameter after the update, return it changed.
+"""
+
+from typing import Literal
+
+from oxigrad.rules.ranges import Count, CountOrZero, Limit, NonNegative, Share
+from oxigrad.rules.slots import copied
+
+# Slots of an optimizer's own, by the parameters that they are below: no rule of a user's has one of such a name.
+NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy", "slow": "lookahead-slow"}
+
+
+def finite(xp, p, g, *, total, guard):
+    """Lets no step happen unless every gradient is finite: the difference of infinities, and of NaN, is NaN."""
+    guard(total(g - g) == 0.0)
+    return g
+
+
+def accumulate(xp, p, g, mean, *, micro):
+    """The mean of the gradients so far, of which this is number ``micro``, updated by Welford's recurrence."""
+    mean = xp.where(micro == 1, g, mean + (g - mean) / micro)
+    return mean, mean
+
+
+def unscale(xp, p, g, *, inverse_scale):
+    """The gradient of the loss, from that of the scaled loss."""
+    return g * inverse_scale
+
+
+def clip(xp, p, g, *, limit: Limit = 1.0):
+    """Each element of the gradient, at most ``limit`` from zero (torch's clip_grad_value_, optax's clip)."""
+    return xp.clip(g, -limit, limit)
+
+
+def clip_norm(xp, p, g, *, max_norm: Limit = 1.0):
+    """The gradient, scaled down where the norm of the leaf is above ``max_norm`` (Keras' clipnorm)."""
+    norm = xp.sqrt(xp.sum(g * g))
+    return g * xp.where(norm > max_norm, max_norm / norm, 1.0)
+
+
+def clip_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
+    """All gradients, scaled down together where their common norm is above ``max_global_norm`` (Pascanu et al. 2013).
+
+    Exact, as optax has it; torch's clip_grad_norm_ divides by the norm plus 1e-6.
+    """
+    norm = xp.sqrt(total(g * g))
+    return g * xp.where(norm > max_global_norm, max_global_norm / norm, 1.0)
+
+
+def maximize(xp, p, g):
+    """The gradient of the negative loss, so that what follows goes uphill."""
+    return -g
+
+
+def regularize(xp, p, g, *, l1: NonNegative = 0.0, l2: NonNegative = 0.0):
+    """The gradient of the loss plus ``l1 * sum(abs(p)) + l2 / 2 * sum(p * p)``."""
+    return g + l2 * p + l1 * xp.sign(p)
+
+
+def gradient_noise(xp, p, g, *, step, noise, eta: NonNegative = 0.01, gamma: NonNegative = 0.55):
+    """The gradient plus normal noise of variance ``eta / step**gamma`` (Neelakantan et al. 2015, arXiv:1511.06807).
+
+    Normal numbers come from uniform ones by Box and Muller (1958); ``1 - noise()`` is never 0.
+    """
+    normal = xp.sqrt(-2.0 * xp.log(1.0 - noise())) * xp.cos(6.283185307179586 * noise())
+    return g + xp.sqrt(eta / step**gamma) * normal
+
+
+def decay(xp, p, new, *, learning_rate, weight_decay: NonNegative = 1e-2):
+    """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019): of the parameter before the update."""
+    return new - learning_rate * weight_decay * p
+
+
+def average(
+    xp,
+    p,
+    new,
+    average=copied,
+    *,
+    step,
+    decay: Share = 0.999,
+    average_from: Literal["start", "first_step", "zeros"] = "start",
+):
+    """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step.
+
+    ``average_from`` is what it begins as: by default the parameters before the first step ("start", which torch's
+    ``AveragedModel`` with ``get_ema_multi_avg_fn`` does where it is updated before the first step, too), or those after it
+    ("first_step": Keras' ``use_ema``, and an ``AveragedModel`` that is updated after each step), or zeros ("zeros", corrected for
+    this bias as Adam's moments are: ``optax.ema`` of the parameters; for a ``decay`` that does not change).
+    ``compat`` is "torch", "optax" or "keras". Keras' ``ema_overwrite_frequency`` is `Optimizer.swap_in`, when you wish.
+    """
+    if average_from == "start":
+        kept = decay
+    elif average_from == "first_step":
+        kept = xp.where(step == 1, 0.0, decay)
+    else:
+        before = xp.where(decay < 1.0, 1.0 - decay ** (step - 1), step - 1)
+        kept = decay * before / xp.where(decay < 1.0, 1.0 - decay**step, step)
+    return new, kept * average + (1 - kept) * new
+
+
+def stochastic_average(xp, p, new, average=copied, *, step, start: CountOrZero = 0, every: Count = 1):
+    """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
+
+    Before that it is the parameters themselves. As torch's ``AveragedModel``, updated after each of these steps.
+    """
+    since = (step - start) / every
+    number = xp.maximum(xp.floor(since), 1.0)
+    is_new = xp.where(since <= 1.0, 1.0, xp.equal(since, number))
+    return new, average + xp.where(is_new, 1.0 / number, 0.0) * (new - average)
+
+
+def copy(xp, p, new, copy=copied, *, copy_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"):
+    """The parameters in another dtype, "bfloat16", "float16" or "float32", as a forward pass in mixed precision reads them.
+
+    Rounded as the optimizer's ``rounding`` says; see `Optimizer.copied_parameters`.
+    """
+    return new, new
+
+
+def lookahead(xp, p, new, slow=copied, *, step, every: Count = 6, share: Share = 0.5):
+    """Every ``every`` steps, the slow parameters move a ``share`` of the way to the fast ones, which start anew from there.
+
+    Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: the model holds the fast parameters.
+    """
+    is_due = xp.equal(xp.remainder(step, every), 0.0)
+    moved = slow + share * (new - slow)
+    return xp.where(is_due, moved, new), xp.where(is_due, moved, slow)
+
+
+def _unit_norms(xp, x, units):
+    """The norm of each unit's part of ``x``, with the axes kept: of all of it, where it has one axis longer than 1 at most."""
+    ndim = len(x.shape)
+    if sum(n != 1 for n in x.shape) <= 1:
+        axes = tuple(range(ndim))
+    elif units == "first":
+        axes = tuple(range(1, ndim))
+    elif units == "last":
+        axes = (0,) if ndim <= 3 else tuple(range(ndim - 1))
+    else:
+        raise ValueError(f"units is {units!r}: expected 'first' or 'last', the axis that counts the units")
+    return xp.sqrt(xp.sum(x * x, axis=axes, keepdims=True))
+
+
+def clip_adaptive(
+    xp, p, g, *, max_ratio: Limit = 0.01, min_norm: NonNegative = 1e-3, units: Literal["last", "first"] = "last"
+):
+    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): each unit's gradient, against its weights.
+
+    Its norm is at most ``max_ratio`` times that of the weights, which counts as ``min_norm`` at least. ``units`` says
+    which axis counts the units of a layer: the "last", as optax.adaptive_grad_clip has it (matrices of inputs by
+    outputs; with three axes, all but the first), or the "first", as torch's layers do.
+    """
+    limit = max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
+    norm = _unit_norms(xp, g, units)
+    return g * xp.where(norm > limit, limit / xp.maximum(norm, 1e-6), 1.0)
+
+
+def centralize(xp, p, g, *, kept: Literal["first", "last"] = "first"):
+    """Gradient centralisation (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more.
+
+    Each index of the ``kept`` axis, "first" (as optax.centralize) or "last", has a mean of its own.
+    """
+    ndim = len(g.shape)
+    if ndim < 2 or 0 in g.shape:
+        return g
+    axes = range(1, ndim) if kept == "first" else range(ndim - 1)
+    return g - xp.mean(g, axis=tuple(axes), keepdims=True)

@@ -1,0 +1,119 @@
+"""Rules that need no schedule, or no learning rate at all."""
+
+from typing import Annotated
+
+from oxigrad.rules.adam import root
+from oxigrad.rules.ranges import Decay, Interval, NonNegative, Positive
+from oxigrad.rules.slots import copied
+
+
+def schedule_free_average(xp, y, z, *, beta1):
+    """The parameters to use: ``x`` of schedule-free rules, from the parameters ``y`` where gradients are taken, and the slot ``z``."""
+    return (y - (1 - beta1) * z) / beta1
+
+
+def schedule_free(xp, y, z, direction, weights, largest, learning_rate, beta1, weight_power):
+    """One step of ``z`` in a direction, and of the average ``x`` towards it; returns ``y`` between them, and the slots."""
+    largest = xp.maximum(largest, learning_rate)
+    weight = largest**weight_power
+    weights = weights + weight
+    x = schedule_free_average(xp, y, z, beta1=beta1)
+    z = z - learning_rate * direction
+    x = x + weight / xp.where(weights > 0, weights, 1.0) * (z - x)
+    return beta1 * x + (1 - beta1) * z, z, weights, largest
+
+
+def schedule_free_sgd(
+    xp,
+    p,
+    g,
+    z=copied,
+    weights=0.0,
+    largest=0.0,
+    *,
+    learning_rate: NonNegative = 1.0,
+    beta1: Annotated[float, Interval("(0, 1]")] = 0.9,
+    weight_decay: NonNegative = 0.0,
+    weight_power: NonNegative = 2.0,
+):
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients between iterate and average.
+
+    The model holds the point ``y`` where gradients are to be taken; the one to use is the average, which
+    ``averaged_parameters(model)`` gives and ``swap_in`` puts in its place. Steps count in it by the largest learning rate so
+    far, to the ``weight_power``, so that a warm-up counts little. A constant learning rate gives optax's numbers; a
+    schedule does not, since optax weights each step by the learning rate of the next one.
+    """
+    return schedule_free(xp, p, z, g + weight_decay * p, weights, largest, learning_rate, beta1, weight_power)
+
+
+def schedule_free_adamw(
+    xp,
+    p,
+    g,
+    v,
+    z=copied,
+    weights=0.0,
+    largest=0.0,
+    *,
+    step,
+    learning_rate: NonNegative = 2.5e-3,
+    beta1: Annotated[float, Interval("(0, 1]")] = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    weight_power: NonNegative = 2.0,
+    decoupled=False,
+):
+    """Schedule-free AdamW (Defazio et al. 2024, arXiv:2405.15682), as the authors' program; see `schedule_free_sgd`.
+
+    ``decoupled`` decays the parameter first, and with it the average, as Keras does, rather than ``z``; all steps count
+    the same there (``weight_power=0``), and its ``warmup_steps`` are a schedule here.
+    """
+    v = beta2 * v + (1 - beta2) * g * g
+    direction = g / root(xp, v, 1 - beta2**step, epsilon)
+    if decoupled:
+        p = (1 - learning_rate * weight_decay) * p
+    else:
+        direction = direction + weight_decay * p
+    p, z, weights, largest = schedule_free(xp, p, z, direction, weights, largest, learning_rate, beta1, weight_power)
+    return p, v, z, weights, largest
+
+
+def prodigy(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    s,
+    start=copied,
+    d=0.0,
+    numerator=0.0,
+    *,
+    step,
+    total,
+    learning_rate: NonNegative = 1.0,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    beta3: Decay = 0.0,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    d0: Positive = 1e-6,
+    d_coefficient: Positive = 1.0,
+    safeguard_warmup=False,
+):
+    """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam that finds its own learning rate.
+
+    ``d`` is the estimate of the distance to the solution, of the whole model: every parameter's is the same. ``beta3`` is 0
+    for the root of ``beta2``. ``learning_rate`` scales it: leave it at 1, or give it a schedule.
+    """
+    beta3 = xp.where(beta3 > 0, beta3, xp.sqrt(beta2))
+    d = xp.where(step == 1, d0, d)
+    rate = d * learning_rate * xp.sqrt(1 - beta2**step) / (1 - beta1**step)
+    m = beta1 * m + (1 - beta1) * d * g
+    v = beta2 * v + (1 - beta2) * d * d * g * g
+    s = beta3 * s + (d if safeguard_warmup else rate) * d / d0 * g
+    numerator = beta3 * numerator + d / d0 * rate * total(g * (start - p))
+    length = total(xp.abs(s))
+    d = xp.maximum(d, d_coefficient * numerator / xp.where(length > 0, length, 1.0))
+    return p - rate * (weight_decay * p + m / (xp.sqrt(v) + d * epsilon)), m, v, s, start, d, numerator

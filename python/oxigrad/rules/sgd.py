@@ -1,0 +1,118 @@
+"""Rules that go down the gradient itself, its sign, or a sum of gradients."""
+
+from typing import Annotated
+
+from oxigrad.rules.ranges import Interval, Limit, NonNegative, Share
+from oxigrad.rules.slots import copied, rates
+
+
+def sgd(xp, p, g, *, learning_rate: NonNegative = 1e-3, weight_decay: NonNegative = 0.0):
+    """Stochastic gradient descent, with L2 regularization ``weight_decay`` added to the gradient (torch.optim.SGD)."""
+    return p - learning_rate * (g + weight_decay * p)
+
+
+def momentum(
+    xp,
+    p,
+    g,
+    m,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    momentum: NonNegative = 0.9,
+    dampening=0.0,
+    weight_decay: NonNegative = 0.0,
+    nesterov=False,
+):
+    """Gradient descent with momentum, as in torch.optim.SGD: the first step takes the gradient undampened.
+
+    Nesterov's form looks ahead by one more application of the momentum (Sutskever et al. 2013). The learning rate is
+    applied to the sum, as in torch and optax; Keras sums what it was applied to, which differs while it changes.
+    """
+    g = g + weight_decay * p
+    m = momentum * m + xp.where(step == 1, 1.0, 1.0 - dampening) * g
+    direction = g + momentum * m if nesterov else m
+    return p - learning_rate * direction, m
+
+
+def asgd(
+    xp,
+    p,
+    g,
+    average=copied,
+    last_rate=0.0,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-2,
+    weight_decay: NonNegative = 0.0,
+    t0: NonNegative = 1,
+    lambd: NonNegative = 0.0,
+    alpha: NonNegative = 0.75,
+    lag=False,
+):
+    """Averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
+
+    Before that it is the parameters themselves. The learning rate may be any schedule; ``lambd`` adds what torch.optim.ASGD
+    and Bottou's programs do: decay of the parameters, and of the rate, by ``(1 + lambd * rate * (step - 1)) ** alpha``.
+    ``lag`` makes it torch's, which averages two steps later, and uses each learning rate one step late.
+    """
+    g = g + weight_decay * p
+    rate = xp.where(step == 1, learning_rate, last_rate) if lag else learning_rate
+    rate = rate / (1 + lambd * rate * (step - 1)) ** alpha
+    p = (1 - lambd * rate) * p - rate * g
+    count = step - 1 - t0 if lag else step - t0 + 1
+    moved = average + (p - average) / xp.maximum(1.0, count)
+    return p, xp.where(count > 1, moved, p), learning_rate
+
+
+def rprop(
+    xp,
+    p,
+    g,
+    move,
+    size=rates,
+    *,
+    learning_rate: NonNegative = 1e-2,
+    eta_minus: Annotated[float, Interval("(0, 1)")] = 0.5,
+    eta_plus: Annotated[float, Interval("(1, inf)")] = 1.2,
+    min_size: NonNegative = 1e-6,
+    max_size: Limit = 50.0,
+    late=False,
+):
+    """Resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
+
+    Where the sign changes, the parameter stays for a step. As torch.optim.Rprop. ``late`` makes it optax's, which moves one
+    step late, and bounds a step size when it changes only. ``learning_rate`` is the first step size: torch, too, bounds
+    it by ``min_size`` and ``max_size``.
+    """
+    agreement = g * move
+    factor = xp.where(agreement > 0, eta_plus, xp.where(agreement < 0, eta_minus, 1.0))
+    bounded = xp.clip(size * factor, min_size, max_size)
+    size = xp.where(agreement == 0, size, bounded) if late else bounded
+    now = xp.where(agreement < 0, 0.0, size * xp.sign(g))
+    return p - (xp.where(agreement < 0, 0.0, move) if late else now), now, size
+
+
+def signum(xp, p, g, m, *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
+    """The sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD."""
+    m = beta * m + (1 - beta) * g
+    return p - learning_rate * xp.sign(m), m
+
+
+def lion(
+    xp,
+    p,
+    g,
+    m,
+    *,
+    learning_rate: NonNegative = 1e-4,
+    beta1: Share = 0.9,
+    beta2: Share = 0.99,
+    weight_decay: NonNegative = 0.0,
+):
+    """Lion, the sign of an interpolated momentum (Chen et al. 2023, arXiv:2302.06675).
+
+    ``weight_decay`` is 0 by default as in Keras, 1e-3 in optax.
+    """
+    direction = xp.sign(beta1 * m + (1 - beta1) * g)
+    return p - learning_rate * (direction + weight_decay * p), beta2 * m + (1 - beta2) * g

@@ -1,0 +1,223 @@
+"""A rule as a kernel, and a rule as a function on arrays: the two ways in which a parameter is updated."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, xp
+from oxigrad._core import DtypeError, RuleError, ShapeError
+from oxigrad.ops.aliasing import apart
+from oxigrad.ops.backends import device_of, fetched, is_array, namespace, size_of
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping.precision import half, rounded, widened
+from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
+
+
+def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False, catches_up: bool = False) -> Any:
+    """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do.
+
+    With ``zero_gradients`` it leaves zeros in the gradient; where it ``catches_up``, slots are first multiplied by factors, further
+    array inputs in the order of the slots.
+    """
+    tape = _core.symbols()
+    g, p = tape.leaf(), tape.leaf()
+    arrays = {slot.name: tape.leaf() for slot in rule.slots if not slot.is_number}
+    numbers = {name: tape.scalar() for name in rule.numbers}
+    before = [arrays[slot.name] if not slot.is_number else tape.scalar() for slot in rule.slots]
+    caught = [
+        b if slot.is_number or not catches_up else b * tape.leaf() for slot, b in zip(rule.slots, before, strict=True)
+    ]
+    guards: list[Any] = []
+    supplied: dict[str, Any] = {
+        "noise": tape.noise,
+        "total": lambda value: tape.total(xp.sum(value)),
+        "guard": guards.append,
+    }
+    try:
+        new, *after = rule.run(xp, p, g, caught, {**supplied, **numbers, **flags})
+        values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
+        own = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
+        values += [(2 + k, b, a) for k, (b, a) in enumerate(own)]
+        changed = [(k, a) for k, b, a in values if a is not b]
+        results = [a for slot, a in zip(rule.slots, after, strict=True) if slot.is_number]
+        guard = guards[0] if guards else None
+        for further in guards[1:]:
+            guard = guard * further
+        return tape.compile([a for _, a in changed], [k for k, _ in changed], results, guard)
+    except RuleError as error:
+        raise RuleError(f"the rule {rule.name}: {error}; define(..., elementwise=False) calls it on arrays") from None
+
+
+@dataclasses.dataclass
+class Leaf:
+    """One parameter that a rule is called on: where it is, its arrays, and its numbers of the step.
+
+    Where slots catch up, ``decays`` are theirs. ``rows`` are those of the parameter that the arrays are of, if not all.
+    """
+
+    path: str
+    position: int
+    rule: Rule
+    p: Any
+    g: Any
+    slots: Mapping[str, Any]
+    values: Mapping[str, Any]
+    decays: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    stochastic: bool = False
+    rows: Any = None
+
+    def touched(self) -> "Leaf":
+        """The rows of which there are gradients, their slots caught up; all of the leaf where that is an array."""
+        slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
+        if isinstance(g, SparseRows):
+            g = g.coalesce()
+            rows, g, p = g.indices, g.values, xp.take(p, g.indices, axis=0)
+            arrays = [slot.name for slot in self.rule.slots if not slot.is_number and slots.get(slot.name) is not None]
+            slots |= {name: xp.take(slots[name], rows, axis=0) for name in arrays}
+            last = last if last is None else xp.take(last, rows)
+        if last is not None:
+            for name, factor in factors(self.decays, last, self.values["step"] - 1).items():
+                slots[name] = slots[name] * like_column(xp.astype(factor, slots[name].dtype), p.shape)
+        return dataclasses.replace(self, p=p, g=g, slots=slots, rows=rows)
+
+    def stamped(self) -> Any:
+        """The slot of the steps in which rows were last updated, after this one."""
+        last = self.slots[LAST_STEP]
+        if not isinstance(self.g, SparseRows):
+            return xp.zeros_like(last) + self.values["step"]
+        rows = self.g.coalesce().indices
+        return put_rows(last, rows, xp.zeros_like(rows, dtype=last.dtype) + self.values["step"])
+
+
+class _TotalNeededError(Exception):
+    """Stops a rule at a total that is not known yet, with what its leaf adds to it."""
+
+    def __init__(self, part: Any) -> None:
+        super().__init__()
+        self.part = part
+
+
+def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]:
+    """The rules on the arrays of these leaves: for each the new parameter and the new slots, and whether to keep them.
+
+    A total over all leaves takes another round: each rule is called up to it, the parts are added up, and then again.
+    """
+    totals: list[Any] = []
+    if not leaves:
+        return [], True
+    while True:
+        results, parts, guards = [], [], []
+        for leaf in leaves:
+            try:
+                with np.errstate(all="ignore"):  # infinities and NaN go where arithmetic has them go, as in a kernel
+                    results.append(_call(leaf, seed, totals, guards))
+            except _TotalNeededError as needed:
+                parts.append(needed.part)
+        if parts and results:
+            raise RuleError("rules that take a step together must have the same totals over all parameters")
+        if not parts:
+            keep = True
+            for guard in guards:
+                keep = guard if keep is True else xp.logical_and(keep, guard)
+            return _apart(leaves, results), keep
+        totals.append(sum(parts[1:], parts[0]))
+
+
+def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The results as arrays of their own, but where a rule returned the parameter or the slot itself, which then stays.
+
+    So a slot is never a part of a parameter or of a gradient, which are the user's.
+    """
+    given: list[Any] = []
+    for leaf in leaves:
+        g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
+        given += [leaf.p, *g, *leaf.slots.values()]
+    before = [[leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)] for leaf in leaves]
+    pairs = [pair for own, old in zip(results, before, strict=True) for pair in zip(own, old, strict=True)]
+    made = iter(apart([None if new is old else new for new, old in pairs], given))
+    kept = iter([old if new is None else new for (_, old), new in zip(pairs, made, strict=True)])
+    return [[next(kept) for _ in own] for own in results]
+
+
+def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
+    """The rule on one leaf: results of the same shapes and dtypes."""
+    part = leaf.touched()
+    found = _call_on_all(part, seed, totals, guards)
+    if part.rows is None:
+        return found
+    before = [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
+    is_number = [False, *(slot.is_number for slot in leaf.rule.slots)]
+    return [
+        new if new is None or whole else put_rows(old, part.rows, new)
+        for old, new, whole in zip(before, found, is_number, strict=True)
+    ]
+
+
+def _call_on_all(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
+    """The rule on all there is of a leaf, computed in float32 where it has half precision."""
+    p, g, path = widened(leaf.p), leaf.g, leaf.path
+    if tuple(g.shape) != tuple(p.shape):
+        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
+    if g.dtype not in (leaf.p.dtype, p.dtype):
+        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {leaf.p.dtype}")
+    supplied = _supplied(leaf, p, seed, totals, guards)
+    slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
+    before = [
+        value if value is None or slot.is_number else xp.astype(value, p.dtype, copy=False) for slot, value in slots
+    ]
+    outputs = leaf.rule.run(xp, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied})
+    found, number = [_stored(leaf, seed, "parameter", 0, leaf.p, outputs[0])], 0
+    for (slot, old), new in zip(slots, outputs[1:], strict=True):
+        number += not slot.is_number
+        found.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
+    return found
+
+
+def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:
+    """What the rule returned for an array, in the dtype that it has; the parameter has number 0, slots count from 1."""
+    path = leaf.path
+    if old is None:
+        if new is not None:
+            raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
+        return None
+    library = namespace(leaf.p)
+    value = new if is_array(new) else library.full((), new, dtype=old.dtype, device=device_of(old))
+    if isinstance(value, np.generic) and isinstance(old, np.ndarray):
+        value = np.asarray(value)
+    if tuple(value.shape) != tuple(old.shape):
+        raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
+    if not (leaf.stochastic and half(old)) or value.dtype == old.dtype:
+        return xp.astype(value, old.dtype, copy=False)
+    random = _core.rounding(seed, int(leaf.values["step"]), leaf.position, number, *_elements(leaf))
+    return rounded(value, old.dtype, _asarray(random, value))
+
+
+def _elements(leaf: Leaf) -> tuple[int, list[int] | None]:
+    """How many elements there are in all, or in each of which rows: what random numbers are drawn for."""
+    if leaf.rows is None:
+        return size_of(leaf.p.shape), None
+    return size_of(leaf.p.shape[1:]), list(map(int, fetched(leaf.rows)))
+
+
+def _asarray(numbers: bytes, like: Any) -> Any:
+    """An array of float64 from its bytes, of the library, shape, dtype and device of another."""
+    found = np.frombuffer(bytearray(numbers)).reshape(tuple(like.shape))
+    return namespace(like).asarray(found, dtype=like.dtype, device=device_of(like))
+
+
+def _supplied(leaf: Leaf, p: Any, seed: int, totals: Sequence[Any], guards: list[Any]) -> dict[str, Callable[..., Any]]:
+    step = leaf.values["step"]
+    draws, known = iter(range(2**32)), iter(totals)
+
+    def noise() -> Any:
+        return _asarray(_core.uniform(seed, int(step), leaf.position, next(draws), *_elements(leaf)), p)
+
+    def total(value: Any) -> Any:
+        found = next(known, None)
+        if found is None:
+            raise _TotalNeededError(xp.sum(value))
+        return found
+
+    return {"noise": noise, "total": total, "guard": guards.append}

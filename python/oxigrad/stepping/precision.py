@@ -1,0 +1,132 @@
+"""How many bits: in what the slots of a parameter are kept, and how those that half precision lacks are made up for."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import xp
+from oxigrad._core import DtypeError
+from oxigrad.ops.backends import dtype_name, namespace, size_of
+from oxigrad.rules.rule import Rule, Slot
+from oxigrad.rules.slots import copied
+
+SLOT_DTYPES = (None, "float32", "bfloat16", "float16", "8bit")
+ROUNDINGS = ("nearest", "stochastic", "kahan")
+HALVES = ("bfloat16", "float16")
+# Slots of the optimizer's own have names that no parameter of a rule can have.
+MASTER, COMPENSATION = "master-weights", "kahan-compensation"
+# Smaller arrays stay as they are: there is little to save (the limit is that of bitsandbytes).
+_SMALLEST_8BIT = 4096
+
+
+def half(array: Any) -> str | None:
+    """The name of the array's dtype where that has two bytes, and None elsewhere.
+
+    >>> half(np.ones(2, np.float16)), half(np.ones(2))
+    ('float16', None)
+    """
+    name = dtype_name(array.dtype)
+    return name if name in HALVES else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Precision:
+    """The options of an optimizer that say how many bits; see `oxigrad.optim.Optimizer`."""
+
+    slot_dtype: str | None = None
+    master: bool = False
+    rounding: str = "nearest"
+
+    def __post_init__(self) -> None:
+        if self.master and self.rounding == "kahan":
+            raise ValueError("a compensation is what master weights have no need of: expected one of the two")
+
+    def around(self, rule: Rule, storage: str | None) -> Rule:
+        """The rule for parameters of half precision (``storage``), which it sees in float32, with what makes up for bits."""
+        if storage is None:
+            return rule
+        if self.master:
+            return rule.remembering(_on_master)(rule)
+        return rule.remembering(_compensated)(rule, storage) if self.rounding == "kahan" else rule
+
+    def whole(self, p: Any, slots: Mapping[str, Any]) -> Any:
+        """The parameter with the bits that its slots make up for, in the dtype in which kernels compute."""
+        if half(p) and self.master:
+            return slots[MASTER]
+        return widened(p) + widened(slots[COMPENSATION]) if half(p) and self.rounding == "kahan" else widened(p)
+
+    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
+        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
+        name = slot.dtype or ("float32" if half(p) else None)
+        if self.slot_dtype and slot.is_moment:
+            name = self.slot_dtype
+            if name == "8bit" and (not on_host or size_of(p.shape) < _SMALLEST_8BIT):
+                name = "float32"
+        return name if name == "8bit" else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
+
+
+def _named(library: Any, name: str) -> Any:
+    """The dtype of this name; `DtypeError` where the library has none."""
+    try:
+        return getattr(library, name, None) or np.dtype(name)
+    except TypeError:
+        raise DtypeError(
+            f"there is no dtype {name} among {library.__name__}'s: import ml_dtypes to give NumPy one"
+        ) from None
+
+
+def widened(array: Any) -> Any:
+    """The array in the dtype in which kernels compute: float32 where it is half precision."""
+    return xp.astype(array, namespace(array).float32) if half(array) else array
+
+
+def _on_master(rule: Rule) -> Rule:
+    """The rule on a copy of the parameter in float32, a slot `MASTER`, of which the parameter is what is left of it."""
+
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> tuple[Any, ...]:
+        *own, master = slots
+        new, *after = rule.run(xp, master, g, own, named)
+        return (p if new is master else new, *after, new)
+
+    return _with_slot(rule, call, Slot(MASTER, copied, dtype="float32"))
+
+
+def _compensated(rule: Rule, storage: str) -> Rule:
+    """The rule on the parameter plus what rounding took from it last time, a slot `COMPENSATION` of its dtype (Kahan 1965).
+
+    So the two hold about 16 significant bits of bfloat16, 22 of float16.
+    """
+
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> tuple[Any, ...]:
+        *own, compensation = slots
+        whole = p + compensation
+        new, *after = rule.run(xp, whole, g, own, named)
+        if new is whole:
+            return (p, *after, compensation)
+        near = getattr(xp, f"round_to_{storage}")(new)
+        return (near, *after, new - near)
+
+    return _with_slot(rule, call, Slot(COMPENSATION, dtype=storage))
+
+
+def _with_slot(rule: Rule, call: Any, slot: Slot) -> Rule:
+    return dataclasses.replace(rule, call=call, slots=(*rule.slots, slot))
+
+
+def rounded(value: Any, dtype: Any, random: Any) -> Any:
+    """A float32 array in a dtype of half precision, rounded stochastically, as kernels do it.
+
+    ``random`` are whole numbers from 0 to 65535. What lies between two numbers of the dtype goes to the one further from zero
+    with the probability of its distance to the nearer one, so that its expectation is itself.
+    """
+    near = xp.astype(value, dtype)
+    zero = xp.zeros_like(near)
+    low = xp.where(xp.abs(xp.astype(near, value.dtype)) > xp.abs(value), xp.nextafter(near, zero), near)
+    high = xp.nextafter(low, xp.astype(xp.where(value < 0, -xp.inf, xp.inf) + xp.zeros_like(value), dtype))
+    below, above, inner = (xp.astype(x, value.dtype) for x in (low, high, xp.nextafter(low, zero)))
+    # What would come after the largest number is as far from it as the one before.
+    share = (value - below) / xp.where(xp.isfinite(above), above - below, below - inner)
+    goes_up = xp.floor(share * 65536.0) + random >= 65536.0
+    return xp.where(xp.isfinite(value), xp.where(goes_up, high, low), near)

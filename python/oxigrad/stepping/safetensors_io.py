@@ -1,0 +1,192 @@
+"""Arrays by name in safetensors files, which are replaced whole or not at all.
+
+The library safetensors writes and reads them, and checks all that a header says. Here is what it leaves open: that the file which
+is there stays until the new one is whole and on the disk, and that a process that is killed leaves nothing behind for good.
+"""
+
+import contextlib
+import hashlib
+import importlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from oxigrad._core import StateError
+from oxigrad.ops.backends import dtype_name, to_host
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None
+
+# What files and NumPy call a dtype.
+_DTYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16", "BOOL": "bool"}
+_DTYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)} | {
+    f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)
+}
+_NAMES = frozenset(_DTYPES.values())
+# Where folders cannot be locked, an unfinished save counts as left behind after this many seconds.
+_OLD = 24 * 3600.0
+
+
+def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+    """Writes arrays of any library, and text by name, to a file, in place of what is there.
+
+    That stays as it is until all is written and on the disk: another file takes its place then, at once. What a process that
+    was killed while it saved this file has left behind is removed. Raises `StateError` for a dtype that such a file cannot
+    have, and `OSError` where it cannot be written.
+    """
+    for name, array in arrays.items():
+        if dtype_name(array.dtype) not in _NAMES:
+            raise StateError(f"{name}: the dtype {array.dtype} cannot be saved: expected one of {[*_DTYPES.values()]}")
+    on_host = {name: np.asarray(to_host(array), order="C") for name, array in arrays.items()}
+    with _replacing(file) as temporary:
+        try:
+            save_file(on_host, temporary, dict(metadata))
+        except SafetensorError as error:
+            raise OSError(f"{os.fspath(file)}: {error}") from error
+
+
+def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The arrays and the text by name that are in a file.
+
+    Raises `StateError` where it is no such file or is damaged, and `OSError` where it cannot be read.
+    """
+    path = os.fspath(file)
+    try:
+        # Read rather than mapped: what happens to the file later is nothing to the arrays.
+        with safe_open(path, framework="np", backend="pread") as opened:
+            codes = {opened.get_slice(name).get_dtype() for name in opened.offset_keys()}
+            if unknown := sorted(codes - _DTYPES.keys()):
+                raise StateError(f"{path}: it has arrays of dtype {', '.join(unknown)}")
+            if "BF16" in codes:
+                importlib.import_module("ml_dtypes")  # tells NumPy the dtype
+            return opened.get_tensors(), opened.metadata() or {}
+    except (SafetensorError, ValueError) as error:  # a ValueError: NumPy has at most 64 axes
+        raise StateError(f"{path}: {error}") from error
+
+
+# --- replacing ---------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _replacing(file: Any) -> Iterator[str]:
+    """The path of a new file, which takes the place of ``file`` once the block is done, and is gone if it fails.
+
+    It is alone in a folder of its own, so that what else the block writes beside it goes with it. The folder is locked until
+    then: that tells it from one that was left behind.
+    """
+    target = os.path.realpath(os.fspath(file))
+    parent, name = os.path.split(target)
+    prefix = f".oxigrad-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}-"
+    _remove_stale(parent, prefix)
+    with _folder(parent, prefix) as folder:
+        temporary = os.path.join(folder, "state")
+        mode = _mode(target, folder)
+        yield temporary
+        os.chmod(temporary, mode)
+        _sync(temporary, os.O_RDWR)
+        os.replace(temporary, target)
+    if os.name != "nt":  # there, a folder cannot be opened
+        _sync(parent, os.O_RDONLY)
+
+
+@contextlib.contextmanager
+def _folder(parent: str, prefix: str) -> Iterator[str]:
+    """The path of a new folder, locked for as long as it is there, which is as long as the block runs."""
+    folder, lock = "", None
+    try:
+        while lock is None:
+            folder = os.path.join(parent, f"{prefix}{secrets.token_hex(8)}.tmp")
+            os.mkdir(folder)
+            lock = _locked(folder)
+        yield folder
+    finally:
+        _remove(folder)
+        if lock:
+            os.close(lock)
+
+
+def _locked(folder: str) -> int | None:
+    """The handle that holds a new folder's lock, 0 where there are no locks.
+
+    None where another save took the folder for one that was left behind, before it was locked.
+    """
+    if fcntl is None:
+        return 0
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        with contextlib.suppress(OSError):  # Not every file system has locks.
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(handle), os.stat(folder)):
+            return handle
+    except FileNotFoundError:
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
+
+
+def _remove_stale(parent: str, prefix: str) -> None:
+    """Removes the folders of this prefix of saves that nobody goes on with any more."""
+    with contextlib.suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.name.endswith(".tmp"):
+                with contextlib.suppress(OSError):
+                    _remove_if_stale(entry.path)
+
+
+def _remove_if_stale(folder: str) -> None:
+    if fcntl is None:
+        if time.time() - os.stat(folder).st_mtime > _OLD:
+            _remove(folder)
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        except OSError:  # no locks here
+            if time.time() - os.fstat(handle).st_mtime <= _OLD:
+                return
+        _remove(folder)
+    finally:
+        os.close(handle)
+
+
+def _remove(folder: str) -> None:
+    """Removes a folder and what is in it, or as much as can be removed: the next save tries again."""
+    try:
+        os.rmdir(folder)
+    except FileNotFoundError:
+        return
+    except OSError:  # It is not empty: the save has failed.
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mode(target: str, folder: str) -> int:
+    """The permissions of the file that is to be replaced, or those that a new one has, as a new folder shows them."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.stat(target).st_mode & 0o777
+    return os.stat(folder).st_mode & 0o666
+
+
+def _sync(path: str, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,329 @@
+"""Gradients that touch some rows of a table only, as those of embeddings do, and what a step does about the other rows.
+
+An optimizer's option ``sparse`` says which of three things that is:
+
+* "dense": the step of the dense gradient, whose other rows are zeros. Slots decay and rows move everywhere, to the same
+  numbers, so that it costs what a dense step does. It is the default: how a gradient is written down changes no result.
+* "lazy": the rows that are touched, and their slots, are updated as by a dense step, bias correction by the step of the
+  optimizer; no other row changes (torch's SparseAdam, TensorFlow's LazyAdam). What the step costs grows with the rows touched.
+* "catch_up": as "lazy", but first the slots of a touched row are multiplied by what the steps that skipped it would have
+  multiplied them by: their decay, to the power of the number of steps, which `LAST_STEP`, a slot, remembers.
+
+Sums over a leaf (the norms of LAMB, of clipping) and totals over all of them are over the rows that are touched: for gradients, which
+are zero elsewhere, this is exact; for "lazy" and "catch_up", norms of parameters and of updates are those of the touched rows.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import xp
+from oxigrad._core import DtypeError, RuleError, ShapeError, plain
+from oxigrad.ops import primitives
+from oxigrad.ops.backends import (
+    REFUSALS,
+    fetched,
+    has_variable,
+    is_array,
+    is_of_kind,
+    namespace,
+    refuse_meaning,
+    size_of,
+    standard_namespace,
+)
+from oxigrad.rules.rule import Rule
+
+FAMILIES = ("dense", "lazy", "catch_up")
+# The slot that remembers in which step each row was last updated.
+LAST_STEP = "last-step"
+
+
+class SparseRows:
+    """A gradient of an array of ``shape``, zero but in some rows: ``indices`` says in which, ``values`` what is there.
+
+    ``indices`` is one axis of integers, from 0 to below ``shape[0]``, in any order; what stands at the same index is added up.
+    ``values`` has the shape ``(len(indices), *shape[1:])`` and the dtype of the parameter. In a tree it is one leaf.
+
+    Raises `ShapeError`, `DtypeError` or `IndexError`. Where indices cannot be looked at, as under ``jax.jit``, their range is not
+    checked.
+
+    A lookup has such a gradient: differentiate with respect to the rows that were looked up, rather than to the table.
+
+    >>> import oxigrad as ox
+    >>> model = {"table": np.zeros((1000, 2)), "scale": np.ones(2)}
+    >>> ids = np.array([7, 3, 7])
+    >>> def loss(rows, scale):
+    ...     return ox.xp.sum(rows * scale + rows)
+    >>> rows, scale = ox.grad(loss, argnums=(0, 1))(model["table"][ids], model["scale"])
+    >>> opt = ox.optim.Adam(learning_rate=0.5, sparse="lazy")
+    >>> model = opt.update(model, {"table": SparseRows(ids, rows, (1000, 2)), "scale": scale})
+    >>> model["table"][[3, 7, 9]]
+    array([[-0.5, -0.5],
+           [-0.5, -0.5],
+           [ 0. ,  0. ]])
+    """
+
+    __slots__ = ("indices", "shape", "values")
+    __array_ufunc__ = None  # NumPy's arrays leave `array + SparseRows` to us.
+
+    def __init__(self, indices: Any, values: Any, shape: tuple[int, ...]) -> None:
+        self.values = values if is_array(values) else np.asarray(values, np.float64)
+        self.indices = _as_indices(indices, self.values)
+        self.shape = tuple(map(operator.index, shape))
+        refuse_meaning(self.values, "what SparseRows has for values")
+        self.shape = tuple(map(int, shape))
+        self._check()
+
+    @classmethod
+    def _checked(cls, indices: Any, values: Any, shape: tuple[int, ...]) -> "SparseRows":
+        """Of parts that were checked before."""
+        made = cls.__new__(cls)
+        made.indices, made.values, made.shape = indices, values, shape
+        return made
+
+    def _check(self) -> None:
+        if not self.shape:
+            raise ShapeError("the shape is (): expected that of a table, whose first axis counts its rows")
+        library = standard_namespace(self.indices)
+        if not is_of_kind(self.values.dtype, "real floating", namespace(self.values)):
+            raise DtypeError(f"values have dtype {self.values.dtype}: expected a real floating-point dtype")
+        if len(self.indices.shape) != 1:
+            raise ShapeError(f"indices have shape {tuple(self.indices.shape)}: expected one axis")
+        expected = (self.indices.shape[0], *self.shape[1:])
+        if tuple(self.values.shape) != expected:
+            raise ShapeError(f"values have shape {tuple(self.values.shape)}: expected {expected}")
+        outside = (self.indices < 0) | (self.indices >= self.shape[0])
+        if _truth(library.any(outside)):
+            at = int(fetched(library.argmax(library.astype(outside, library.int32))))
+            found, last = int(fetched(self.indices[at])), self.shape[0] - 1
+            raise IndexError(
+                f"indices[{at}] is {found}: expected 0 to {last}, the rows of an array of shape {self.shape}"
+            )
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    def coalesce(self) -> "SparseRows":
+        """The same gradient with each row at most once, in growing order: what stood at the same index is added up.
+
+        Where indices cannot be looked at, a row stays as often as it was, each time with the sum.
+
+        >>> SparseRows([4, 1, 4], [[1.0], [2.0], [3.0]], (5, 1)).coalesce()
+        SparseRows(array([1, 4]), array([[2.], [4.]]), (5, 1))
+        """
+        library, indices = standard_namespace(self.indices), self.indices
+        if indices.shape[0] < 2:
+            return self
+        grows = library.all(indices[1:] > indices[:-1])
+        if _truth(grows):
+            return self
+        order = library.argsort(indices, stable=True)
+        indices, values = library.take(indices, order), xp.take(self.values, order, axis=0)
+        if _truth(grows) is None:
+            return self._checked(indices, _sums_spread(library, indices, values), self.shape)
+        is_new = indices[1:] != indices[:-1]
+        if _truth(library.all(is_new)):
+            return self._checked(indices, values, self.shape)
+        is_first = library.concat([library.ones_like(is_new[:1]), is_new])
+        return self._checked(indices[is_first], _sums(library, is_first, values), self.shape)
+
+    def map(self, f: Callable[[Any], Any]) -> "SparseRows":
+        """The same rows, their indices and values as ``f`` returns them: in other memory, say."""
+        return self._checked(f(self.indices), f(self.values), self.shape)
+
+    def todense(self) -> Any:
+        """The gradient as an array of ``shape``.
+
+        >>> SparseRows([2, 0], [1.0, 2.0], (3,)).todense()
+        array([2., 0., 1.])
+        """
+        rows = self.coalesce()
+        device = _device_of(self.values)
+        zeros = namespace(self.values).zeros(self.shape, dtype=self.dtype, device=device)
+        if isinstance(zeros, np.ndarray) and not has_variable((self.values,)):
+            zeros[rows.indices] = rows.values
+            return zeros
+        return put_rows(zeros, rows.indices, rows.values)
+
+    def __add__(self, other: Any) -> Any:
+        """The sum of two gradients: of rows, or, with an array, an array."""
+        if not isinstance(other, SparseRows):
+            if isinstance(other, int) and other == 0:  # where `sum` begins
+                return self
+            return self.todense() + other if is_array(other) else NotImplemented
+        if other.shape != self.shape:
+            raise ShapeError(f"rows of an array of shape {other.shape} are added to those of one of {self.shape}")
+        library = standard_namespace(self.indices)
+        indices = library.concat([self.indices, library.astype(other.indices, self.indices.dtype)])
+        return SparseRows(indices, xp.concat([self.values, other.values]), self.shape)
+
+    __radd__ = __add__
+
+    def __repr__(self) -> str:
+        indices, values = (" ".join(repr(array).split()) for array in (self.indices, self.values))
+        return f"SparseRows({indices}, {values}, {self.shape})"
+
+
+def _as_indices(given: Any, values: Any) -> Any:
+    """Indices in the array library of the values, of its default integer dtype."""
+    library, device = standard_namespace(values), _device_of(values)
+    if not is_array(given):
+        given = np.asarray(given, np.int64)
+    refuse_meaning(given, "what SparseRows has for indices")
+    if standard_namespace(given) is not library:
+        given = library.asarray(given, device=device)
+    if not library.isdtype(given.dtype, "integral"):
+        raise DtypeError(f"indices have dtype {given.dtype}: expected integers")
+    dtype = library.__array_namespace_info__().default_dtypes(device=device)["integral"]
+    return given if given.dtype == dtype else library.astype(given, dtype)
+
+
+def _device_of(array: Any) -> Any:
+    """Where an array lives; None, which stands for where its library makes arrays, while it is traced."""
+    return getattr(plain(array), "device", None)
+
+
+def _truth(array: Any) -> bool | None:
+    """Whether an array of one element is true; None where it cannot be looked at, as under ``jax.jit``."""
+    for look in (plain, fetched):
+        try:
+            return bool(look(array))
+        except RecursionError:
+            raise
+        except REFUSALS:  # it lies elsewhere, or is being traced
+            continue
+    return None
+
+
+def _sums(library: Any, is_first: Any, values: Any) -> Any:
+    """The sums of neighbours, each of which begins where `is_first` says."""
+    group = library.cumulative_sum(library.astype(is_first, library.int64)) - 1
+    count, rest = int(fetched(group[-1])) + 1, tuple(values.shape[1:])
+    if not isinstance(values, np.ndarray):
+        return primitives.scatter_add(values, (group, ...), (count, *rest))
+    sums = values[is_first]  # NumPy adds at flat places in a tenth of the time that it takes for rows
+    width, others = size_of(rest), ~is_first
+    places = group[others, None] * width + np.arange(width)
+    np.add.at(sums.reshape(-1), places.reshape(-1), values[others].reshape(-1))
+    return sums
+
+
+def _sums_spread(library: Any, indices: Any, values: Any) -> Any:
+    """For each place the sum of all values at the same index; indices are in order."""
+    width, count = 1, indices.shape[0]
+    while width < count:
+        same = like_column(indices[width:] == indices[:-width], values.shape)
+        later = values[width:, ...]
+        added = xp.where(same, later, xp.zeros_like(later))
+        values = xp.concat([values[:-width, ...] + added, values[-width:, ...]])
+        width *= 2
+    return xp.take(values, library.searchsorted(indices, indices), axis=0)
+
+
+def like_column(numbers: Any, shape: tuple[int, ...]) -> Any:
+    """One number for each row of an array of this shape, so that they broadcast to it."""
+    return xp.reshape(numbers, (numbers.shape[0], *(1,) * (len(shape) - 1)))
+
+
+def put_rows(array: Any, indices: Any, rows: Any) -> Any:
+    """A new array with other rows at these indices, which are in order; equal ones must have equal rows."""
+    if hasattr(array, "at") and not has_variable((array, rows)):  # arrays that are never changed in place have this
+        return array.at[indices].set(rows)
+    if not indices.shape[0]:
+        return array
+    library = standard_namespace(indices)
+    wanted = library.arange(array.shape[0], dtype=indices.dtype, device=_device_of(indices))
+    place = library.clip(library.searchsorted(indices, wanted), max=indices.shape[0] - 1)
+    touched = library.take(indices, place) == wanted
+    return xp.where(like_column(touched, array.shape), xp.take(rows, place, axis=0), array)
+
+
+# --- the steps that rows have skipped ----------------------------------------------------------------------------------
+
+_PROBES = 16
+_PROBED_STEPS = 68
+_PARAMETER = np.linspace(-1.5, 2.5, _PROBES)
+Items = tuple[tuple[str, Any], ...]
+
+
+def decays(rule: Rule, flags: Mapping[str, Any], first: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """By how much one step with a zero gradient multiplies each slot, with the present ``values`` of numeric hyperparameters.
+
+    ``first`` are those of the first step, with which is found out that the slots decay at all: after some steps with random
+    gradients, steps with none must multiply each slot by one factor, whatever it holds, whatever the other slots and the parameter
+    are, and in each of dozens of steps. Raises `RuleError` with the name of a slot of which this does not hold: an average of the parameter, say, or a
+    momentum to which L2 weight decay adds. Where hyperparameters changed while a row was skipped, the present ones count.
+    """
+    key = rule, tuple(flags.items()), tuple(first.items()), tuple(values.items())
+    is_plain = all(isinstance(value, (int, float)) for value in values.values())
+    return (rule.remembering(_decays) if is_plain else _decays)(*key)
+
+
+def _decays(rule: Rule, flags: Items, first: Items, values: Items) -> dict[str, Any]:
+    before = rule.remembering(_reached)(rule, flags, first)
+    after = _after(rule, before, 0.0, {**dict(flags), **dict(values)})
+    arrays = [slot.name for slot in rule.slots if not slot.is_number]
+    return {name: _factor(before[name], after[name]) for name in arrays}
+
+
+def _factor(before: Any, after: Any) -> Any:
+    """What the largest number of a slot was multiplied by."""
+    at = int(np.argmax(np.abs(before)))
+    factor = after[at] / before[at] if before[at] else 1.0
+    return float(factor) if isinstance(factor, np.generic) else factor
+
+
+def _reached(rule: Rule, flags: Items, first: Items) -> dict[str, Any]:
+    """Slots after some steps with random gradients; `RuleError` where one does not decay by a factor from there."""
+    values = {**dict(flags), **dict(first)}
+    random = np.random.default_rng(0)
+    state = {
+        s.name: float(s.begin) if s.is_number else s.first(xp, _PARAMETER, _PARAMETER.dtype, values.get)
+        for s in rule.slots
+    }
+    for step in range(1, 4):
+        state = _after(rule, state, random.standard_normal(_PROBES), {**values, "step": step})
+    reached, factors = state, {}
+    for step in range(4, _PROBED_STEPS):
+        after = _after(rule, state, 0.0, {**values, "step": step})
+        for slot in rule.slots:
+            if slot.is_number:
+                continue
+            old, new = state[slot.name], after[slot.name]
+            factor = factors.setdefault(slot.name, _factor(old, new))
+            if not np.allclose(new, factor * old, rtol=1e-9, atol=0.0):
+                raise RuleError(
+                    f"the rule {rule.name}: rows cannot catch up, since a step with a zero gradient does not multiply the slot "
+                    f"{slot.name} by a factor; expected sparse='lazy' or 'dense'"
+                )
+        state = after if step < 6 else state
+    return reached
+
+
+def _after(rule: Rule, state: Mapping[str, Any], g: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The slots after one step."""
+    supplied = {
+        "step": 6,
+        "micro": 1,
+        "inverse_scale": 1.0,
+        "noise": lambda: np.linspace(0.0, 1.0, _PROBES, endpoint=False),
+        "total": xp.sum,
+        "guard": lambda truth: None,
+    }
+    before = [state[slot.name] for slot in rule.slots]
+    with np.errstate(all="ignore"):
+        zeros = np.zeros(_PROBES)
+        _, *after = rule.run(xp, _PARAMETER, zeros + g, before, {**supplied, **values})
+    return {s.name: value if s.is_number else value + zeros for s, value in zip(rule.slots, after, strict=True)}
+
+
+def factors(decays: Mapping[str, Any], last: Any, taken: Any) -> dict[str, Any]:
+    """What the slots of rows last updated in the steps ``last`` are multiplied by, where ``taken`` steps have been taken."""
+    library = standard_namespace(last)
+    floats = library.__array_namespace_info__().dtypes(kind="real floating", device=_device_of(last))
+    skipped = library.astype(taken - last, floats.get("float64", floats["float32"]))
+    return {name: decay**skipped for name, decay in decays.items()}

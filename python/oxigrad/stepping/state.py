@@ -1,0 +1,334 @@
+"""The state of an optimizer by key path: collected, checked, written to a file and taken up again.
+
+>>> import numpy as np
+>>> import oxigrad as ox
+>>> model, opt = {"w": np.ones(2)}, ox.optim.Adam(learning_rate=0.1)
+>>> model = opt.update(model, {"w": np.ones(2)})
+>>> state = opt.state_dict()
+>>> state["step"], sorted(state["slots"]["w"])
+(1, ['m', 'v'])
+>>> again = ox.optim.from_config(state["config"])
+>>> again.load_state_dict(state)
+Report(missing=[], unexpected=[], mismatched=[])
+>>> again.step
+1
+
+In a file, which is of the format safetensors, the slot ``m`` of the parameter ``layers.0.weight`` has the name
+``m.layers.0.weight``; what is no array is JSON under ``oxigrad`` in the file's metadata. A slot of eight bits is two arrays,
+``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``.
+"""
+
+import copy as copying
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from oxigrad._core import MOST_STEPS, StateError
+from oxigrad.ops.backends import copied, copied_like, dtype_name, is_array
+from oxigrad.rules.gradient_transforms import NAMES
+from oxigrad.stepping.precision import COMPENSATION, MASTER
+from oxigrad.stepping.quantized import Quantized
+from oxigrad.stepping.sparse_rows import LAST_STEP
+
+FORMAT = 1
+# Slots of the optimizer's own, by the names that they had before: rules may have slots of these names.
+_RENAMED = {
+    **NAMES,
+    "master": MASTER,
+    "compensation": COMPENSATION,
+    "last_step": LAST_STEP,
+}
+_AT_MOST = 20
+_COUNTS = ("step", "micro", "skipped")
+_FIELDS: dict[str, Any] = {
+    "format": int,
+    "optimizer": str,
+    "config": (Mapping, type(None)),
+    **dict.fromkeys(_COUNTS, int),
+    "remembered": Mapping,
+    "slots": Mapping,
+}
+
+# Slots by key path and name.
+Slots = Mapping[str, Mapping[str, Any]]
+
+
+@dataclasses.dataclass
+class Report:
+    """How a state differs from what was expected: a line for each thing, with the key path. False where it does not."""
+
+    missing: list[str] = dataclasses.field(default_factory=list)
+    unexpected: list[str] = dataclasses.field(default_factory=list)
+    mismatched: list[str] = dataclasses.field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected or self.mismatched)
+
+    def lines(self) -> Iterator[str]:
+        """All of it, as text."""
+        for kind in dataclasses.fields(self):
+            yield from (f"{kind.name}: {line}" for line in getattr(self, kind.name))
+
+    def check(self) -> None:
+        """Raises `StateError`, with the first of the lines, where there is a difference."""
+        if not self:
+            return
+        lines = list(self.lines())
+        more = [f"and {len(lines) - _AT_MOST} more"] if len(lines) > _AT_MOST else []
+        raise StateError(
+            "\n  ".join(["the state does not fit; strict=False takes what does", *lines[:_AT_MOST], *more])
+        )
+
+
+# --- collecting --------------------------------------------------------------------------------------------------------
+
+
+def collect(opt: Any, *, copy: bool = True) -> dict[str, Any]:
+    """See `Optimizer.state_dict`."""
+    stepper = opt._stepper
+    stepper.refuse_swapped()
+    stepper.check_whole()
+    remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
+    return {
+        "format": FORMAT,
+        "optimizer": opt.name,
+        "config": _config(opt),
+        "step": stepper.count,
+        "micro": stepper.micro,
+        "skipped": stepper.skipped,
+        "remembered": copying.deepcopy(remembered) if copy else remembered,
+        "slots": copied_slots(stepper.slots) if copy else {path: dict(own) for path, own in stepper.slots.items()},
+    }
+
+
+def _config(opt: Any) -> dict[str, Any] | None:
+    try:
+        return opt.get_config()
+    except TypeError:  # a function of the user's is a part of it
+        return None
+
+
+def copied_slots(slots: Slots) -> dict[str, dict[str, Any]]:
+    """The slots with arrays of their own."""
+    return {path: {name: _copied(array) for name, array in own.items()} for path, own in slots.items()}
+
+
+def _copied(array: Any) -> Any:
+    return array.copy() if isinstance(array, Quantized) else copied(array)
+
+
+def _copied_like(array: Any, like: Any) -> Any:
+    return array.copy() if isinstance(array, Quantized) else copied_like(array, like)
+
+
+# --- taking up ---------------------------------------------------------------------------------------------------------
+
+
+def checked(state: Any) -> Mapping[str, Any]:
+    """The state, or `StateError` where it is none, or one of a format that is not known."""
+    if not isinstance(state, Mapping):
+        raise StateError(f"the state is {type(state).__name__}: expected what state_dict gives")
+    if "format" in state and state["format"] != FORMAT:
+        raise StateError(f"the state has the format {state['format']!r}: expected {FORMAT}; a later version wrote it")
+    if wrong := sorted(_FIELDS.keys() ^ state.keys(), key=str):
+        raise StateError(
+            f"the state has other parts than expected: {', '.join(map(str, wrong))}; it has to have {[*_FIELDS]}"
+        )
+    for name, kind in _FIELDS.items():
+        if not isinstance(state[name], kind) or isinstance(state[name], bool):
+            raise StateError(f"the state has {name} {state[name]!r}: expected {getattr(kind, '__name__', 'a dict')}")
+    for name in _COUNTS:
+        if not 0 <= state[name] <= MOST_STEPS:
+            raise StateError(f"the state has {name} {state[name]}: expected a number of steps")
+    for path, own in state["slots"].items():
+        if not ((type(own) is dict or isinstance(own, Mapping)) and all(map(is_array, own.values()))):
+            raise StateError(f"{path}: the state has {type(own).__name__}: expected slots, arrays by name")
+    return state
+
+
+def resume(opt: Any, state: Any, *, strict: bool = True) -> Report:
+    """See `Optimizer.load_state_dict`."""
+    checked(state)
+    stepper, parts, fitting = opt._stepper, opt._remembering(), Fitting(strict, report := Report())
+    stepper.refuse_swapped()
+    if state["optimizer"] != opt.name:
+        report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
+    if state["micro"] >= opt.accumulate:
+        report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
+    _compare(report, parts, state["remembered"], "{}: what it remembers".format)
+    if stepper.slots and stepper.fitting is None:
+        slots, waits = fitting(state["slots"], stepper.slots), None
+    else:
+        has_begun = state["slots"] or any(state[name] for name in _COUNTS)
+        slots, waits = copied_slots(state["slots"]), fitting if has_begun else None
+    fitting.check(report)
+    before = {name: part.state_dict() for name, part in parts.items()}
+    try:
+        for name in state["remembered"].keys() & parts.keys():
+            _remind(report, name, parts[name], before[name], state["remembered"][name])
+        fitting.check(report)
+        counts = {**{name: state[name] for name in _COUNTS}, **({"micro": 0} if report else {})}
+        opt._stepper = stepper.resumed(counts, slots, waits)
+    except BaseException:  # An interrupt may come at any place: all is as it was, then.
+        opt._stepper = stepper
+        for name, part in parts.items():
+            part.load_state_dict(before[name])
+        raise
+    return report
+
+
+def _remind(report: Report, name: str, part: Any, before: Any, remembered: Any) -> None:
+    """Gives a part back what it remembered, or, where it does not take that, what it had before."""
+    try:
+        part.load_state_dict(remembered)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        part.load_state_dict(before)
+        report.mismatched.append(f"{name}: {error}")
+
+
+@dataclasses.dataclass
+class Fitting:
+    """Makes slots that were loaded those of parameters, and reports what does not fit: all must, if it is strict."""
+
+    strict: bool
+    report: Report
+
+    def __call__(self, slots: Slots, own: Slots) -> dict[str, dict[str, Any]]:
+        """The slots for parameters that have ``own`` ones: those given, where they fit, as arrays of the same libraries."""
+        slots = {path: renamed(named, own.get(path, {})) for path, named in slots.items()}
+        found = copying.deepcopy(self.report)
+        _compare(found, own, slots, str)
+        fitting = {path: _fitting(found, path, slots[path], own[path]) for path in own if path in slots}
+        self.check(found)
+        vars(self.report).update(vars(found))
+        return {path: _taken(fitting.get(path, {}), named) for path, named in own.items()}
+
+    def check(self, report: Report) -> None:
+        """Raises `StateError` where something does not fit that must."""
+        if self.strict:
+            report.check()
+
+
+def _taken(fitting: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The slots of one parameter: those that fit, as arrays like its own, and its own in place of others."""
+    return {name: _copied_like(fitting[name], array) if name in fitting else array for name, array in own.items()}
+
+
+def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
+    """The slots of a parameter that has slots of the names ``own``, where an earlier version gave some other names."""
+    if all(name in own for name in slots):
+        return slots
+    names = {old: new for old, new in _RENAMED.items() if old not in own and new in own and new not in slots}
+    return {names.get(name, name): slot for name, slot in slots.items()}
+
+
+def _fitting(report: Report, path: str, slots: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the slots of one parameter that have the shapes and dtypes of its own."""
+    if own.keys() != slots.keys():
+        _compare(report, own, slots, lambda name: f"{path}: slot {name}")
+    found = {}
+    for name, array in own.items():
+        if name not in slots:
+            continue
+        if _is_alike(slots[name], array):
+            found[name] = slots[name]
+        else:
+            there, expected = _described(slots[name]), _described(array)
+            report.mismatched.append(f"{path}: slot {name} has {there}, expected {expected}")
+    return found
+
+
+def _is_alike(a: Any, b: Any) -> bool:
+    same = a.dtype is b.dtype or dtype_name(a.dtype) == dtype_name(b.dtype)
+    return same and tuple(a.shape) == tuple(b.shape)
+
+
+def _described(array: Any) -> str:
+    return f"shape {tuple(array.shape)} and dtype {dtype_name(array.dtype)}"
+
+
+def _compare(report: Report, expected: Collection[str], found: Collection[str], line: Callable[[str], str]) -> None:
+    report.missing += [line(name) for name in expected if name not in found]
+    report.unexpected += [line(name) for name in found if name not in expected]
+
+
+# --- files -------------------------------------------------------------------------------------------------------------
+
+
+def write(file: Any, state: Mapping[str, Any]) -> None:
+    """Writes what `collect` gave to a file. See `oxigrad.stepping.safetensors_io.write` for what it raises, and what it never leaves behind."""
+    slots = state["slots"]
+    named = ((path, *part) for path, own in slots.items() for slot in own.items() for part in _parts(*slot))
+    arrays = {f"{name}.{path}": array for path, name, array in named}
+    rest = {**{name: value for name, value in state.items() if name != "slots"}, "parameters": [*slots]}
+    try:
+        text = json.dumps(rest)
+        text.encode()
+    except (TypeError, ValueError) as error:
+        raise StateError(f"what schedules or the loss scale remember is no plain data: {error}") from error
+    _files().write(file, arrays, {"oxigrad": text})
+
+
+def _files() -> Any:
+    """The module, imported when it is needed: what it imports would be a good part of this package's import."""
+    from oxigrad.stepping import safetensors_io
+
+    if not (
+        hasattr(safetensors_io, "write") and hasattr(safetensors_io, "read")
+    ):  # A signal handler came while it is imported.
+        raise StateError(
+            "the first save or load of this process is still under way, in this thread: save again after it"
+        )
+    return safetensors_io
+
+
+def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
+    """The arrays that a slot is in a file, by name: one, or codes of eight bits and their scales."""
+    if not isinstance(array, Quantized):
+        return [(name, array)]
+    return [(f"{name}-codes", array.codes), (f"{name}-scales", array.scales)]
+
+
+def _whole(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The slots of one parameter from their `_parts`."""
+    if not any(name.endswith(("-codes", "-scales")) for name in parts):
+        return dict(parts)
+    whole = {name: array for name, array in parts.items() if not name.endswith(("-codes", "-scales"))}
+    for name in sorted({name.rpartition("-")[0] for name in parts.keys() - whole.keys()}):
+        names = [f"{name}-{part}" for part in ("codes", "scales")]
+        if missing := [part for part in names if part not in parts]:
+            raise ValueError(f"it has a part of the slot {name}, but no {missing[0]}")
+        whole[name] = Quantized(*(parts[part] for part in names))
+    return whole
+
+
+def read(file: Any) -> Mapping[str, Any]:
+    """The state that is in a file, with NumPy's arrays, for `Optimizer.load_state_dict`; its ``config`` is for `from_config`.
+
+    Raises `StateError` where the file has no state, or is damaged.
+    """
+    arrays, metadata = _files().read(file)
+    try:
+        rest = json.loads(metadata["oxigrad"])
+    except KeyError:
+        raise StateError(f"{os.fspath(file)}: it has no state of an optimizer, only arrays") from None
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"{os.fspath(file)}: its metadata cannot be read: {error}") from error
+    if not isinstance(rest, dict):
+        raise StateError(f"{os.fspath(file)}: its metadata is {type(rest).__name__}: expected a dict")
+    paths = rest.pop("parameters", None)
+    if not (isinstance(paths, list) and all(isinstance(path, str) for path in paths)):
+        raise StateError(f"{os.fspath(file)}: its metadata does not list the parameters")
+    slots: dict[str, dict[str, Any]] = {path: {} for path in paths}
+    for name, array in arrays.items():
+        slot, _, path = name.partition(".")
+        if (own := slots.get(path)) is None:
+            raise StateError(f"{os.fspath(file)}: the array {name!r} is no slot of a parameter")
+        own[slot] = array
+    try:
+        whole = {path: _whole(parts) for path, parts in slots.items()}
+    except (TypeError, ValueError) as error:
+        raise StateError(f"{os.fspath(file)}: {error}") from error
+    return checked({**rest, "slots": whole})
