@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
-use oxigrad_core::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
-use oxigrad_core::tape::Value as _;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -6,9 +6,9 @@
 
 use std::num::NonZeroU32;
 
+use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::tape::{Id, Origin};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::marker::PhantomData;
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;

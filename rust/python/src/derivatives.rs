@@ -1,9 +1,9 @@
 //! The derivative rules, as the Python layer states them, and what goes into and comes out of a replay.
 
+use oxigrad_core::autodiff::rule::{self, Rules};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::tape::{self, Rules};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -264,15 +264,15 @@ fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
     has_operator(*op).then_some((Op::Elementwise(*op), read))
 }
 
-fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<tape::Rule> {
+fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
     let symbols = Bound::new(py, Tape::new(true))?;
     let (mut sources, mut args) = (Vec::new(), Vec::new());
     for source in &derivative.sources {
         let leaf = u32::try_from(sources.len()).expect("a rule has few parameters");
         sources.push(match source {
-            Source::Cotangent => tape::Source::Cotangent,
-            Source::Result => tape::Source::Result,
-            Source::Arg(which) => tape::Source::Arg(*which),
+            Source::Cotangent => rule::Source::Cotangent,
+            Source::Result => rule::Source::Result,
+            Source::Arg(which) => rule::Source::Arg(*which),
             Source::Args | Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => {
                 return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
             }
@@ -282,7 +282,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<tape::Rule> {
     let output = derivative.call.bind(py).call1(pyo3::types::PyTuple::new(py, args)?)?;
     let (mut nodes, ids) = crate::tape::program(&symbols, &[output])?;
     nodes.truncate(ids[0] as usize + 1);
-    Ok(tape::Rule { sources, nodes })
+    Ok(rule::Rule { sources, nodes })
 }
 
 /// A function of the Python layer's namespace module.

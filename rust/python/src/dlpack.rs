@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-use oxigrad_core::buffer::Dtype;
+use oxigrad_core::array::buffer::Dtype;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
 use pyo3::intern;

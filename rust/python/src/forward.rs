@@ -1,7 +1,8 @@
 //! Tangents through the entries of a tape: the rules of the reverse mode, read forwards.
 
+use oxigrad_core::autodiff::replay::Host as _;
+use oxigrad_core::autodiff::tape::{Id, Origin, View};
 use oxigrad_core::op::Op;
-use oxigrad_core::tape::{Host as _, Id, Origin, View};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};

@@ -8,10 +8,11 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::autodiff::rule::{Rule, Source};
+use oxigrad_core::autodiff::tape::{self, View};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::Elementwise;
-use oxigrad_core::tape::{self, Rule, Source, View};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 

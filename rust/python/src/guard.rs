@@ -1,7 +1,7 @@
 //! Arrays changed in place between recording and replaying: found by their fingerprints, where a tape is asked to.
 
+use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
-use oxigrad_core::tape::{Id, Origin};
 use pyo3::prelude::*;
 
 use crate::derivatives::{describe, hook};

@@ -2,9 +2,9 @@
 //!
 //! NumPy's own arrays are read where they lie, arrays of other libraries go by `DLPack`, anything else by the buffer protocol.
 
-use oxigrad_core::buffer::{Buffer, Dtype, Span};
+use oxigrad_core::array::buffer::{Buffer, Dtype, Span};
+use oxigrad_core::array::quantized::BLOCK;
 use oxigrad_core::error::{Error, Result};
-use oxigrad_core::quantized::BLOCK;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;

@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use oxigrad_core::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
 use oxigrad_core::error::Error;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;

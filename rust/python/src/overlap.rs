@@ -1,7 +1,7 @@
 //! Which arrays share memory: those whose ranges of addresses meet, and of which NumPy then says, exactly, that elements do.
 
-use oxigrad_core::buffer::Span;
-use oxigrad_core::overlap::Sweep;
+use oxigrad_core::array::buffer::Span;
+use oxigrad_core::array::overlap::Sweep;
 use pyo3::prelude::*;
 
 use crate::memory::Memory;

@@ -1,7 +1,7 @@
 //! Matrix products of NumPy arrays: narrow ones by the core, large ones by NumPy into memory that is there already.
 
-use oxigrad_core::buffer::elements;
-use oxigrad_core::product::{Factor, Product};
+use oxigrad_core::array::buffer::elements;
+use oxigrad_core::array::matmul::{Factor, Product};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;

@@ -1,8 +1,8 @@
 //! Recording: computes an op on what lies underneath its variables, and appends it to the innermost tape.
 
+use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Kind, Op, Structured};
-use oxigrad_core::tape::Id;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::intern;

@@ -1,8 +1,8 @@
 //! Sums of NumPy arrays along axes that lie next to each other: a library asked for them takes longer to begin than most
 //! take here, and adds up short rows one by one.
 
-use oxigrad_core::buffer::{Buffer, Dtype};
-use oxigrad_core::fold::{self, Axes};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::sum::{self, Axes};
 use oxigrad_core::op::Structured;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
@@ -103,7 +103,7 @@ fn fold<'py>(
     let sum = |to: &Buffer| {
         let pool = if dense.length < DETACHED { None } else { pool() };
         // SAFETY: the arrays keep the memory; what is written is new, or nobody else's, or the number.
-        let sum = || unsafe { fold::sum(&from, to, axes, divisor, isa(), pool.as_deref()) };
+        let sum = || unsafe { sum::sum(&from, to, axes, divisor, isa(), pool.as_deref()) };
         if dense.length < DETACHED { sum() } else { py.detach(sum) }.python()
     };
     if !shape.is_empty() {

@@ -1,8 +1,10 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
-use oxigrad_core::buffer::Dtype;
+use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::autodiff::replay::Host;
+use oxigrad_core::autodiff::rule::{self, Rule, Rules};
+use oxigrad_core::autodiff::tape::{Id, Origin, Value as _, View};
 use oxigrad_core::op::{Elementwise, Op};
-use oxigrad_core::tape::{self, Host, Id, Origin, Rule, Rules, Value as _, View};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -330,9 +332,9 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bou
 fn on_scalars(py: Python<'_>, rule: &Rule, entry: &View<'_, Value, Attributes>, g: f64) -> Option<f64> {
     let number = |value: &Value| value.number().or_else(|| number_of(py, value));
     rule.evaluate(|source| match source {
-        tape::Source::Cotangent => Some(g),
-        tape::Source::Result => number(entry.result()),
-        tape::Source::Arg(which) => number(entry.arg(which as usize)),
+        rule::Source::Cotangent => Some(g),
+        rule::Source::Result => number(entry.result()),
+        rule::Source::Arg(which) => number(entry.arg(which as usize)),
     })
 }
 

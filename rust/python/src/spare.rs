@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oxigrad_core::buffer::{Buffer, Dtype, Rounding, Span, elements};
+use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding, Span, elements};
+use oxigrad_core::array::overlap::Sweep;
+use oxigrad_core::array::rows::Rows;
 use oxigrad_core::error::{Error, Result};
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::Kernel;
 use oxigrad_core::noise::noise_key;
-use oxigrad_core::overlap::Sweep;
-use oxigrad_core::rows::Rows;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! Tracing a rule: symbols to call it with, and the kernel that comes of it.
 
-use oxigrad_core::buffer::{Rounding, elements};
+use oxigrad_core::array::buffer::{Rounding, elements};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -127,7 +127,7 @@ impl Program {
 pub fn print_generated(programs: Vec<(String, PyRef<'_, Program>)>) -> PyResult<String> {
     let rows: Vec<_> =
         programs.iter().map(|(name, program)| (name.clone(), &program.nodes[..], program.wanted())).collect();
-    oxigrad_core::print::print_generated(&rows).python()
+    oxigrad_core::kernel::codegen::print_generated(&rows).python()
 }
 
 /// The uniform numbers of [0, 1) that a kernel draws for one leaf, or for rows of one, each of `count` elements, as the

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Node;
 use oxigrad_core::op::Op;
-use oxigrad_core::tape::{Id, Origin};
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -34,7 +34,7 @@ pub struct Attributes {
 }
 
 /// The core's tape over Python's values.
-pub type CoreTape = oxigrad_core::tape::Tape<Value, Attributes>;
+pub type CoreTape = oxigrad_core::autodiff::tape::Tape<Value, Attributes>;
 
 /// What a tape has kept of Python's.
 pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<(Id, Value)>);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use oxigrad_core::chart::{Chart, Shape};
-use oxigrad_core::tape::{Id, Origin};
+use oxigrad_core::autodiff::diagram::{Chart, Shape};
+use oxigrad_core::autodiff::tape::{Id, Origin};
 use pyo3::prelude::*;
 
 use crate::derivatives;

@@ -1,6 +1,6 @@
 //! What a tape keeps of Python's values: a number stays in Rust, anything else is a reference.
 
-use oxigrad_core::tape;
+use oxigrad_core::autodiff::tape;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyInt};
 

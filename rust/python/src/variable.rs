@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::tape::{Id, Origin};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;

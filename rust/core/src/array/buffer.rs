@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use crate::array::quantized;
+use crate::array::rows::Rows;
 use crate::error::{Error, Result};
 use crate::noise::Draws;
-use crate::quantized;
-use crate::rows::Rows;
 
-pub use crate::dtype::Dtype;
+pub use crate::array::dtype::Dtype;
 
 /// The order in which the elements lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum Rounding {
 }
 
 impl Rounding {
-    /// The sixteen random bits by which one element is rounded stochastically: see [`crate::half::Half::stochastic`].
+    /// The sixteen random bits by which one element is rounded stochastically: see [`crate::array::half::Half::stochastic`].
     #[must_use]
     pub const fn random(key: u64, number: u32, index: u64) -> u16 {
         Self::draws(key, number, index).first()
@@ -157,7 +157,7 @@ impl Buffer {
     }
 
     /// `length` numbers as codes of eight bits, one after the other, and the `f32` scale of each block of them: see
-    /// [`crate::quantized`].
+    /// [`crate::array::quantized`].
     ///
     /// # Errors
     /// As [`Buffer::contiguous`], for the codes and for the scales.

@@ -1,6 +1,6 @@
 //! Which of many memory ranges meet, where one of them is written.
 
-use crate::buffer::Span;
+use crate::array::buffer::Span;
 
 /// Finds written ranges that meet others. Keep it from step to step: the order of the addresses seldom changes, and
 /// looking at ranges that are already in order costs one pass.

@@ -2,16 +2,16 @@
 //! It names no op and no instruction set. One of the files that touch foreign memory.
 
 use super::Leaf;
-use super::ahead::{self, Ahead, Stored};
-use super::gather::{Compute, Transfer};
 use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
 use super::native::{Stream, reads_halves};
-use crate::buffer::{Buffer, Dtype, Layout, Rounding};
+use super::prefetch::{self, Ahead, Stored};
+use super::transfer::{Compute, Transfer};
+use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
+use crate::array::quantized;
 use crate::kernel::{Kernel, Pass, PassWork, Phase};
-use crate::lane::{Element, Lane, Simd, dispatch::Task};
 use crate::noise::Draws;
 use crate::op::Elementwise;
-use crate::quantized;
+use crate::simd::{Element, Lane, Simd, dispatch::Task};
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
 const BLOCK: usize = 4096;
@@ -129,7 +129,7 @@ where
         let mut parts = self.parts.peekable();
         while let Some(part) = parts.next() {
             if let Some(next) = parts.peek() {
-                ahead::fetch_first(next);
+                prefetch::fetch_first(next);
             }
             if part.leaf.dtype == f32::DTYPE {
                 Interpreter { part: &part, scratch: self.scratch }.run::<S::F32>(&mut self.on_sum);
@@ -337,7 +337,7 @@ impl Interpreter<'_, '_> {
             slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
         }
         if !native {
-            ahead::streams(self.part, &mut scratch.streams);
+            prefetch::streams(self.part, &mut scratch.streams);
         }
         scratch.staged_inputs.len() + scratch.staged_outputs.len()
     }

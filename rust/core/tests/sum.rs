@@ -1,12 +1,12 @@
 //! Sums along axes and products of narrow matrices: against plain loops, and the same bits whoever computes them.
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::matmul::{Factor, Product};
+use oxigrad_core::array::sum::{self, Axes};
 use oxigrad_core::error::Error;
-use oxigrad_core::fold::{self, Axes};
-use oxigrad_core::lane::Element;
-use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::noise::uniform;
-use oxigrad_core::product::{Factor, Product};
+use oxigrad_core::simd::Element;
+use oxigrad_core::simd::dispatch::Isa;
 use proptest::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -41,7 +41,7 @@ fn pool() -> ThreadPool {
 fn sums(from: &mut [u8], dtype: Dtype, axes: Axes, divisor: f64, isa: Isa, pool: Option<&ThreadPool>) -> Vec<u8> {
     let mut to = vec![0xff; axes.outer * axes.inner * dtype.size()];
     // SAFETY: both lie in memory of ours, apart.
-    unsafe { fold::sum(&buffer(from, dtype), &buffer(&mut to, dtype), axes, divisor, isa, pool) }.expect("they fit");
+    unsafe { sum::sum(&buffer(from, dtype), &buffer(&mut to, dtype), axes, divisor, isa, pool) }.expect("they fit");
     to
 }
 
@@ -169,7 +169,7 @@ fn what_does_not_fit_is_an_error_and_nothing_is_written() {
     let axes = Axes { outer: 1, count: 2, inner: 3 };
     let sum = |from: &Buffer, to: &Buffer, axes| {
         // SAFETY: both lie in memory of ours, apart.
-        unsafe { fold::sum(from, to, axes, 1.0, Isa::SCALAR, None) }
+        unsafe { sum::sum(from, to, axes, 1.0, Isa::SCALAR, None) }
     };
     let (a, b) = (buffer(&mut from, Dtype::F64), buffer(&mut to, Dtype::F64));
     assert!(matches!(sum(&a, &b, Axes { count: 3, ..axes }), Err(Error::Shape(_))));

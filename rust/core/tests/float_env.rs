@@ -5,11 +5,11 @@
 
 use std::arch::asm;
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::{Kernel, Node};
-use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::op::Elementwise::{Divide, Exp, Multiply};
+use oxigrad_core::simd::dispatch::Isa;
 use rayon::ThreadPoolBuilder;
 
 /// Rounding towards zero, subnormal results made zero, subnormal arguments taken for zero.

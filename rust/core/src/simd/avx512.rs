@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use super::dispatch::{Body, avx512};
 use super::{Lane, Simd, Wide};
-use crate::half::{Bfloat16, Float16};
+use crate::array::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
 use crate::op::Unary;
 
@@ -125,7 +125,7 @@ fn narrow(low: F64x8, high: F64x8) -> F32x16 {
     }
 }
 
-/// As [`crate::half::Half::nearest`]; the instruction for it takes subnormal numbers for zero.
+/// As [`crate::array::half::Half::nearest`]; the instruction for it takes subnormal numbers for zero.
 #[inline(always)]
 fn bfloat16(lane: F32x16) -> __m256i {
     // SAFETY: register arithmetic only, and the instruction set was detected.
@@ -139,7 +139,7 @@ fn bfloat16(lane: F32x16) -> __m256i {
     }
 }
 
-/// As [`crate::half::Half::stochastic`], of `Bfloat16`.
+/// As [`crate::array::half::Half::stochastic`], of `Bfloat16`.
 #[inline(always)]
 fn stochastic(lane: F32x16, draws: Draws) -> __m256i {
     // SAFETY: register arithmetic only, and the instruction set was detected.

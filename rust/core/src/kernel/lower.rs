@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::fuse::{Pass, PassWork, passes};
 use super::graph::{Graph, arguments, reachable};
-use super::pass::{Pass, PassWork, passes};
 use super::{Instruction, Kernel, Node, Phase, ScalarStep, Work, Write};
 use crate::error::{Error, Result};
-use crate::native::Printed;
+use crate::kernel::native::Printed;
 use crate::op::Elementwise;
 
 pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {

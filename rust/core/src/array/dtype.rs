@@ -1,6 +1,6 @@
 //! The types of elements in memory, and how each converts to what kernels compute in, and back.
 
-use crate::half::{Bfloat16, Float16, Half, narrowed};
+use crate::array::half::{Bfloat16, Float16, Half, narrowed};
 
 macro_rules! dtypes {
     ($($variant:ident $name:literal $t:ty, $bytes:literal;)*) => {

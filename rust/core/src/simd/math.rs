@@ -8,8 +8,9 @@
 #![allow(clippy::excessive_precision, reason = "coefficients stand as they were published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use super::{Lane, Wide, gamma as of_gamma, incomplete, special};
+use super::{Lane, Wide};
 use crate::op::Unary;
+use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.
 #[inline(always)]
@@ -46,19 +47,19 @@ macro_rules! by_element {
 // What has no vector form here: the scalar function, element by element.
 by_element! {
     /// Remainder of the floored quotient: it has the sign of `b`.
-    remainder(a b) = special::remainder;
+    remainder(a b) = elementary::remainder;
     /// The floored quotient.
-    floor_divide(a b) = special::floor_divide;
+    floor_divide(a b) = elementary::floor_divide;
     /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, so that kernels may write them so.
-    pow(a b) = special::pow;
+    pow(a b) = elementary::pow;
     /// Angle of the point (b, a).
     atan2(a b) = f64::atan2;
     /// Distance of the point (a, b) from the origin.
     hypot(a b) = f64::hypot;
     /// log(exp(a) + exp(b)), which does not overflow.
-    logaddexp(a b) = special::logaddexp;
+    logaddexp(a b) = elementary::logaddexp;
     /// log2(2^a + 2^b), which does not overflow.
-    logaddexp2(a b) = special::logaddexp2;
+    logaddexp2(a b) = elementary::logaddexp2;
     /// Cubic root, of negative numbers too.
     cbrt(a) = libm::cbrt;
     /// Tangent.
@@ -92,9 +93,9 @@ by_element! {
     /// One minus the error function, exact where that is small.
     erfc(a) = libm::erfc;
     /// The inverse of the error function.
-    erfinv(a) = special::erfinv;
+    erfinv(a) = error_function::erfinv;
     /// The inverse of `erfc`.
-    erfcinv(a) = special::erfcinv;
+    erfcinv(a) = error_function::erfcinv;
     /// Beta function.
     beta(a b) = of_gamma::beta;
     /// Logarithm of the absolute value of the beta function.
@@ -106,13 +107,13 @@ by_element! {
     /// Derivative of `gammaln`.
     digamma(a) = of_gamma::digamma;
     /// The `a`-th derivative of `digamma` at `b`.
-    polygamma(a b) = special::polygamma;
+    polygamma(a b) = of_gamma::polygamma;
     /// Bessel function of the first kind, of whole order `a`, at `b`. Of orders above 1e5, only where it vanishes.
-    jn(a b) = special::jn;
+    jn(a b) = bessel::jn;
     /// Bessel function of the second kind, of whole order `a`, at `b`. Of orders above 1e5, only where it is infinite.
-    yn(a b) = special::yn;
+    yn(a b) = bessel::yn;
     /// Modified Bessel function of the first kind, of order `a`, at `b`.
-    iv(a b) = special::iv;
+    iv(a b) = bessel::iv;
     /// Regularized incomplete gamma function: the integral from zero to `b`.
     gammainc(a b) = incomplete::gammainc;
     /// One minus `gammainc`, exact where that is small.

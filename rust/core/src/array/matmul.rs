@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::ThreadPool;
 
-use crate::buffer::{Buffer, Dtype, Layout, elements};
+use crate::array::buffer::{Buffer, Dtype, Layout, elements};
 use crate::error::{Error, Result};
-use crate::lane::dispatch::{Isa, Task};
-use crate::lane::{Element, Lane, Simd};
+use crate::simd::dispatch::{Isa, Task};
+use crate::simd::{Element, Lane, Simd};
 
 /// Rows of the left factor that go together.
 const ROWS: usize = 256;

@@ -1,7 +1,7 @@
 //! The only place that asks what the processor can do.
 
 use super::scalar::Scalar;
-use super::{Simd, environment};
+use super::{Simd, float_env};
 
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
@@ -89,7 +89,7 @@ impl Isa {
     /// Runs the task, compiled for this instruction set, under the standard settings for floating point.
     #[inline]
     pub fn run<T: Task>(self, task: T) -> T::Output {
-        let _found = environment::standard();
+        let _found = float_env::standard();
         match self.0 {
             // With fused multiply-add in hardware where there is one: the bits are the same, a call to it is not.
             #[cfg(target_arch = "x86_64")]

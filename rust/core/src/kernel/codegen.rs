@@ -15,7 +15,7 @@ pub struct Dialect {
     pub noise: Option<&'static str>,
 }
 
-/// Rust over [`crate::lane::Lane`].
+/// Rust over [`crate::simd::Lane`].
 pub const RUST: Dialect = Dialect {
     declare: "        let {0} = {1};",
     call: |op| format!("meaning::{op:?}.call({})", ["{0}", "{1}", "{2}"][..op.arity()].join(", ")),
@@ -23,12 +23,12 @@ pub const RUST: Dialect = Dialect {
 };
 
 const HEAD: &str = "\
-//! Printed by `print.rs` from the rules of the Python layer (`make generated`); do not edit.
+//! Printed by `kernel/codegen.rs` from the rules of the Python layer (`make generated`); do not edit.
 
 use super::{Native, NativeVisitor};
 use crate::kernel::Node::{self, Apply, Constant, Leaf, Scalar};
 use crate::kernel::Wanted;
-use crate::lane::Lane;
+use crate::simd::Lane;
 #[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
 use crate::op::{Binary, Ternary, Unary, meaning};
 #[allow(clippy::enum_glob_use, reason = \"programs name whatever ops they have\")]

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use super::dispatch::{Body, avx2};
 use super::{Lane, Simd, Wide};
-use crate::half::{Bfloat16, Float16};
+use crate::array::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
 use crate::op::Unary;
 
@@ -123,7 +123,7 @@ fn narrow(low: F64x4, high: F64x4) -> F32x8 {
     }
 }
 
-/// As [`crate::half::Half::nearest`].
+/// As [`crate::array::half::Half::nearest`].
 #[inline(always)]
 fn bfloat16(lane: F32x8) -> __m128i {
     // SAFETY: register arithmetic only, and the instruction set was detected.
@@ -135,7 +135,7 @@ fn bfloat16(lane: F32x8) -> __m128i {
     }
 }
 
-/// As [`crate::half::Half::stochastic`], of `Bfloat16`.
+/// As [`crate::array::half::Half::stochastic`], of `Bfloat16`.
 #[inline(always)]
 fn stochastic(lane: F32x8, draws: Draws) -> __m128i {
     // SAFETY: register arithmetic only, and the instruction set was detected.

@@ -1,7 +1,7 @@
 //! Numbers rounded to those that a smaller type has, without leaving their own: written as such, and read again.
 
 use super::{Lane, WIDEST};
-use crate::half::{Bfloat16, Float16, Half};
+use crate::array::half::{Bfloat16, Float16, Half};
 
 /// The nearest number of bfloat16; of two, the even one.
 #[inline(always)]

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::block::Part;
-use crate::buffer::Layout;
-use crate::lane::fetch;
+use super::interpreter::Part;
+use crate::array::buffer::Layout;
+use crate::simd::fetch;
 
 /// Bytes that come from memory together.
 const LINE: usize = 64;

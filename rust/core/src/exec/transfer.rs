@@ -1,10 +1,10 @@
 //! Elements of any layout and type into a block, and back. One of the files that touch foreign memory.
 
-use crate::buffer::{Axis, Buffer, Dtype, Layout, Rounding};
-use crate::dtype::{DtypeVisitor, Stored};
-use crate::half::{Bfloat16, Float16, Half, narrowed};
-use crate::lane::Element;
-use crate::quantized;
+use crate::array::buffer::{Axis, Buffer, Dtype, Layout, Rounding};
+use crate::array::dtype::{DtypeVisitor, Stored};
+use crate::array::half::{Bfloat16, Float16, Half, narrowed};
+use crate::array::quantized;
+use crate::simd::Element;
 
 /// A type that kernels compute in: how it converts from and to what lies in memory.
 pub(super) trait Compute: Element {

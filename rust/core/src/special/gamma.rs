@@ -4,7 +4,7 @@
 use super::double_double::{self, Double};
 
 /// Bernoulli's numbers of even index from 2 on, over the factorial of the index.
-pub const BERNOULLI: [f64; 10] = [
+const BERNOULLI: [f64; 10] = [
     1.0 / 12.0,
     -1.0 / 720.0,
     1.0 / 30_240.0,
@@ -271,4 +271,32 @@ pub fn beta(a: f64, b: f64) -> f64 {
         return betaln_double(a, b).exp_of(1.0);
     }
     gamma(a) * (gamma(b) / gamma(a + b))
+}
+
+/// Below this, the poles of `polygamma` are too many to be passed one by one.
+const LOWEST: f64 = -1e4;
+
+/// The `n`-th derivative of `digamma`, for whole `n`: Hurwitz's zeta function by Euler's and Maclaurin's formula.
+pub fn polygamma(n: f64, mut x: f64) -> f64 {
+    if n == 0.0 {
+        return digamma(x);
+    }
+    if n < 0.0 || n.fract() != 0.0 || n > 170.0 || x.is_nan() || x < LOWEST {
+        return f64::NAN;
+    }
+    let order = n + 1.0;
+    let mut zeta = 0.0;
+    while x < order + 12.0 {
+        zeta += x.powf(-order);
+        x += 1.0;
+    }
+    zeta += x.powf(-n) / n + 0.5 * x.powf(-order);
+    let (mut rising, mut power) = (order, x.powf(-order - 1.0));
+    for (k, bernoulli) in (1u32..).zip(BERNOULLI) {
+        zeta += bernoulli * rising * power;
+        rising *= (n + f64::from(2 * k)) * (order + f64::from(2 * k));
+        power /= x * x;
+    }
+    let size = gamma(order) * zeta;
+    if n % 2.0 == 0.0 { -size } else { size }
 }

@@ -5,14 +5,10 @@
 //! with the features enabled.
 
 pub mod dispatch;
-mod double_double;
-mod environment;
-mod gamma;
-mod incomplete;
+mod float_env;
 pub mod math;
 pub mod rounding;
 mod scalar;
-mod special;
 
 /// Methods that are instructions on registers, for the files of instruction sets.
 macro_rules! detected {
@@ -43,7 +39,7 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
-use crate::half::{Bfloat16, Float16, Half, narrowed};
+use crate::array::half::{Bfloat16, Float16, Half, narrowed};
 use crate::noise::Draws;
 use crate::op::Unary;
 use dispatch::Body;

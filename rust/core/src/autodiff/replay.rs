@@ -1,219 +1,10 @@
-//! The tape: an append-only list of entries, replayed in reverse or forwards.
-//!
-//! An entry with a value is autodiff, an entry without one is a symbol. Entries refer to each other by index into flat
-//! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
+//! The replay in reverse: cotangents go from the results to the inputs, and add up where an entry is used twice.
 
-mod forward;
-
-use crate::kernel::Node;
-use crate::op::{Elementwise, Op};
-
-/// Where an entry stands on its tape.
-pub type Id = u32;
-
-/// What a tape keeps of each entry's result.
-pub trait Value: Sized {
-    /// Nothing is kept.
-    fn absent() -> Self;
-    /// Whether nothing is kept.
-    fn is_absent(&self) -> bool;
-    /// The number, where the value is one.
-    fn number(&self) -> Option<f64>;
-    /// A number as a value.
-    fn from_number(number: f64) -> Self;
-}
-
-/// A tape of numbers alone.
-impl Value for Option<f64> {
-    fn absent() -> Self {
-        None
-    }
-
-    fn is_absent(&self) -> bool {
-        self.is_none()
-    }
-
-    fn number(&self) -> Option<f64> {
-        *self
-    }
-
-    fn from_number(number: f64) -> Self {
-        Some(number)
-    }
-}
-
-/// How an entry came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Watched: what gradients are taken with respect to.
-    Input,
-    /// An operand that is not on this tape.
-    Constant,
-    /// An op on earlier entries.
-    Op(Op),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    origin: Origin,
-    first_arg: u32,
-    attributes: u32,
-}
-
-const NO_ATTRIBUTES: u32 = u32::MAX;
-
-/// An append-only list of entries; `A` is what the ops' attributes are kept as.
-#[derive(Debug)]
-pub struct Tape<V, A> {
-    entries: Vec<Entry>,
-    values: Vec<V>,
-    args: Vec<Id>,
-    attributes: Vec<A>,
-}
-
-impl<V, A> Default for Tape<V, A> {
-    fn default() -> Self {
-        Self { entries: Vec::new(), values: Vec::new(), args: Vec::new(), attributes: Vec::new() }
-    }
-}
-
-/// An entry of a tape, as the replay and the printer see it.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'t, V, A> {
-    /// Where the entry stands.
-    pub id: Id,
-    /// How it came to be.
-    pub origin: Origin,
-    /// The entries it read.
-    pub args: &'t [Id],
-    /// The op's attributes, if it has any.
-    pub attributes: Option<&'t A>,
-    tape: &'t Tape<V, A>,
-}
-
-impl<'t, V: Value, A> View<'t, V, A> {
-    /// What was kept of the entry's own result.
-    #[must_use]
-    pub fn result(&self) -> &'t V {
-        &self.tape.values[self.id as usize]
-    }
-
-    /// What was kept of the value of the `which`-th argument.
-    #[must_use]
-    pub fn arg(&self, which: usize) -> &'t V {
-        &self.tape.values[self.args[which] as usize]
-    }
-
-    /// Whether the `which`-th argument is on the tape, so that a cotangent flows to it.
-    #[must_use]
-    pub fn is_active(&self, which: usize) -> bool {
-        self.tape.origin(self.args[which]) != Origin::Constant
-    }
-}
+use super::rule::Rules;
+use super::tape::{Id, Origin, Tape, Value, View, index};
+use crate::op::Op;
 
 impl<V: Value, A> Tape<V, A> {
-    /// How many entries there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether nothing has been recorded.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// How the entry came to be.
-    #[must_use]
-    pub fn origin(&self, id: Id) -> Origin {
-        self.entries[id as usize].origin
-    }
-
-    /// The entry, with what it refers to.
-    #[must_use]
-    pub fn view(&self, id: Id) -> View<'_, V, A> {
-        let entry = self.entries[id as usize];
-        let end = self.entries.get(id as usize + 1).map_or(self.args.len(), |next| next.first_arg as usize);
-        View {
-            id,
-            origin: entry.origin,
-            args: &self.args[entry.first_arg as usize..end],
-            attributes: (entry.attributes != NO_ATTRIBUTES).then(|| &self.attributes[entry.attributes as usize]),
-            tape: self,
-        }
-    }
-
-    /// Every entry, in the order of recording.
-    pub fn views(&self) -> impl Iterator<Item = View<'_, V, A>> {
-        (0..index(self.len())).map(|id| self.view(id))
-    }
-
-    /// Appends a watched input.
-    pub fn watch(&mut self, value: V) -> Id {
-        self.append(Origin::Input, value, NO_ATTRIBUTES)
-    }
-
-    /// Appends an operand that is not on this tape.
-    pub fn constant(&mut self, value: V) -> Id {
-        self.append(Origin::Constant, value, NO_ATTRIBUTES)
-    }
-
-    /// Appends an op on earlier entries; `kept` is its result where a derivative rule needs it, or absent.
-    ///
-    /// # Panics
-    /// When an argument is not an earlier entry, or the tape would pass 2^32 entries.
-    pub fn push(&mut self, op: Op, args: &[Id], attributes: Option<A>, kept: V) -> Id {
-        let next = index(self.len());
-        assert!(args.iter().all(|arg| *arg < next), "an argument is not on the tape");
-        let attributes = attributes.map_or(NO_ATTRIBUTES, |attributes| {
-            self.attributes.push(attributes);
-            index(self.attributes.len() - 1)
-        });
-        let id = self.append(Origin::Op(op), kept, attributes);
-        self.args.extend_from_slice(args);
-        id
-    }
-
-    fn append(&mut self, origin: Origin, value: V, attributes: u32) -> Id {
-        let id = index(self.len());
-        self.entries.push(Entry { origin, first_arg: index(self.args.len()), attributes });
-        self.values.push(value);
-        id
-    }
-
-    /// What is kept of each entry's result, in the order of recording.
-    #[must_use]
-    pub fn values(&self) -> &[V] {
-        &self.values
-    }
-
-    /// The attributes of the entries that have some.
-    #[must_use]
-    pub fn attributes(&self) -> &[A] {
-        &self.attributes
-    }
-
-    /// Takes all values and attributes out: the entries stay, with nothing kept and the attributes that are the default.
-    pub fn forget(&mut self) -> (Vec<V>, Vec<A>)
-    where
-        A: Default,
-    {
-        let take = |value| std::mem::replace(value, V::absent());
-        (self.values.iter_mut().map(take).collect(), self.attributes.iter_mut().map(std::mem::take).collect())
-    }
-
-    /// Keeps the value of an entry, which a later entry's rule will need.
-    pub fn keep(&mut self, id: Id, value: V) {
-        self.values[id as usize] = value;
-    }
-
-    /// Whether the value of an entry is kept.
-    #[must_use]
-    pub fn keeps(&self, id: Id) -> bool {
-        !self.values[id as usize].is_absent()
-    }
-
     /// Replays the entries backwards from the seeds: chain rule, and cotangents added up where an entry is used twice.
     ///
     /// Gives the cotangents of `inputs`, absent where nothing flows. With `release`, what an entry kept is dropped as
@@ -293,7 +84,7 @@ impl<V: Value, A> Tape<V, A> {
     }
 }
 
-fn accumulate<V, A, H: Host<V, A>>(sum: &mut H::Flow, term: H::Flow, host: &mut H) -> Result<(), H::Error> {
+pub(super) fn accumulate<V, A, H: Host<V, A>>(sum: &mut H::Flow, term: H::Flow, host: &mut H) -> Result<(), H::Error> {
     *sum = match (sum.number(), term.number()) {
         (Some(a), Some(b)) => H::Flow::from_number(a + b),
         _ if sum.is_absent() => term,
@@ -303,11 +94,7 @@ fn accumulate<V, A, H: Host<V, A>>(sum: &mut H::Flow, term: H::Flow, host: &mut 
 }
 
 /// How many entries are replayed between two calls of [`Host::pulse`].
-const PULSE: usize = 1 << 16;
-
-fn index(position: usize) -> Id {
-    Id::try_from(position).expect("a tape holds fewer than 2^32 entries")
-}
+pub(super) const PULSE: usize = 1 << 16;
 
 /// What the replay asks of whoever owns the values.
 pub trait Host<V, A> {
@@ -369,88 +156,12 @@ pub trait Host<V, A> {
     fn pulse(&mut self) -> Result<(), Self::Error>;
 }
 
-/// What a derivative rule reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The cotangent of the result.
-    Cotangent,
-    /// The result.
-    Result,
-    /// The value of an argument.
-    Arg(u8),
-}
-
-/// The derivative rule of one argument of an elementwise op: a symbolic program, its k-th leaf being `sources[k]`.
-#[derive(Clone, Debug)]
-pub struct Rule {
-    /// What the leaves of the program are.
-    pub sources: Vec<Source>,
-    /// The program; its last node is the cotangent of the argument.
-    pub nodes: Vec<Node>,
-}
-
-/// The longest program of a rule, in nodes.
-pub const RULE_NODES: usize = 32;
-
-impl Rule {
-    fn on_numbers<V: Value, A>(&self, g: f64, entry: &View<'_, V, A>) -> Option<f64> {
-        self.evaluate(|source| match source {
-            Source::Cotangent => Some(g),
-            Source::Result => entry.result().number(),
-            Source::Arg(which) => entry.arg(which as usize).number(),
-        })
-    }
-
-    /// The rule on numbers; none where `number` gives none of a source.
-    #[inline]
-    pub fn evaluate(&self, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
-        let mut values = [0.0; RULE_NODES];
-        for (at, node) in self.nodes.iter().enumerate() {
-            values[at] = match *node {
-                Node::Leaf(leaf) => number(self.sources[leaf as usize])?,
-                Node::Constant(number) => number,
-                Node::Apply(op, args) => op.on_numbers(args.map(|arg| values[arg as usize])),
-                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => return None,
-            };
-        }
-        self.nodes.len().checked_sub(1).map(|last| values[last])
-    }
-}
-
-/// The derivative rules of the elementwise ops, by op and argument.
-#[derive(Debug, Default)]
-pub struct Rules(Vec<[Option<Rule>; 3]>);
-
-impl Rules {
-    /// States the rule of one argument.
-    ///
-    /// # Panics
-    /// When the program is longer than [`RULE_NODES`] or reads a leaf that has no source.
-    pub fn set(&mut self, op: Elementwise, which: usize, rule: Rule) {
-        assert!(rule.nodes.len() <= RULE_NODES, "the rule is too long");
-        let known = |node: &Node| !matches!(node, Node::Leaf(leaf) if *leaf as usize >= rule.sources.len());
-        assert!(rule.nodes.iter().all(known), "a leaf of the rule has no source");
-        if self.0.is_empty() {
-            self.0.resize_with(Elementwise::ALL.len(), Default::default);
-        }
-        self.0[op as usize][which] = Some(rule);
-    }
-
-    /// The rule of one argument, if it is stated.
-    #[must_use]
-    pub fn get(&self, op: Elementwise, which: usize) -> Option<&Rule> {
-        self.0.get(op as usize)?[which].as_ref()
-    }
-
-    #[inline]
-    fn on_numbers<V: Value, A>(&self, op: Elementwise, which: usize, g: f64, entry: &View<'_, V, A>) -> Option<f64> {
-        self.get(op, which)?.on_numbers(g, entry)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::autodiff::rule::{Rule, Source};
+    use crate::kernel::Node;
+    use crate::op::Elementwise;
 
     type Number = Option<f64>;
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use rayon::ThreadPool;
 
-use crate::buffer::{Buffer, Dtype, Layout};
+use crate::array::buffer::{Buffer, Dtype, Layout};
 use crate::error::{Error, Result};
-use crate::lane::dispatch::{Isa, Task};
-use crate::lane::{Element, Simd};
+use crate::simd::dispatch::{Isa, Task};
+use crate::simd::{Element, Simd};
 
 /// Rows whose sum is kept apart, so that threads can share a long axis.
 const ROWS: usize = 4096;

@@ -2,8 +2,8 @@
 //! instruction that reads it. The numbers are the same: each op rounds as it does alone.
 
 use super::{Instruction, Work};
-use crate::lane::Lane;
 use crate::op::{Binary, Elementwise, Ternary, Unary, Visitor, meaning};
+use crate::simd::Lane;
 
 /// One loop over the elements of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,8 @@
-//! Kernels of the shipped rules as native code. The code itself is printed by [`crate::print`] into `generated.rs`; a
+//! Kernels of the shipped rules as native code. The code itself is printed by [`crate::kernel::codegen`] into `generated.rs`; a
 //! kernel is run by it if its listing is the one that was printed.
 
 use crate::kernel::{Node, Wanted};
-use crate::lane::Lane;
+use crate::simd::Lane;
 
 /// The body of a kernel at one lane: `I` inputs, `S` scalars and `O` outputs.
 pub(crate) trait Native<const I: usize, const S: usize, const O: usize> {
@@ -42,7 +42,6 @@ macro_rules! printed {
 
 #[rustfmt::skip]
 #[allow(clippy::unreadable_literal, reason = "constants are printed with all their digits")]
-#[path = "generated.rs"]
 mod generated;
 
 pub(crate) use generated::Printed;

@@ -1,6 +1,7 @@
 //! The replay forwards: tangents go from the inputs to the results, by the rules that pull cotangents back.
 
-use super::{Host, Id, Origin, PULSE, Tape, Value, View, accumulate, index};
+use super::replay::{Host, PULSE, accumulate};
+use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::{Elementwise, Op};
 
 /// Of an entry that no entry on the way to a target reads.
