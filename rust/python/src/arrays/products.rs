@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 
-use crate::arrays::{DETACHED, LARGE};
-use crate::dense::Shape;
+use crate::arrays::array_pool;
+use crate::arrays::contiguous::Shape;
+use crate::arrays::elementwise::{DETACHED, LARGE};
+use crate::arrays::memory::Memory;
 use crate::error::IntoPython;
-use crate::memory::Memory;
-use crate::spare;
 use crate::threads::{isa, pool};
 
 /// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; none of anything else, or
@@ -33,7 +33,7 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
     let mut shape: SmallVec<[usize; 6]> = SmallVec::from_slice(stack.extents());
     shape.extend([rows, columns]);
     if product.is_narrow() {
-        let (result, to) = spare::take(py, &shape, dtype)?;
+        let (result, to) = array_pool::take(py, &shape, dtype)?;
         let is_small = to.len().saturating_mul(inner) < DETACHED;
         let pool = if is_small { None } else { pool() };
         // SAFETY: `x` and `y` keep the memory of their elements, and `result` its own, which is new or nobody else's.
@@ -45,7 +45,7 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
         return Ok(None);
     }
     let matmul = MATMUL.get_or_try_init(py, || py.import("numpy")?.getattr("matmul").map(Bound::unbind))?;
-    let (result, _) = spare::take(py, &shape, dtype)?;
+    let (result, _) = array_pool::take(py, &shape, dtype)?;
     matmul.bind(py).call1((a, b, result)).map(Some)
 }
 

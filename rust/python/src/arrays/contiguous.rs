@@ -12,8 +12,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use smallvec::SmallVec;
 
+use crate::arrays::numpy::{ArrayFields, C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
 use crate::error::unless;
-use crate::numpy::{ArrayFields, C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
 
 /// The extents of an array of few dimensions, the rest zero.
 #[derive(Clone, Copy, PartialEq, Eq)]

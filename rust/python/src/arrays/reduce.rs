@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::DETACHED;
-use crate::dense::{Dense, scalar};
+use crate::arrays::array_pool;
+use crate::arrays::contiguous::{Dense, scalar};
+use crate::arrays::elementwise::DETACHED;
 use crate::error::IntoPython;
-use crate::spare;
 use crate::threads::{isa, pool};
 
 /// `sum` or `mean` of a NumPy array; none of anything else, or where the axes are not next to each other.
@@ -107,7 +107,7 @@ fn fold<'py>(
         if dense.length < DETACHED { sum() } else { py.detach(sum) }.python()
     };
     if !shape.is_empty() {
-        let (result, to) = spare::take(py, shape, dense.dtype)?;
+        let (result, to) = array_pool::take(py, shape, dense.dtype)?;
         return sum(&to).map(|()| Some(result));
     }
     let mut number = 0u64;

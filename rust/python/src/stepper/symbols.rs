@@ -8,11 +8,11 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::collect::Visited;
+use crate::autodiff::gc::Visited;
+use crate::autodiff::tape::{Tape, program};
+use crate::autodiff::value::Value;
+use crate::autodiff::variable::Variable;
 use crate::error::IntoPython;
-use crate::tape::{Tape, program};
-use crate::value::Value;
-use crate::variable::Variable;
 
 /// A tape without values: hands out the symbols that a rule is called with, and compiles what it does with them.
 #[pyclass(frozen, module = "oxigrad._core")]

@@ -16,13 +16,13 @@ use oxigrad_core::op::Elementwise;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::arrays::{LARGE, execute, number_of};
-use crate::dense::length;
+use crate::arrays::array_pool;
+use crate::arrays::contiguous::length;
+use crate::arrays::elementwise::{LARGE, execute, number_of};
+use crate::arrays::memory::Memory;
+use crate::autodiff::tape::Attributes;
+use crate::autodiff::value::Value;
 use crate::error::IntoPython;
-use crate::memory::Memory;
-use crate::spare;
-use crate::tape::Attributes;
-use crate::value::Value;
 
 /// The longest program, and the most arrays that one reads: these are kept until it has run.
 const NODES: usize = 256;
@@ -258,7 +258,7 @@ impl Fusion {
         let kernel = compiled(&nodes, &outputs).python()?;
         let (mut arrays, mut buffers) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
         for _ in &wanted {
-            let (array, buffer) = spare::take(py, &self.shape, self.dtype)?;
+            let (array, buffer) = array_pool::take(py, &self.shape, self.dtype)?;
             arrays.push(array);
             buffers.push(buffer);
         }
@@ -270,7 +270,7 @@ impl Fusion {
         }
         for Leaf { array, memory, .. } in leaves {
             drop(memory);
-            spare::keep(py, Value::Object(array));
+            array_pool::keep(py, Value::Object(array));
         }
         Ok(())
     }

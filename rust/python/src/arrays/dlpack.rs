@@ -15,9 +15,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use smallvec::SmallVec;
 
-use crate::classes::ByClass;
+use crate::arrays::torch::Torch;
+use crate::class_cache::ByClass;
 use crate::error::{unless, unless_refused};
-use crate::torch::Torch;
 
 /// `kDLCPU`.
 const HOST: i32 = 1;

@@ -14,14 +14,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
-use crate::dense::{Dense, float64, scalar, unshared};
-use crate::derivatives::op_named;
+use crate::arrays::array_pool;
+use crate::arrays::contiguous::{Dense, float64, scalar, unshared};
+use crate::arrays::memory::{Memory, Numbers};
+use crate::arrays::torch::Changed;
+use crate::autodiff::value::Value;
+use crate::autodiff::vjp_rules::op_named;
 use crate::error::IntoPython;
-use crate::memory::{Memory, Numbers};
-use crate::spare;
 use crate::threads::{isa, pool};
-use crate::torch::Changed;
-use crate::value::Value;
 
 /// From this many elements on, the memory that an op goes through is most of its cost.
 pub const LARGE: usize = 1 << 14;
@@ -67,7 +67,7 @@ pub fn compute<'py, 'v>(
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = spare::fresh(py, shape, dtype)?;
+    let (result, output) = array_pool::fresh(py, shape, dtype)?;
     // SAFETY: the values, `held` and `result` keep the memory; the output is new, so it overlaps nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
@@ -93,7 +93,7 @@ fn compute_alike<'py, 'v>(
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = spare::take(py, like.shape.extents(), like.dtype)?;
+    let (result, output) = array_pool::take(py, like.shape.extents(), like.dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
@@ -123,7 +123,7 @@ fn compute_broadcast<'py, 'v>(
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = spare::take(py, shape.extents(), like.dtype)?;
+    let (result, output) = array_pool::take(py, shape.extents(), like.dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
@@ -306,7 +306,7 @@ pub fn broadcast_to<'py>(
     if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
         return Ok(None);
     }
-    let (result, output) = spare::take(py, &shape, buffer.dtype())?;
+    let (result, output) = array_pool::take(py, &shape, buffer.dtype())?;
     // SAFETY: `memory` and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
     Ok(Some(result))

@@ -6,9 +6,9 @@ use oxigrad_core::autodiff::diagram::{Chart, Shape};
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use pyo3::prelude::*;
 
-use crate::derivatives;
-use crate::tape::{Inner, Tape};
-use crate::value::Value;
+use crate::autodiff::tape::{Inner, Tape};
+use crate::autodiff::value::Value;
+use crate::autodiff::vjp_rules;
 
 /// Names of entries: the given ones, and numbers for the rest.
 pub struct Names<'t> {
@@ -77,7 +77,7 @@ pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
         .iter()
         .map(|piece| match piece {
             Piece::Text(text) => Ok(text.clone()),
-            Piece::Object(object) => derivatives::describe(object.bind(py)),
+            Piece::Object(object) => vjp_rules::describe(object.bind(py)),
         })
         .collect()
 }

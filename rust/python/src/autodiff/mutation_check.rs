@@ -4,9 +4,9 @@ use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use pyo3::prelude::*;
 
-use crate::derivatives::{describe, hook};
+use crate::autodiff::tape::Tape;
+use crate::autodiff::vjp_rules::{describe, hook};
 use crate::error::to_python;
-use crate::tape::Tape;
 
 /// An array that an entry reads in the replay, and what was in it when it was recorded.
 #[derive(Debug)]

@@ -13,16 +13,16 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::assign::{Memories, settled};
-use crate::collect::Visited;
-use crate::derivatives::{self, Fit, hook};
+use crate::autodiff::forward;
+use crate::autodiff::gc::Visited;
+use crate::autodiff::indexed_assignment::{Memories, settled};
+use crate::autodiff::mutation_check::Fingerprint;
+use crate::autodiff::replay;
+use crate::autodiff::trace::{self, Names};
+use crate::autodiff::value::Value;
+use crate::autodiff::variable::Variable;
+use crate::autodiff::vjp_rules::{self, Fit, hook};
 use crate::error::{Items, to_python};
-use crate::forward;
-use crate::guard::Fingerprint;
-use crate::replay;
-use crate::trace::{self, Names};
-use crate::value::Value;
-use crate::variable::Variable;
 
 /// What an entry remembers beside its arguments.
 #[derive(Debug, Default)]
@@ -224,7 +224,7 @@ impl Tape {
     ) -> PyResult<Bound<'py, Variable>> {
         let tape = slf.get();
         tape.check_recording(0)?;
-        let variable = Self::input(slf, derivatives::watchable(value)?, None)?;
+        let variable = Self::input(slf, vjp_rules::watchable(value)?, None)?;
         if let Some(name) = name {
             tape.lock().names.insert(variable.get().id, name);
         }
@@ -244,7 +244,7 @@ impl Tape {
         release: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let target = Self::own(slf, target, "target")?;
-        let seed = derivatives::seed(&target, cotangent)?;
+        let seed = vjp_rules::seed(&target, cotangent)?;
         Self::replay(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release)
     }
 
@@ -261,7 +261,7 @@ impl Tape {
             let (target, cotangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
             let target = Self::own(slf, &target, "target")?;
             let id = target.get().current(slf.py())?.0;
-            values.push((id, derivatives::seed(&target, Some(&cotangent))?));
+            values.push((id, vjp_rules::seed(&target, Some(&cotangent))?));
         }
         Self::replay(slf, values, &sources.0, release)
     }
@@ -344,7 +344,7 @@ impl Tape {
         release: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
-        let zeros = |value: &Value| derivatives::zeros(py, value);
+        let zeros = |value: &Value| vjp_rules::zeros(py, value);
         let of = |source: &Variable| source.source(py);
         Self::replayed(slf, sources, of, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
     }
@@ -408,7 +408,7 @@ pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult
             && variable.get().tape.is(tape)
         {
             ids.push(variable.get().id);
-        } else if let Some(number) = crate::value::host_number(output) {
+        } else if let Some(number) = crate::autodiff::value::host_number(output) {
             nodes.push(Node::Constant(number));
             ids.push(u32::try_from(nodes.len() - 1).expect("a rule is short"));
         } else {

@@ -10,17 +10,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::{add_to, compute, number_of};
-use crate::dense::scalar;
-use crate::derivatives::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
-use crate::fusion::{Flow, Fusion};
-use crate::record::{by_operator, innermost, record};
-use crate::reduce::sum_to;
-use crate::spare;
-use crate::tape::{Attributes, CoreTape, Tape};
+use crate::arrays::array_pool;
+use crate::arrays::contiguous::scalar;
+use crate::arrays::elementwise::{add_to, compute, number_of};
+use crate::arrays::reduce::sum_to;
+use crate::autodiff::fusion::{Flow, Fusion};
+use crate::autodiff::record::{by_operator, innermost, record};
+use crate::autodiff::tape::{Attributes, CoreTape, Tape};
+use crate::autodiff::value::Value;
+use crate::autodiff::variable::Variable;
+use crate::autodiff::vjp_rules::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
 use crate::tree::is_inexact;
-use crate::value::Value;
-use crate::variable::Variable;
 
 pub struct PythonHost<'py> {
     pub py: Python<'py>,
@@ -107,12 +107,12 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     }
 
     fn retire(&mut self, value: Value) {
-        spare::keep(self.py, value);
+        array_pool::keep(self.py, value);
     }
 
     fn spend(&mut self, cotangent: Flow) {
         if let Some(value) = cotangent.last() {
-            spare::keep(self.py, value);
+            array_pool::keep(self.py, value);
         }
     }
 
@@ -145,7 +145,7 @@ impl<'py> PythonHost<'py> {
     pub fn sum(&self, a: Value, b: Value) -> PyResult<Value> {
         let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
         if add_to(&sum, &term)? {
-            spare::keep(self.py, Value::Object(term.unbind()));
+            array_pool::keep(self.py, Value::Object(term.unbind()));
             return Ok(Value::Object(sum.unbind()));
         }
         Ok(Value::new(&record(self.py, Op::Elementwise(Elementwise::Add), &[sum, term], None)?))

@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
-use crate::dlpack::{self, Array, Exchange, Owner};
+use crate::arrays::dlpack::{self, Array, Exchange, Owner};
+use crate::arrays::numpy::{ArrayFields, C_CONTIGUOUS, Numpy};
 use crate::error::unless_refused;
-use crate::numpy::{ArrayFields, C_CONTIGUOUS, Numpy};
 
 /// What keeps the memory of an array where it is.
 enum Keep {

@@ -14,11 +14,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 
-use crate::derivatives::hook;
+use crate::autodiff::tape::Tape;
+use crate::autodiff::value::Value;
+use crate::autodiff::variable::{Variable, plain};
+use crate::autodiff::vjp_rules::hook;
 use crate::error::to_python;
-use crate::tape::Tape;
-use crate::value::Value;
-use crate::variable::{Variable, plain};
 
 /// What a tape knows of its variables that have been viewed or assigned to: which share memory.
 #[derive(Debug, Default)]
@@ -249,7 +249,7 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
     let slot = this.slot_or_new();
     let replaced = tape.get().lock().memories.assign(slot, assigned);
     if let Some((_, value)) = replaced {
-        crate::spare::keep(py, value);
+        crate::arrays::array_pool::keep(py, value);
     }
     Ok(())
 }

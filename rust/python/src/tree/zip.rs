@@ -6,10 +6,10 @@ use oxigrad_core::error::Error;
 use oxigrad_core::tree::{DictKey, Node};
 use pyo3::prelude::*;
 
+use super::child::Part;
 use super::container::{Child, Container, dict_key, take_apart};
 use super::flatten::Classes;
 use super::kind::{Kind, TypeInfo};
-use super::step::Part;
 use super::structure::Structure;
 use crate::error::to_python;
 

@@ -13,14 +13,14 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::assign::{self, Slot};
-use crate::collect::Visited;
-use crate::derivatives::hook;
+use crate::arrays::array_pool;
+use crate::autodiff::gc::Visited;
+use crate::autodiff::indexed_assignment::{self, Slot};
+use crate::autodiff::record::{record, record_numbers};
+use crate::autodiff::tape::Tape;
+use crate::autodiff::value::{Value, host_number};
+use crate::autodiff::vjp_rules::hook;
 use crate::error::to_python;
-use crate::record::{record, record_numbers};
-use crate::spare;
-use crate::tape::Tape;
-use crate::value::{Value, host_number};
 
 /// A value on a tape: an array (or a number) that remembers how it came to be.
 ///
@@ -45,10 +45,10 @@ impl Drop for Variable {
     fn drop(&mut self) {
         if matches!(self.value, Value::Object(_)) {
             Python::attach(|py| {
-                spare::keep(py, std::mem::replace(&mut self.value, Value::Absent));
+                array_pool::keep(py, std::mem::replace(&mut self.value, Value::Absent));
                 let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.take(slot));
                 if let Some((_, value)) = assigned {
-                    spare::keep(py, value);
+                    array_pool::keep(py, value);
                 }
             });
         }
@@ -91,7 +91,7 @@ fn augmented<'py>(
     value: &Bound<'py, PyAny>,
     op: Elementwise,
 ) -> PyResult<Bound<'py, PyAny>> {
-    assign::in_place(slf, binary(slf, value, op, false)?)
+    indexed_assignment::in_place(slf, binary(slf, value, op, false)?)
 }
 
 /// A binary operator whose result is a plain value.
@@ -130,7 +130,9 @@ impl Variable {
     #[inline]
     pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {
         match self.slot() {
-            Some(slot) if self.tape.get().lock().memories.is_stale(slot) => Err(assign::stale(&self.name())),
+            Some(slot) if self.tape.get().lock().memories.is_stale(slot) => {
+                Err(indexed_assignment::stale(&self.name()))
+            }
             _ => Ok(self.last(py)),
         }
     }
@@ -379,7 +381,7 @@ impl Variable {
     }
 
     fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        assign::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
+        indexed_assignment::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
     }
 
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -467,12 +469,12 @@ impl Variable {
     /// no more.
     fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
         slf.get().known_at_all("the elements")?;
-        assign::assign(slf, key, value)
+        indexed_assignment::assign(slf, key, value)
     }
 
     /// Another variable for the same entry: what is assigned to one is not seen by the other.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        assign::settled(slf.as_any())
+        indexed_assignment::settled(slf.as_any())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -487,7 +489,7 @@ impl Variable {
     /// What the variable wraps: an array, a float, or a variable of an enclosing tape.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        assign::settled(&self.known(py, "the value")?)
+        indexed_assignment::settled(&self.known(py, "the value")?)
     }
 
     /// What the tape calls the variable when it is printed.

@@ -4,7 +4,7 @@ use oxigrad_core::array::buffer::Span;
 use oxigrad_core::array::overlap::Sweep;
 use pyo3::prelude::*;
 
-use crate::memory::Memory;
+use crate::arrays::memory::Memory;
 
 /// The first pair of ranges that meet, of which one is written, and whose elements do: the smaller number first. `view` is
 /// an array that lies where the range of a number does. A `Sweep` says sooner where no ranges meet at all.

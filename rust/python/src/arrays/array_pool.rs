@@ -10,9 +10,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::dense::{Dense, Shape, create, unshared};
-use crate::memory::Memory;
-use crate::value::Value;
+use crate::arrays::contiguous::{Dense, Shape, create, unshared};
+use crate::arrays::memory::Memory;
+use crate::autodiff::value::Value;
 
 /// How many arrays are kept, and of how many bytes together: for all threads.
 const COUNT: usize = 32;

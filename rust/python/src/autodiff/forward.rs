@@ -7,12 +7,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::derivatives::{Fit, Row, hook, missing};
-use crate::fusion::Flow;
-use crate::replay::PythonHost;
-use crate::tape::{Attributes, CoreTape, Tape};
-use crate::value::Value;
-use crate::variable::Variable;
+use crate::autodiff::fusion::Flow;
+use crate::autodiff::replay::PythonHost;
+use crate::autodiff::tape::{Attributes, CoreTape, Tape};
+use crate::autodiff::value::Value;
+use crate::autodiff::variable::Variable;
+use crate::autodiff::vjp_rules::{Fit, Row, hook, missing};
 
 type Entry<'t> = View<'t, Value, Attributes>;
 

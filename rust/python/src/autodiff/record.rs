@@ -10,20 +10,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::{broadcast_to, elementwise, function};
-use crate::assign::{gives_view, settled, share};
-use crate::classes::ByClass;
-use crate::derivatives::{
+use crate::arrays::elementwise::{broadcast_to, elementwise, function};
+use crate::arrays::numpy::{are_alike, refuse_meaning};
+use crate::arrays::products::matmul;
+use crate::arrays::reduce::reduce;
+use crate::autodiff::indexed_assignment::{gives_view, settled, share};
+use crate::autodiff::tape::{Attributes, Tape};
+use crate::autodiff::value::{Value, host_number};
+use crate::autodiff::variable::Variable;
+use crate::autodiff::vjp_rules::{
     Fit, Needs, describe, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry,
 };
+use crate::class_cache::ByClass;
 use crate::error::to_python;
-use crate::numpy::{are_alike, refuse_meaning};
-use crate::products::matmul;
-use crate::reduce::reduce;
-use crate::tape::{Attributes, Tape};
 use crate::tree::is_inexact;
-use crate::value::{Value, host_number};
-use crate::variable::Variable;
 
 type Object<'py> = Bound<'py, PyAny>;
 

@@ -15,15 +15,15 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyTupleMethods};
 
-use crate::arrays::Copying;
-use crate::dlpack::first_negated;
+use crate::arrays::dlpack::first_negated;
+use crate::arrays::elementwise::Copying;
+use crate::arrays::memory::{Memory, Numbers, Seat};
+use crate::arrays::numpy::{Numpy, refuse_meaning};
+use crate::arrays::overlap::shared_among;
+use crate::arrays::torch::Changed;
 use crate::error::{IntoPython, to_python};
-use crate::memory::{Memory, Numbers, Seat};
-use crate::numpy::{Numpy, refuse_meaning};
-use crate::overlap::shared_among;
-use crate::symbols::Program;
+use crate::stepper::symbols::Program;
 use crate::threads;
-use crate::torch::Changed;
 use crate::tree::{KeyPath, Replacements};
 
 /// A parameter that the core updates: what it must be, and its slots, whose memory is held.

@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString};
 
-use crate::assign::settled;
+use crate::arrays::numpy::refuse_meaning;
+use crate::autodiff::indexed_assignment::settled;
+use crate::autodiff::tape::Tape;
+use crate::autodiff::value::{Value, host_number};
+use crate::autodiff::variable::Variable;
 use crate::error::{IntoPython, to_python};
-use crate::numpy::refuse_meaning;
-use crate::tape::Tape;
 use crate::tree::is_inexact;
-use crate::value::{Value, host_number};
-use crate::variable::Variable;
 
 /// What a derivative rule is called with, in the order of its parameters.
 #[derive(Debug)]
@@ -280,7 +280,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
         args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
     }
     let output = derivative.call.bind(py).call1(pyo3::types::PyTuple::new(py, args)?)?;
-    let (mut nodes, ids) = crate::tape::program(&symbols, &[output])?;
+    let (mut nodes, ids) = crate::autodiff::tape::program(&symbols, &[output])?;
     nodes.truncate(ids[0] as usize + 1);
     Ok(rule::Rule { sources, nodes })
 }

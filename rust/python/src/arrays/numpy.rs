@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
+use crate::arrays::memory::Memory;
 use crate::error::IntoPython;
-use crate::memory::Memory;
 
 /// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
 #[repr(C)]
