@@ -1,4 +1,4 @@
-"""Prints the shipped rules as native code for the core: ``python tests/generated.py`` writes rust/core/src/generated.rs."""
+"""Prints the shipped rules as native code for the core: ``python tests/generated.py`` writes its ``generated.rs``."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from oxigrad import _core, optim, testing
 
-PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "generated.rs"
+PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "kernel" / "native" / "generated.rs"
 
 # A kernel for each rule of one pass over memory, with the flags that most people set, and for the ceiling of the benchmarks.
 # Some are of parameters of bfloat16. Others are interpreted.

@@ -1,4 +1,4 @@
-//! `AdamW` over one large and over many small leaves, against the memory it moves; and the functions of `lane::math`.
+//! `AdamW` over one large and over many small leaves, against the memory it moves; and the functions of `simd::math`.
 //!
 //! `cargo bench -p oxigrad-core --bench kernel`. Absolute times drift by a factor of two on shared machines: compare
 //! rows of one run only.
@@ -9,13 +9,13 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use oxigrad_core::buffer::{Buffer, Dtype, Rounding};
+use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
+use oxigrad_core::array::quantized::BLOCK;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
+use oxigrad_core::kernel::native::PROGRAMS;
 use oxigrad_core::kernel::{Kernel, Node};
-use oxigrad_core::lane::dispatch::Isa;
-use oxigrad_core::native::PROGRAMS;
 use oxigrad_core::op::Elementwise::{self, Multiply};
-use oxigrad_core::quantized::BLOCK;
+use oxigrad_core::simd::dispatch::Isa;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// The kernel of a rule that has native code.

@@ -7,9 +7,11 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use oxigrad_core::autodiff::replay::Host;
+use oxigrad_core::autodiff::rule::{Rule, Rules, Source};
+use oxigrad_core::autodiff::tape::{Id, Tape, View};
 use oxigrad_core::kernel::Node;
 use oxigrad_core::op::{Elementwise, Op};
-use oxigrad_core::tape::{Host, Id, Rule, Rules, Source, Tape, View};
 
 type Number = Option<f64>;
 

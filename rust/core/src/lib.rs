@@ -2,25 +2,16 @@
 
 #![allow(
     clippy::inline_always,
-    reason = "lanes must melt into the loop compiled for their instruction set: see `lane`"
+    reason = "lanes must melt into the loop compiled for their instruction set: see `simd`"
 )]
 
-pub mod buffer;
-pub mod chart;
-mod dtype;
+pub mod array;
+pub mod autodiff;
 pub mod error;
 pub mod exec;
-pub mod fold;
-pub mod half;
 pub mod kernel;
-pub mod lane;
-pub mod native;
 pub mod noise;
 pub mod op;
-pub mod overlap;
-pub mod print;
-pub mod product;
-pub mod quantized;
-pub mod rows;
-pub mod tape;
+pub mod simd;
+mod special;
 pub mod tree;

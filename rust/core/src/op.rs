@@ -3,8 +3,8 @@
 //! Names are the Array API standard's. An elementwise op also states its meaning, once, over [`Lane`]: the scalar lane
 //! is the meaning of the op on numbers, the wide lanes run it in kernels, so that every executor gives the same bits.
 
-use crate::lane::dispatch::{Isa, Task};
-use crate::lane::{Lane, Simd, math, rounding};
+use crate::simd::dispatch::{Isa, Task};
+use crate::simd::{Lane, Simd, math, rounding};
 
 /// The meaning of an op of one argument, or any other function over lanes. A trait rather than `Fn`: `call` must be
 /// inlined into the loop over elements, however long it is, and a closure cannot be told.

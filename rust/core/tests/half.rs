@@ -1,11 +1,11 @@
 //! Conversions to and from halves, against the `half` crate and against arithmetic.
 
 use half::{bf16, f16};
-use oxigrad_core::half::{Bfloat16, Float16, Half, narrowed};
-use oxigrad_core::lane::dispatch::{Isa, Task};
-use oxigrad_core::lane::{Lane, Simd};
+use oxigrad_core::array::half::{Bfloat16, Float16, Half, narrowed};
 use oxigrad_core::noise::{NUMBER, bits};
 use oxigrad_core::op::Elementwise;
+use oxigrad_core::simd::dispatch::{Isa, Task};
+use oxigrad_core::simd::{Lane, Simd};
 
 /// Numbers of `f32` of all kinds: every upper half, with lower halves around ties and at random.
 fn numbers() -> impl Iterator<Item = f32> {

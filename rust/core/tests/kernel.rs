@@ -1,11 +1,11 @@
 //! Every executor against the meaning of a program, evaluated element by element.
 
 use meaning::{LeafCase, Shape, check, leaf_case};
-use oxigrad_core::buffer::{Buffer, Dtype, Rounding};
+use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
-use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::op::Elementwise;
+use oxigrad_core::simd::dispatch::Isa;
 use proptest::prelude::*;
 
 mod meaning;

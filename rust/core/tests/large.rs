@@ -1,11 +1,11 @@
 //! Leaves of more elements than 32 bits can count.
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::half::{Bfloat16, Half};
 use oxigrad_core::exec::{self, Batch, Leaf};
-use oxigrad_core::half::{Bfloat16, Half};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
-use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::op::Elementwise::Add;
+use oxigrad_core::simd::dispatch::Isa;
 use rayon::ThreadPoolBuilder;
 
 const LENGTH: usize = (1 << 32) + 4097;

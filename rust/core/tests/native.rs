@@ -2,9 +2,9 @@
 
 use meaning::{LeafCase, Shape, check, leaf_case};
 use oxigrad_core::kernel::Kernel;
-use oxigrad_core::lane::dispatch::Isa;
-use oxigrad_core::native::PROGRAMS;
-use oxigrad_core::print::print_generated;
+use oxigrad_core::kernel::codegen::print_generated;
+use oxigrad_core::kernel::native::PROGRAMS;
+use oxigrad_core::simd::dispatch::Isa;
 use proptest::prelude::*;
 
 mod meaning;
@@ -17,7 +17,7 @@ fn shipped() -> impl Iterator<Item = (&'static str, Kernel)> {
 fn generated_code_is_what_its_programs_print() {
     let programs: Vec<_> = PROGRAMS.iter().map(|(name, nodes, wanted)| ((*name).to_owned(), *nodes, *wanted)).collect();
     let text = print_generated(&programs).unwrap();
-    assert!(text == include_str!("../src/generated.rs"), "src/generated.rs is out of date: make generated");
+    assert!(text == include_str!("../src/kernel/native/generated.rs"), "generated.rs is out of date: make generated");
     assert!(shipped().all(|(_, kernel)| kernel.is_native()));
 }
 

@@ -1,7 +1,7 @@
 //! Codes of eight bits against the formula in `f64`, and what is promised of them.
 
+use oxigrad_core::array::quantized::{BLOCK, Codes, Numbers, decode, encode};
 use oxigrad_core::noise::uniform;
-use oxigrad_core::quantized::{BLOCK, Codes, Numbers, decode, encode};
 use proptest::prelude::*;
 
 const LEVELS: [f64; 2] = [255.0, 127.0];

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::rows::Rows;
 use oxigrad_core::error::Error;
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::{Kernel, Node};
-use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::op::Elementwise::{Add, Multiply};
-use oxigrad_core::rows::Rows;
+use oxigrad_core::simd::dispatch::Isa;
 
 const TABLE: usize = 700;
 

@@ -1,11 +1,11 @@
 //! Totals over all leaves, results of each leaf, and guards, on every instruction set and number of threads.
 
-use oxigrad_core::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::error::Error;
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
-use oxigrad_core::lane::dispatch::Isa;
 use oxigrad_core::op::Elementwise::{self, Add, Divide, Multiply, Sqrt, Subtract};
+use oxigrad_core::simd::dispatch::Isa;
 
 const fn apply(op: Elementwise, a: u32, b: u32) -> Node {
     Node::Apply(op, [a, b, 0])

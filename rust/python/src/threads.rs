@@ -4,7 +4,7 @@ use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oxigrad_core::lane::dispatch::Isa;
+use oxigrad_core::simd::dispatch::Isa;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -1,7 +1,7 @@
 //! What must hold before a kernel touches memory.
 
 use super::{Batch, Leaf};
-use crate::buffer::Buffer;
+use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 

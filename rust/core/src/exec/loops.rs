@@ -2,13 +2,13 @@
 
 use std::marker::PhantomData;
 
-use super::block::{SUMMANDS, Slot};
-use super::gather::Compute;
-use crate::fold::balanced;
-use crate::lane::dispatch::Body;
-use crate::lane::{Element, Lane, Simd};
+use super::interpreter::{SUMMANDS, Slot};
+use super::transfer::Compute;
+use crate::array::sum::balanced;
 use crate::noise;
 use crate::op::{Binary, Ternary, Unary, Visitor};
+use crate::simd::dispatch::Body;
+use crate::simd::{Element, Lane, Simd};
 
 /// Random numbers that are drawn together.
 const DRAWN: usize = 256;

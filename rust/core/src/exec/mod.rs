@@ -2,26 +2,26 @@
 //!
 //! The result is the same, to the bit, for any instruction set, any number of threads and any layout of the memory.
 
-mod ahead;
-mod block;
 mod check;
-mod gather;
+mod interpreter;
 mod loops;
 mod native;
 mod plan;
+mod prefetch;
+mod transfer;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::ThreadPool;
 
-pub use block::Scratch;
+pub use interpreter::Scratch;
 
-use crate::buffer::{Buffer, Dtype};
+use crate::array::buffer::{Buffer, Dtype};
+use crate::array::rows::Rows;
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::lane::dispatch::Isa;
-use crate::rows::Rows;
-use block::{Part, Run};
+use crate::simd::dispatch::Isa;
+use interpreter::{Part, Run};
 use plan::Plan;
 
 /// One leaf: its arrays, and what else a kernel needs to know to update it.
@@ -74,7 +74,7 @@ pub struct Batch<'a> {
 /// # Safety
 /// The memory of every buffer (its `span`) must be valid to read, and of every output to write, for the whole call, and
 /// nobody else may write any of it or read the outputs meanwhile. No output may overlap a buffer of another leaf:
-/// [`crate::overlap::Sweep`] finds out.
+/// [`crate::array::overlap::Sweep`] finds out.
 pub unsafe fn run(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
     check(batches)?;
     // SAFETY: the caller's promise, and what was just checked.

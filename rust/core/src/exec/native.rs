@@ -5,14 +5,14 @@
 use std::hint::black_box;
 use std::marker::PhantomData;
 
-use super::block::Slot;
-use super::gather::Compute;
-use crate::buffer::Dtype;
-use crate::half::{Bfloat16, Float16, Half};
+use super::interpreter::Slot;
+use super::transfer::Compute;
+use crate::array::buffer::Dtype;
+use crate::array::half::{Bfloat16, Float16, Half};
 use crate::kernel::Kernel;
-use crate::lane::dispatch::Body;
-use crate::lane::{Lane, Simd};
-use crate::native::{Native, NativeVisitor};
+use crate::kernel::native::{Native, NativeVisitor};
+use crate::simd::dispatch::Body;
+use crate::simd::{Lane, Simd};
 
 /// The slots of a kernel that was printed, and how many elements there are.
 pub(super) struct Stream<'a, L> {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Leaf;
-use super::block::{CHUNK, Part};
+use super::interpreter::{CHUNK, Part};
 use crate::kernel::Kernel;
 
 /// Fewest and most elements of a task: a task should cost much more than taking it, and be far from a thread's share.

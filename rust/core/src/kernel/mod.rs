@@ -4,16 +4,18 @@
 //! the leaf's type where it meets an array; everything else is computed element by element in the leaf's type. A
 //! [`Node::Sum`] adds up a whole leaf and is a scalar from the next phase on; a [`Node::Total`] adds up a scalar of all leaves.
 
+pub mod codegen;
+mod display;
+mod fuse;
 mod graph;
-mod listing;
-mod pass;
-mod phase;
+mod lower;
+pub mod native;
 
+pub(crate) use fuse::{Pass, PassWork};
 pub use graph::Wanted;
-pub(crate) use pass::{Pass, PassWork};
 
 use crate::error::Result;
-use crate::native::Printed;
+use crate::kernel::native::Printed;
 use crate::op::Elementwise;
 
 /// A step of a symbolic program. Ids are positions in the program; arguments stand before.
@@ -141,7 +143,7 @@ impl Kernel {
     /// # Errors
     /// As [`Self::compile`], and `Rule` where an array is wanted as a scalar.
     pub fn compile_wanted(nodes: &[Node], wanted: &Wanted) -> Result<Self> {
-        phase::kernel(&graph::Graph::new(nodes, wanted)?)
+        lower::kernel(&graph::Graph::new(nodes, wanted)?)
     }
 
     /// How many array inputs each leaf must bring: one more than the highest `Node::Leaf` in use.

@@ -1,13 +1,13 @@
 //! What a program means, evaluated element by element, and a comparison with what an executor makes of it.
 
-use oxigrad_core::buffer::{Buffer, Dtype, Rounding};
+use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
+use oxigrad_core::array::half::{Bfloat16, Float16, Half, narrowed};
+use oxigrad_core::array::quantized::{BLOCK, Codes, decode, encode};
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
-use oxigrad_core::half::{Bfloat16, Float16, Half, narrowed};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
-use oxigrad_core::lane::{Lane, dispatch::Isa};
 use oxigrad_core::noise::uniform;
 use oxigrad_core::op::{Binary, Elementwise, Ternary, Unary, Visitor};
-use oxigrad_core::quantized::{BLOCK, Codes, decode, encode};
+use oxigrad_core::simd::{Lane, dispatch::Isa};
 use proptest::prelude::*;
 
 /// The value of a node: of one element, or of all.

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use super::kind::{Fields, Functions, Kind, TRAINABLE};
 use super::path::{Key, KeyPath};
 use super::structure::Structure;
-use super::{flatten::flatten, joint, kind, path, select};
+use super::{flatten::flatten, kind, path, select, zip};
 use crate::error::IntoPython;
 
 /// Adds the functions and classes of trees to the module.
@@ -56,7 +56,7 @@ fn listed(items: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
 #[pyo3(signature = (tree, like=None))]
 fn tree_leaves<'py>(tree: &Bound<'py, PyAny>, like: Option<&Structure>) -> PyResult<Bound<'py, PyList>> {
     let leaves = match like {
-        Some(structure) => joint::leaves_like(structure, tree)?,
+        Some(structure) => zip::leaves_like(structure, tree)?,
         None => flatten(tree.py(), tree)?.0,
     };
     PyList::new(tree.py(), leaves)
@@ -69,7 +69,7 @@ fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'
     let (leaves, structure) = flatten(py, tree)?;
     let mut rows = vec![leaves];
     for other in rest {
-        rows.push(joint::leaves_like(&structure, &other)?);
+        rows.push(zip::leaves_like(&structure, &other)?);
     }
     let call = |i: usize| {
         let arguments = rows.iter().map(|row| row[i].bind(py));

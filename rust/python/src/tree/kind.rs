@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple, PyType};
 
-use crate::classes::ByClass;
+use crate::class_cache::ByClass;
 use crate::error::{items, unless};
 
 /// The key in a field's metadata that says whether the field is trainable.

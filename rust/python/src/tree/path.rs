@@ -6,7 +6,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString};
 
-use super::step::Part;
+use super::child::Part;
 use crate::error::{IntoPython, items, to_python};
 
 /// The key of a dict item.

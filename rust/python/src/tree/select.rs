@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
 use super::flatten::flatten;
-use super::joint::Along;
 use super::kind::type_info;
 use super::structure::Structure;
+use super::zip::Along;
 
 /// What a part may be asked to be.
 enum Want<'py> {

@@ -1,0 +1,152 @@
+//! The types of elements in memory, and how each converts to what kernels compute in, and back.
+
+use crate::array::half::{Bfloat16, Float16, Half, narrowed};
+
+macro_rules! dtypes {
+    ($($variant:ident $name:literal $t:ty, $bytes:literal;)*) => {
+        /// The type of the elements of a buffer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "a row of the table says it")]
+        pub enum Dtype { $($variant),* }
+
+        impl Dtype {
+            /// Every dtype, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The Array API standard's name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// Bytes an element.
+            #[must_use]
+            pub const fn size(self) -> usize {
+                match self { $(Self::$variant => $bytes),* }
+            }
+
+            /// Calls `visitor` with the Rust type of the elements.
+            pub(crate) fn visit<V: DtypeVisitor>(self, visitor: V) -> V::Output {
+                match self { $(Self::$variant => visitor.visit::<$t>()),* }
+            }
+        }
+    };
+}
+
+dtypes! {
+    Bool "bool"    Truth, 1;
+    U8   "uint8"   u8, 1;
+    U16  "uint16"  u16, 2;
+    U32  "uint32"  u32, 4;
+    U64  "uint64"  u64, 8;
+    I8   "int8"    i8, 1;
+    I16  "int16"   i16, 2;
+    I32  "int32"   i32, 4;
+    I64  "int64"   i64, 8;
+    F16  "float16" Float16, 2;
+    BF16 "bfloat16" Bfloat16, 2;
+    F32  "float32" f32, 4;
+    F64  "float64" f64, 8;
+}
+
+impl Dtype {
+    /// Whether kernels compute in this type.
+    #[must_use]
+    pub const fn computes(self) -> bool {
+        matches!(self, Self::F32 | Self::F64)
+    }
+
+    /// The type in which kernels compute with it: `F64` for itself, `F32` for all others.
+    #[must_use]
+    pub const fn computed_in(self) -> Self {
+        if matches!(self, Self::F64) { Self::F64 } else { Self::F32 }
+    }
+
+    /// Whether kernels write it: floating point of any size.
+    #[must_use]
+    pub const fn is_floating(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+
+    /// Whether it has two bytes: kernels compute in `F32` and round.
+    #[must_use]
+    pub const fn is_half(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16)
+    }
+}
+
+/// A byte that is a truth value: any byte is valid, all but zero are true.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Truth(u8);
+
+/// What is called with the Rust type of a dtype.
+pub(crate) trait DtypeVisitor {
+    type Output;
+    fn visit<T: Stored>(self) -> Self::Output;
+}
+
+/// A type that lies in foreign memory. Every bit pattern of it is valid.
+pub(crate) trait Stored: Copy {
+    fn to_f32(self) -> f32;
+    fn to_f64(self) -> f64;
+    fn from_f32(value: f32) -> Self;
+    fn from_f64(value: f64) -> Self;
+}
+
+macro_rules! stored {
+    ($($t:ty)*) => {$(
+        #[allow(
+            clippy::cast_lossless, clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss,
+            reason = "rounding to the element is the point"
+        )]
+        impl Stored for $t {
+            #[inline(always)]
+            fn to_f32(self) -> f32 { self as f32 }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { value as $t }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { value as $t }
+        }
+    )*};
+}
+
+stored!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
+
+macro_rules! stored_halves {
+    ($($t:ty)*) => {$(
+        impl Stored for $t {
+            #[inline(always)]
+            fn to_f32(self) -> f32 { Half::to_f32(self) }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { f64::from(Half::to_f32(self)) }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { Half::nearest(value) }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { Half::nearest(narrowed(value)) }
+        }
+    )*};
+}
+
+stored_halves!(Float16 Bfloat16);
+
+impl Stored for Truth {
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        f32::from(u8::from(self.0 != 0))
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(u8::from(self.0 != 0))
+    }
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        Self(u8::from(value != 0.0))
+    }
+    #[inline(always)]
+    fn from_f64(value: f64) -> Self {
+        Self(u8::from(value != 0.0))
+    }
+}

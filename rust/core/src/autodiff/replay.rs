@@ -1,0 +1,316 @@
+//! The replay in reverse: cotangents go from the results to the inputs, and add up where an entry is used twice.
+
+use super::rule::Rules;
+use super::tape::{Id, Origin, Tape, Value, View, index};
+use crate::op::Op;
+
+impl<V: Value, A> Tape<V, A> {
+    /// Replays the entries backwards from the seeds: chain rule, and cotangents added up where an entry is used twice.
+    ///
+    /// Gives the cotangents of `inputs`, absent where nothing flows. With `release`, what an entry kept is dropped as
+    /// soon as no rule needs it any more, and the tape cannot be replayed again.
+    ///
+    /// # Errors
+    /// What `host` raises.
+    pub fn replay<H: Host<V, A>>(
+        &mut self,
+        seeds: Vec<(Id, H::Flow)>,
+        inputs: &[Id],
+        release: bool,
+        host: &mut H,
+    ) -> Result<Vec<H::Flow>, H::Error> {
+        let top = seeds.iter().map(|(id, _)| *id as usize + 1).max().unwrap_or(0);
+        let mut cotangents: Vec<H::Flow> = Vec::new();
+        cotangents.resize_with(top, H::Flow::absent);
+        for (id, seed) in seeds {
+            accumulate(&mut cotangents[id as usize], seed, host)?;
+        }
+        let asked_for_ops: Vec<Id> = inputs.iter().copied().filter(|id| self.origin(*id) != Origin::Input).collect();
+        for id in (0..top).rev() {
+            if id % PULSE == 0 {
+                host.pulse()?;
+            }
+            if matches!(self.entries[id].origin, Origin::Op(_)) && !cotangents[id].is_absent() {
+                let cotangent = std::mem::replace(&mut cotangents[id], H::Flow::absent());
+                self.pull(index(id), &cotangent, &mut cotangents, host)?;
+                if asked_for_ops.contains(&index(id)) {
+                    cotangents[id] = cotangent;
+                } else {
+                    host.spend(cotangent);
+                }
+            }
+            if release {
+                host.retire(std::mem::replace(&mut self.values[id], V::absent()));
+            }
+        }
+        let mut take =
+            |id: &Id| cotangents.get_mut(*id as usize).map(|slot| std::mem::replace(slot, H::Flow::absent()));
+        Ok(inputs.iter().map(|id| take(id).unwrap_or_else(H::Flow::absent)).collect())
+    }
+
+    fn pull<H: Host<V, A>>(
+        &self,
+        id: Id,
+        cotangent: &H::Flow,
+        sums: &mut [H::Flow],
+        host: &mut H,
+    ) -> Result<(), H::Error> {
+        let view = self.view(id);
+        let Origin::Op(op) = view.origin else { return Ok(()) };
+        if matches!(op, Op::Structured(_))
+            && let Some(pulled) = host.pull_together(&view, cotangent)?
+        {
+            for (arg, pulled) in view.args.iter().zip(pulled).filter(|(_, pulled)| !pulled.is_absent()) {
+                accumulate(&mut sums[*arg as usize], pulled, host)?;
+            }
+            return Ok(());
+        }
+        for which in 0..view.args.len() {
+            if !view.is_active(which) {
+                continue;
+            }
+            let pulled = match (op, cotangent.number()) {
+                (Op::Elementwise(op), Some(g)) => match host.rules().on_numbers(op, which, g, &view) {
+                    Some(number) => H::Flow::from_number(number),
+                    None => host.pullback(&view, which, cotangent)?,
+                },
+                _ => host.pullback(&view, which, cotangent)?,
+            };
+            if !pulled.is_absent() {
+                accumulate(&mut sums[view.args[which] as usize], pulled, host)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn accumulate<V, A, H: Host<V, A>>(sum: &mut H::Flow, term: H::Flow, host: &mut H) -> Result<(), H::Error> {
+    *sum = match (sum.number(), term.number()) {
+        (Some(a), Some(b)) => H::Flow::from_number(a + b),
+        _ if sum.is_absent() => term,
+        _ => host.add(std::mem::replace(sum, H::Flow::absent()), term)?,
+    };
+    Ok(())
+}
+
+/// How many entries are replayed between two calls of [`Host::pulse`].
+pub(super) const PULSE: usize = 1 << 16;
+
+/// What the replay asks of whoever owns the values.
+pub trait Host<V, A> {
+    /// What can go wrong.
+    type Error;
+    /// A cotangent on its way back, or a tangent on its way forwards.
+    type Flow: Value;
+
+    /// The derivative rules of the elementwise ops, traced.
+    fn rules(&self) -> &Rules;
+
+    /// The cotangent of the `which`-th argument, fitted to its shape; absent where the derivative is zero.
+    ///
+    /// # Errors
+    /// Where there is no derivative, or its computation fails.
+    fn pullback(
+        &mut self,
+        entry: &View<'_, V, A>,
+        which: usize,
+        cotangent: &Self::Flow,
+    ) -> Result<Self::Flow, Self::Error>;
+
+    /// The cotangents of all arguments of an op whose rule gives them together; none for any other op.
+    ///
+    /// # Errors
+    /// Where the computation fails.
+    fn pull_together(
+        &mut self,
+        entry: &View<'_, V, A>,
+        cotangent: &Self::Flow,
+    ) -> Result<Option<Vec<Self::Flow>>, Self::Error>;
+
+    /// The tangent of the result, given those of the arguments, some of which are there; absent where it is zero.
+    ///
+    /// # Errors
+    /// Where there is no derivative, or its computation fails.
+    fn pushforward(&mut self, entry: &View<'_, V, A>, tangents: &[&Self::Flow]) -> Result<Self::Flow, Self::Error>;
+
+    /// The sum of two cotangents, or tangents, of one entry.
+    ///
+    /// # Errors
+    /// Where the values cannot be added.
+    fn add(&mut self, a: Self::Flow, b: Self::Flow) -> Result<Self::Flow, Self::Error>;
+
+    /// Takes a value that the replay needs no more: it may be dropped, or its memory used again.
+    fn retire(&mut self, value: V) {
+        drop(value);
+    }
+
+    /// Takes a cotangent that every rule has read: it may be dropped, or its memory used again.
+    fn spend(&mut self, cotangent: Self::Flow) {
+        drop(cotangent);
+    }
+
+    /// Called now and then, so that a long replay can be interrupted.
+    ///
+    /// # Errors
+    /// To stop the replay.
+    fn pulse(&mut self) -> Result<(), Self::Error>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autodiff::rule::{Rule, Source};
+    use crate::kernel::Node;
+    use crate::op::Elementwise;
+
+    type Number = Option<f64>;
+
+    struct Numbers(Rules);
+
+    impl Host<Number, ()> for Numbers {
+        type Error = String;
+        type Flow = Number;
+        fn rules(&self) -> &Rules {
+            &self.0
+        }
+        fn pullback(&mut self, entry: &View<'_, Number, ()>, which: usize, _: &Number) -> Result<Number, String> {
+            Err(format!("entry {} has no rule for argument {which}", entry.id))
+        }
+        fn pull_together(&mut self, _: &View<'_, Number, ()>, _: &Number) -> Result<Option<Vec<Number>>, String> {
+            Ok(None)
+        }
+        fn pushforward(&mut self, entry: &View<'_, Number, ()>, _: &[&Number]) -> Result<Number, String> {
+            Err(format!("entry {} has no rule forwards", entry.id))
+        }
+        fn add(&mut self, _: Number, _: Number) -> Result<Number, String> {
+            Err("numbers are added by the tape".into())
+        }
+        fn pulse(&mut self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    /// The rules of `add`, `multiply` and `exp`.
+    fn host() -> Numbers {
+        let mut rules = Rules::default();
+        let through = || Rule { sources: vec![Source::Cotangent], nodes: vec![Node::Leaf(0)] };
+        let times = |source| Rule {
+            sources: vec![Source::Cotangent, source],
+            nodes: vec![Node::Leaf(0), Node::Leaf(1), Node::Apply(Elementwise::Multiply, [0, 1, 0])],
+        };
+        rules.set(Elementwise::Add, 0, through());
+        rules.set(Elementwise::Add, 1, through());
+        rules.set(Elementwise::Multiply, 0, times(Source::Arg(1)));
+        rules.set(Elementwise::Multiply, 1, times(Source::Arg(0)));
+        rules.set(Elementwise::Exp, 0, times(Source::Result));
+        Numbers(rules)
+    }
+
+    type Numeric = Tape<Number, ()>;
+
+    fn apply(tape: &mut Numeric, op: Elementwise, args: &[Id]) -> Id {
+        let mut numbers = [0.0; 3];
+        for (number, arg) in numbers.iter_mut().zip(args) {
+            *number = tape.view(*arg).result().expect("it is kept");
+        }
+        tape.push(Op::Elementwise(op), args, None, Some(op.on_numbers(numbers)))
+    }
+
+    fn gradient(tape: &mut Numeric, of: Id, inputs: &[Id]) -> Vec<Option<f64>> {
+        let pulled = tape.replay(vec![(of, Some(1.0))], inputs, false, &mut host());
+        pulled.expect("every op has a rule")
+    }
+
+    #[test]
+    fn cotangents_add_up_where_an_entry_is_used_twice() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Some(3.0));
+        let square = apply(&mut tape, Elementwise::Multiply, &[x, x]);
+        let y = apply(&mut tape, Elementwise::Multiply, &[square, x]);
+        assert_eq!(gradient(&mut tape, y, &[x, square, y]), [Some(27.0), Some(3.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn an_entry_off_the_path_is_skipped_and_an_input_off_it_gets_nothing() {
+        let mut tape = Numeric::default();
+        let (x, z) = (tape.watch(Some(2.0)), tape.watch(Some(5.0)));
+        tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, None);
+        let y = apply(&mut tape, Elementwise::Exp, &[x]);
+        assert_eq!(gradient(&mut tape, y, &[x, z]), [Some(2f64.exp()), None]);
+    }
+
+    #[test]
+    fn constants_get_no_cotangent() {
+        let mut tape = Numeric::default();
+        let (x, c) = (tape.watch(Some(2.0)), tape.constant(Some(7.0)));
+        let y = apply(&mut tape, Elementwise::Multiply, &[c, x]);
+        assert_eq!(gradient(&mut tape, y, &[x, c]), [Some(7.0), None]);
+    }
+
+    #[test]
+    fn a_missing_rule_is_an_error_of_the_host() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Some(2.0));
+        let y = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, None);
+        let failed = tape.replay(vec![(y, Some(1.0))], &[x], false, &mut host());
+        assert_eq!(failed, Err("entry 1 has no rule for argument 0".into()));
+    }
+
+    fn tangents(tape: &Numeric, seeds: &[(Id, f64)], targets: &[Id]) -> Vec<Option<f64>> {
+        let seeds = seeds.iter().map(|(id, seed)| (*id, Some(*seed))).collect();
+        let pushed = tape.replay_forward(seeds, targets, &mut host());
+        pushed.expect("every op has a rule")
+    }
+
+    #[test]
+    fn tangents_go_forwards_by_the_same_rules() {
+        let mut tape = Numeric::default();
+        let (x, z) = (tape.watch(Some(3.0)), tape.watch(Some(5.0)));
+        let square = apply(&mut tape, Elementwise::Multiply, &[x, x]);
+        let y = apply(&mut tape, Elementwise::Multiply, &[square, z]);
+        assert_eq!(tangents(&tape, &[(x, 1.0)], &[y, square, z]), [Some(30.0), Some(6.0), None]);
+        assert_eq!(tangents(&tape, &[(x, 1.0), (z, 2.0)], &[y]), [Some(48.0)]);
+        assert_eq!(tangents(&tape, &[(square, 1.0)], &[y, x]), [Some(5.0), None]);
+    }
+
+    #[test]
+    fn forwards_an_entry_off_the_path_is_skipped() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Some(2.0));
+        let off = tape.push(Op::Elementwise(Elementwise::Tan), &[x], None, None);
+        let y = apply(&mut tape, Elementwise::Exp, &[x]);
+        assert_eq!(tangents(&tape, &[(x, 1.0)], &[y]), [Some(2f64.exp())]);
+        let failed = tape.replay_forward(vec![(x, Some(1.0))], &[off], &mut host());
+        assert_eq!(failed, Err("entry 1 has no rule forwards".into()));
+    }
+
+    #[test]
+    fn release_drops_what_was_kept() {
+        let mut tape = Numeric::default();
+        let x = tape.watch(Some(2.0));
+        let y = apply(&mut tape, Elementwise::Exp, &[x]);
+        tape.replay(vec![(y, Some(1.0))], &[x], true, &mut host()).expect("exp has a rule");
+        assert!(!tape.keeps(x) && !tape.keeps(y));
+    }
+
+    #[test]
+    fn ten_million_entries_replay_and_drop_on_a_small_stack() {
+        let work = || {
+            let mut tape = Numeric::default();
+            let x = tape.watch(Some(1.0));
+            let mut y = x;
+            for _ in 0..10_000_000 {
+                y = apply(&mut tape, Elementwise::Add, &[y, x]);
+            }
+            gradient(&mut tape, y, &[x])
+        };
+        let thread = std::thread::Builder::new().stack_size(512 * 1024).spawn(work).expect("a thread can be made");
+        assert_eq!(thread.join().expect("the thread ends well"), [Some(10_000_001.0)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "not on the tape")]
+    fn an_argument_that_is_not_on_the_tape_is_refused() {
+        Numeric::default().push(Op::Elementwise(Elementwise::Exp), &[0], None, None);
+    }
+}

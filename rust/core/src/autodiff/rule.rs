@@ -1,0 +1,90 @@
+//! Derivative rules of the elementwise ops as symbolic programs.
+
+use super::tape::{Value, View};
+use crate::kernel::Node;
+use crate::op::Elementwise;
+
+/// What a derivative rule reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The cotangent of the result.
+    Cotangent,
+    /// The result.
+    Result,
+    /// The value of an argument.
+    Arg(u8),
+}
+
+/// The derivative rule of one argument of an elementwise op: a symbolic program, its k-th leaf being `sources[k]`.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// What the leaves of the program are.
+    pub sources: Vec<Source>,
+    /// The program; its last node is the cotangent of the argument.
+    pub nodes: Vec<Node>,
+}
+
+/// The longest program of a rule, in nodes.
+pub const RULE_NODES: usize = 32;
+
+impl Rule {
+    pub(super) fn on_numbers<V: Value, A>(&self, g: f64, entry: &View<'_, V, A>) -> Option<f64> {
+        self.evaluate(|source| match source {
+            Source::Cotangent => Some(g),
+            Source::Result => entry.result().number(),
+            Source::Arg(which) => entry.arg(which as usize).number(),
+        })
+    }
+
+    /// The rule on numbers; none where `number` gives none of a source.
+    #[inline]
+    pub fn evaluate(&self, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
+        let mut values = [0.0; RULE_NODES];
+        for (at, node) in self.nodes.iter().enumerate() {
+            values[at] = match *node {
+                Node::Leaf(leaf) => number(self.sources[leaf as usize])?,
+                Node::Constant(number) => number,
+                Node::Apply(op, args) => op.on_numbers(args.map(|arg| values[arg as usize])),
+                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => return None,
+            };
+        }
+        self.nodes.len().checked_sub(1).map(|last| values[last])
+    }
+}
+
+/// The derivative rules of the elementwise ops, by op and argument.
+#[derive(Debug, Default)]
+pub struct Rules(Vec<[Option<Rule>; 3]>);
+
+impl Rules {
+    /// States the rule of one argument.
+    ///
+    /// # Panics
+    /// When the program is longer than [`RULE_NODES`] or reads a leaf that has no source.
+    pub fn set(&mut self, op: Elementwise, which: usize, rule: Rule) {
+        assert!(rule.nodes.len() <= RULE_NODES, "the rule is too long");
+        let known = |node: &Node| !matches!(node, Node::Leaf(leaf) if *leaf as usize >= rule.sources.len());
+        assert!(rule.nodes.iter().all(known), "a leaf of the rule has no source");
+        if self.0.is_empty() {
+            self.0.resize_with(Elementwise::ALL.len(), Default::default);
+        }
+        self.0[op as usize][which] = Some(rule);
+    }
+
+    /// The rule of one argument, if it is stated.
+    #[must_use]
+    pub fn get(&self, op: Elementwise, which: usize) -> Option<&Rule> {
+        self.0.get(op as usize)?[which].as_ref()
+    }
+
+    #[inline]
+    pub(super) fn on_numbers<V: Value, A>(
+        &self,
+        op: Elementwise,
+        which: usize,
+        g: f64,
+        entry: &View<'_, V, A>,
+    ) -> Option<f64> {
+        self.get(op, which)?.on_numbers(g, entry)
+    }
+}

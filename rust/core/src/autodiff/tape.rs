@@ -1,0 +1,217 @@
+//! The tape: an append-only list of entries, replayed in reverse ([`super::replay`]) or forwards.
+//!
+//! An entry with a value is autodiff, an entry without one is a symbol. Entries refer to each other by index into flat
+//! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
+
+use crate::op::Op;
+
+/// Where an entry stands on its tape.
+pub type Id = u32;
+
+/// What a tape keeps of each entry's result.
+pub trait Value: Sized {
+    /// Nothing is kept.
+    fn absent() -> Self;
+    /// Whether nothing is kept.
+    fn is_absent(&self) -> bool;
+    /// The number, where the value is one.
+    fn number(&self) -> Option<f64>;
+    /// A number as a value.
+    fn from_number(number: f64) -> Self;
+}
+
+/// A tape of numbers alone.
+impl Value for Option<f64> {
+    fn absent() -> Self {
+        None
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+
+    fn number(&self) -> Option<f64> {
+        *self
+    }
+
+    fn from_number(number: f64) -> Self {
+        Some(number)
+    }
+}
+
+/// How an entry came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Watched: what gradients are taken with respect to.
+    Input,
+    /// An operand that is not on this tape.
+    Constant,
+    /// An op on earlier entries.
+    Op(Op),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) origin: Origin,
+    first_arg: u32,
+    attributes: u32,
+}
+
+const NO_ATTRIBUTES: u32 = u32::MAX;
+
+/// An append-only list of entries; `A` is what the ops' attributes are kept as.
+#[derive(Debug)]
+pub struct Tape<V, A> {
+    pub(super) entries: Vec<Entry>,
+    pub(super) values: Vec<V>,
+    args: Vec<Id>,
+    attributes: Vec<A>,
+}
+
+impl<V, A> Default for Tape<V, A> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), values: Vec::new(), args: Vec::new(), attributes: Vec::new() }
+    }
+}
+
+/// An entry of a tape, as the replay and the printer see it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'t, V, A> {
+    /// Where the entry stands.
+    pub id: Id,
+    /// How it came to be.
+    pub origin: Origin,
+    /// The entries it read.
+    pub args: &'t [Id],
+    /// The op's attributes, if it has any.
+    pub attributes: Option<&'t A>,
+    tape: &'t Tape<V, A>,
+}
+
+impl<'t, V: Value, A> View<'t, V, A> {
+    /// What was kept of the entry's own result.
+    #[must_use]
+    pub fn result(&self) -> &'t V {
+        &self.tape.values[self.id as usize]
+    }
+
+    /// What was kept of the value of the `which`-th argument.
+    #[must_use]
+    pub fn arg(&self, which: usize) -> &'t V {
+        &self.tape.values[self.args[which] as usize]
+    }
+
+    /// Whether the `which`-th argument is on the tape, so that a cotangent flows to it.
+    #[must_use]
+    pub fn is_active(&self, which: usize) -> bool {
+        self.tape.origin(self.args[which]) != Origin::Constant
+    }
+}
+
+impl<V: Value, A> Tape<V, A> {
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing has been recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How the entry came to be.
+    #[must_use]
+    pub fn origin(&self, id: Id) -> Origin {
+        self.entries[id as usize].origin
+    }
+
+    /// The entry, with what it refers to.
+    #[must_use]
+    pub fn view(&self, id: Id) -> View<'_, V, A> {
+        let entry = self.entries[id as usize];
+        let end = self.entries.get(id as usize + 1).map_or(self.args.len(), |next| next.first_arg as usize);
+        View {
+            id,
+            origin: entry.origin,
+            args: &self.args[entry.first_arg as usize..end],
+            attributes: (entry.attributes != NO_ATTRIBUTES).then(|| &self.attributes[entry.attributes as usize]),
+            tape: self,
+        }
+    }
+
+    /// Every entry, in the order of recording.
+    pub fn views(&self) -> impl Iterator<Item = View<'_, V, A>> {
+        (0..index(self.len())).map(|id| self.view(id))
+    }
+
+    /// Appends a watched input.
+    pub fn watch(&mut self, value: V) -> Id {
+        self.append(Origin::Input, value, NO_ATTRIBUTES)
+    }
+
+    /// Appends an operand that is not on this tape.
+    pub fn constant(&mut self, value: V) -> Id {
+        self.append(Origin::Constant, value, NO_ATTRIBUTES)
+    }
+
+    /// Appends an op on earlier entries; `kept` is its result where a derivative rule needs it, or absent.
+    ///
+    /// # Panics
+    /// When an argument is not an earlier entry, or the tape would pass 2^32 entries.
+    pub fn push(&mut self, op: Op, args: &[Id], attributes: Option<A>, kept: V) -> Id {
+        let next = index(self.len());
+        assert!(args.iter().all(|arg| *arg < next), "an argument is not on the tape");
+        let attributes = attributes.map_or(NO_ATTRIBUTES, |attributes| {
+            self.attributes.push(attributes);
+            index(self.attributes.len() - 1)
+        });
+        let id = self.append(Origin::Op(op), kept, attributes);
+        self.args.extend_from_slice(args);
+        id
+    }
+
+    fn append(&mut self, origin: Origin, value: V, attributes: u32) -> Id {
+        let id = index(self.len());
+        self.entries.push(Entry { origin, first_arg: index(self.args.len()), attributes });
+        self.values.push(value);
+        id
+    }
+
+    /// What is kept of each entry's result, in the order of recording.
+    #[must_use]
+    pub fn values(&self) -> &[V] {
+        &self.values
+    }
+
+    /// The attributes of the entries that have some.
+    #[must_use]
+    pub fn attributes(&self) -> &[A] {
+        &self.attributes
+    }
+
+    /// Takes all values and attributes out: the entries stay, with nothing kept and the attributes that are the default.
+    pub fn forget(&mut self) -> (Vec<V>, Vec<A>)
+    where
+        A: Default,
+    {
+        let take = |value| std::mem::replace(value, V::absent());
+        (self.values.iter_mut().map(take).collect(), self.attributes.iter_mut().map(std::mem::take).collect())
+    }
+
+    /// Keeps the value of an entry, which a later entry's rule will need.
+    pub fn keep(&mut self, id: Id, value: V) {
+        self.values[id as usize] = value;
+    }
+
+    /// Whether the value of an entry is kept.
+    #[must_use]
+    pub fn keeps(&self, id: Id) -> bool {
+        !self.values[id as usize].is_absent()
+    }
+}
+
+pub(super) fn index(position: usize) -> Id {
+    Id::try_from(position).expect("a tape holds fewer than 2^32 entries")
+}

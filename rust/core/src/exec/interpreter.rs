@@ -1,0 +1,444 @@
+//! The interpreter: a block of elements at a time, each instruction a tight loop over lanes, or all of them as native code.
+//! It names no op and no instruction set. One of the files that touch foreign memory.
+
+use super::Leaf;
+use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
+use super::native::{Stream, reads_halves};
+use super::prefetch::{self, Ahead, Stored};
+use super::transfer::{Compute, Transfer};
+use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
+use crate::array::quantized;
+use crate::kernel::{Kernel, Pass, PassWork, Phase};
+use crate::noise::Draws;
+use crate::op::Elementwise;
+use crate::simd::{Element, Lane, Simd, dispatch::Task};
+
+/// Bytes of one block register: a handful of them fit the first-level cache of any processor.
+const BLOCK: usize = 4096;
+/// Registers lie so far apart, so that the same element of two registers is not on the same cache set.
+const APART: usize = BLOCK + 192;
+/// The room of the widest lane.
+const LANE: usize = 64;
+/// Elements whose sum is kept apart: sums fold chunk by chunk, so that no thread count changes them.
+pub(super) const CHUNK: usize = 4096;
+/// Partial sums of a chunk: element `i` belongs to number `i % SUMMANDS`, on every instruction set.
+pub(super) const SUMMANDS: usize = 16;
+/// Elements of a block of native code, where some of its arrays must be staged: few, so that the processor, which looks
+/// some hundred instructions ahead, does so for one block while it computes another. Codes come in blocks of their own.
+const NATIVE_BLOCK: usize = 64;
+
+const _: () = assert!(
+    CHUNK.is_multiple_of(quantized::BLOCK) && (BLOCK / size_of::<f64>()).is_multiple_of(quantized::BLOCK),
+    "parts and blocks start where blocks of codes do"
+);
+
+/// Where a value lies: numbers of the leaf's type (or halves, for native code) one after the other; where it does not
+/// move, one lane of the leaf's type.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    pub pointer: *mut u8,
+    pub moves: bool,
+    pub dtype: Dtype,
+    /// By what bfloat16 is rounded stochastically.
+    pub draws: Option<Draws>,
+}
+
+/// How a pass is done.
+#[derive(Clone, Copy)]
+struct Step {
+    sweep: Loop,
+    /// Whether an argument moves: if not, the result is the same for all elements, and `sweep` computes a lane of it.
+    moves: bool,
+}
+
+impl Step {
+    #[inline(always)]
+    fn of<L: Lane>(pass: &Pass, slots: &[Slot]) -> Self {
+        let mut moves = [false; 3];
+        for (moves, arg) in moves.iter_mut().zip(pass.work.arguments()) {
+            *moves = slots[usize::from(*arg)].moves;
+        }
+        let any = moves.contains(&true);
+        let find = Find { moves: if any { moves } else { [true; 3] } };
+        let sweep = match pass.work {
+            PassWork::Apply(op, _) => op.visit::<L, _>(find),
+            PassWork::Pair(pair, _) => pair.visit::<L, _>(find),
+            // They have loops of their own.
+            PassWork::Noise(_) | PassWork::Sum(_) => Elementwise::Positive.visit::<L, _>(find),
+        };
+        Self { sweep, moves: any }
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; LANE]);
+
+/// The memory that a thread works in. It grows to what a kernel needs, and is worth keeping between calls.
+#[derive(Default)]
+pub struct Scratch {
+    memory: Vec<Line>,
+    slots: Vec<Slot>,
+    steps: Vec<Step>,
+    /// Which slots move through foreign memory, in bytes a block.
+    staged_inputs: Vec<u16>,
+    staged_outputs: Vec<u16>,
+    direct: Vec<u16>,
+    /// The contiguous buffers, which are fetched ahead.
+    streams: Vec<Stored>,
+    totals: Vec<[f64; SUMMANDS]>,
+    /// The phase, scalars and dtype that the slots were laid out for, if all its memory lay ready for native code.
+    laid_out: Option<(*const Phase, *const f64, Dtype)>,
+    pub(super) values: Vec<f64>,
+    pub(super) sums: Vec<f64>,
+}
+
+// SAFETY: the pointers in `slots` are set anew at the start of each part and never used after it, and those in `laid_out`
+// only compared.
+unsafe impl Send for Scratch {}
+
+/// Some elements of one leaf, in one phase.
+pub(super) struct Part<'a> {
+    pub kernel: &'a Kernel,
+    pub phase: &'a Phase,
+    pub leaf: &'a Leaf<'a>,
+    /// The values of the scalar program.
+    pub scalars: &'a [f64],
+    /// A multiple of `CHUNK`.
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Runs parts on one instruction set; hands on the sum (its number, the chunk, the value) of each chunk that it met.
+pub(super) struct Run<'a, P, F> {
+    pub parts: P,
+    pub scratch: &'a mut Scratch,
+    pub on_sum: F,
+}
+
+impl<'a, P, F> Task for Run<'_, P, F>
+where
+    P: Iterator<Item = Part<'a>>,
+    F: FnMut(&Part, u16, usize, f64),
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self) {
+        self.scratch.laid_out = None;
+        let mut parts = self.parts.peekable();
+        while let Some(part) = parts.next() {
+            if let Some(next) = parts.peek() {
+                prefetch::fetch_first(next);
+            }
+            if part.leaf.dtype == f32::DTYPE {
+                Interpreter { part: &part, scratch: self.scratch }.run::<S::F32>(&mut self.on_sum);
+            } else {
+                Interpreter { part: &part, scratch: self.scratch }.run::<S::F64>(&mut self.on_sum);
+            }
+        }
+    }
+}
+
+struct Interpreter<'a, 'b> {
+    part: &'a Part<'b>,
+    scratch: &'a mut Scratch,
+}
+
+/// Whether the numbers can be read and written where they lie, by native code or by the interpreter.
+#[inline(always)]
+fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool {
+    let is_read = buffer.dtype == L::Element::DTYPE || (native && buffer.dtype.is_half() && reads_halves::<L>());
+    is_read && buffer.layout == Layout::Contiguous && buffer.rows.is_none()
+}
+
+/// Whether numbers are rounded on their way into the buffer otherwise than lanes do it: they round bfloat16 to nearest and
+/// stochastically, by draws that change only where the upper half of the index does.
+fn is_rounded_apart(buffer: &Buffer, part: &Part) -> bool {
+    let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
+    let is_by_lane = part.kernel.printed.is_some() && buffer.dtype == Dtype::BF16;
+    is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
+}
+
+/// The buffer of an input or output.
+#[inline(always)]
+fn foreign<'a>(kernel: &Kernel, leaf: &'a Leaf, slot: usize) -> &'a Buffer {
+    let outputs = kernel.first_output();
+    if slot < outputs { &leaf.inputs[slot] } else { &leaf.outputs[slot - outputs] }
+}
+
+impl Interpreter<'_, '_> {
+    #[inline(always)]
+    fn run<L: Lane<Element: Compute>>(mut self, on_sum: &mut impl FnMut(&Part, u16, usize, f64)) {
+        if self.part.start >= self.part.end {
+            return;
+        }
+        let staging = if self.is_laid_out::<L>() { self.place() } else { self.lay_out::<L>() };
+        let leaf = self.part.leaf;
+        let block = match self.part.kernel.printed {
+            Some(_) if staging == 0 => self.part.end - self.part.start,
+            Some(_) if leaf.inputs.iter().chain(leaf.outputs).any(Buffer::is_quantized) => quantized::BLOCK,
+            Some(_) => NATIVE_BLOCK,
+            None => BLOCK / size_of::<L::Element>(),
+        };
+        let mut at = self.part.start;
+        while at < self.part.end {
+            let length = block.min(self.part.end - at);
+            if at.is_multiple_of(CHUNK) {
+                self.scratch.totals.fill([0.0; SUMMANDS]);
+            }
+            self.gather::<L::Element>(at, length);
+            self.compute::<L>(at, length, block.min(self.part.end - at - length));
+            self.scatter::<L::Element>(at, length);
+            self.advance(length);
+            at += length;
+            if at.is_multiple_of(CHUNK) || at == self.part.end {
+                for sum in &self.part.phase.sums {
+                    on_sum(self.part, *sum, (at - 1) / CHUNK, fold(&self.scratch.totals[usize::from(*sum)]));
+                }
+            }
+        }
+    }
+
+    /// Computes a block, while the memory of the `next` elements after it is fetched.
+    #[inline(always)]
+    fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize, next: usize) {
+        let Part { kernel, phase, .. } = *self.part;
+        if let Some(printed) = kernel.printed {
+            // SAFETY: `lay_out` gave the slots their places, of which foreign ones are checked memory of `end` elements
+            // and others have room for a block; outputs were checked to be apart from inputs or the same.
+            printed.visit(unsafe { Stream::<L>::new(kernel, &self.scratch.slots, length) });
+        } else {
+            let mut ahead = Ahead::new(&self.scratch.streams, start + length..start + length + next);
+            for (step, pass) in phase.passes.iter().enumerate() {
+                if !self.scratch.streams.is_empty() {
+                    ahead.fetch_share(&self.scratch.streams, phase.passes.len() - step);
+                }
+                self.pass::<L>(step, pass, start, length);
+            }
+        }
+    }
+
+    /// What `Scratch::laid_out` is of.
+    #[inline(always)]
+    fn layout<L: Lane<Element: Compute>>(&self) -> (*const Phase, *const f64, Dtype) {
+        (std::ptr::from_ref(self.part.phase), self.part.scalars.as_ptr(), L::Element::DTYPE)
+    }
+
+    /// Whether the slots have the places that they had in the part before, but for where the leaf lies: most of the cost of
+    /// a small leaf would be to find them again.
+    #[inline(always)]
+    fn is_laid_out<L: Lane<Element: Compute>>(&self) -> bool {
+        let Part { phase, leaf, .. } = *self.part;
+        let is_plain = |buffer: &Buffer| buffer.dtype == L::Element::DTYPE && lies_ready::<L>(buffer, true);
+        self.scratch.laid_out == Some(self.layout::<L>())
+            && phase.reads.iter().all(|input| is_plain(&leaf.inputs[usize::from(*input)]))
+            && phase.writes.iter().all(|write| is_plain(&leaf.outputs[usize::from(write.output)]))
+    }
+
+    /// Points the slots at the leaf. None is staged.
+    #[inline(always)]
+    fn place(&mut self) -> usize {
+        let Part { kernel, leaf, start, .. } = *self.part;
+        let scratch = &mut *self.scratch;
+        for slot in scratch.direct.iter().map(|slot| usize::from(*slot)) {
+            let buffer = foreign(kernel, leaf, slot);
+            scratch.slots[slot].pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
+        }
+        0
+    }
+
+    /// Gives every slot its place: see [`Kernel::first_output`]. Says how many are staged.
+    #[inline(always)]
+    fn lay_out<L: Lane<Element: Compute>>(&mut self) -> usize {
+        let Part { kernel, phase, leaf, scalars, start, .. } = *self.part;
+        let splats = kernel.inputs + kernel.splats.len();
+        let staging = self.classify::<L>();
+        let scratch = &mut *self.scratch;
+        let bytes = splats * LANE + (phase.registers + staging) * APART;
+        if scratch.memory.len() * LANE < bytes {
+            scratch.memory.resize(bytes.div_ceil(LANE), Line([0; LANE]));
+        }
+        scratch.totals.resize(kernel.sums, [0.0; SUMMANDS]);
+        let lanes = scratch.memory.as_mut_ptr().cast::<u8>();
+        let blocks = lanes.wrapping_add(splats * LANE);
+        let dtype = L::Element::DTYPE;
+        let still =
+            |number: usize| Slot { pointer: lanes.wrapping_add(number * LANE), moves: false, dtype, draws: None };
+        let place =
+            |number: usize| Slot { pointer: blocks.wrapping_add(number * APART), moves: true, dtype, draws: None };
+
+        scratch.slots.clear();
+        scratch.slots.extend((0..kernel.inputs).map(still));
+        scratch.slots.extend((0..leaf.outputs.len()).map(place));
+        for slot in scratch.direct.iter().map(|slot| usize::from(*slot)) {
+            let buffer = foreign(kernel, leaf, slot);
+            let pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
+            let draws = match buffer.rounding {
+                Rounding::Nearest => None,
+                Rounding::Stochastic(number) => Some(Rounding::draws(leaf.noise_key, number, start as u64)),
+            };
+            scratch.slots[slot] = Slot { pointer, moves: true, dtype: buffer.dtype, draws };
+        }
+        for (number, slot) in scratch.staged_inputs.iter().chain(&scratch.staged_outputs).enumerate() {
+            scratch.slots[usize::from(*slot)] = place(phase.registers + number);
+        }
+        for input in phase.reads.iter().map(|input| usize::from(*input)) {
+            if !scratch.slots[input].moves {
+                // SAFETY: the caller of `exec::run` promises the element; the lane is a scratch array of its own.
+                unsafe { repeat::<L>(&leaf.inputs[input], scratch.slots[input].pointer.cast()) };
+            }
+        }
+        for (number, step) in kernel.splats.iter().enumerate() {
+            let slot = still(kernel.inputs + number);
+            if let Some(value) = scalars.get(usize::from(*step)) {
+                // SAFETY: the scratch has `splats` lanes of `LANE` bytes, and no lane is wider.
+                unsafe { L::splat(*value).store(slot.pointer.cast()) };
+            }
+            scratch.slots.push(slot);
+        }
+        scratch.slots.extend((0..phase.registers).map(place));
+        if kernel.printed.is_none() {
+            scratch.steps.clear();
+            scratch.steps.extend(phase.passes.iter().map(|pass| Step::of::<L>(pass, &scratch.slots)));
+        }
+        let is_plain = kernel.printed.is_some() && staging == 0;
+        let is_own = |slot: &u16| foreign(kernel, leaf, usize::from(*slot)).dtype == dtype;
+        let is_plain = is_plain && scratch.direct.iter().all(is_own);
+        self.scratch.laid_out = is_plain.then(|| self.layout::<L>());
+        staging
+    }
+
+    /// Sorts the foreign slots into those used where they lie and those staged; says how many are staged.
+    #[inline(always)]
+    fn classify<L: Lane<Element: Compute>>(&mut self) -> usize {
+        let Part { kernel, phase, leaf, .. } = *self.part;
+        let native = kernel.printed.is_some();
+        let scratch = &mut *self.scratch;
+        scratch.staged_inputs.clear();
+        scratch.staged_outputs.clear();
+        scratch.direct.clear();
+        for input in &phase.reads {
+            let buffer = &leaf.inputs[usize::from(*input)];
+            if lies_ready::<L>(buffer, native) {
+                scratch.direct.push(*input);
+            } else if native || buffer.layout != Layout::Repeated {
+                scratch.staged_inputs.push(*input);
+            }
+        }
+        for write in &phase.writes {
+            let buffer = &leaf.outputs[usize::from(write.output)];
+            let is_read_later = |input: &u16| leaf.inputs[usize::from(*input)].pointer == buffer.pointer;
+            // Native code reads all inputs of a lane before it writes an output.
+            let keep_back = !native && write.read_later.iter().any(is_read_later);
+            let keep_back = keep_back || is_rounded_apart(buffer, self.part) || !lies_ready::<L>(buffer, native);
+            let slots = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
+            // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
+            slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
+        }
+        if !native {
+            prefetch::streams(self.part, &mut scratch.streams);
+        }
+        scratch.staged_inputs.len() + scratch.staged_outputs.len()
+    }
+
+    #[inline(always)]
+    fn gather<E: Compute>(&mut self, start: usize, length: usize) {
+        for input in self.scratch.staged_inputs.iter().map(|input| usize::from(*input)) {
+            // SAFETY: the leaf was checked to have these elements, and its memory is what the caller of `exec::run` promised.
+            unsafe {
+                let block = staged(self.scratch.slots[input], length);
+                Transfer::<E> { buffer: &self.part.leaf.inputs[input], start, block }.gather();
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn scatter<E: Compute>(&mut self, start: usize, length: usize) {
+        for slot in self.scratch.staged_outputs.iter().map(|slot| usize::from(*slot)) {
+            let buffer = &self.part.leaf.outputs[slot - self.part.kernel.first_output()];
+            // SAFETY: as for `gather`; and the buffer was checked to be writable.
+            unsafe {
+                let block = staged(self.scratch.slots[slot], length);
+                Transfer::<E> { buffer, start, block }.scatter(self.part.leaf.noise_key);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, length: usize) {
+        let scratch = &mut *self.scratch;
+        for slot in &scratch.direct {
+            let slot = &mut scratch.slots[usize::from(*slot)];
+            slot.pointer = slot.pointer.wrapping_add(length * slot.dtype.size());
+            slot.draws = slot.draws.map(|draws| draws.after(length));
+        }
+    }
+
+    #[inline(always)]
+    fn pass<L: Lane<Element: Compute>>(&mut self, step: usize, pass: &Pass, start: usize, length: usize) {
+        let slots = &self.scratch.slots[..];
+        match pass.work {
+            PassWork::Apply(_, args) | PassWork::Pair(_, args) => {
+                let from = args.map(|arg| slots[usize::from(arg)].pointer.cast_const());
+                let to = slots[usize::from(pass.to)].pointer;
+                let Step { sweep, moves } = self.scratch.steps[step];
+                if moves {
+                    // SAFETY: `lay_out` found the loop for such slots and this instruction set; they have room for a block.
+                    unsafe { sweep(Block { to, from, length }) };
+                    return;
+                }
+                // All is done by one lane, which is a short block.
+                let mut lane = Line([0; LANE]);
+                let block = lane.0.as_mut_ptr();
+                // SAFETY: as above; a lane has room for a lane.
+                unsafe {
+                    sweep(Block { to: block, from, length: L::WIDTH });
+                    fill(to.cast(), L::load(block.cast()), length);
+                }
+            }
+            PassWork::Noise(draw) => {
+                let to = slots[usize::from(pass.to)].pointer.cast::<L::Element>();
+                let key = self.part.leaf.noise_key;
+                match self.part.leaf.rows() {
+                    // Not by a closure, which would be compiled without the instruction set.
+                    // SAFETY: a slot that is written has room for a block.
+                    None => unsafe { draws(to, key, draw, start, length) },
+                    Some(rows) => rows.runs(start, length, |start, place, count| {
+                        // SAFETY: as above, and the places of all runs lie in it.
+                        unsafe { draws(to.wrapping_add(place), key, draw, start, count) };
+                    }),
+                }
+            }
+            PassWork::Sum(arg) => {
+                let from = slots[usize::from(arg)];
+                let totals = &mut self.scratch.totals[usize::from(pass.to)];
+                // SAFETY: a slot that is read holds a block.
+                unsafe { accumulate::<L>(from, length, totals) };
+            }
+        }
+    }
+}
+
+/// The block of a staged slot, which is scratch memory of nobody else's.
+///
+/// # Safety
+/// The slot is staged: it has room for a block, of which `length` numbers are no more, at the alignment of a line. No
+/// other reference to it is in use.
+#[inline(always)]
+unsafe fn staged<'a, E>(slot: Slot, length: usize) -> &'a mut [E] {
+    // SAFETY: promised by the caller; what was not written yet is zero, and any bits are a number.
+    unsafe { std::slice::from_raw_parts_mut(slot.pointer.cast::<E>(), length) }
+}
+
+/// # Safety
+/// The buffer has an element and its memory is valid; there is room for a lane at `to`.
+#[inline(always)]
+unsafe fn repeat<L: Lane<Element: Compute>>(buffer: &Buffer, to: *mut L::Element) {
+    let mut one = [L::Element::from_f64(0.0)];
+    // SAFETY: promised by the caller.
+    unsafe {
+        Transfer { buffer, start: 0, block: &mut one }.gather_any();
+        L::splat(one[0].to_f64()).store(to);
+    }
+}

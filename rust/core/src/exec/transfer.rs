@@ -1,0 +1,407 @@
+//! Elements of any layout and type into a block, and back. One of the files that touch foreign memory.
+
+use crate::array::buffer::{Axis, Buffer, Dtype, Layout, Rounding};
+use crate::array::dtype::{DtypeVisitor, Stored};
+use crate::array::half::{Bfloat16, Float16, Half, narrowed};
+use crate::array::quantized;
+use crate::simd::Element;
+
+/// A type that kernels compute in: how it converts from and to what lies in memory.
+pub(super) trait Compute: Element {
+    const DTYPE: Dtype;
+    fn read<T: Stored>(value: T) -> Self;
+    fn write<T: Stored>(self) -> T;
+    /// A number of `H` next to it, chosen by sixteen random bits.
+    fn round<H: Half>(self, random: u16) -> Self;
+    /// A whole block of numbers as they are coded, where this is their type.
+    fn as_numbers(block: &mut [Self]) -> Option<&mut quantized::Numbers>;
+}
+
+impl Compute for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+    #[inline(always)]
+    fn read<T: Stored>(value: T) -> Self {
+        value.to_f32()
+    }
+    #[inline(always)]
+    fn write<T: Stored>(self) -> T {
+        T::from_f32(self)
+    }
+    #[inline(always)]
+    fn round<H: Half>(self, random: u16) -> Self {
+        H::stochastic(self, random).to_f32()
+    }
+    #[inline(always)]
+    fn as_numbers(block: &mut [Self]) -> Option<&mut quantized::Numbers> {
+        block.try_into().ok()
+    }
+}
+
+impl Compute for f64 {
+    const DTYPE: Dtype = Dtype::F64;
+    #[inline(always)]
+    fn read<T: Stored>(value: T) -> Self {
+        value.to_f64()
+    }
+    #[inline(always)]
+    fn write<T: Stored>(self) -> T {
+        T::from_f64(self)
+    }
+    #[inline(always)]
+    fn round<H: Half>(self, random: u16) -> Self {
+        f64::from(H::stochastic(narrowed(self), random).to_f32())
+    }
+    #[inline(always)]
+    fn as_numbers(_: &mut [Self]) -> Option<&mut quantized::Numbers> {
+        None
+    }
+}
+
+/// Some consecutive elements of a buffer, and as many numbers of a block. Of a quantized buffer, whole blocks of its
+/// scales, but for the last.
+pub(super) struct Transfer<'a, E> {
+    pub buffer: &'a Buffer,
+    pub start: usize,
+    pub block: &'a mut [E],
+}
+
+impl<E: Compute> Transfer<'_, E> {
+    /// Reads the elements into the block, converted.
+    ///
+    /// # Safety
+    /// The buffer has these elements, and its memory is valid.
+    #[inline(always)]
+    pub unsafe fn gather(self) {
+        // SAFETY: the caller's promise; each arm reads the buffer's own dtype.
+        unsafe {
+            match self.buffer.dtype {
+                _ if !self.is_vectorised() => self.gather_any(),
+                Dtype::F16 => self.read::<Float16>(),
+                Dtype::BF16 => self.read::<Bfloat16>(),
+                Dtype::U8 if self.buffer.is_quantized() => self.decode(),
+                _ => self.gather_any(),
+            }
+        }
+    }
+
+    /// Writes the block to the elements, converted; stochastic rounding draws by the `key` of the leaf's noise. What is in
+    /// the block after that is unspecified.
+    ///
+    /// # Safety
+    /// The buffer has these elements, and its memory is valid and may be written.
+    #[inline(always)]
+    pub unsafe fn scatter(mut self, key: u64) {
+        // SAFETY: the caller's promise; each arm writes the buffer's own dtype.
+        unsafe {
+            match (self.buffer.dtype, self.buffer.rounding) {
+                _ if !self.is_vectorised() => self.scatter_any(key),
+                (Dtype::F16, Rounding::Stochastic(number)) => {
+                    self.round::<Float16>(key, number);
+                    self.write::<Float16>();
+                }
+                (Dtype::BF16, Rounding::Stochastic(number)) => {
+                    self.round::<Bfloat16>(key, number);
+                    self.write::<Bfloat16>();
+                }
+                (Dtype::F16, Rounding::Nearest) => self.write::<Float16>(),
+                (Dtype::BF16, Rounding::Nearest) => self.write::<Bfloat16>(),
+                (Dtype::U8, _) if self.buffer.is_quantized() => self.encode(),
+                _ => self.scatter_any(key),
+            }
+        }
+    }
+
+    /// Whether it is worth code of its own for each instruction set.
+    #[inline(always)]
+    fn is_vectorised(&self) -> bool {
+        E::DTYPE == Dtype::F32 && self.buffer.layout == Layout::Contiguous && self.buffer.rows.is_none()
+    }
+
+    /// `gather`, but for any dtype and layout, and of no instruction set.
+    ///
+    /// # Safety
+    /// As `gather`.
+    #[inline(never)]
+    pub unsafe fn gather_any(self) {
+        if self.buffer.is_quantized() {
+            // SAFETY: the caller's promise.
+            unsafe { self.decode() };
+        } else {
+            self.buffer.dtype.visit(Gather(self));
+        }
+    }
+
+    /// # Safety
+    /// As `scatter`.
+    #[inline(never)]
+    unsafe fn scatter_any(mut self, key: u64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.buffer.dtype, self.buffer.rounding) {
+                (Dtype::F16, Rounding::Stochastic(number)) => self.round::<Float16>(key, number),
+                (Dtype::BF16, Rounding::Stochastic(number)) => self.round::<Bfloat16>(key, number),
+                _ if self.buffer.is_quantized() => return self.encode(),
+                _ => {}
+            }
+        }
+        self.buffer.dtype.visit(Scatter(self));
+    }
+
+    /// # Safety
+    /// As `gather`; the buffer is contiguous and of type `T`.
+    #[inline(always)]
+    unsafe fn read<T: Stored>(self) {
+        let from = self.buffer.pointer.cast::<T>().wrapping_add(self.start).cast_const();
+        for (k, number) in self.block.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            *number = E::read(unsafe { from.add(k).read_unaligned() });
+        }
+    }
+
+    /// # Safety
+    /// As `scatter`; the buffer is contiguous and of type `T`.
+    #[inline(always)]
+    unsafe fn write<T: Stored>(self) {
+        let to = self.buffer.pointer.cast::<T>().wrapping_add(self.start);
+        for (k, number) in self.block.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { to.add(k).write_unaligned(number.write::<T>()) };
+        }
+    }
+
+    /// Rounds the numbers of the block to halves at random, so that writing them will be exact.
+    #[inline(always)]
+    fn round<H: Half>(&mut self, key: u64, number: u32) {
+        match &self.buffer.rows {
+            None => round::<E, H>(self.block, key, number, self.start),
+            Some(rows) => rows.runs(self.start, self.block.len(), |element, place, count| {
+                round::<E, H>(&mut self.block[place..][..count], key, number, element);
+            }),
+        }
+    }
+
+    /// # Safety
+    /// As `gather`; the buffer is quantized.
+    #[inline(always)]
+    unsafe fn decode(self) {
+        for (at, block) in self.block.chunks_mut(quantized::BLOCK).enumerate() {
+            let (codes, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
+            // SAFETY: the caller's promise; the codes are a whole block where the numbers are.
+            unsafe {
+                match E::as_numbers(block) {
+                    Some(numbers) => {
+                        let codes = codes.cast::<quantized::Codes>().read_unaligned();
+                        quantized::decode(&codes, scale.read_unaligned(), numbers);
+                    }
+                    None => decode_some(codes, scale, block),
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As `scatter`; the buffer is quantized.
+    #[inline(always)]
+    unsafe fn encode(self) {
+        for (at, block) in self.block.chunks_mut(quantized::BLOCK).enumerate() {
+            let (to, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
+            // SAFETY: the caller's promise; the codes are a whole block where the numbers are.
+            unsafe {
+                match E::as_numbers(block) {
+                    Some(numbers) => {
+                        let mut codes = [0; quantized::BLOCK];
+                        scale.write_unaligned(quantized::encode(numbers, &mut codes));
+                        to.cast::<quantized::Codes>().write_unaligned(codes);
+                    }
+                    None => encode_some(to, scale, block),
+                }
+            }
+        }
+    }
+}
+
+/// Decodes the start of a block, or numbers of another type.
+///
+/// # Safety
+/// There are as many codes as numbers, and a scale.
+#[inline(never)]
+unsafe fn decode_some<E: Compute>(from: *const u8, scale: *const f32, block: &mut [E]) {
+    let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
+    // SAFETY: the caller's promise.
+    unsafe {
+        from.copy_to_nonoverlapping(codes.as_mut_ptr(), block.len());
+        quantized::decode(&codes, scale.read_unaligned(), &mut numbers);
+    }
+    for (to, number) in block.iter_mut().zip(numbers) {
+        *to = E::read(number);
+    }
+}
+
+/// As `decode_some`, the other way.
+///
+/// # Safety
+/// There is room for as many codes as numbers, and a scale.
+#[inline(never)]
+unsafe fn encode_some<E: Compute>(to: *mut u8, scale: *mut f32, block: &[E]) {
+    let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
+    for (number, from) in numbers.iter_mut().zip(block) {
+        *number = from.write();
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        scale.write_unaligned(quantized::encode(&numbers, &mut codes));
+        to.copy_from_nonoverlapping(codes.as_ptr(), block.len());
+    }
+}
+
+/// Rounds numbers, the first of which is that of the element `index`, to halves at random.
+#[inline(always)]
+fn round<E: Compute, H: Half>(numbers: &mut [E], key: u64, number: u32, index: usize) {
+    // The draws change with the upper half of the index.
+    let end = (index | u32::MAX as usize) - index + 1;
+    let (same, others) = numbers.split_at_mut(numbers.len().min(end));
+    let draws = Rounding::draws(key, number, index as u64);
+    for (k, number) in same.iter_mut().enumerate() {
+        *number = number.round::<H>(draws.after(k).first());
+    }
+    for (k, value) in others.iter_mut().enumerate() {
+        *value = value.round::<H>(Rounding::random(key, number, (index + end + k) as u64));
+    }
+}
+
+/// Where the code of an index lies, the first of a block, and its scale.
+#[allow(clippy::cast_ptr_alignment, reason = "scales are read and written at any alignment")]
+fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
+    let mut element = index;
+    if let Some(rows) = &buffer.rows {
+        rows.runs(index, 1, |first, _, _| element = first);
+    }
+    let index = element;
+    debug_assert!(index.is_multiple_of(quantized::BLOCK), "parts start where blocks of codes do");
+    let scales = buffer.scales.cast::<f32>();
+    (buffer.pointer.wrapping_add(index), scales.wrapping_add(index / quantized::BLOCK))
+}
+
+/// Calls `f(address, step, place, count)` for each run of evenly spaced elements among `length` of them from `start` on.
+fn runs(buffer: &Buffer, start: usize, length: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+    match &buffer.rows {
+        None => runs_of(buffer, start, 0, length, &mut f),
+        Some(rows) => rows.runs(start, length, |start, place, count| runs_of(buffer, start, place, count, &mut f)),
+    }
+}
+
+/// The runs among `length` elements from `start` on of all that lies there.
+fn runs_of(
+    buffer: &Buffer,
+    start: usize,
+    place: usize,
+    length: usize,
+    f: &mut impl FnMut(*mut u8, isize, usize, usize),
+) {
+    let base = buffer.pointer;
+    match &buffer.layout {
+        Layout::Contiguous => {
+            let size = buffer.dtype.size();
+            f(base.wrapping_add(start * size), size.cast_signed(), place, length);
+        }
+        Layout::Repeated => f(base, 0, place, length),
+        Layout::Strided(axes) => {
+            let mut done = 0;
+            while done < length {
+                let mut from = Place::of(axes, start + done);
+                while from.rows > 0 && done < length {
+                    let count = from.left.min(length - done);
+                    f(base.wrapping_offset(from.offset), from.last.stride, place + done, count);
+                    done += count;
+                    from.next_row();
+                }
+            }
+        }
+    }
+}
+
+/// Where an element lies, in bytes, and what follows it: elements on the last axis, rows on the one before.
+struct Place {
+    last: Axis,
+    /// What leads from the end of a row to the start of the next.
+    step: isize,
+    offset: isize,
+    left: usize,
+    rows: usize,
+}
+
+impl Place {
+    fn of(axes: &[Axis], index: usize) -> Self {
+        const NONE: Axis = Axis { extent: 1, stride: 0 };
+        let axis = |back: usize| axes.len().checked_sub(back).map_or(NONE, |at| axes[at]);
+        let (last, row) = (axis(1), axis(2));
+        let (mut rest, mut offset) = (index, 0);
+        for axis in axes.iter().rev() {
+            // The span was checked to lie in the address space: no product of it overflows.
+            offset += (rest % axis.extent).cast_signed() * axis.stride;
+            rest /= axis.extent;
+        }
+        let (left, rows) = (last.extent - index % last.extent, row.extent - index / last.extent % row.extent);
+        Self { last, step: row.stride - last.extent.cast_signed() * last.stride, offset, left, rows }
+    }
+
+    fn next_row(&mut self) {
+        self.offset += self.left.cast_signed() * self.last.stride + self.step;
+        self.left = self.last.extent;
+        self.rows -= 1;
+    }
+}
+
+struct Gather<'a, E>(Transfer<'a, E>);
+
+impl<E: Compute> DtypeVisitor for Gather<'_, E> {
+    type Output = ();
+
+    fn visit<T: Stored>(self) {
+        let Transfer { buffer, start, block } = self.0;
+        let (same, size) = (buffer.dtype == E::DTYPE, size_of::<T>());
+        runs(buffer, start, block.len(), |from, step, place, count| {
+            let numbers = &mut block[place..][..count];
+            if same && step == size.cast_signed() {
+                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                unsafe { numbers.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, count * size) };
+                return;
+            }
+            if step == 0 && count > 0 {
+                // SAFETY: as below.
+                numbers.fill(E::read(unsafe { from.cast::<T>().read_unaligned() }));
+                return;
+            }
+            for (k, number) in numbers.iter_mut().enumerate() {
+                let address = from.wrapping_offset(k.cast_signed() * step).cast::<T>();
+                // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid; `T` is
+                // the buffer's dtype, all bits of it are valid.
+                *number = E::read(unsafe { address.read_unaligned() });
+            }
+        });
+    }
+}
+
+struct Scatter<'a, E>(Transfer<'a, E>);
+
+impl<E: Compute> DtypeVisitor for Scatter<'_, E> {
+    type Output = ();
+
+    fn visit<T: Stored>(self) {
+        let Transfer { buffer, start, block } = self.0;
+        let (same, size) = (buffer.dtype == E::DTYPE, size_of::<T>());
+        runs(buffer, start, block.len(), |to, step, place, count| {
+            let numbers = &block[place..][..count];
+            if same && step == size.cast_signed() {
+                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                unsafe { to.copy_from_nonoverlapping(numbers.as_ptr().cast::<u8>(), count * size) };
+                return;
+            }
+            for (k, number) in numbers.iter().enumerate() {
+                let address = to.wrapping_offset(k.cast_signed() * step).cast::<T>();
+                // SAFETY: the run lies in the buffer's span, which the caller of `scatter` promises to be writable.
+                unsafe { address.write_unaligned(number.write::<T>()) };
+            }
+        });
+    }
+}

@@ -1,0 +1,116 @@
+//! A kernel as the text of a program. What differs between languages is a [`Dialect`].
+
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Node, Wanted, Work};
+use crate::op::Elementwise;
+
+/// How a language says what a kernel needs; `{0}` and so on stand for what is filled in.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialect {
+    /// A value `{0}` that is `{1}`.
+    pub declare: &'static str,
+    /// The call of an op, its arguments standing for themselves.
+    pub call: fn(Elementwise) -> String,
+    /// The draw `{0}` of random numbers, if the language has one.
+    pub noise: Option<&'static str>,
+}
+
+/// Rust over [`crate::simd::Lane`].
+pub const RUST: Dialect = Dialect {
+    declare: "        let {0} = {1};",
+    call: |op| format!("meaning::{op:?}.call({})", ["{0}", "{1}", "{2}"][..op.arity()].join(", ")),
+    noise: None,
+};
+
+const HEAD: &str = "\
+//! Printed by `kernel/codegen.rs` from the rules of the Python layer (`make generated`); do not edit.
+
+use super::{Native, NativeVisitor};
+use crate::kernel::Node::{self, Apply, Constant, Leaf, Scalar};
+use crate::kernel::Wanted;
+use crate::simd::Lane;
+#[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
+use crate::op::{Binary, Ternary, Unary, meaning};
+#[allow(clippy::enum_glob_use, reason = \"programs name whatever ops they have\")]
+use crate::op::Elementwise::*;
+";
+
+impl Kernel {
+    /// The only phase of the kernel, a line an instruction: inputs are called `in0`, scalars `s0` (as in the kernel's
+    /// listing), outputs `out0`. `None` where there are several phases, or noise in a language that has none.
+    #[must_use]
+    pub fn print(&self, dialect: &Dialect) -> Option<Vec<String>> {
+        let [phase] = &self.phases[..] else { return None };
+        let mut names: Vec<String> = (0..self.first_register()).map(|slot| self.place_name(slot)).collect();
+        names.resize(self.first_register() + phase.registers, String::new());
+        let mut lines = Vec::new();
+        for (number, code) in phase.code.iter().enumerate() {
+            let value = match code.work {
+                Work::Apply(op, args) => {
+                    let args: Vec<&str> = args.iter().map(|arg| names[usize::from(*arg)].as_str()).collect();
+                    filled(&(dialect.call)(op), &args)
+                }
+                Work::Noise(draw) => filled(dialect.noise?, &[&draw.to_string()]),
+                Work::Sum(_) => return None,
+            };
+            let to = usize::from(code.to);
+            if to >= self.first_register() {
+                names[to] = format!("t{number}");
+            }
+            lines.push(filled(dialect.declare, &[&names[to], &value]));
+        }
+        Some(lines)
+    }
+
+    /// The kernel as a row and an item of `generated.rs`.
+    #[must_use]
+    pub fn print_native(&self, name: &str) -> Option<(String, String)> {
+        let lines = self.print(&RUST)?.join("\n");
+        let list = |from: usize, to: usize| (from..to).map(|slot| self.place_name(slot)).collect::<Vec<_>>().join(", ");
+        let (i, s, o) = (self.first_output(), self.splats.len(), self.outputs());
+        // An input may be there for its number only, as the parameter beside its master weights.
+        let input = |slot: usize| if self.reads_leaf(slot) { self.place_name(slot) } else { "_".into() };
+        let (inputs, outputs) = ((0..i).map(input).collect::<Vec<String>>().join(", "), list(i, i + o));
+        let scalars = list(self.first_scalar(), self.first_register());
+        let row = format!("    {name} {i} {s} {o} {:?}", self.to_string());
+        let item = format!(
+            "pub(crate) struct {name};\n\nimpl Native<{i}, {s}, {o}> for {name} {{\n    #[inline(always)]\n    fn call<L: \
+             Lane>([{inputs}]: [L; {i}], [{scalars}]: [L; {s}]) -> [L; {o}] {{\n{lines}\n        [{outputs}]\n    }}\n}}\n"
+        );
+        Some((row, item))
+    }
+}
+
+/// The text of `generated.rs`: native code for programs, given as nodes and what is wanted of them under a name.
+///
+/// # Errors
+/// `Rule` where no kernel can run a program, or it has no native form: several phases, or noise.
+pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String> {
+    let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, nodes, wanted) in programs {
+        let printed = Kernel::compile_wanted(nodes, wanted)?.print_native(name);
+        let (row, item) = printed.ok_or_else(|| Error::Rule(format!("{name} has no native form")))?;
+        rows.push(row);
+        items.push(item);
+        let Wanted { outputs, results, guard } = wanted;
+        let wanted = format!("Wanted {{ outputs: &{outputs:?}, results: &{results:?}, guard: {guard:?} }}");
+        sources.push(format!("    ({name:?}, &{nodes:?}, {wanted}),"));
+    }
+    let (rows, sources, items) = (rows.join("\n"), sources.join("\n"), items.join("\n"));
+    let programs = "pub(super) const PROGRAMS: &[(&str, &[Node], Wanted)]";
+    Ok(format!("{HEAD}\nprinted! {{\n{rows}\n}}\n\n{programs} = &[\n{sources}\n];\n\n{items}"))
+}
+
+/// The template with `{0}`, `{1}`, ... replaced.
+fn filled(template: &str, values: &[&str]) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some(at) = rest.find('{') {
+        let number = rest[at + 1..].split('}').next().and_then(|digits| digits.parse::<usize>().ok());
+        let Some(value) = number.and_then(|number| values.get(number)) else { break };
+        text.push_str(&rest[..at]);
+        text.push_str(value);
+        rest = rest[at..].split_once('}').map_or("", |(_, after)| after);
+    }
+    text + rest
+}

@@ -1,0 +1,248 @@
+//! What the interpreter does of a phase: its instructions, where a product, a quotient or a root melts into the one
+//! instruction that reads it. The numbers are the same: each op rounds as it does alone.
+
+use super::{Instruction, Work};
+use crate::op::{Binary, Elementwise, Ternary, Unary, Visitor, meaning};
+use crate::simd::Lane;
+
+/// One loop over the elements of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pass {
+    pub work: PassWork,
+    pub to: u16,
+}
+
+/// As [`Work`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PassWork {
+    Apply(Elementwise, [u16; 3]),
+    Pair(Pair, [u16; 3]),
+    Noise(u32),
+    Sum(u16),
+}
+
+impl PassWork {
+    /// The slots that are read.
+    pub fn arguments(&self) -> &[u16] {
+        match self {
+            Self::Apply(op, args) => &args[..op.arity()],
+            Self::Pair(pair, args) => &args[..pair.arity()],
+            Self::Noise(_) => &[],
+            Self::Sum(arg) => std::slice::from_ref(arg),
+        }
+    }
+}
+
+/// `outer(inner(a, b), c)`.
+#[derive(Clone, Copy, Default)]
+struct Left<F, G>(F, G);
+
+/// `outer(c, inner(a, b))`.
+#[derive(Clone, Copy, Default)]
+struct Right<F, G>(F, G);
+
+impl<L: Lane, F: Binary<L>, G: Binary<L>> Ternary<L> for Left<F, G> {
+    #[inline(always)]
+    fn call(self, a: L, b: L, c: L) -> L {
+        self.1.call(self.0.call(a, b), c)
+    }
+}
+
+impl<L: Lane, F: Binary<L>, G: Binary<L>> Ternary<L> for Right<F, G> {
+    #[inline(always)]
+    fn call(self, a: L, b: L, c: L) -> L {
+        self.1.call(c, self.0.call(a, b))
+    }
+}
+
+impl<L: Lane, F: Unary<L>, G: Binary<L>> Binary<L> for Left<F, G> {
+    #[inline(always)]
+    fn call(self, a: L, c: L) -> L {
+        self.1.call(self.0.call(a), c)
+    }
+}
+
+impl<L: Lane, F: Unary<L>, G: Binary<L>> Binary<L> for Right<F, G> {
+    #[inline(always)]
+    fn call(self, a: L, c: L) -> L {
+        self.1.call(c, self.0.call(a))
+    }
+}
+
+macro_rules! pairs {
+    ($($name:ident $visit:ident $side:ident $inner:ident $outer:ident;)*) => {
+        /// Two ops in one loop; the arguments are those of the first, and the other one of the second.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Pair { $($name),* }
+
+        impl Pair {
+            const ALL: &[(Self, Elementwise, Elementwise, usize)] =
+                &[$((Self::$name, Elementwise::$inner, Elementwise::$outer, pairs!(@$side))),*];
+
+            /// The pair of ops of which the first computes this argument of the second.
+            fn of(inner: Elementwise, outer: Elementwise, argument: usize) -> Option<Self> {
+                // Sums and products have no sides.
+                let is_even = matches!(outer, Elementwise::Add | Elementwise::Multiply);
+                let argument = if is_even { 0 } else { argument };
+                let is_same = |(_, a, b, at): &&(Self, Elementwise, Elementwise, usize)| (*a, *b, *at) == (inner, outer, argument);
+                Self::ALL.iter().find(is_same).map(|(pair, ..)| *pair)
+            }
+
+            pub fn arity(self) -> usize {
+                match self { $(Self::$name => Elementwise::$inner.arity() + 1),* }
+            }
+
+            /// As [`Elementwise::visit`].
+            pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
+                match self { $(Self::$name => visitor.$visit($side(meaning::$inner, meaning::$outer))),* }
+            }
+        }
+    };
+    (@Left) => { 0 };
+    (@Right) => { 1 };
+}
+
+// Those that update rules are made of.
+pairs! {
+    // name          args     side   inner     outer
+    ProductPlus      ternary  Left   Multiply  Add;
+    ProductMinus     ternary  Left   Multiply  Subtract;
+    MinusProduct     ternary  Right  Multiply  Subtract;
+    ProductTimes     ternary  Left   Multiply  Multiply;
+    ProductOver      ternary  Left   Multiply  Divide;
+    QuotientPlus     ternary  Left   Divide    Add;
+    MinusQuotient    ternary  Right  Divide    Subtract;
+    QuotientTimes    ternary  Left   Divide    Multiply;
+    QuotientOver     ternary  Left   Divide    Divide;
+    RootPlus         binary   Left   Sqrt      Add;
+    RootTimes        binary   Left   Sqrt      Multiply;
+    OverRoot         binary   Right  Sqrt      Divide;
+}
+
+/// How many instructions back what an instruction reads is looked for.
+const NEAR: usize = 16;
+
+/// The passes of some instructions. Slots below `outputs` are inputs, those from `registers` on registers.
+pub(super) fn passes(code: &[Instruction], outputs: u16, registers: u16) -> Vec<Pass> {
+    let mut passes: Vec<Pass> = code.iter().map(pass).collect();
+    let mut at = 1;
+    while at < passes.len() {
+        match (at.saturating_sub(NEAR)..at)
+            .rev()
+            .find_map(|inner| Some((inner, paired(&passes, inner, at, outputs, registers)?)))
+        {
+            Some((inner, work)) => {
+                passes[at].work = work;
+                passes.remove(inner);
+            }
+            None => at += 1,
+        }
+    }
+    passes
+}
+
+fn pass(code: &Instruction) -> Pass {
+    let work = match code.work {
+        Work::Apply(op, args) => PassWork::Apply(op, args),
+        Work::Noise(draw) => PassWork::Noise(draw),
+        Work::Sum(arg) => PassWork::Sum(arg),
+    };
+    Pass { work, to: code.to }
+}
+
+/// The work of passes `inner` and `outer` in the place of `outer`, where nobody else reads what `inner` computes, and what
+/// it reads is still there.
+fn paired(passes: &[Pass], inner: usize, outer: usize, outputs: u16, registers: u16) -> Option<PassWork> {
+    let (PassWork::Apply(first, from), PassWork::Apply(second, args)) = (passes[inner].work, passes[outer].work) else {
+        return None;
+    };
+    let value = passes[inner].to;
+    let argument = args[..second.arity()].iter().position(|arg| *arg == value)?;
+    let pair = Pair::of(first, second, argument)?;
+    let other = args[1 - argument];
+    if value < registers || other == value {
+        return None;
+    }
+    for between in &passes[inner + 1..outer] {
+        let is_read = between.work.arguments().contains(&value);
+        let writes = !matches!(between.work, PassWork::Sum(_));
+        let is_lost = |arg: &u16| {
+            // An output may lie where an input does.
+            *arg == between.to || (*arg < outputs && between.to < registers)
+        };
+        if is_read || (writes && (between.to == value || from[..first.arity()].iter().any(is_lost))) {
+            return None;
+        }
+    }
+    let is_written = |pass: &&Pass| pass.to == value && !matches!(pass.work, PassWork::Sum(_));
+    // Up to where the register becomes another value: a pass may read it and write it.
+    let after = &passes[outer + 1..];
+    let end = after.iter().position(|pass| is_written(&pass)).map_or(after.len(), |at| at + 1);
+    let after = if is_written(&&passes[outer]) { &[] } else { &after[..end] };
+    if after.iter().any(|pass| pass.work.arguments().contains(&value)) {
+        return None;
+    }
+    let mut joined = [0; 3];
+    joined[..first.arity()].copy_from_slice(&from[..first.arity()]);
+    joined[first.arity()] = other;
+    Some(PassWork::Pair(pair, joined))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Elementwise::{Add, Divide, Multiply, Sqrt, Subtract};
+
+    /// Slots: 0 to 3 are inputs, 4 and 5 outputs, 6 to 9 scalars, from 10 on registers.
+    fn of(code: &[(Elementwise, [u16; 2], u16)]) -> Vec<Pass> {
+        let instruction = |(op, [a, b], to): &(Elementwise, [u16; 2], u16)| Instruction {
+            work: Work::Apply(*op, [*a, *b, 0]),
+            to: *to,
+        };
+        passes(&code.iter().map(instruction).collect::<Vec<_>>(), 4, 10)
+    }
+
+    fn alone(op: Elementwise, [a, b]: [u16; 2], to: u16) -> Pass {
+        Pass { work: PassWork::Apply(op, [a, b, 0]), to }
+    }
+
+    fn pair(pair: Pair, args: [u16; 3], to: u16) -> Pass {
+        Pass { work: PassWork::Pair(pair, args), to }
+    }
+
+    #[test]
+    fn an_average_is_two_passes_and_a_quotient_of_its_root_two_more() {
+        let code = [
+            (Multiply, [6, 0], 10),
+            (Multiply, [7, 1], 11),
+            (Add, [10, 11], 4),
+            (Sqrt, [4, 0], 11),
+            (Add, [11, 8], 11),
+            (Divide, [1, 11], 11),
+            (Subtract, [2, 11], 5),
+        ];
+        let expected = [
+            alone(Multiply, [6, 0], 10),
+            pair(Pair::ProductPlus, [7, 1, 10], 4),
+            pair(Pair::RootPlus, [4, 8, 0], 11),
+            pair(Pair::MinusQuotient, [1, 11, 2], 5),
+        ];
+        assert_eq!(of(&code), expected);
+    }
+
+    #[test]
+    fn what_is_read_again_overwritten_or_written_stays() {
+        // Read twice, by one op and by two.
+        assert_eq!(of(&[(Multiply, [0, 1], 10), (Add, [10, 10], 4)]).len(), 2);
+        assert_eq!(of(&[(Multiply, [0, 1], 10), (Add, [10, 2], 4), (Sqrt, [10, 0], 5)]).len(), 3);
+        // An output.
+        assert_eq!(of(&[(Multiply, [0, 1], 4), (Add, [4, 2], 5)]).len(), 2);
+        // What the product reads is overwritten: a register, or an input in whose memory an output lies.
+        let between = |to| [(Subtract, [3, 0], 11), (Multiply, [11, 0], 10), (Sqrt, [2, 0], to), (Add, [10, 2], 5)];
+        assert_eq!(of(&between(11)).len(), 4);
+        assert_eq!(of(&between(4)).len(), 4);
+        assert_eq!(of(&between(12)).len(), 3);
+        // The register is another value afterwards.
+        assert_eq!(of(&[(Multiply, [0, 1], 10), (Add, [10, 2], 10), (Sqrt, [10, 0], 4)]).len(), 2);
+    }
+}

@@ -1,0 +1,414 @@
+//! Functions over lanes that no single instruction computes.
+//!
+//! The named functions are computed in `f64` (a lane of `f32` is widened and the result rounded), so that each formula
+//! stands here once. They use fused multiply-add where it is written, and no table: all instruction sets give the same
+//! bits. Reductions and coefficients are those of fdlibm (Sun Microsystems, 1993), where a comment does not say
+//! otherwise.
+
+#![allow(clippy::excessive_precision, reason = "coefficients stand as they were published")]
+#![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
+
+use super::{Lane, Wide};
+use crate::op::Unary;
+use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
+
+/// The larger; NaN where either is NaN.
+#[inline(always)]
+pub fn maximum<L: Lane>(a: L, b: L) -> L {
+    L::select(a.ne(a), a, L::select(b.lt(a), a, b))
+}
+
+/// The smaller; NaN where either is NaN.
+#[inline(always)]
+pub fn minimum<L: Lane>(a: L, b: L) -> L {
+    L::select(a.ne(a), a, L::select(a.lt(b), a, b))
+}
+
+/// Minus one, zero or one; NaN of NaN.
+#[inline(always)]
+pub fn sign<L: Lane>(a: L) -> L {
+    let signed = L::select(a.lt(L::zero()), L::one().neg(), a);
+    L::select(L::zero().lt(a), L::one(), signed)
+}
+
+macro_rules! by_element {
+    ($($(#[$doc:meta])* $name:ident ($($a:ident)+) = $scalar:expr;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name<L: Lane>($($a: L),+) -> L {
+            by_element!(@call $($a)+, $scalar)
+        }
+    )*};
+    (@call $a:ident, $scalar:expr) => { $a.map($scalar) };
+    (@call $a:ident $b:ident, $scalar:expr) => { $a.zip($b, $scalar) };
+    (@call $a:ident $b:ident $c:ident, $scalar:expr) => { $a.zip3($b, $c, $scalar) };
+}
+
+// What has no vector form here: the scalar function, element by element.
+by_element! {
+    /// Remainder of the floored quotient: it has the sign of `b`.
+    remainder(a b) = elementary::remainder;
+    /// The floored quotient.
+    floor_divide(a b) = elementary::floor_divide;
+    /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, so that kernels may write them so.
+    pow(a b) = elementary::pow;
+    /// Angle of the point (b, a).
+    atan2(a b) = f64::atan2;
+    /// Distance of the point (a, b) from the origin.
+    hypot(a b) = f64::hypot;
+    /// log(exp(a) + exp(b)), which does not overflow.
+    logaddexp(a b) = elementary::logaddexp;
+    /// log2(2^a + 2^b), which does not overflow.
+    logaddexp2(a b) = elementary::logaddexp2;
+    /// Cubic root, of negative numbers too.
+    cbrt(a) = libm::cbrt;
+    /// Tangent.
+    tan(a) = f64::tan;
+    /// Hyperbolic sine.
+    sinh(a) = f64::sinh;
+    /// Hyperbolic cosine.
+    cosh(a) = f64::cosh;
+    /// Inverse sine.
+    asin(a) = f64::asin;
+    /// Inverse cosine.
+    acos(a) = f64::acos;
+    /// Inverse tangent.
+    atan(a) = f64::atan;
+    /// Inverse hyperbolic sine.
+    asinh(a) = libm::asinh;
+    /// Inverse hyperbolic cosine.
+    acosh(a) = libm::acosh;
+    /// Inverse hyperbolic tangent.
+    atanh(a) = libm::atanh;
+    /// Logarithm to base 2.
+    log2(a) = f64::log2;
+    /// Logarithm to base 10.
+    log10(a) = f64::log10;
+    /// The whole number next to it towards zero.
+    trunc(a) = f64::trunc;
+    /// The nearest whole number; of two, the even one.
+    round(a) = f64::round_ties_even;
+    /// Error function.
+    erf(a) = libm::erf;
+    /// One minus the error function, exact where that is small.
+    erfc(a) = libm::erfc;
+    /// The inverse of the error function.
+    erfinv(a) = error_function::erfinv;
+    /// The inverse of `erfc`.
+    erfcinv(a) = error_function::erfcinv;
+    /// Beta function.
+    beta(a b) = of_gamma::beta;
+    /// Logarithm of the absolute value of the beta function.
+    betaln(a b) = of_gamma::betaln;
+    /// Gamma function.
+    gamma(a) = of_gamma::gamma;
+    /// Logarithm of the absolute value of the gamma function.
+    gammaln(a) = of_gamma::gammaln;
+    /// Derivative of `gammaln`.
+    digamma(a) = of_gamma::digamma;
+    /// The `a`-th derivative of `digamma` at `b`.
+    polygamma(a b) = of_gamma::polygamma;
+    /// Bessel function of the first kind, of whole order `a`, at `b`. Of orders above 1e5, only where it vanishes.
+    jn(a b) = bessel::jn;
+    /// Bessel function of the second kind, of whole order `a`, at `b`. Of orders above 1e5, only where it is infinite.
+    yn(a b) = bessel::yn;
+    /// Modified Bessel function of the first kind, of order `a`, at `b`.
+    iv(a b) = bessel::iv;
+    /// Regularized incomplete gamma function: the integral from zero to `b`.
+    gammainc(a b) = incomplete::gammainc;
+    /// One minus `gammainc`, exact where that is small.
+    gammaincc(a b) = incomplete::gammaincc;
+    /// Derivative of `gammainc` with respect to `a`.
+    gammainc_a(a b) = incomplete::gammainc_a;
+    /// Regularized incomplete beta function: the integral from zero to `c`.
+    betainc(a b c) = incomplete::betainc;
+}
+
+macro_rules! computed_wide {
+    ($($(#[$doc:meta])* $name:ident = $wide:ident;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name<L: Lane>(a: L) -> L {
+            #[derive(Clone, Copy, Default)]
+            struct Function;
+            impl<W: Wide> Unary<W> for Function {
+                #[inline(always)]
+                fn call(self, a: W) -> W {
+                    $wide(a)
+                }
+            }
+            a.wide(Function)
+        }
+    )*};
+}
+
+computed_wide! {
+    /// e to the power `a`.
+    exp = wide_exp;
+    /// e to the power `a`, minus one: exact near zero.
+    expm1 = wide_expm1;
+    /// Natural logarithm.
+    log = wide_log;
+    /// Natural logarithm of one plus `a`: exact near zero.
+    log1p = wide_log1p;
+    /// Sine of an angle in radians.
+    sin = wide_sin;
+    /// Cosine of an angle in radians.
+    cos = wide_cos;
+    /// Hyperbolic tangent.
+    tanh = wide_tanh;
+}
+
+/// 1.5 * 2^52: added to a smaller number, it leaves the nearest whole number in the low bits.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
+const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+
+/// `c[0] + x * (c[1] + x * (...))`, by Horner's rule.
+#[inline(always)]
+fn polynomial<W: Wide, const N: usize>(x: W, c: [f64; N]) -> W {
+    let mut sum = W::splat(c[N - 1]);
+    let mut k = N - 1;
+    while k > 0 {
+        k -= 1;
+        sum = sum.mul_add(x, W::splat(c[k]));
+    }
+    sum
+}
+
+/// 2 to the power `k`, a whole number from -1023 (which gives zero) to 1024 (which gives infinity).
+#[inline(always)]
+fn power_of_two<W: Wide>(k: W) -> W {
+    W::from_bits(W::bits_up52(k.add(W::splat(ROUND + 1023.0)).to_bits()))
+}
+
+#[inline(always)]
+fn clamp<W: Wide>(x: W, low: f64, high: f64) -> W {
+    let (low, high) = (W::splat(low), W::splat(high));
+    let x = W::select(x.lt(low), low, x);
+    W::select(high.lt(x), high, x)
+}
+
+/// `x = k ln 2 + r + c` with `r` at most half of ln 2 and `c` its rounding error: `(k, r, exp(r + c) - 1 - r)`.
+#[inline(always)]
+fn exp_parts<W: Wide>(x: W) -> (W, W, W) {
+    let k = x.mul_add(W::splat(std::f64::consts::LOG2_E), W::splat(ROUND)).sub(W::splat(ROUND));
+    let high = k.mul_add(W::splat(-LN2_HIGH), x);
+    let low = k.mul(W::splat(LN2_LOW));
+    let r = high.sub(low);
+    let c = high.sub(r).sub(low);
+    // Taylor's series: its remainder is less than 0.04 units in the last place.
+    let q = polynomial(
+        r,
+        [
+            1.0 / 2.0,
+            1.0 / 6.0,
+            1.0 / 24.0,
+            1.0 / 120.0,
+            1.0 / 720.0,
+            1.0 / 5_040.0,
+            1.0 / 40_320.0,
+            1.0 / 362_880.0,
+            1.0 / 3_628_800.0,
+            1.0 / 39_916_800.0,
+            1.0 / 479_001_600.0,
+            1.0 / 6_227_020_800.0,
+        ],
+    );
+    // exp(r + c) is exp(r) + c exp(r), nearly.
+    (k, r, r.mul(r).mul_add(q, r.mul_add(c, c)))
+}
+
+#[inline(always)]
+fn wide_exp<W: Wide>(x: W) -> W {
+    let (k, r, rest) = exp_parts(clamp(x, -746.0, 710.0));
+    // In two steps, since 2^k itself may be too small or too large.
+    let half = k.mul(W::splat(0.5)).floor();
+    // 1 + r and what it loses, so that only the last sum rounds.
+    let sum = W::one().add(r);
+    let p = sum.add(W::one().sub(sum).add(r).add(rest));
+    p.mul(power_of_two(half)).mul(power_of_two(k.sub(half)))
+}
+
+#[inline(always)]
+fn wide_expm1<W: Wide>(x: W) -> W {
+    let (k, r, rest) = exp_parts(clamp(x, -50.0, 710.0));
+    // Half of 2^k exp(r) - 1, since 2^1024 is too large.
+    let scale = power_of_two(k.sub(W::one()));
+    let half = scale.mul_add(rest, scale.mul_add(r, scale.sub(W::splat(0.5))));
+    W::select(x.abs().lt(W::splat(1e-17)), x, half.add(half))
+}
+
+/// `x = 2^k (1 + f)` with `1 + f` between the square roots of one half and of two, for positive normal `x`: `(k, f)`.
+#[inline(always)]
+fn log_parts<W: Wide>(x: W) -> (W, W) {
+    let above = W::bits_sub(x.to_bits(), W::bits(std::f64::consts::FRAC_1_SQRT_2.to_bits()));
+    // The exponent is signed: 2048 is added to it, and taken away again as a number.
+    let biased = W::bits_down52(W::bits_add(above, W::bits(2048 << 52)));
+    let whole = 4_503_599_627_370_496.0f64;
+    let k = W::from_bits(W::bits_or(biased, W::bits(whole.to_bits()))).sub(W::splat(whole + 2048.0));
+    let mantissa = W::bits_sub(x.to_bits(), W::bits_and(above, W::bits(0xfff << 52)));
+    (k, W::from_bits(mantissa).sub(W::one()))
+}
+
+/// k ln 2 + log(1 + f) + c, where `c` is small.
+#[inline(always)]
+fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
+    let s = f.div(f.add(W::splat(2.0)));
+    let z = s.mul(s);
+    let r = polynomial(
+        z,
+        [
+            6.666_666_666_666_735_130e-1,
+            3.999_999_999_940_941_908e-1,
+            2.857_142_874_366_239_149e-1,
+            2.222_219_843_214_978_396e-1,
+            1.818_357_216_161_805_012e-1,
+            1.531_383_769_920_937_332e-1,
+            1.479_819_860_511_658_591e-1,
+        ],
+    );
+    let half_square = f.mul(f).mul(W::splat(0.5));
+    let tail = s.mul(z.mul_add(r, half_square)).add(k.mul_add(W::splat(LN2_LOW), c));
+    k.mul_add(W::splat(LN2_HIGH), f.sub(half_square.sub(tail)))
+}
+
+/// What a logarithm of `x` is where it is no number: minus infinity of zero, NaN below, infinity of infinity.
+#[inline(always)]
+fn log_limits<W: Wide>(x: W, log: W) -> W {
+    let log = W::select(x.eq(W::splat(f64::INFINITY)), x, log);
+    let log = W::select(x.eq(W::zero()), W::splat(f64::NEG_INFINITY), log);
+    W::select(W::zero().le(x), log, W::splat(f64::NAN))
+}
+
+#[inline(always)]
+fn wide_log<W: Wide>(x: W) -> W {
+    let tiny = x.lt(W::splat(f64::MIN_POSITIVE));
+    let (k, f) = log_parts(W::select(tiny, x.mul(W::splat(18_014_398_509_481_984.0)), x));
+    let k = W::select(tiny, k.sub(W::splat(54.0)), k);
+    log_limits(x, log_sum(k, f, W::zero()))
+}
+
+#[inline(always)]
+fn wide_log1p<W: Wide>(x: W) -> W {
+    let u = x.add(W::one());
+    let (k, f) = log_parts(u);
+    // What the sum lost.
+    let lost = W::select(x.lt(W::one()), x.sub(u.sub(W::one())), W::one().sub(u.sub(x)));
+    let near = k.eq(W::zero());
+    let f = W::select(near, x, f);
+    let log = log_sum(k, f, W::select(near, W::zero(), lost.div(u)));
+    W::select(x.abs().lt(W::splat(1e-17)), x, log_limits(u, log))
+}
+
+/// Up to here the reduction by three parts of pi/2 is good; beyond, the scalar functions of the system are called.
+const FAR: f64 = 1e5;
+
+/// `x = q pi/2 + y + z` with `y` at most pi/4 and `z` its rounding error: `(q, y, z)`.
+#[inline(always)]
+fn quarter_turns<W: Wide>(x: W) -> (W, W, W) {
+    let q = x.mul_add(W::splat(std::f64::consts::FRAC_2_PI), W::splat(ROUND)).sub(W::splat(ROUND));
+    // Parts of 33 bits: the products by a `q` of 17 bits are exact.
+    let a = q.mul_add(W::splat(-1.570_796_326_734_125_614_17), x);
+    let w = q.mul(W::splat(6.077_100_506_303_965_976_60e-11));
+    let b = a.sub(w);
+    let lost = a.sub(b).sub(w);
+    let v = q.mul_add(W::splat(2.022_266_248_795_950_631_54e-21), lost.neg());
+    let y = b.sub(v);
+    (q, y, b.sub(y).sub(v))
+}
+
+#[inline(always)]
+fn sin_near_zero<W: Wide>(y: W, z: W) -> W {
+    let s = y.mul(y);
+    let r = polynomial(
+        s,
+        [
+            8.333_333_333_322_489_461_24e-3,
+            -1.984_126_982_985_794_931_34e-4,
+            2.755_731_370_707_006_767_89e-6,
+            -2.505_076_025_340_686_341_95e-8,
+            1.589_690_995_211_550_102_21e-10,
+        ],
+    );
+    let cube = s.mul(y);
+    // y - ((s (z/2 - y^3 r) - z) - y^3 S1)
+    let inner = s.mul(z.mul(W::splat(0.5)).sub(cube.mul(r))).sub(z);
+    y.sub(inner.sub(cube.mul(W::splat(-1.666_666_666_666_663_243_48e-1))))
+}
+
+#[inline(always)]
+fn cos_near_zero<W: Wide>(y: W, z: W) -> W {
+    let s = y.mul(y);
+    let r = polynomial(
+        s,
+        [
+            4.166_666_666_666_660_190_37e-2,
+            -1.388_888_888_887_410_957_49e-3,
+            2.480_158_728_947_672_941_78e-5,
+            -2.755_731_435_139_066_330_35e-7,
+            2.087_572_321_298_174_827_90e-9,
+            -1.135_964_755_778_819_482_65e-11,
+        ],
+    );
+    let half = s.mul(W::splat(0.5));
+    let w = W::one().sub(half);
+    let lost = W::one().sub(w).sub(half);
+    w.add(lost.add(s.mul(s).mul(r).sub(y.mul(z))))
+}
+
+/// Sine of `x` plus so many quarter turns.
+#[inline(always)]
+fn turned_sin<W: Wide>(x: W, turns: f64) -> W {
+    let (q, y, z) = quarter_turns(x);
+    // The low two bits of the whole number: the first swaps sine and cosine, the second flips the sign.
+    let turn = q.add(W::splat(ROUND + turns)).to_bits();
+    let value = W::select(has::<W>(turn, 1), cos_near_zero(y, z), sin_near_zero(y, z));
+    W::select(has::<W>(turn, 2), value.neg(), value)
+}
+
+/// Whether a bit (one of the low eleven) is set.
+#[inline(always)]
+fn has<W: Wide>(bits: W::Bits, bit: u64) -> W::Mask {
+    W::from_bits(W::bits_up52(W::bits_and(bits, W::bits(bit)))).ne(W::zero())
+}
+
+/// The computed value where `x` is near enough, the system's elsewhere.
+#[inline(always)]
+fn near_or<W: Wide>(x: W, value: W, far: fn(f64) -> f64) -> W {
+    let near = x.abs().le(W::splat(FAR));
+    let is_far = W::select(near, W::zero(), W::one()).ne(W::zero());
+    if W::any(is_far) { W::select(near, value, x.map(far)) } else { value }
+}
+
+#[inline(always)]
+fn wide_sin<W: Wide>(x: W) -> W {
+    let value = turned_sin(x, 0.0);
+    near_or(x, W::select(x.eq(W::zero()), x, value), f64::sin)
+}
+
+#[inline(always)]
+fn wide_cos<W: Wide>(x: W) -> W {
+    near_or(x, turned_sin(x, 1.0), f64::cos)
+}
+
+#[inline(always)]
+fn wide_tanh<W: Wide>(x: W) -> W {
+    let size = x.abs();
+    let small = size.lt(W::splat(0.625));
+    // Near zero a quotient of polynomials (Cephes, Moshier), elsewhere by the exponential: one division for either.
+    let z = size.mul(size);
+    let above = polynomial(
+        z,
+        [-1.614_687_684_417_084_479_52e3, -9.928_772_310_019_185_865_64e1, -9.643_991_794_250_522_386_28e-1],
+    );
+    let below = polynomial(
+        z,
+        [4.844_063_053_251_254_860_48e3, 2.235_488_390_601_004_485_83e3, 1.128_116_784_916_329_314_02e2, 1.0],
+    );
+    let grown = wide_exp(size.add(size)).add(W::one());
+    let quotient = W::select(small, size.mul(z).mul(above), W::splat(-2.0)).div(W::select(small, below, grown));
+    let value = W::select(small, size, W::one()).add(quotient);
+    let sign = W::bits_and(x.to_bits(), W::bits(1 << 63));
+    W::from_bits(W::bits_or(value.to_bits(), sign))
+}

@@ -1,0 +1,26 @@
+//! Numbers rounded to those that a smaller type has, without leaving their own: written as such, and read again.
+
+use super::{Lane, WIDEST};
+use crate::array::half::{Bfloat16, Float16, Half};
+
+/// The nearest number of bfloat16; of two, the even one.
+#[inline(always)]
+pub fn to_bfloat16<L: Lane>(a: L) -> L {
+    let mut halves = [Bfloat16::from_bits(0); WIDEST];
+    // SAFETY: the array has room for the widest lane.
+    unsafe {
+        a.store_bf16(halves.as_mut_ptr());
+        L::load_bf16(halves.as_ptr())
+    }
+}
+
+/// The nearest number of float16; of two, the even one.
+#[inline(always)]
+pub fn to_float16<L: Lane>(a: L) -> L {
+    let mut halves = [Float16::from_bits(0); WIDEST];
+    // SAFETY: the array has room for the widest lane.
+    unsafe {
+        a.store_f16(halves.as_mut_ptr());
+        L::load_f16(halves.as_ptr())
+    }
+}

@@ -1,0 +1,56 @@
+//! Elementary functions of numbers that neither an instruction nor the standard library computes: remainders, powers,
+//! logarithms of sums.
+
+use std::f64::consts::LOG2_E;
+
+use super::double_double::{self, Double};
+
+/// Remainder of the floored quotient: it has the sign of `b`.
+pub fn remainder(a: f64, b: f64) -> f64 {
+    let r = a % b;
+    if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
+}
+
+/// The floored quotient: the whole number `q` with `a = q b + remainder(a, b)`, nearly.
+pub fn floor_divide(a: f64, b: f64) -> f64 {
+    if b == 0.0 {
+        return a / b;
+    }
+    // Whole but for rounding; the sign of a zero is that of the quotient.
+    ((a - remainder(a, b)) / b).round().abs().copysign(a / b)
+}
+
+/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`.
+pub fn pow(a: f64, b: f64) -> f64 {
+    match b {
+        1.0 => a,
+        2.0 => a * a,
+        _ => a.powf(b),
+    }
+}
+
+/// log(exp(a) + exp(b)).
+pub fn logaddexp(a: f64, b: f64) -> f64 {
+    log_of_sum(a, b, (double_double::LN_2, |d| d.exp().ln_1p()), |d| d.exp().ln_1p())
+}
+
+/// log2(2^a + 2^b).
+pub fn logaddexp2(a: f64, b: f64) -> f64 {
+    log_of_sum(a, b, (1.0.into(), |d| d.exp2().ln_1p() * LOG2_E), |d| d.exp2().ln_1p() / double_double::LN_2)
+}
+
+/// The larger number plus a function of the difference, and what that is of zero; `exact` is the same function.
+#[allow(clippy::float_cmp, reason = "equal infinities have no difference")]
+fn log_of_sum(a: f64, b: f64, (of_zero, rough): (Double, fn(f64) -> f64), exact: fn(Double) -> Double) -> f64 {
+    if a == b {
+        return if a.is_finite() { (of_zero + a.into()).into() } else { a };
+    }
+    let (large, small) = (a.max(b), a.min(b));
+    let more = rough(-(a - b).abs());
+    let sum = large + more;
+    // Next to its root the two terms cancel.
+    if sum.abs() < 0.4 * more && more > f64::MIN_POSITIVE {
+        return (exact(Double::sum(small, -large)) + large.into()).into();
+    }
+    sum
+}

@@ -1,0 +1,85 @@
+//! Arrays that nobody needs any more: a new one takes the memory of one of the same shape and dtype.
+//!
+//! Fresh memory costs more than most ops: the system hands it out page by page, zeroed, at every first touch.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use crate::arrays::contiguous::{Dense, Shape, create, unshared};
+use crate::arrays::memory::Memory;
+use crate::autodiff::value::Value;
+
+/// How many arrays are kept, and of how many bytes together: for all threads.
+const COUNT: usize = 32;
+const BYTES: usize = 64 << 20;
+
+struct Array {
+    object: Py<PyAny>,
+    dtype: Dtype,
+    shape: Shape,
+    buffer: Buffer,
+    bytes: usize,
+}
+
+struct Spare {
+    arrays: VecDeque<Array>,
+    bytes: usize,
+}
+
+static SPARE: Mutex<Spare> = Mutex::new(Spare { arrays: VecDeque::new(), bytes: 0 });
+
+fn spare() -> MutexGuard<'static, Spare> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Spare {
+    fn remove(&mut self, at: usize) -> Option<Array> {
+        let array = self.arrays.remove(at)?;
+        self.bytes -= array.bytes;
+        Some(array)
+    }
+}
+
+/// Keeps an array for later, if it is nobody else's.
+pub fn keep(py: Python<'_>, value: Value) {
+    let Value::Object(object) = value else { return };
+    let Some(dense) = unshared(object.bind(py)) else { return };
+    let (Dense { dtype, shape, length, .. }, Some(buffer)) = (dense, dense.buffer()) else { return };
+    let Some(bytes) = length.checked_mul(dtype.size()).filter(|bytes| *bytes <= BYTES) else { return };
+    let mut evicted: SmallVec<[Array; 1]> = SmallVec::new(); // dropped after the lock
+    let mut spare = spare();
+    while spare.arrays.len() == COUNT || spare.bytes + bytes > BYTES {
+        evicted.extend(spare.remove(0));
+    }
+    spare.bytes += bytes;
+    spare.arrays.push_back(Array { object, dtype, shape, buffer, bytes });
+    drop(spare);
+}
+
+/// An array to write to: its elements are anything.
+pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+    let found = {
+        let mut spare = spare();
+        let fits = |array: &Array| array.dtype == dtype && array.shape.extents() == shape;
+        spare.arrays.iter().rposition(fits).and_then(|at| spare.remove(at))
+    };
+    match found {
+        Some(array) => Ok((array.object.into_bound(py), array.buffer)),
+        None => fresh(py, shape, dtype),
+    }
+}
+
+/// A new array to write to.
+pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+    let array = create(py, shape, dtype)?;
+    let buffer = match Dense::of(&array).and_then(|dense| dense.buffer()) {
+        None => Memory::of(&array)?.and_then(|memory| memory.buffer()),
+        found => found,
+    };
+    buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))
+}

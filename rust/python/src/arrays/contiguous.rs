@@ -1,0 +1,209 @@
+//! NumPy arrays as they lie most often: a look at a few fields tells what they are, and they are made without a call of
+//! Python's.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::marker::PhantomData;
+
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi::{Py_REFCNT, PyObject};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCapsule, PyCapsuleMethods};
+use smallvec::SmallVec;
+
+use crate::arrays::numpy::{ArrayFields, C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
+use crate::error::unless;
+
+/// The extents of an array of few dimensions, the rest zero.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    dimensions: usize,
+    extents: [usize; Shape::MOST],
+}
+
+impl Shape {
+    const MOST: usize = 6;
+
+    /// The shape of these extents; none where there are too many.
+    pub fn new(given: &[usize]) -> Option<Self> {
+        let (dimensions, mut extents) = (given.len(), [0; Self::MOST]);
+        extents.get_mut(..dimensions)?.copy_from_slice(given);
+        Some(Self { dimensions, extents })
+    }
+
+    /// The extents.
+    pub fn extents(&self) -> &[usize] {
+        &self.extents[..self.dimensions]
+    }
+
+    /// The shape that two arrays are broadcast to; none where they cannot be.
+    pub fn broadcast(&self, other: &Self) -> Option<Self> {
+        let dimensions = self.dimensions.max(other.dimensions);
+        let mut extents = [0; Self::MOST];
+        for (axis, extent) in extents[..dimensions].iter_mut().enumerate() {
+            let of = |shape: &Self| (axis + shape.dimensions).checked_sub(dimensions).map_or(1, |at| shape.extents[at]);
+            *extent = match (of(self), of(other)) {
+                (a, b) if a == b || b == 1 => a,
+                (1, b) => b,
+                _ => return None,
+            };
+        }
+        Some(Self { dimensions, extents })
+    }
+}
+
+/// A NumPy array as it lies most often: contiguous, with a few dimensions, of a dtype that kernels compute in. It takes a
+/// look at some fields to tell, and no reference.
+#[derive(Clone, Copy)]
+pub struct Dense<'a> {
+    pub shape: Shape,
+    pub dtype: Dtype,
+    pub length: usize,
+    fields: ArrayFields,
+    array: PhantomData<&'a PyObject>,
+}
+
+impl<'a> Dense<'a> {
+    /// The array as such; none of anything else.
+    #[inline]
+    pub fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
+        let numpy = Numpy::get(object.py())?;
+        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
+        let dtype = numpy.own_dtype(&fields).filter(|dtype| dtype.computes())?;
+        let dimensions = Some(fields.dimensions()).filter(|count| (1..=Shape::MOST).contains(count))?;
+        let (mut extents, mut length) = ([0; Shape::MOST], 1);
+        for (extent, given) in extents.iter_mut().zip(fields.extents()) {
+            *extent = given;
+            length = usize::checked_mul(length, given)?;
+        }
+        Some(Self { shape: Shape { dimensions, extents }, dtype, length, fields, array: PhantomData })
+    }
+
+    /// Whether this is its dtype.
+    pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
+        self.fields.descr == dtype.as_ptr()
+    }
+
+    /// Whether the other has the same shape and dtype.
+    #[inline]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape
+    }
+
+    /// The memory as an array of a larger shape, repeated along the axes that broadcasting adds or stretches.
+    pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
+        let (extents, mut step) = (self.shape.extents(), self.dtype.size().cast_signed());
+        let added = shape.len().checked_sub(extents.len())?;
+        let mut strides: SmallVec<[isize; Shape::MOST]> = SmallVec::from_elem(0, shape.len());
+        for (axis, extent) in extents.iter().enumerate().rev() {
+            match (*extent, shape[added + axis]) {
+                (extent, wanted) if extent == wanted => strides[added + axis] = step,
+                (1, _) => {}
+                _ => return None,
+            }
+            step = step.checked_mul(extent.cast_signed())?;
+        }
+        Buffer::strided(self.fields.data, shape, &strides, self.dtype, false).ok()
+    }
+
+    /// The memory as kernels see it.
+    #[inline]
+    pub fn buffer(&self) -> Option<Buffer> {
+        Buffer::contiguous(self.fields.data, self.length, self.dtype, self.fields.is_writable()).ok()
+    }
+}
+
+/// The array, where it is nobody else's, so that its memory may be used again.
+pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Dense<'a>> {
+    const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
+    // A view of the array, or an export of its memory, would hold a reference to it.
+    // SAFETY: the pointer is that of a live object.
+    let is_alone = unsafe { Py_REFCNT(array.as_ptr()) } == 1;
+    let is_plain = |fields: &ArrayFields| fields.flags & PLAIN == PLAIN && fields.weakrefs.is_null();
+    if is_alone { Dense::of(array).filter(|dense| is_plain(&dense.fields)) } else { None }
+}
+
+/// How many elements a NumPy array has; none of anything else.
+pub fn length(array: &Bound<'_, PyAny>) -> Option<usize> {
+    Numpy::get(array.py())?.fields(array)?.extents().try_fold(1, usize::checked_mul)
+}
+
+static CREATE: PyOnceLock<Option<Create>> = PyOnceLock::new();
+
+/// Looks once, when the module is imported, for what arrays and scalars are made with.
+pub fn load(py: Python<'_>) -> PyResult<()> {
+    CREATE.get_or_try_init(py, || found(py))?;
+    SCALARS.get_or_try_init(py, || Scalars::new(py)).map(drop)
+}
+
+/// A new NumPy array, not yet filled, of a dtype that kernels compute in.
+pub fn create<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+    let known = CREATE.get(py).copied().flatten();
+    let descr = Numpy::get(py).and_then(|numpy| numpy.descr(dtype));
+    let (Some(create), Some(descr), Ok(dimensions)) = (known, descr, c_int::try_from(shape.len())) else {
+        return empty(py, shape, dtype);
+    };
+    let extents: SmallVec<[isize; Shape::MOST]> = shape.iter().map(|extent| extent.cast_signed()).collect();
+    // SAFETY: there are as many extents as dimensions, and the reference to the dtype is given away; what comes back is a
+    // new reference, or null with an error set.
+    unsafe {
+        let array = create(dimensions, extents.as_ptr(), descr.clone_ref(py).into_ptr(), 0);
+        Bound::from_owned_ptr_or_err(py, array)
+    }
+}
+
+/// `PyArray_Empty`: takes over the reference to the dtype.
+type Create = unsafe extern "C" fn(c_int, *const isize, *mut PyObject, c_int) -> *mut PyObject;
+
+/// `PyArray_Empty` of the NumPy that is installed; none where its C interface is of a version that we do not know.
+fn found(py: Python<'_>) -> PyResult<Option<Create>> {
+    const VERSIONS: [c_uint; 2] = [0x0100_0009, 0x0200_0000];
+    const EMPTY: usize = 184;
+    let module = match unless::<PyImportError, _>(py, py.import("numpy._core._multiarray_umath"))? {
+        Some(module) => module,
+        None => py.import("numpy.core._multiarray_umath")?, // of NumPy 1
+    };
+    let table = module.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?.pointer_checked(None)?.cast::<*const c_void>();
+    // SAFETY: the capsule holds the table of functions of NumPy's C interface, the first of which tells its version; in
+    // these versions it has more than 184 entries, and that one is `PyArray_Empty`.
+    unsafe {
+        let version = std::mem::transmute::<*const c_void, extern "C" fn() -> c_uint>(table.read());
+        let known = VERSIONS.contains(&version());
+        Ok(known.then(|| std::mem::transmute::<*const c_void, Create>(table.add(EMPTY).read())))
+    }
+}
+
+/// NumPy's types of scalars that kernels compute in.
+struct Scalars {
+    float32: Py<PyAny>,
+    float64: Py<PyAny>,
+}
+
+static SCALARS: PyOnceLock<Scalars> = PyOnceLock::new();
+
+impl Scalars {
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let numpy = py.import("numpy")?;
+        let of_type = |name| numpy.getattr(name).map(Bound::unbind);
+        Ok(Self { float32: of_type("float32")?, float64: of_type("float64")? })
+    }
+
+    fn get(py: Python<'_>) -> &Self {
+        SCALARS.get(py).expect("the module has loaded them")
+    }
+}
+
+/// The number of a scalar of NumPy's of float64; none of anything else.
+pub fn float64(object: &Bound<'_, PyAny>) -> Option<f64> {
+    let is_one = object.get_type().is(&Scalars::get(object.py()).float64);
+    // Of a float, and so of this, the number is a field: reading it runs no Python.
+    if is_one { object.extract().ok() } else { None }
+}
+
+/// A scalar of NumPy's: what its functions give in place of an array without dimensions.
+pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
+    let scalars = Scalars::get(py);
+    let of_type = if dtype == Dtype::F32 { &scalars.float32 } else { &scalars.float64 };
+    of_type.bind(py).call1((number,))
+}

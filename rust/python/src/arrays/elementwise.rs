@@ -1,0 +1,363 @@
+//! Kernels over NumPy arrays: what the core computes by itself, without asking an array library.
+
+use std::cell::RefCell;
+use std::sync::OnceLock;
+
+use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::autodiff::tape::Value as _;
+use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
+use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::op::{Elementwise, Op};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use smallvec::SmallVec;
+
+use crate::arrays::array_pool;
+use crate::arrays::contiguous::{Dense, float64, scalar, unshared};
+use crate::arrays::memory::{Memory, Numbers};
+use crate::arrays::torch::Changed;
+use crate::autodiff::value::Value;
+use crate::autodiff::vjp_rules::op_named;
+use crate::error::IntoPython;
+use crate::threads::{isa, pool};
+
+/// From this many elements on, the memory that an op goes through is most of its cost.
+pub const LARGE: usize = 1 << 14;
+/// From this many elements on, threads share the work, and other threads of Python run meanwhile.
+pub const DETACHED: usize = 1 << 15;
+
+thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
+
+/// The memory of a value that is a NumPy array or scalar.
+fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<Memory>> {
+    match value {
+        Value::Object(object) => Memory::of_numpy(object.bind(py)),
+        Value::Number(_) | Value::Absent => Ok(None),
+    }
+}
+
+/// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
+/// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
+pub fn compute<'py, 'v>(
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value> + Clone,
+    like: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(dense) = Dense::of(like)
+        && let Some(result) = compute_alike(like.py(), kernel, values.clone(), &dense)?
+    {
+        return Ok(Some(result));
+    }
+    let py = like.py();
+    let Some(like) = Memory::of_numpy(like)? else { return Ok(None) };
+    let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
+    let (shape, Some(length)) = (like.shape(), elements(like.shape())) else { return Ok(None) };
+    let (mut held, mut inputs): (SmallVec<[Memory; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, length),
+            value => memory(py, value)?.and_then(|memory| {
+                let buffer = memory.broadcast(shape);
+                held.push(memory);
+                buffer
+            }),
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = array_pool::fresh(py, shape, dtype)?;
+    // SAFETY: the values, `held` and `result` keep the memory; the output is new, so it overlaps nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The same where all arrays lie contiguous, of the shape and the dtype of the result.
+fn compute_alike<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value>,
+    like: &Dense,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut inputs = Buffers::new();
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, like.length),
+            Value::Object(object) => match Dense::of(object.bind(py)) {
+                Some(other) if other.is_like(like) => other.buffer(),
+                _ => None,
+            },
+            Value::Absent => None,
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = array_pool::take(py, like.shape.extents(), like.dtype)?;
+    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The same where arrays of one dtype, contiguous as well, are broadcast against each other.
+fn compute_broadcast<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value> + Clone,
+    like: &Dense,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let dense = |value: &'v Value| if let Value::Object(object) = value { Dense::of(object.bind(py)) } else { None };
+    let mut shape = like.shape;
+    for value in values.clone().filter(|value| matches!(value, Value::Object(_))) {
+        let other = dense(value).filter(|other| other.dtype == like.dtype);
+        let Some(both) = other.and_then(|other| shape.broadcast(&other.shape)) else { return Ok(None) };
+        shape = both;
+    }
+    let Some(length) = elements(shape.extents()) else { return Ok(None) };
+    let mut inputs = Buffers::new();
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, length),
+            value => dense(value).and_then(|array| array.broadcast(shape.extents())),
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = array_pool::take(py, shape.extents(), like.dtype)?;
+    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The arguments of an op: seldom more than three.
+type Buffers = SmallVec<[Buffer; 3]>;
+
+/// A number as an array, for as long as it stays where it is.
+fn repeated(number: &f64, length: usize) -> Option<Buffer> {
+    Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok()
+}
+
+/// The kernel of one op.
+fn kernel(op: Elementwise) -> &'static Kernel {
+    static KERNELS: OnceLock<Vec<Kernel>> = OnceLock::new();
+    let kernels = KERNELS.get_or_init(|| {
+        let leaves = [Node::Leaf(0), Node::Leaf(1), Node::Leaf(2)];
+        let kernel = |op: &Elementwise| {
+            let nodes = [&leaves[..op.arity()], &[Node::Apply(*op, [0, 1, 2])]].concat();
+            Kernel::compile(&nodes, &[u32::try_from(op.arity()).expect("an op has few arguments")])
+        };
+        Elementwise::ALL.iter().map(|op| kernel(op).expect("one op is a program")).collect()
+    });
+    &kernels[op as usize]
+}
+
+/// Adds one NumPy array to another of its shape and dtype, in place, where nobody else has it.
+pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(own) = unshared(sum) else { return Ok(false) };
+    let Some(other) = Dense::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
+    let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
+    // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
+    unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
+    Ok(true)
+}
+
+/// Numbers on their way from an array in host memory to another, whose dtype they are rounded to. Either may be a tuple of codes
+/// of eight bits and their scales. One array without axes fills another.
+pub struct Copying {
+    input: [Buffer; 1],
+    output: [Buffer; 1],
+    dtype: Dtype,
+    /// What holds the memory of both.
+    from: Numbers,
+    to: Numbers,
+}
+
+impl Copying {
+    /// Checks all that there is to check, so that `run` cannot fail.
+    pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
+        let [from, to] = [source, target].map(|stated| Numbers::of(stated)?.ok_or_else(unshared)?.python());
+        let (from, mut to) = (from?, to?);
+        to.set_written(target);
+        let [given, wanted] = [&from, &to].map(|numbers| numbers.memory[0].shape());
+        let input = if given == wanted { Some(from.buffer.clone()) } else { from.memory[0].broadcast(wanted) };
+        let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
+        let output = to.buffer.clone();
+        let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
+        let made = Self { input: [input], output: [output], dtype, from, to };
+        exec::check(&[Batch { kernel: kernel(Elementwise::Positive), scalars: &[], leaves: &[made.leaf()] }])
+            .python()?;
+        Ok(made)
+    }
+
+    fn leaf(&self) -> Leaf<'_> {
+        leaf(&self.input, &self.output, self.dtype)
+    }
+
+    /// Writes them, and adds what has `changed`. This runs no Python, in which an interrupt could come between, and cannot fail.
+    pub fn run(self, py: Python<'_>, changed: &mut Changed) -> PyResult<()> {
+        // SAFETY: `from` and `to` keep the memory.
+        let done = unsafe { execute(py, kernel(Elementwise::Positive), &self.input, &self.output, self.dtype) };
+        changed.extend(py, self.to.changed());
+        drop((self.from, self.to));
+        done
+    }
+}
+
+/// Copies numbers: see [`Copying`].
+#[pyfunction]
+pub fn copy(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
+    let mut changed = Changed::default();
+    let done = Copying::new(source, target)?.run(source.py(), &mut changed);
+    changed.count(source.py()).and(done)
+}
+
+/// # Safety
+/// As `exec::run`.
+unsafe fn run(py: Python<'_>, kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()> {
+    let dtype = output.dtype();
+    // SAFETY: the caller's promise.
+    unsafe { execute(py, kernel, inputs, &[output], dtype) }
+}
+
+/// The leaf of a kernel that takes no scalars and draws no numbers.
+fn leaf<'a>(inputs: &'a [Buffer], outputs: &'a [Buffer], dtype: Dtype) -> Leaf<'a> {
+    let length = outputs.first().map_or(0, Buffer::len);
+    Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0 }
+}
+
+/// Runs a kernel over arrays: large ones on several threads, and without the interpreter lock.
+///
+/// # Safety
+/// As `exec::run`.
+pub unsafe fn execute(
+    py: Python<'_>,
+    kernel: &Kernel,
+    inputs: &[Buffer],
+    outputs: &[Buffer],
+    dtype: Dtype,
+) -> PyResult<()> {
+    let leaf = leaf(inputs, outputs, dtype);
+    let done = if leaf.length < DETACHED {
+        // SAFETY: the caller's promise.
+        SCRATCH.with_borrow_mut(|scratch| unsafe { exec::run_one(kernel, &[], &leaf, isa(), scratch) })
+    } else {
+        let (pool, batch) = (pool(), Batch { kernel, scalars: &[], leaves: &[leaf] });
+        // SAFETY: the caller's promise.
+        py.detach(|| unsafe { exec::run(&[batch], isa(), pool.as_deref()) }).map(drop)
+    };
+    done.python()
+}
+
+/// What an elementwise op gives on NumPy arrays of one dtype (or float64 scalars) and numbers, where the core computes it
+/// as NumPy does, or to more digits; none of anything else. Says also whether all of them have the shape of the result.
+pub fn elementwise<'py, 'v>(
+    py: Python<'py>,
+    op: Elementwise,
+    values: impl Iterator<Item = &'v Value> + Clone,
+) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
+    if !is_exact(op) && !has_vector_code(op) && !keeps_more_digits(op) {
+        return Ok(None);
+    }
+    let dense = values.clone().find_map(|value| match value {
+        Value::Object(object) => Dense::of(object.bind(py)),
+        Value::Number(_) | Value::Absent => None,
+    });
+    if let Some(like) = dense {
+        if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
+            return Ok(Some((result, true)));
+        }
+        return Ok(compute_broadcast(py, kernel(op), values, &like)?.map(|result| (result, false)));
+    }
+    let (mut numbers, mut is_numpy) = ([0.0; 3], false);
+    for (number, value) in numbers.iter_mut().zip(values) {
+        let Some(known) = value.number().or_else(|| number_of(py, value)) else { return Ok(None) };
+        *number = known;
+        is_numpy |= matches!(value, Value::Object(_));
+    }
+    // Of Python's numbers alone the result is one of Python's.
+    if is_numpy { Ok(Some((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true))) } else { Ok(None) }
+}
+
+/// The number of a value that is a NumPy scalar of float64.
+pub fn number_of(py: Python<'_>, value: &Value) -> Option<f64> {
+    if let Value::Object(object) = value { float64(object.bind(py)) } else { None }
+}
+
+/// The function of a NumPy array of any layout, for the functions that the core has vector code of.
+pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if has_vector_code(op) { compute(kernel(op), std::iter::once(&Value::new(array)), array) } else { Ok(None) }
+}
+
+/// A NumPy array or scalar repeated to a larger shape, if that is not large: for the next op, its own elements are worth
+/// more than a view would save.
+pub fn broadcast_to<'py>(
+    array: &Bound<'py, PyAny>,
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = array.py();
+    let Some(shape) = named.map(|named| named.get_item(intern!(py, "shape"))).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let shape: Vec<usize> = shape.extract()?;
+    let is_small = !shape.is_empty() && elements(&shape).is_some_and(|length| length < LARGE);
+    let memory = if is_small { Memory::of_numpy(array)? } else { None };
+    let Some(buffer) = memory.as_ref().and_then(|memory| memory.broadcast(&shape)) else { return Ok(None) };
+    if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
+        return Ok(None);
+    }
+    let (result, output) = array_pool::take(py, &shape, buffer.dtype())?;
+    // SAFETY: `memory` and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
+    Ok(Some(result))
+}
+
+/// Computes an elementwise op on NumPy arrays, for what NumPy has no function. The first array has the shape and the
+/// dtype, float32 or float64, of the result.
+#[pyfunction]
+#[pyo3(name = "compute")]
+pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let computed = match op_named(name)? {
+        Op::Elementwise(op) if args.len() == op.arity() => {
+            let values: Vec<Value> = args.iter().map(Value::new).collect();
+            compute(kernel(op), values.iter(), &args[0])?
+        }
+        Op::Elementwise(_) | Op::Structured(_) => None,
+    };
+    computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
+}
+
+/// Whether NumPy gives the same bits: an op that the processor rounds correctly.
+const fn is_exact(op: Elementwise) -> bool {
+    matches!(
+        op,
+        Elementwise::Add
+            | Elementwise::Subtract
+            | Elementwise::Multiply
+            | Elementwise::Divide
+            | Elementwise::Negative
+            | Elementwise::Square
+            | Elementwise::Sqrt
+            | Elementwise::Reciprocal
+    )
+}
+
+/// Whether NumPy's function loses digits next to its roots, where the core's does not.
+const fn keeps_more_digits(op: Elementwise) -> bool {
+    matches!(op, Elementwise::LogAddExp | Elementwise::LogAddExp2)
+}
+
+/// Whether the core has vector code of a function that is fast where NumPy's may not be.
+const fn has_vector_code(op: Elementwise) -> bool {
+    matches!(
+        op,
+        Elementwise::Exp
+            | Elementwise::Expm1
+            | Elementwise::Log
+            | Elementwise::Log1p
+            | Elementwise::Sin
+            | Elementwise::Cos
+            | Elementwise::Tanh
+            | Elementwise::Expit
+    )
+}

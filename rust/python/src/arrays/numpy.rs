@@ -1,0 +1,276 @@
+//! NumPy's arrays, read where they lie: the layout of the array object is a part of NumPy's public C interface, and is
+//! compared with what the buffer protocol says before it is trusted. One of the files that touch foreign memory.
+
+use std::ffi::c_int;
+
+use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::error::Error;
+use pyo3::ffi::PyObject;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+
+use crate::arrays::memory::Memory;
+use crate::error::IntoPython;
+
+/// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ArrayFields {
+    head: [usize; size_of::<PyObject>() / size_of::<usize>()],
+    pub data: *mut u8,
+    nd: c_int,
+    dimensions: *const isize,
+    strides: *const isize,
+    base: *mut PyObject,
+    pub descr: *mut PyObject,
+    pub flags: c_int,
+    pub weakrefs: *mut PyObject,
+}
+
+/// `NPY_ARRAY_C_CONTIGUOUS`.
+pub const C_CONTIGUOUS: c_int = 0x0001;
+/// `NPY_ARRAY_OWNDATA`.
+pub const OWNDATA: c_int = 0x0004;
+/// `NPY_ARRAY_WRITEABLE`.
+pub const WRITABLE: c_int = 0x0400;
+
+impl ArrayFields {
+    #[inline]
+    pub fn dimensions(&self) -> usize {
+        usize::try_from(self.nd).unwrap_or_default()
+    }
+
+    #[inline]
+    pub fn extents(&self) -> impl Iterator<Item = usize> {
+        // SAFETY: NumPy keeps `nd` extents here for as long as the array is there and not reshaped, which takes the
+        // interpreter lock that we hold.
+        (0..self.dimensions()).map(|axis| unsafe { *self.dimensions.add(axis) }.cast_unsigned())
+    }
+
+    pub fn strides(&self) -> impl Iterator<Item = isize> {
+        // SAFETY: as for `extents`.
+        (0..self.dimensions()).map(|axis| unsafe { *self.strides.add(axis) })
+    }
+
+    pub fn is_writable(&self) -> bool {
+        self.flags & WRITABLE != 0
+    }
+}
+
+static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
+
+/// What we know of the NumPy that is installed.
+pub struct Numpy {
+    array: Py<PyAny>,
+    scalar: Py<PyAny>,
+    empty: Py<PyAny>,
+    asarray: Py<PyAny>,
+    /// The dtypes in native byte order, which NumPy has one object of each.
+    dtypes: Vec<(Py<PyAny>, Dtype)>,
+    /// Frequent dtypes that kernels do not read.
+    others: Vec<Py<PyAny>>,
+    /// The dtype of bfloat16, once an array had it: NumPy has none, but may be given one.
+    bfloat16: PyOnceLock<Py<PyAny>>,
+    /// Whether its arrays are laid out as `ArrayFields`.
+    is_known: bool,
+}
+
+impl Numpy {
+    /// What `load` has found.
+    pub fn get(py: Python<'_>) -> Option<&Self> {
+        NUMPY.get(py)
+    }
+
+    /// Looks at NumPy once, when the module is imported: an error, or an interrupt, is that import's.
+    pub fn load(py: Python<'_>) -> PyResult<()> {
+        NUMPY.get_or_try_init(py, || Self::new(py)).map(drop)
+    }
+
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let numpy = py.import("numpy")?;
+        let attribute = |name| numpy.getattr(name).map(Bound::unbind);
+        let named = |name: &str| Ok(numpy.getattr("dtype")?.call1((name,))?.unbind());
+        let own = Dtype::ALL.iter().filter(|dtype| **dtype != Dtype::BF16);
+        let dtypes = own.map(|dtype| Ok((named(dtype.name())?, *dtype))).collect::<PyResult<_>>()?;
+        let others = ["complex64", "complex128", "object"].into_iter().map(named).collect::<PyResult<_>>()?;
+        let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
+        let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
+        let bfloat16 = PyOnceLock::new();
+        let mut known = Self { array, scalar, empty, asarray, dtypes, others, bfloat16, is_known: true };
+        known.is_known = known.verify(py)?;
+        Ok(known)
+    }
+
+    /// Whether an array's fields are where we look for them: the buffer protocol must say the same.
+    fn verify(&self, py: Python<'_>) -> PyResult<bool> {
+        let array = self.empty.bind(py).call1(((2, 3, 5), "float32"))?.getattr("T")?;
+        array.call_method1("setflags", (false,))?;
+        match self.fields(&array).and_then(|fields| Some((fields, self.own_dtype(&fields)?))) {
+            Some((fields, dtype)) if !fields.is_writable() => Memory::is_as_exported(&array, &fields, dtype),
+            _ => Ok(false),
+        }
+    }
+
+    /// A NumPy array of what the object is.
+    pub fn asarray<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.asarray.bind(object.py()).call1((object,))
+    }
+
+    /// Whether an object is an array, maybe of a subclass. Its type says so, whatever it says of its `__class__`.
+    pub fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        object.get_type().is_subclass(self.array.bind(object.py()))
+    }
+
+    /// Whether an object is an array, and of no subclass.
+    #[inline]
+    pub fn is_plain_array(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.get_type_ptr().cast() == self.array.as_ptr()
+    }
+
+    /// Whether an object is a scalar of NumPy's.
+    pub fn is_scalar(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        object.get_type().is_subclass(self.scalar.bind(object.py()))
+    }
+
+    #[inline]
+    pub fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {
+        if !self.is_known || !self.is_plain_array(object) {
+            return None;
+        }
+        // SAFETY: the object is of exactly NumPy's array type, whose head this is, as `verify` saw for one array.
+        Some(unsafe { *object.as_ptr().cast::<ArrayFields>() })
+    }
+
+    /// The dtype of an array, where it is one of NumPy's own.
+    pub fn own_dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
+        self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype)
+    }
+
+    /// The dtype of an array, bfloat16 among them.
+    pub fn dtype(&self, py: Python<'_>, fields: &ArrayFields) -> PyResult<Option<Dtype>> {
+        match self.own_dtype(fields) {
+            None => Ok(self.is_bfloat16(py, fields)?.then_some(Dtype::BF16)),
+            own => Ok(own),
+        }
+    }
+
+    /// The same, where that was seen before, which runs no Python.
+    pub fn seen_dtype(&self, py: Python<'_>, fields: &ArrayFields) -> Option<Dtype> {
+        let bfloat16 = || self.bfloat16.get(py).is_some_and(|known| known.as_ptr() == fields.descr);
+        self.own_dtype(fields).or_else(|| bfloat16().then_some(Dtype::BF16))
+    }
+
+    /// NumPy's own object of a dtype.
+    pub fn descr(&self, dtype: Dtype) -> Option<&Py<PyAny>> {
+        self.dtypes.iter().rev().find(|(_, known)| *known == dtype).map(|(descr, _)| descr)
+    }
+
+    fn is_bfloat16(&self, py: Python<'_>, fields: &ArrayFields) -> PyResult<bool> {
+        if let Some(known) = self.bfloat16.get(py) {
+            return Ok(known.as_ptr() == fields.descr);
+        }
+        if self.others.iter().any(|other| other.as_ptr() == fields.descr) {
+            return Ok(false);
+        }
+        // SAFETY: an array keeps its dtype.
+        let descr = unsafe { Bound::from_borrowed_ptr(py, fields.descr) };
+        let is = |name: &str, expected: &str| Ok::<_, PyErr>(descr.getattr(name)?.str()? == expected);
+        let found = is("name", "bfloat16")? && is("itemsize", "2")? && is("isnative", "True")?;
+        Ok(found && self.bfloat16.get_or_init(py, || descr.unbind()).as_ptr() == fields.descr)
+    }
+}
+
+impl Numpy {
+    /// The fields of an array that lies contiguous and has this shape; none of anything else.
+    #[inline]
+    fn dense(&self, object: &Bound<'_, PyAny>, shape: &[usize]) -> Option<ArrayFields> {
+        self.fields(object).filter(|fields| {
+            fields.flags & C_CONTIGUOUS != 0
+                && fields.dimensions() == shape.len()
+                && fields.extents().eq(shape.iter().copied())
+        })
+    }
+
+    /// Whether an object is an array that lies contiguous where `buffer` does, has its dtype and this shape, and may be
+    /// written or not as it may: it takes a look at some fields to tell, and nothing has to be built.
+    #[inline]
+    pub fn lies(&self, object: &Bound<'_, PyAny>, shape: &[usize], buffer: &Buffer) -> bool {
+        self.dense(object, shape).is_some_and(|fields| {
+            // An array may begin where a strided one did.
+            fields.data == buffer.pointer()
+                && buffer.is_contiguous()
+                && fields.is_writable() == buffer.is_writable()
+                && self.seen_dtype(object.py(), &fields) == Some(buffer.dtype())
+        })
+    }
+
+    /// Whether an object is an array that lies contiguous in the whole memory of a buffer that does.
+    pub fn spans(&self, object: &Bound<'_, PyAny>, buffer: &Buffer) -> bool {
+        let span = buffer.span();
+        self.fields(object).is_some_and(|fields| {
+            fields.flags & C_CONTIGUOUS != 0
+                && fields.data == buffer.pointer()
+                && fields.is_writable() == buffer.is_writable()
+                && self.own_dtype(&fields).is_none_or(|dtype| dtype == buffer.dtype())
+                && fields.extents().product::<usize>() * buffer.dtype().size() == span.end - span.start
+        })
+    }
+
+    /// The buffer of an array that lies contiguous and has this shape and dtype: the short way for what is checked in
+    /// every step. None of anything else, which may still do.
+    pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
+        let fields = self.dense(object, shape)?;
+        if self.seen_dtype(object.py(), &fields) != Some(dtype) {
+            return None;
+        }
+        let length = elements(shape)?;
+        Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()
+    }
+}
+
+/// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
+pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
+    let numpy = Numpy::get(a.py())?;
+    let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
+    Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
+}
+
+/// What an array means besides its numbers, in words that say what to give instead, where arithmetic on the numbers would
+/// ignore it: the mask of a masked array, the unit of one with units, the products of a matrix. None of plain arrays.
+pub fn meaning(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = array.py();
+    let Some(numpy) = Numpy::get(py) else { return Ok(None) };
+    if numpy.is_plain_array(array) || !numpy.is_array(array)? {
+        return Ok(None);
+    }
+    let (class, plain) = (array.get_type(), numpy.array.bind(py));
+    let named = |what: &str| Ok(Some(format!("a {}, {what}", class.name()?.to_cow()?)));
+    if class.hasattr("mask")? {
+        return named("whose mask would be ignored: expected an array without a mask, such as x.filled(0)");
+    }
+    for name in ["__array_ufunc__", "__add__", "__mul__", "__matmul__"] {
+        if !class.getattr(name)?.is(&plain.getattr(name)?) {
+            return named("a subclass of numpy.ndarray with arithmetic of its own: expected numpy.asarray(x)");
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses an array whose numbers are not all that it means: see [`meaning`]. `name` says what it is.
+pub fn refuse_meaning(array: &Bound<'_, PyAny>, name: impl FnOnce() -> String) -> PyResult<()> {
+    meaning(array)?.map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
+}
+
+/// What an array means besides its numbers, where that would be ignored: see [`meaning`].
+#[pyfunction]
+#[pyo3(name = "meaning")]
+pub fn meaning_of(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    meaning(array)
+}
+
+/// A new NumPy array, not yet filled, of a dtype that kernels compute in.
+pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
+    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, numpy.descr(dtype)))
+}

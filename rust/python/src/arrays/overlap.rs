@@ -1,0 +1,99 @@
+//! Which arrays share memory: those whose ranges of addresses meet, and of which NumPy then says, exactly, that elements do.
+
+use oxigrad_core::array::buffer::Span;
+use oxigrad_core::array::overlap::Sweep;
+use pyo3::prelude::*;
+
+use crate::arrays::memory::Memory;
+
+/// The first pair of ranges that meet, of which one is written, and whose elements do: the smaller number first. `view` is
+/// an array that lies where the range of a number does. A `Sweep` says sooner where no ranges meet at all.
+pub fn shared_among<'py>(
+    py: Python<'py>,
+    ranges: &[(Span, bool)],
+    view: impl Fn(usize) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Option<(usize, usize)>> {
+    // Ranges may meet where elements do not (the columns of a matrix): NumPy decides, exactly.
+    let shares_memory = py.import("numpy")?.getattr("shares_memory")?;
+    for (a, b) in meeting(ranges, |a, b| ranges[a].1 || ranges[b].1) {
+        if shares_memory.call1((view(a)?, view(b)?))?.is_truthy()? {
+            return Ok(Some((a.min(b), a.max(b))));
+        }
+    }
+    Ok(None)
+}
+
+/// The pairs of ranges that meet and are looked for.
+fn meeting(ranges: &[(Span, bool)], wanted: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+    let mut order: Vec<usize> = (0..ranges.len()).filter(|at| ranges[*at].0.start < ranges[*at].0.end).collect();
+    order.sort_by_key(|at| ranges[*at].0.start);
+    let mut found = Vec::new();
+    for (place, &a) in order.iter().enumerate() {
+        let met = order[place + 1..].iter().take_while(|b| ranges[**b].0.start < ranges[a].0.end);
+        found.extend(met.filter(|b| wanted(a, **b)).map(|b| (a, *b)));
+    }
+    found
+}
+
+/// Memory, each with the number of its array.
+type Numbered = Vec<(usize, Memory)>;
+
+/// Ranges, each with what is said of its array.
+type Ranges = Vec<(Span, bool)>;
+
+/// The memory of each array, and its range, with what is said of it; those that share none with the host are left out.
+fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> PyResult<(Numbered, Ranges)> {
+    let (mut numbered, mut ranges) = (Vec::new(), Vec::new());
+    for (at, (array, is)) in arrays.iter().enumerate() {
+        if let Some(memory) = Memory::of(array)? {
+            ranges.push((memory.span(), *is));
+            numbered.push((at, memory));
+        }
+    }
+    Ok((numbered, ranges))
+}
+
+/// The first pair of arrays, each given with whether it is written, that share memory of which one is written; none where
+/// no two do. Arrays that do not lie in host memory share none.
+#[pyfunction]
+#[pyo3(name = "first_shared")]
+pub fn first_shared_of(py: Python<'_>, arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Option<(usize, usize)>> {
+    let (memory, ranges) = ranged(&arrays)?;
+    if Sweep::default().first_clash(&ranges).is_none() {
+        return Ok(None);
+    }
+    let found = shared_among(py, &ranges, |at| memory[at].1.view(py))?;
+    Ok(found.map(|(a, b)| (memory[a].0, memory[b].0)))
+}
+
+/// The numbers of those new arrays (given as true) in whose range of host memory another array lies, or an earlier new one.
+#[pyfunction]
+pub fn aliases(arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Vec<usize>> {
+    let (memory, ranges) = ranged(&arrays)?;
+    let pairs = meeting(&ranges, |a, b| ranges[a].1 || ranges[b].1);
+    let later = |(a, b): (usize, usize)| match (ranges[a].1, ranges[b].1) {
+        (true, true) => a.max(b),
+        (true, false) => a,
+        _ => b,
+    };
+    let mut found: Vec<usize> = pairs.into_iter().map(|pair| memory[later(pair)].0).collect();
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Whether two arrays are the same elements of host memory, in the same order.
+#[pyfunction]
+pub fn is_same_memory(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(match (Memory::of(a)?, Memory::of(b)?) {
+        (Some(a), Some(b)) => a.is_same_as(&b),
+        _ => false,
+    })
+}
+
+/// Whether elements of an array in host memory are the same as others of it.
+#[pyfunction]
+pub fn overlaps_itself(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let buffer = Memory::of(array)?.and_then(|memory| memory.buffer());
+    Ok(buffer.is_some_and(|buffer| buffer.overlaps_itself()))
+}

@@ -1,0 +1,377 @@
+//! The derivative rules, as the Python layer states them, and what goes into and comes out of a replay.
+
+use oxigrad_core::autodiff::rule::{self, Rules};
+use oxigrad_core::error::Error;
+use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::op::{Elementwise, Op, Structured};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyComplex, PyDict, PyString};
+
+use crate::arrays::numpy::refuse_meaning;
+use crate::autodiff::indexed_assignment::settled;
+use crate::autodiff::tape::Tape;
+use crate::autodiff::value::{Value, host_number};
+use crate::autodiff::variable::Variable;
+use crate::error::{IntoPython, to_python};
+use crate::tree::is_inexact;
+
+/// What a derivative rule is called with, in the order of its parameters.
+#[derive(Debug)]
+pub enum Source {
+    /// `g`: the cotangent of the result.
+    Cotangent,
+    /// `y`: the result.
+    Result,
+    /// `x`, `x1`, `x2`, `condition`: the value of an argument.
+    Arg(u8),
+    /// `x_shape`, `x1_shape`, ...: the shape of an argument.
+    Shape(u8),
+    /// `x_dtype`, ...: the dtype of an argument.
+    Dtype(u8),
+    /// `args`: the values of all arguments; the rule then gives the cotangents of all of them at once.
+    Args,
+    /// `which`: the position of the argument, for an op with any number of them.
+    Which,
+    /// Anything else: an attribute of the op.
+    Attribute(Py<PyString>),
+}
+
+/// The rule of one argument of an op; of every argument, for an op with any number of them.
+#[derive(Debug)]
+pub struct Derivative {
+    pub call: Py<PyAny>,
+    pub sources: Vec<Source>,
+    /// The rule as a program over arrays in host memory, for an elementwise op.
+    pub kernel: Option<Kernel>,
+    /// Whether the cotangent goes through as it is.
+    pub is_identity: bool,
+    /// The only op of the rule with the sources that it reads, where it is an operator of Python's.
+    pub only: Option<(Op, Vec<usize>)>,
+    pub needs: Needs,
+}
+
+impl Derivative {
+    /// Whether the rule changes the sign of the cotangent, and nothing else.
+    pub fn is_negation(&self) -> bool {
+        matches!(self.only, Some((Op::Elementwise(Elementwise::Negative), _))) && self.sources.len() == 1
+    }
+
+    /// Whether the rule gives the cotangents of all arguments at once.
+    pub fn is_together(&self) -> bool {
+        self.needs.all_args
+    }
+}
+
+/// What a tape must keep for the rules of an op.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// The result.
+    pub result: bool,
+    /// The values of the arguments whose bits are set.
+    args: u32,
+    /// The values of all arguments: the rule gives all their cotangents at once, fitted.
+    pub all_args: bool,
+    /// Shapes and dtypes of the arguments.
+    pub shape: bool,
+}
+
+impl Needs {
+    fn of(sources: &[Source]) -> Self {
+        let mut needs = Self::default();
+        for source in sources {
+            match source {
+                Source::Result => needs.result = true,
+                Source::Arg(which) => needs.args |= 1 << which,
+                Source::Args => needs.all_args = true,
+                Source::Shape(_) | Source::Dtype(_) => needs.shape = true,
+                Source::Cotangent | Source::Which | Source::Attribute(_) => {}
+            }
+        }
+        needs
+    }
+
+    /// Whether the value of the `which`-th argument is needed.
+    pub fn reads(self, which: usize) -> bool {
+        let bit = || u32::try_from(which).ok().and_then(|which| self.args.checked_shr(which));
+        self.all_args || bit().is_some_and(|bits| bits & 1 == 1)
+    }
+}
+
+/// How the cotangent of an argument differs from that of the result.
+#[derive(Debug)]
+pub enum Fit {
+    /// Not at all.
+    Same,
+    /// The argument is a number: the cotangent is summed to one.
+    Number,
+    /// The argument has this shape and dtype.
+    Array { shape: Py<PyAny>, dtype: Py<PyAny> },
+}
+
+/// What the rule of an argument is.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a table of a few dozen rows, made once")]
+pub enum Row {
+    /// Not stated, for a reason: the op cannot be differentiated with respect to this argument.
+    Missing(String),
+    /// The derivative is zero.
+    Zero,
+    /// The rule.
+    Rule(Derivative),
+}
+
+/// The table of derivative rules.
+#[derive(Debug)]
+pub struct Registry {
+    rows: Vec<Vec<Row>>,
+    unstated: Row,
+    pub rules: Rules,
+    /// Pushes tangents through a structured op; `NotImplemented` where its reverse rule has to do.
+    pub push: Py<PyAny>,
+}
+
+static REGISTRY: PyOnceLock<Registry> = PyOnceLock::new();
+
+/// The table, once the Python layer has stated it.
+pub fn registry(py: Python<'_>) -> PyResult<&Registry> {
+    REGISTRY.get(py).ok_or_else(|| PyValueError::new_err("the derivative rules are not installed yet"))
+}
+
+impl Registry {
+    /// The rule of the `which`-th argument.
+    pub fn row(&self, op: Op, which: usize) -> &Row {
+        let rows = &self.rows[op.index()];
+        let which = if is_variadic(op) { 0 } else { which };
+        rows.get(which).unwrap_or(&self.unstated)
+    }
+
+    /// What the rules of the arguments that are on the tape need.
+    pub fn needs(&self, op: Op, are_active: impl Iterator<Item = bool>) -> Needs {
+        let mut all = Needs::default();
+        for (which, _) in are_active.enumerate().filter(|(_, is_active)| *is_active) {
+            if let Row::Rule(derivative) = self.row(op, which) {
+                let needs = derivative.needs;
+                all.result |= needs.result;
+                all.args |= needs.args;
+                all.all_args |= needs.all_args;
+                all.shape |= needs.shape;
+            }
+        }
+        all
+    }
+}
+
+/// Whether the op takes any number of arguments.
+pub fn is_variadic(op: Op) -> bool {
+    matches!(op, Op::Structured(op) if op.arity().is_none())
+}
+
+fn arg_names(op: Op) -> &'static [&'static str] {
+    match op {
+        Op::Elementwise(Elementwise::Where) => &["condition", "x1", "x2"],
+        Op::Elementwise(op) if op.arity() == 1 => &["x"],
+        Op::Elementwise(op) if op.arity() == 3 => &["x1", "x2", "x3"],
+        Op::Structured(op) if op.arity() != Some(2) => &["x"],
+        Op::Elementwise(_) | Op::Structured(_) => &["x1", "x2"],
+    }
+}
+
+fn source(py: Python<'_>, op: Op, name: &str) -> Source {
+    let position = |name| arg_names(op).iter().position(|arg| *arg == name).and_then(|at| u8::try_from(at).ok());
+    match (name, position(name)) {
+        ("g", _) => Source::Cotangent,
+        ("y", _) => Source::Result,
+        ("which", _) => Source::Which,
+        ("args", _) => Source::Args,
+        (_, Some(at)) => Source::Arg(at),
+        _ => {
+            let suffixed = |suffix| name.strip_suffix(suffix).and_then(position);
+            if let Some(at) = suffixed("_shape") {
+                Source::Shape(at)
+            } else if let Some(at) = suffixed("_dtype") {
+                Source::Dtype(at)
+            } else {
+                Source::Attribute(PyString::new(py, name).unbind())
+            }
+        }
+    }
+}
+
+/// A row as Python states it: op, position of the argument, and its rule.
+type Stated<'py> = (String, usize, Statement<'py>);
+
+#[derive(FromPyObject)]
+pub enum Statement<'py> {
+    /// Why there is no rule.
+    Reason(String),
+    /// The rule with the names of its parameters; none where the derivative is zero.
+    Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
+}
+
+/// States the derivative rules, once, and what pushes tangents through structured ops; the rules of elementwise ops are
+/// traced into programs.
+#[pyfunction]
+pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResult<()> {
+    let mut table: Vec<Vec<Row>> = Op::all().map(|_| Vec::new()).collect();
+    let mut rules = Rules::default();
+    for (name, which, rule) in rows {
+        let op = op_named(&name)?;
+        let row = match rule {
+            Statement::Reason(reason) => Row::Missing(reason),
+            Statement::Rule(None) => Row::Zero,
+            Statement::Rule(Some((call, parameters))) => {
+                let sources: Vec<Source> = parameters.iter().map(|name| source(py, op, name)).collect();
+                let (call, needs) = (call.unbind(), Needs::of(&sources));
+                let mut derivative = Derivative { call, sources, kernel: None, is_identity: false, only: None, needs };
+                if let Op::Elementwise(elementwise) = op {
+                    let rule = trace(py, &derivative)?;
+                    let output = u32::try_from(rule.nodes.len() - 1).expect("a rule is short");
+                    derivative.kernel = Some(Kernel::compile(&rule.nodes, &[output]).python()?);
+                    derivative.is_identity = rule.nodes == [Node::Leaf(0)];
+                    derivative.only = only(&rule.nodes);
+                    rules.set(elementwise, which, rule);
+                }
+                Row::Rule(derivative)
+            }
+        };
+        let rows = &mut table[op.index()];
+        if rows.len() != which {
+            return Err(PyValueError::new_err(format!("the rules of {name} are not stated in order")));
+        }
+        rows.push(row);
+    }
+    let unstated = Row::Missing("no rule is stated".into());
+    REGISTRY
+        .set(py, Registry { rows: table, unstated, rules, push })
+        .map_err(|_| PyValueError::new_err("installed already"))
+}
+
+/// The op of this name.
+pub fn op_named(name: &str) -> PyResult<Op> {
+    Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
+}
+
+/// The one op of a rule that is no more than that, with the leaves that it reads.
+fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
+    let (Node::Apply(op, args), leaves) = nodes.split_last()? else { return None };
+    let leaf = |arg: &u32| match leaves[*arg as usize] {
+        Node::Leaf(leaf) => Some(leaf as usize),
+        _ => None,
+    };
+    let read = args[..op.arity()].iter().map(leaf).collect::<Option<Vec<_>>>()?;
+    has_operator(*op).then_some((Op::Elementwise(*op), read))
+}
+
+fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
+    let symbols = Bound::new(py, Tape::new(true))?;
+    let (mut sources, mut args) = (Vec::new(), Vec::new());
+    for source in &derivative.sources {
+        let leaf = u32::try_from(sources.len()).expect("a rule has few parameters");
+        sources.push(match source {
+            Source::Cotangent => rule::Source::Cotangent,
+            Source::Result => rule::Source::Result,
+            Source::Arg(which) => rule::Source::Arg(*which),
+            Source::Args | Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => {
+                return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
+            }
+        });
+        args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
+    }
+    let output = derivative.call.bind(py).call1(pyo3::types::PyTuple::new(py, args)?)?;
+    let (mut nodes, ids) = crate::autodiff::tape::program(&symbols, &[output])?;
+    nodes.truncate(ids[0] as usize + 1);
+    Ok(rule::Rule { sources, nodes })
+}
+
+/// A function of the Python layer's namespace module.
+pub fn hook<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("oxigrad._callbacks").map(|module| module.into_any().unbind()))?;
+    module.bind(py).getattr(name)
+}
+
+/// The value as a tape watches it, or `DtypeError`.
+pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let truth = value.is_instance_of::<pyo3::types::PyBool>();
+    if let Some(number) = host_number(value).filter(|_| !truth) {
+        return Ok(Value::Number(number));
+    }
+    if value.is_exact_instance_of::<PyComplex>() {
+        return Ok(Value::Object(hook(value.py(), "complex_number")?.call1((value,))?.unbind()));
+    }
+    if value.is_instance_of::<Variable>() || is_inexact(value)? {
+        refuse_meaning(value, || "what is differentiated".into())?;
+        return Ok(Value::Object(settled(value)?.unbind()));
+    }
+    let what = describe(value)?;
+    Err(Error::Dtype(format!("{what} cannot be differentiated: expected a float or an array of floating-point dtype")))
+        .python()
+}
+
+/// What a value is, in an error or a printed tape: its type, and dtype and shape where it has them.
+pub fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(dict) = value.cast::<PyDict>() {
+        let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            Ok(format!(", {}={}", key.str()?.to_cow()?, value.str()?.to_cow()?))
+        };
+        return dict.iter().map(item).collect();
+    }
+    let (class, py) = (value.get_type().name()?, value.py());
+    let class = class.to_cow()?;
+    Ok(match (value.getattr_opt(pyo3::intern!(py, "dtype"))?, value.getattr_opt(pyo3::intern!(py, "shape"))?) {
+        (Some(dtype), Some(shape)) => format!("{class}({}, {})", dtype.str()?.to_cow()?, shape.str()?.to_cow()?),
+        _ => format!("{class} {}", value.repr()?.to_cow()?),
+    })
+}
+
+/// The cotangent that a replay starts from: one, for a scalar target without a cotangent.
+pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) -> PyResult<Value> {
+    let py = target.py();
+    match (&target.get().value, cotangent) {
+        (Value::Number(_), None) => Ok(Value::Number(1.0)),
+        (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
+            Ok(Value::Number(host_number(cotangent).unwrap_or_default()))
+        }
+        (value, cotangent) => Ok(Value::new(&hook(py, "initial_cotangent")?.call1((value.object(py), cotangent))?)),
+    }
+}
+
+/// The gradient of what nothing flows to.
+pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Object(array) => hook(py, "zeros_like")?.call1((array,)),
+        Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
+    }
+}
+
+/// Whether Python has an operator for the op that does on arrays, bit for bit, what the op means.
+const fn has_operator(op: Elementwise) -> bool {
+    matches!(
+        op,
+        Elementwise::Add | Elementwise::Subtract | Elementwise::Multiply | Elementwise::Divide | Elementwise::Negative
+    )
+}
+
+/// The error for an op that has no rule for an argument.
+pub fn missing(op: Op, which: usize, reason: &str) -> PyErr {
+    let name = op.name();
+    to_python(&Error::Derivative(format!("{name} has no derivative with respect to its argument {which}: {reason}")))
+}
+
+/// Whether what the op gives can be differentiated: truth values and steps come back as plain values.
+pub fn is_smooth(op: Op) -> bool {
+    match op {
+        Op::Elementwise(op) => op.kind() == oxigrad_core::op::Kind::Smooth,
+        Op::Structured(_) => true,
+    }
+}
+
+/// Whether the op is a sum over everything, which a kernel can do.
+pub fn is_whole_sum(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
+    let Some(named) = named else { return Ok(op == Op::Structured(Structured::Sum)) };
+    let axis = named.get_item("axis")?.is_none_or(|axis| axis.is_none());
+    let keepdims = named.get_item("keepdims")?.map_or(Ok(false), |keepdims| keepdims.is_truthy())?;
+    Ok(op == Op::Structured(Structured::Sum) && axis && !keepdims)
+}

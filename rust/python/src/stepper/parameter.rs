@@ -1,0 +1,206 @@
+//! A parameter in host memory: what it must be, and the buffers that a step is given of it.
+
+use std::sync::Arc;
+
+use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding, elements};
+use oxigrad_core::array::rows::Rows;
+use oxigrad_core::error::Error;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+
+use super::requirements::{at, tuple, unexported, written};
+use super::slot::Slot;
+use crate::arrays::memory::Memory;
+use crate::arrays::numpy::{Numpy, refuse_meaning};
+use crate::error::{IntoPython, to_python};
+
+/// A parameter that the core updates: what it must be, and its slots, whose memory is held.
+pub(super) struct Parameter {
+    pub(super) path: String,
+    pub(super) position: u64,
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<usize>,
+    pub(super) slots: Vec<Slot>,
+    /// The slots that are one number each.
+    pub(super) numbers: Vec<Slot>,
+    /// Whether the program takes a factor for each slot, after the slots.
+    pub(super) catches_up: bool,
+    /// Whether halves are rounded stochastically.
+    pub(super) stochastic: bool,
+    /// Which program updates it, with which set of scalars.
+    pub(super) program: usize,
+    pub(super) set: usize,
+}
+
+/// What Python states of a parameter: path, position, array, slots by name (those of eight bits as tuples of codes and scales),
+/// slots of one number, whether slots catch up, whether halves are rounded stochastically, number of its program and of its set of
+/// scalars.
+pub(super) type Stated<'py> =
+    (String, u64, Bound<'py, PyAny>, Vec<Named<'py>>, Vec<Named<'py>>, bool, bool, usize, usize);
+
+/// A slot with its name.
+pub(super) type Named<'py> = (String, Bound<'py, PyAny>);
+
+pub(super) fn prepare(stated: Stated<'_>) -> PyResult<Parameter> {
+    let (path, position, array, slots, numbers, catches_up, stochastic, program, set) = stated;
+    let parameter = Memory::of(&array)?.ok_or_else(|| to_python(&unexported(&path, "parameter")))?;
+    let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error)).python()?.dtype();
+    let slots = slots.into_iter().map(|(name, stated)| Slot::new(&path, name, &stated)).collect::<PyResult<_>>()?;
+    let numbers = numbers.into_iter().map(|(name, stated)| Slot::number(&path, name, &stated));
+    let numbers = numbers.collect::<PyResult<_>>()?;
+    let shape = parameter.shape().to_vec();
+    Ok(Parameter { path, position, dtype, shape, slots, numbers, catches_up, stochastic, program, set })
+}
+
+/// What a step is given of a parameter: the gradient, of this shape, and whether it is written too.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a, 'py> {
+    pub(super) p: &'a Bound<'py, PyAny>,
+    pub(super) g: &'a Bound<'py, PyAny>,
+    pub(super) shape: &'a [usize],
+    pub(super) writes_gradient: bool,
+}
+
+impl Parameter {
+    /// How what is written to the parameter (number 0) and to its slots (from 1 on) is rounded.
+    pub(super) fn rounding(&self, number: u32) -> Rounding {
+        if self.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest }
+    }
+
+    /// The buffers of the gradient and the parameter, where they are plainly what they must be.
+    pub(super) fn plain(&self, given: &Given) -> Option<[Buffer; 2]> {
+        let numpy = Numpy::get(given.p.py())?;
+        let own = numpy.contiguous(given.p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
+        let gradient = numpy.contiguous(given.g, given.shape, self.dtype);
+        let gradient = gradient.filter(|gradient| gradient.is_writable() || !given.writes_gradient)?;
+        Some([gradient, own.with_rounding(self.rounding(0))])
+    }
+
+    /// The buffers of the gradient and the parameter; adds what holds their memory.
+    pub(super) fn given<'py>(&self, given: &Given<'_, 'py>, held: &mut Held<'py>) -> PyResult<[Buffer; 2]> {
+        if let Some(plain) = self.plain(given) {
+            return Ok(plain);
+        }
+        let [(gradient_memory, gradient), (memory, own)] = self.check(given)?;
+        held.extend([(given.g.clone(), gradient_memory), (given.p.clone(), memory)]);
+        Ok([gradient, own])
+    }
+
+    /// Looks whether the slots still lie where they did, and where those lie now that do not.
+    pub(super) fn look(&mut self, numpy: &Numpy, py: Python<'_>, moves: &mut Moves) -> PyResult<()> {
+        for slot in self.slots.iter_mut().chain(&mut self.numbers) {
+            if !slot.lies(numpy, py) {
+                moves.moved |= slot.find(py, &self.path)?;
+                moves.python |= slot.is_after_python();
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the buffers of the gradient, the parameter and its slots, and what holds their memory.
+    pub(super) fn gather<'py>(
+        &self,
+        given: &Given<'_, 'py>,
+        buffers: &mut Vec<Buffer>,
+        held: &mut Held<'py>,
+    ) -> PyResult<()> {
+        buffers.extend(self.given(given, held)?);
+        let slots = self.slots.iter().zip(1..);
+        buffers.extend(slots.map(|(slot, number)| slot.numbers.buffer.clone().with_rounding(self.rounding(number))));
+        Ok(())
+    }
+
+    /// The gradient and the parameter of a step, if they are what they must be.
+    pub(super) fn check(&self, given: &Given) -> PyResult<[(Memory, Buffer); 2]> {
+        let Given { p, g, shape, writes_gradient } = *given;
+        let path = &self.path;
+        let (mut memory, mut gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
+        let expected = tuple(&self.shape);
+        if memory.shape() != self.shape {
+            let found = tuple(memory.shape());
+            return Err(to_python(&Error::Shape(format!(
+                "{path}: the parameter has shape {found}, its slots {expected}"
+            ))));
+        }
+        let own = written(path, "parameter", &memory).python()?;
+        memory.set_written(p);
+        let dtype = self.dtype.name();
+        if own.dtype() != self.dtype {
+            let found = own.dtype().name();
+            return Err(to_python(&Error::Dtype(format!(
+                "{path}: the parameter has dtype {found}, its slots {dtype}"
+            ))));
+        }
+        if gradient.shape() != shape {
+            let (found, expected) = (tuple(gradient.shape()), tuple(shape));
+            return Err(to_python(&Error::Shape(format!(
+                "{path}: gradient has shape {found}, the parameter {expected}"
+            ))));
+        }
+        if writes_gradient {
+            written(path, "gradient", &gradient).python()?;
+            gradient.set_written(g);
+        }
+        match gradient.buffer() {
+            // Gradients of halves may have the type that is computed in.
+            Some(given) if given.dtype() == self.dtype || given.dtype() == self.dtype.computed_in() => {
+                Ok([(gradient, given), (memory, own.with_rounding(self.rounding(0)))])
+            }
+            _ => {
+                let found = g.getattr("dtype")?.str()?;
+                Err(to_python(&Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}"))))
+            }
+        }
+    }
+
+    /// The rows of these indices.
+    pub(super) fn rows(&self, indices: &Bound<'_, PyAny>) -> PyResult<Arc<Rows>> {
+        let given = PyBuffer::<i64>::get(indices)?.to_vec(indices.py())?;
+        let indices: Vec<usize> = given.iter().filter_map(|index| usize::try_from(*index).ok()).collect();
+        let extent = self.shape.first().copied().unwrap_or_default();
+        if indices.len() != given.len() || indices.last().is_some_and(|last| *last >= extent) {
+            let (path, shape) = (&self.path, tuple(&self.shape));
+            return Err(to_python(&Error::Shape(format!("{path}: rows are touched that the shape {shape} has not"))));
+        }
+        // No elements at all, or more than fit: these have no rows, and no row is touched.
+        let width = self.shape.get(1..).and_then(elements).unwrap_or_default();
+        Rows::new(indices, width).map(Arc::new).python()
+    }
+
+    /// The factors of the slots, as arrays of the gradient's shape.
+    pub(super) fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(Memory, Buffer)>> {
+        let factor = |factor: &Bound<'_, PyAny>| {
+            let Some(memory) = Memory::of(factor)? else { return Ok(None) };
+            let buffer = memory.broadcast(shape);
+            Ok(buffer.map(|buffer| (memory, buffer)))
+        };
+        let found = given.iter().map(factor).collect::<PyResult<Option<Vec<_>>>>()?;
+        let wanted = if self.catches_up { self.slots.len() } else { 0 };
+        found.filter(|found| found.len() == wanted).ok_or_else(|| {
+            let path = &self.path;
+            to_python(&Error::Shape(format!("{path}: expected {wanted} factors of slots, of the gradient's shape")))
+        })
+    }
+
+    pub(super) fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
+        refuse_meaning(object, || format!("{}: the {what}", self.path))?;
+        if let Some(memory) = Memory::of_seen(object)? {
+            return Ok(memory);
+        }
+        if object.hasattr("dtype")? {
+            return Err(to_python(&unexported(&self.path, what)));
+        }
+        let (path, found) = (&self.path, object.get_type().name()?);
+        Err(to_python(&Error::Structure(format!("{path}: the {what} is missing: found {found}"))))
+    }
+}
+
+/// What holds the memory of arrays during a step, with the arrays.
+pub(super) type Held<'py> = Vec<(Bound<'py, PyAny>, Memory)>;
+
+/// What a look at the slots came to: whether some lie elsewhere, and whether Python ran.
+#[derive(Default)]
+pub(super) struct Moves {
+    pub(super) moved: bool,
+    pub(super) python: bool,
+}

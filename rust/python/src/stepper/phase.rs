@@ -1,0 +1,7 @@
+//! The phases of a step, by which another thread, or a forked child, tells how far it is.
+
+/// The phases of a step: none is under way, all is checked, arrays are written; or one ended in a panic while it wrote.
+pub(super) const IDLE: u8 = 0;
+pub(super) const CHECKING: u8 = 1;
+pub(super) const WRITING: u8 = 2;
+pub(super) const BROKEN: u8 = 3;

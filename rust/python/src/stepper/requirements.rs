@@ -1,0 +1,51 @@
+//! What a step requires of each array, and the errors that name it.
+
+use oxigrad_core::array::buffer::Buffer;
+use oxigrad_core::error::{Error, Result};
+use pyo3::prelude::*;
+
+use crate::arrays::memory::Memory;
+use crate::error::to_python;
+
+pub(super) fn unexported(path: &str, what: &str) -> Error {
+    Error::Memory(format!("{path}: the {what} does not share its memory: expected an array in host memory"))
+}
+
+pub(super) fn at(path: &str, what: &str, error: Error) -> Error {
+    match error {
+        Error::Dtype(text) => Error::Dtype(format!("{path}: {what}: {text}")),
+        Error::Shape(text) => Error::Shape(format!("{path}: {what}: {text}")),
+        Error::Memory(text) => Error::Memory(format!("{path}: {what}: {text}")),
+        other => other,
+    }
+}
+
+/// Refuses memory that cannot be written.
+pub(super) fn writable(path: &str, what: &str, buffer: &Buffer) -> Result<()> {
+    if !buffer.is_writable() {
+        return Err(Error::Memory(format!("{path}: the {what} is read-only")));
+    }
+    if buffer.overlaps_itself() {
+        return Err(Error::Alias(format!("{path}: the {what} overlaps itself: expected an array of its own elements")));
+    }
+    Ok(())
+}
+
+/// The buffer of an array that will be written.
+pub(super) fn written(path: &str, what: &str, memory: &Memory) -> Result<Buffer> {
+    let buffer = memory.floating().map_err(|error| at(path, what, error))?;
+    writable(path, what, &buffer)?;
+    Ok(buffer)
+}
+
+/// A shape as Python writes it.
+pub(super) fn tuple(shape: &[usize]) -> String {
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("({}{})", sizes.join(", "), if shape.len() == 1 { "," } else { "" })
+}
+
+pub(super) fn moved(path: &str) -> PyErr {
+    to_python(&Error::Memory(format!(
+        "{path}: its memory was moved while the step was being checked, by what was called to export another array"
+    )))
+}

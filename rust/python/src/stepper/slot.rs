@@ -1,0 +1,94 @@
+//! A slot of a parameter in host memory: where it lies, and whether it still does.
+
+use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::error::Error;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyTupleMethods};
+
+use super::requirements::{at, tuple, unexported, writable};
+use crate::arrays::memory::{Memory, Numbers};
+use crate::arrays::numpy::Numpy;
+use crate::error::{IntoPython, to_python};
+
+/// A slot that was given, or a part of one: under which name, as what object, and where it was found to lie.
+pub(super) struct Slot {
+    pub(super) name: String,
+    pub(super) stated: Py<PyAny>,
+    pub(super) numbers: Numbers,
+}
+
+impl Slot {
+    pub(super) fn new(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let what = format!("slot {name}");
+        let numbers = Numbers::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
+        let mut numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
+        writable(path, &what, &numbers.buffer).python()?;
+        numbers.set_written(stated);
+        Ok(Self { name, stated: stated.clone().unbind(), numbers })
+    }
+
+    /// A slot of one float64.
+    pub(super) fn number(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let slot = Self::new(path, name, stated)?;
+        match (slot.numbers.buffer.len(), slot.numbers.buffer.dtype()) {
+            (1, Dtype::F64) => Ok(slot),
+            (length, dtype) => Err(to_python(&Error::Shape(format!(
+                "{path}: the slot {} has {length} elements of {}: expected one number of float64",
+                slot.name,
+                dtype.name()
+            )))),
+        }
+    }
+
+    /// Whether it lies where it did, which runs no Python.
+    #[inline]
+    pub(super) fn lies(&self, numpy: &Numpy, py: Python<'_>) -> bool {
+        let (stated, memory) = (self.stated.bind(py), &self.numbers.memory);
+        match stated.cast::<PyTuple>() {
+            Ok(parts) => parts.iter_borrowed().zip(memory).all(|(part, memory)| memory.is_still_of(numpy, &part)),
+            Err(_) => memory[0].is_still_of(numpy, stated),
+        }
+    }
+
+    /// Looks where it lies now. Returns whether that is elsewhere.
+    pub(super) fn find(&mut self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        let found = Self::new(path, self.name.clone(), self.stated.bind(py))?;
+        let expected = |numbers: &Numbers| (numbers.memory[0].shape().to_vec(), numbers.buffer.dtype());
+        let ((shape, dtype), before) = (expected(&found.numbers), expected(&self.numbers));
+        let name = &self.name;
+        if shape != before.0 {
+            let (found, expected) = (tuple(&shape), tuple(&before.0));
+            let text = format!("{path}: the slot {name} has shape {found}, it had {expected}");
+            return Err(to_python(&Error::Shape(text)));
+        }
+        if dtype != before.1 {
+            let (found, expected) = (dtype.name(), before.1.name());
+            let text = format!("{path}: the slot {name} has dtype {found}, it had {expected}");
+            return Err(to_python(&Error::Dtype(text)));
+        }
+        let has_moved = found.numbers.buffer != self.numbers.buffer;
+        *self = found;
+        Ok(has_moved)
+    }
+
+    /// Whether Python may have run to find it.
+    pub(super) fn is_after_python(&self) -> bool {
+        self.numbers.memory.iter().any(Memory::is_after_python)
+    }
+
+    /// Whether Python may have run to export it.
+    pub(super) fn is_by_python(&self) -> bool {
+        self.numbers.memory.iter().any(Memory::is_by_python)
+    }
+
+    /// The number that is there.
+    pub(super) fn read(&self) -> f64 {
+        // SAFETY: `number` saw one float64, and `look` that it still lies there, since when no Python has run.
+        unsafe { self.numbers.buffer.pointer().cast::<f64>().read_unaligned() }
+    }
+
+    pub(super) fn write(&self, value: f64) {
+        // SAFETY: as above, and that it may be written.
+        unsafe { self.numbers.buffer.pointer().cast::<f64>().write_unaligned(value) }
+    }
+}

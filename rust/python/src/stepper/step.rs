@@ -1,0 +1,246 @@
+//! A step over host memory: every check first, then one dispatch, then what it replaces, then the count.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use oxigrad_core::error::Error;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::parameter::{Parameter, Stated, prepare};
+use super::phase::{BROKEN, CHECKING, IDLE, WRITING};
+use super::prepared::{Prepared, Touched, known_numpy, seats, tensors};
+use super::symbols::Program;
+use super::write::{Assignment, write};
+use crate::arrays::torch::Changed;
+use crate::error::to_python;
+use crate::threads;
+use crate::tree::{KeyPath, Replacements};
+
+/// Counts the steps of one optimizer, and updates the parameters that lie in host memory.
+#[pyclass(frozen, module = "oxigrad._core")]
+#[derive(Default)]
+pub struct Stepper {
+    count: AtomicU64,
+    /// Gradients that were accumulated since the last step.
+    micro: AtomicU64,
+    prepared: Mutex<Prepared>,
+    /// How far the step is that is under way, and in which process it began.
+    phase: AtomicU8,
+    process: AtomicU32,
+    /// Whether a step was counted that the optimizer has not observed yet.
+    owed: AtomicBool,
+}
+
+/// The most steps that can be counted, and that a state can have.
+pub const MOST: u64 = i64::MAX.cast_unsigned();
+
+#[pymethods]
+impl Stepper {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many steps have been taken.
+    #[getter]
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    #[setter]
+    fn set_count(&self, count: u64) -> PyResult<()> {
+        self.count.store(countable(count)?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// How many gradients have been accumulated since the last step.
+    #[getter]
+    fn micro(&self) -> u64 {
+        self.micro.load(Ordering::Relaxed)
+    }
+
+    #[setter]
+    fn set_micro(&self, micro: u64) -> PyResult<()> {
+        self.micro.store(countable(micro)?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts `values` into `attributes`, where a step was counted since the last call.
+    fn observe(&self, attributes: &Bound<'_, PyDict>, values: &Bound<'_, PyDict>) -> PyResult<()> {
+        if self.owed.swap(false, Ordering::Relaxed) { attributes.update(values.as_mapping()) } else { Ok(()) }
+    }
+
+    /// Raises `StateError` where slots and counts are not those of a whole number of steps: while a step writes, or after
+    /// one that ended while it did.
+    fn check_whole(&self) -> PyResult<()> {
+        match self.phase.load(Ordering::Relaxed) {
+            WRITING | BROKEN => Err(to_python(&self.halted())),
+            _ => Ok(()),
+        }
+    }
+
+    /// States the parameters in host memory; the slots' memory is held from now on.
+    fn prepare(&self, py: Python<'_>, parameters: Vec<Stated<'_>>) -> PyResult<()> {
+        self.check_idle()?;
+        let parameters: Vec<Parameter> = parameters.into_iter().map(prepare).collect::<PyResult<_>>()?;
+        let mut starts = vec![0];
+        starts.extend(parameters.iter().scan(0, |end, parameter| {
+            *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
+            Some(*end)
+        }));
+        let (seats, tensors) = (seats(&parameters, known_numpy(py)?, py), tensors(&parameters, py));
+        let prepared = Prepared { parameters, starts, tensors, seats, ..Prepared::default() };
+        let before = std::mem::replace(&mut *self.lock(), prepared);
+        drop(before);
+        Ok(())
+    }
+
+    /// Takes one step, whole or not at all: updates `written` from `gradients` in place by `programs`, each with its sets
+    /// of scalars, only rows of those `touched`, copies arrays (from, to) into others, then replaces parts of `model` and items of
+    /// dicts and arrays, and counts the step, or (where gradients are accumulated) that it `holds` back. Returns the model; None where a guard stopped the step.
+    #[expect(clippy::too_many_arguments, reason = "a step is all of this at once")]
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        programs: Vec<(Bound<'py, Program>, Vec<Vec<f64>>)>,
+        seed: u64,
+        written: &Bound<'py, PyTuple>,
+        gradients: &Bound<'py, PyTuple>,
+        touched: Vec<Touched<'py>>,
+        model: Bound<'py, PyAny>,
+        replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
+        assignments: Vec<Assignment<'py>>,
+        copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        holds: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut turn = self.begin()?;
+        if !replacements.is_empty() {
+            self.phase.store(WRITING, Ordering::Relaxed);
+        }
+        // Assigning to containers is all that may run the user's code and raise, and all that can be undone.
+        let replaced = Replacements::new(&model, &replacements)?;
+        let mut changed = Changed::default();
+        let update = |changed: &mut Changed| {
+            let step = self.count() + 1;
+            let (prepared, phase) = (&mut turn.prepared, &self.phase);
+            let done = programs.is_empty()
+                || prepared.update(py, &programs, seed, step, written, gradients, &touched, phase, changed)?;
+            if done {
+                self.phase.store(WRITING, Ordering::Relaxed);
+            }
+            Ok(done)
+        };
+        let done = match write(py, update, &assignments, &copies, &mut changed) {
+            Ok(true) => {
+                if holds {
+                    self.micro.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    self.micro.store(0, Ordering::Relaxed);
+                    self.count.fetch_add(1, Ordering::Relaxed);
+                }
+                self.owed.store(true, Ordering::Relaxed);
+                Ok(Some(replaced.tree))
+            }
+            Ok(false) => replaced.put_back().map(|()| None),
+            Err(error) => Err(replaced.after(error)),
+        };
+        drop(turn); // since telling PyTorch runs Python, which may look at the step, or take another
+        let counted = changed.count(py);
+        let done = done?;
+        counted.map(|()| done)
+    }
+
+    /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
+    #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        model: Bound<'py, PyAny>,
+        replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
+        assignments: Vec<Assignment<'py>>,
+        copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let replaced = Replacements::new(&model, &replacements)?;
+        let mut changed = Changed::default();
+        let done = match write(py, |_| Ok(true), &assignments, &copies, &mut changed) {
+            Ok(_) => Ok(replaced.tree),
+            Err(error) => Err(replaced.after(error)),
+        };
+        let counted = changed.count(py);
+        let done = done?;
+        counted.map(|()| done)
+    }
+}
+
+/// A count, or `StateError` where it is too large for one.
+fn countable(count: u64) -> PyResult<u64> {
+    if count <= MOST {
+        return Ok(count);
+    }
+    Err(to_python(&Error::State(format!("a count of steps is {count}: expected at most {MOST}"))))
+}
+
+/// A step under way. What is prepared is taken out, so that no lock is held while Python may run.
+struct Turn<'a> {
+    stepper: &'a Stepper,
+    prepared: Prepared,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let is_broken = std::thread::panicking() && self.stepper.phase.load(Ordering::Relaxed) == WRITING;
+        let prepared = std::mem::take(&mut self.prepared);
+        let before = std::mem::replace(&mut *self.stepper.lock(), prepared);
+        self.stepper.phase.store(if is_broken { BROKEN } else { IDLE }, Ordering::Relaxed);
+        drop(before); // after the lock
+    }
+}
+
+impl Stepper {
+    fn lock(&self) -> MutexGuard<'_, Prepared> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a step; `StateError` where one is under way, or no further one can be counted.
+    fn begin(&self) -> PyResult<Turn<'_>> {
+        self.check_idle()?;
+        if self.count() >= MOST || self.micro() >= MOST {
+            return Err(to_python(&Error::State(format!(
+                "{MOST} steps have been taken, which is as many as are counted"
+            ))));
+        }
+        self.phase.store(CHECKING, Ordering::Relaxed);
+        self.process.store(threads::process(), Ordering::Relaxed);
+        Ok(Turn { stepper: self, prepared: std::mem::take(&mut *self.lock()) })
+    }
+
+    fn check_idle(&self) -> PyResult<()> {
+        match self.phase.load(Ordering::Relaxed) {
+            IDLE => Ok(()),
+            // It was under way in another thread of the parent process, and had written nothing.
+            CHECKING if self.is_forked() => {
+                self.phase.store(IDLE, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(to_python(&self.halted())),
+        }
+    }
+
+    /// Whether the step that is under way is so in the parent of this process.
+    fn is_forked(&self) -> bool {
+        self.process.load(Ordering::Relaxed) != threads::process()
+    }
+
+    /// Why there can be no step now.
+    fn halted(&self) -> Error {
+        let half = "parameters and slots may be those of half a step: load a state, and the parameters with it";
+        Error::State(match self.phase.load(Ordering::Relaxed) {
+            BROKEN => format!("a step of this optimizer ended in an internal error; {half}"),
+            WRITING if self.is_forked() => {
+                format!("this process was forked while another thread took a step of this optimizer; {half}")
+            }
+            _ => "another step of this optimizer is under way".into(),
+        })
+    }
+}

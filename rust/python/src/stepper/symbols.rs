@@ -1,0 +1,188 @@
+//! Tracing a rule: symbols to call it with, and the kernel that comes of it.
+
+use oxigrad_core::array::buffer::{Rounding, elements};
+use oxigrad_core::kernel::{Kernel, Node, Wanted};
+use oxigrad_core::noise;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::autodiff::gc::Visited;
+use crate::autodiff::tape::{Tape, program};
+use crate::autodiff::value::Value;
+use crate::autodiff::variable::Variable;
+use crate::error::IntoPython;
+
+/// A tape without values: hands out the symbols that a rule is called with, and compiles what it does with them.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct Symbols(Py<Tape>);
+
+/// A rule as a program that runs over any number of leaves.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct Program {
+    pub kernel: Kernel,
+    /// Which the outputs are: the gradient is number 0, the parameter 1, then come its slots.
+    pub written: Vec<usize>,
+    nodes: Vec<Node>,
+    outputs: Vec<u32>,
+    results: Vec<u32>,
+    guard: Option<u32>,
+}
+
+impl Program {
+    /// Whether gradients are written, and not only read.
+    pub fn writes_gradients(&self) -> bool {
+        self.written.contains(&0)
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { outputs: &self.outputs, results: &self.results, guard: self.guard }
+    }
+}
+
+/// An empty symbolic tape.
+#[pyfunction]
+pub fn symbols(py: Python<'_>) -> PyResult<Symbols> {
+    Ok(Symbols(Py::new(py, Tape::new(true))?))
+}
+
+impl Symbols {
+    fn input<'py>(&self, py: Python<'py>, node: impl Fn(u32) -> Node) -> PyResult<Bound<'py, Variable>> {
+        let kind = std::mem::discriminant(&node(0));
+        let same = |symbol: &&Node| std::mem::discriminant(*symbol) == kind;
+        let number = self.0.get().lock().symbols.iter().filter(same).count();
+        let number = u32::try_from(number).expect("a rule has few inputs");
+        Tape::input(self.0.bind(py), Value::Absent, Some(node(number)))
+    }
+}
+
+#[pymethods]
+impl Symbols {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        visit.call(&self.0)
+    }
+
+    /// The next array input.
+    fn leaf<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Variable>> {
+        self.input(py, Node::Leaf)
+    }
+
+    /// The next scalar input.
+    fn scalar<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Variable>> {
+        self.input(py, Node::Scalar)
+    }
+
+    /// The next draw of uniform noise.
+    fn noise<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Variable>> {
+        self.input(py, Node::Noise)
+    }
+
+    /// A number of each leaf, added up over all leaves.
+    fn total<'py>(&self, py: Python<'py>, number: &Bound<'py, Variable>) -> PyResult<Bound<'py, Variable>> {
+        let id = Tape::own(self.0.bind(py), number.as_any(), "the number")?.get().id;
+        self.input(py, |count| Node::Total(id, count))
+    }
+
+    /// The program that computes `outputs`, which are those numbers `written` of gradient, parameter and slots, and the
+    /// numbers `results` of each leaf, and writes nothing where the number `guard` is zero; `RuleError` where no kernel can.
+    fn compile(
+        &self,
+        py: Python<'_>,
+        outputs: Vec<Bound<'_, PyAny>>,
+        written: Vec<usize>,
+        results: Vec<Bound<'_, PyAny>>,
+        guard: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Program> {
+        if written.len() != outputs.len() {
+            let (places, given) = (written.len(), outputs.len());
+            return Err(PyValueError::new_err(format!("{given} outputs are written to {places} places")));
+        }
+        let values: Vec<_> = outputs.iter().chain(&results).chain(&guard).cloned().collect();
+        let (nodes, mut outputs_and_more) = program(self.0.bind(py), &values)?;
+        let mut numbers = outputs_and_more.split_off(outputs.len());
+        let guard = if guard.is_some() { numbers.pop() } else { None };
+        let (outputs, results) = (outputs_and_more, numbers);
+        let wanted = Wanted { outputs: &outputs, results: &results, guard };
+        let kernel = Kernel::compile_wanted(&nodes, &wanted).python()?;
+        Ok(Program { kernel, written, nodes, outputs, results, guard })
+    }
+}
+
+#[pymethods]
+impl Program {
+    fn __str__(&self) -> String {
+        self.kernel.to_string()
+    }
+
+    /// Whether the kernel runs as native code where arrays are contiguous; otherwise it is interpreted, block by block.
+    #[getter]
+    fn is_native(&self) -> bool {
+        self.kernel.is_native()
+    }
+}
+
+/// The text of the core's `generated.rs`: native code for the programs under these names.
+#[pyfunction]
+pub fn print_generated(programs: Vec<(String, PyRef<'_, Program>)>) -> PyResult<String> {
+    let rows: Vec<_> =
+        programs.iter().map(|(name, program)| (name.clone(), &program.nodes[..], program.wanted())).collect();
+    oxigrad_core::kernel::codegen::print_generated(&rows).python()
+}
+
+/// The uniform numbers of [0, 1) that a kernel draws for one leaf, or for rows of one, each of `count` elements, as the
+/// bytes of float64.
+#[pyfunction]
+#[pyo3(signature = (seed, step, leaf, draw, count, rows=None))]
+pub fn uniform(
+    py: Python<'_>,
+    seed: u64,
+    step: u64,
+    leaf: u64,
+    draw: u32,
+    count: u64,
+    rows: Option<Vec<u64>>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let key = noise::noise_key(seed, step, leaf);
+    drawn(py, count, rows, |element| f64::from(noise::uniform(key, draw, element)))
+}
+
+/// The random numbers, from 0 to 65535, by which a kernel rounds one leaf, or rows of one, stochastically, as the bytes of
+/// float64. `number` is 0 for the parameter, and counts its slots from 1 on.
+#[pyfunction]
+#[pyo3(signature = (seed, step, leaf, number, count, rows=None))]
+pub fn rounding(
+    py: Python<'_>,
+    seed: u64,
+    step: u64,
+    leaf: u64,
+    number: u32,
+    count: u64,
+    rows: Option<Vec<u64>>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let key = noise::noise_key(seed, step, leaf);
+    drawn(py, count, rows, |element| f64::from(Rounding::random(key, number, element)))
+}
+
+/// A number for each element of a leaf of `count` of them, or of rows of a table, each of `count`, as the bytes of float64.
+///
+/// # Errors
+/// `MemoryError` where there is no memory for so many.
+fn drawn(
+    py: Python<'_>,
+    count: u64,
+    rows: Option<Vec<u64>>,
+    number: impl Fn(u64) -> f64,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let rows = rows.unwrap_or_else(|| vec![0]);
+    let size = usize::try_from(count).ok().and_then(|count| elements(&[rows.len(), count, size_of::<f64>()]));
+    let size = size.filter(|size| isize::try_from(*size).is_ok());
+    let size = size.ok_or_else(|| PyMemoryError::new_err(format!("{} rows of {count} numbers", rows.len())))?;
+    let places = rows.iter().flat_map(|row| (0..count).map(move |column| row.wrapping_mul(count).wrapping_add(column)));
+    PyBytes::new_with(py, size, |bytes| {
+        for (bytes, element) in bytes.chunks_exact_mut(size_of::<f64>()).zip(places) {
+            bytes.copy_from_slice(&number(element).to_ne_bytes());
+        }
+        Ok(())
+    })
+}

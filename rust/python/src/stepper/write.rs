@@ -1,0 +1,49 @@
+//! What a step writes besides the update: copies of arrays, and items of dicts and arrays.
+
+use oxigrad_core::error::Error;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrays::elementwise::Copying;
+use crate::arrays::numpy::Numpy;
+use crate::arrays::torch::Changed;
+use crate::error::to_python;
+
+/// A holder, and what of it is to be what.
+pub(super) type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot fail. Adds
+/// the tensors that have `changed`.
+pub(super) fn write(
+    py: Python<'_>,
+    update: impl FnOnce(&mut Changed) -> PyResult<bool>,
+    assignments: &[Assignment<'_>],
+    copies: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)],
+    changed: &mut Changed,
+) -> PyResult<bool> {
+    let copies: Vec<Copying> = copies.iter().map(|(from, to)| Copying::new(from, to)).collect::<PyResult<_>>()?;
+    assignments.iter().try_for_each(|(holder, ..)| assignable(holder))?;
+    if !update(changed)? {
+        return Ok(false);
+    }
+    copies.into_iter().try_for_each(|copying| copying.run(py, changed))?;
+    for (holder, key, value) in assignments {
+        match holder.cast::<PyDict>() {
+            Ok(slots) => slots.set_item(key, value)?, // not as the user assigns them, with checks and a copy
+            Err(_) => holder.set_item(key, value)?,
+        }
+    }
+    Ok(true)
+}
+
+/// Refuses holders whose items may not be assigned to: a dict's always may, an array's where it can be written.
+fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
+    if holder.is_instance_of::<PyDict>() {
+        return Ok(());
+    }
+    let fields = Numpy::get(holder.py()).and_then(|numpy| numpy.fields(holder));
+    if fields.is_some_and(|fields| fields.is_writable()) {
+        return Ok(());
+    }
+    Err(to_python(&Error::Memory("what remembers the steps is no array of NumPy's that can be written".into())))
+}

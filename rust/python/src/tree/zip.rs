@@ -1,0 +1,143 @@
+//! Walking a tree along a structure: to read its leaves in the order of another tree.
+
+use std::collections::HashMap;
+
+use oxigrad_core::error::Error;
+use oxigrad_core::tree::{DictKey, Node};
+use pyo3::prelude::*;
+
+use super::child::Part;
+use super::container::{Child, Container, dict_key, take_apart};
+use super::flatten::Classes;
+use super::kind::{Kind, TypeInfo};
+use super::structure::Structure;
+use crate::error::to_python;
+
+/// Visits the nodes of a tree in the order of a structure, which the tree must have but for the order of dict keys: what is
+/// at each, or none where a field has no value.
+pub struct Along<'a, 'py> {
+    structure: &'a Structure,
+    classes: Classes,
+    pending: Vec<Child<'py>>,
+    keys: Vec<Bound<'py, PyAny>>,
+    place: usize,
+}
+
+impl<'a, 'py> Along<'a, 'py> {
+    /// Starts at the root.
+    pub fn new(structure: &'a Structure, tree: &Bound<'py, PyAny>) -> Self {
+        let root = Child { object: Some(tree.clone()), trainable: true };
+        Self { structure, classes: Classes::default(), pending: vec![root], keys: Vec::new(), place: 0 }
+    }
+
+    /// The leaf that comes next, where one does: the short way for what most of a tree is.
+    fn next_leaf(&mut self) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(Node::Leaf { .. }) = self.structure.shape.nodes().get(self.place) else { return Ok(None) };
+        let Some(Child { object: Some(object), .. }) = self.pending.last() else { return Ok(None) };
+        if !matches!(self.classes.info(object)?.kind, Kind::Leaf) {
+            return Ok(None);
+        }
+        self.place += 1;
+        Ok(self.pending.pop().and_then(|child| child.object))
+    }
+
+    fn visit(&mut self, object: Option<Bound<'py, PyAny>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let node = self.structure.shape.nodes()[self.place];
+        let Some(part) = object else {
+            return if node == Node::Unset { Ok(None) } else { Err(self.unset(node)) };
+        };
+        let info = self.classes.info(&part)?;
+        match (node, &info.kind) {
+            (Node::Leaf { .. }, Kind::Leaf) | (Node::Empty, Kind::Empty) => {}
+            (Node::Branch { container, arity }, kind) if !matches!(kind, Kind::Leaf | Kind::Empty) => {
+                let info = info.clone();
+                self.open(container, arity as usize, &part, &info)?;
+            }
+            _ => return Err(self.differs(&part)?),
+        }
+        Ok(Some(part))
+    }
+
+    fn open(&mut self, container: u32, arity: usize, object: &Bound<'py, PyAny>, info: &TypeInfo) -> PyResult<()> {
+        let container = self.structure.shape.container(container);
+        if object.get_type_ptr() != container.class.as_ptr().cast() {
+            return Err(self.differs(object)?);
+        }
+        let start = self.pending.len();
+        self.keys.clear();
+        take_apart(object, info, &mut self.pending, &mut self.keys)?;
+        if self.pending.len() - start != arity {
+            return Err(self.differs(object)?);
+        }
+        if !container.has_keys(&self.keys) {
+            let children = self.pending.split_off(start);
+            let Some(children) = in_order(container, &self.keys, children)? else { return Err(self.differs(object)?) };
+            self.pending.extend(children);
+        }
+        self.pending[start..].reverse();
+        Ok(())
+    }
+
+    fn error(&self, node: Node, found: &str) -> PyErr {
+        let shape = &self.structure.shape;
+        let mut found = found.to_owned();
+        if found == shape.describe(node) {
+            found.push_str(" (another class of that name)");
+        }
+        to_python(&Error::Structure(format!(
+            "{}: expected {}, found {found}",
+            shape.place(self.place),
+            shape.describe(node)
+        )))
+    }
+
+    fn differs(&self, object: &Bound<'py, PyAny>) -> PyResult<PyErr> {
+        let found = Part::new(object.clone())?.describe()?;
+        Ok(self.error(self.structure.shape.nodes()[self.place], &found))
+    }
+
+    fn unset(&self, node: Node) -> PyErr {
+        self.error(node, "a field without a value")
+    }
+}
+
+impl<'py> Iterator for Along<'_, 'py> {
+    type Item = PyResult<Option<Bound<'py, PyAny>>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let child = self.pending.pop()?;
+        let visited = self.visit(child.object);
+        self.place += 1;
+        Some(visited)
+    }
+}
+
+/// The children in the order of the container's keys, if `keys` are the same.
+fn in_order<'py>(
+    container: &Container,
+    keys: &[Bound<'py, PyAny>],
+    children: Vec<Child<'py>>,
+) -> PyResult<Option<Vec<Child<'py>>>> {
+    let mut keyed: HashMap<DictKey, Child<'py>> = HashMap::with_capacity(keys.len());
+    for (key, child) in keys.iter().zip(children) {
+        let Ok(key) = dict_key(key)? else { return Ok(None) };
+        keyed.insert(key, child);
+    }
+    Ok(container.keys.iter().map(|(_, key)| keyed.remove(key)).collect())
+}
+
+/// The leaves of `tree`, which must have `structure`, in the order of the structure: dict keys may be in any order.
+///
+/// # Errors
+/// `StructureError` names the first place where the tree differs.
+pub fn leaves_like(structure: &Structure, tree: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
+    let mut leaves = Vec::with_capacity(structure.len());
+    let mut along = Along::new(structure, tree);
+    loop {
+        while let Some(leaf) = along.next_leaf()? {
+            leaves.push(leaf.unbind());
+        }
+        let Some(visited) = along.next() else { return Ok(leaves) };
+        visited?;
+    }
+}
