@@ -16,10 +16,9 @@ import libraries
 import oxigrad as ox
 from cases_linalg import LINALG
 from libraries import TABLE, Library, differentiated, directions, gradient, host
-from optimizers import OPTIMIZERS
+from optimizers import OPTIMIZERS, problem, run
 from oxigrad import tree, xp
 from oxigrad.transforms import Recording
-from test_optim import problem, run
 
 
 def test_derivatives_agree_with_numpy_s(case: str, arrays: Library) -> None:
