@@ -16,7 +16,7 @@ from libraries import host
 from optimizers import CASES, FOLLOWERS, OPTIMIZERS, problem, run
 from oxigrad import optim, schedules, xp
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 TRAJECTORIES = json.loads((GOLDEN / "measured_trajectories.json").read_text())["trajectories"]
 GOLDEN_CASES = {case["name"]: case for case in json.loads((GOLDEN / "golden_cases.json").read_text())}
 GRADIENTS = [[1.0, -2.0, 0.5]] + [[0.01, 0.02, -0.5]] * 3

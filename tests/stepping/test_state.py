@@ -17,7 +17,7 @@ import oxigrad as ox
 from libraries import host
 from oxigrad import optim, schedules, state
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def model_and_gradients(seed: int = 0, dtype: Any = np.float64) -> tuple[dict[str, Any], dict[str, Any]]:
