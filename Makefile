@@ -62,14 +62,14 @@ bench: .venv/bench .venv/wheel ## Time the kernels, and the Python package
 	$(BIN)/python -m pytest benches
 
 standard: .venv/test .venv/wheel ## Print what of the Array API standard is differentiable, and over which installed libraries
-	$(BIN)/python tests/standard.py
+	PYTHONPATH=tests:tests/tables $(BIN)/python tools/standard.py
 
 versus: .venv/bench .venv/wheel ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py
 
 generated: .venv/test .venv/wheel ## Print the rules as native code for the core, and as a table, after a rule has changed
-	$(BIN)/python tests/generated.py
-	$(BIN)/python tests/overview.py
+	$(BIN)/python tools/generated.py
+	$(BIN)/python tools/overview.py
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast
@@ -77,7 +77,7 @@ develop: .venv/dev ## Install the package from this checkout, built fast, so tha
 
 clean: ## Remove everything that was built or installed here
 	rm -rf .venv target output dist .pytest_cache .ruff_cache .hypothesis .mypy_cache
-	find python tests examples benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find python tests tools examples benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	rm -f python/oxigrad/*.so
 
 # --- the environment ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Random optimizers over random models: any layout gives the bits of a contiguous one, and a step happens whole or not at all.
 
 The test goes through a fixed number of seeds, or with ``--fuzz-seconds=N`` through new ones for N seconds, in a process of its
-own. ``PYTHONPATH=tests python tests/fuzz/test_steps.py SEED`` runs one seed.
+own. ``PYTHONPATH=tests/tables python tests/fuzz/test_steps.py SEED`` runs one seed.
 """
 
 from __future__ import annotations
@@ -245,7 +245,9 @@ def fault(seed: int) -> str | None:
     except Exception as error:  # noqa: BLE001 - any is a fault
         what = str(error) if isinstance(error, Fault) else traceback.format_exc()
         about = f"\n  {run.opt!r}\n  {run.model}" if run else ""
-        return f"PYTHONPATH=tests python tests/fuzz/test_steps.py {seed}: {what}{about}\n  steps: {', '.join(log)}"
+        return (
+            f"PYTHONPATH=tests/tables python tests/fuzz/test_steps.py {seed}: {what}{about}\n  steps: {', '.join(log)}"
+        )
     return None
 
 

@@ -18,7 +18,7 @@ from libraries import host
 from oxigrad import optim, schedules
 from oxigrad.stepping import state
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def model_and_gradients(seed: int = 0, dtype: Any = np.float64) -> tuple[dict[str, Any], dict[str, Any]]:

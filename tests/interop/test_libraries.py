@@ -16,11 +16,10 @@ import libraries
 import oxigrad as ox
 from cases_linalg import LINALG
 from libraries import TABLE, Library, differentiated, directions, gradient, host
-from optimizers import OPTIMIZERS
+from optimizers import OPTIMIZERS, problem, run
 from oxigrad import tree, xp
 from oxigrad.autodiff.transforms import Recording
 from oxigrad.ops.backends import on_host
-from test_optim import problem, run
 
 
 def test_derivatives_agree_with_numpy_s(case: str, arrays: Library) -> None:
@@ -165,6 +164,6 @@ def test_tests_on_a_gpu_say_where_there_is_none(more: list[str], message: str) -
     if any(library.is_there() for library in libraries.GPU):
         pytest.skip("there is one")
     command = [sys.executable, "-m", "pytest", "--gpu", *more]
-    found = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=300)
+    found = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
     assert found.returncode == pytest.ExitCode.USAGE_ERROR
     assert f"--gpu: no GPU is found by {message}" in found.stderr

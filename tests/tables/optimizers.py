@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from oxigrad import optim
 from oxigrad.optim import (
     ADOPT,
@@ -199,3 +201,23 @@ def like_torch(name: str, given: dict[str, Any]) -> Any:
         after = [optim.Decay(decay)] if is_decoupled else []
         before += [] if is_decoupled else [optim.Regularize(l2=decay)]
     return optim.chain(*before, made(**found, compat="torch"), *after)
+
+
+# --- steps of each ------------------------------------------------------------------------------------------------------
+
+LENGTHS = [0, 1, 7, 8, 15, 16, 17, 1023, 1024, 1025, 5000]
+
+
+def problem(dtype: Any, seed: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A model of leaves of many lengths and shapes, and its gradient."""
+    generator = np.random.default_rng(seed)
+    shapes = [(n,) for n in LENGTHS] + [(), (3, 5), (2, 0, 3), (4, 3, 2)]
+    draw = lambda: {f"p{i}": np.asarray(generator.standard_normal(s)).astype(dtype) for i, s in enumerate(shapes)}  # noqa: E731
+    return draw(), draw()
+
+
+def run(name: str, model: Any, grads: Any, steps: int = 3) -> tuple[Any, Any]:
+    opt = OPTIMIZERS[name]()
+    for _ in range(steps):
+        model = opt.update(model, grads)
+    return model, opt

@@ -9,9 +9,9 @@ import pytest
 
 from cases import CASES as ELEMENTARY
 from cases_linalg import CASES as LINALG
+from cases_numpy import NUMPY
 from libraries import function_of
 from oxigrad.ops import numpy_protocols
-from test_standard import NUMPY
 
 # Its names, and those of the cases here.
 NAMES = {

@@ -11,7 +11,7 @@ import pytest
 
 from oxigrad import optim
 
-AUTHORS = json.loads((Path(__file__).parent / "golden" / "authors_trajectories.json").read_text())
+AUTHORS = json.loads((Path(__file__).parents[1] / "golden" / "authors_trajectories.json").read_text())
 
 
 @pytest.mark.parametrize("case", AUTHORS["cases"], ids=lambda case: f"{case['optimizer']} {case['hyperparameters']}")

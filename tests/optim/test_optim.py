@@ -13,10 +13,10 @@ import pytest
 
 import oxigrad as ox
 from libraries import host
-from optimizers import CASES, FOLLOWERS, OPTIMIZERS
+from optimizers import CASES, FOLLOWERS, OPTIMIZERS, problem, run
 from oxigrad import optim, schedules, xp
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 TRAJECTORIES = json.loads((GOLDEN / "measured_trajectories.json").read_text())["trajectories"]
 GOLDEN_CASES = {case["name"]: case for case in json.loads((GOLDEN / "golden_cases.json").read_text())}
 GRADIENTS = [[1.0, -2.0, 0.5]] + [[0.01, 0.02, -0.5]] * 3
@@ -55,26 +55,9 @@ def test_golden_cases(name: str) -> None:
 
 # --- executors against the rule ------------------------------------------------------------------------------------------
 
-LENGTHS = [0, 1, 7, 8, 15, 16, 17, 1023, 1024, 1025, 5000]
-
-
-def problem(dtype: Any, seed: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A model of leaves of many lengths and shapes, and its gradient."""
-    generator = np.random.default_rng(seed)
-    shapes = [(n,) for n in LENGTHS] + [(), (3, 5), (2, 0, 3), (4, 3, 2)]
-    draw = lambda: {f"p{i}": np.asarray(generator.standard_normal(s)).astype(dtype) for i, s in enumerate(shapes)}  # noqa: E731
-    return draw(), draw()
-
 
 def copied(tree: Any) -> Any:
     return ox.tree.map(lambda leaf: np.array(leaf), tree)
-
-
-def run(name: str, model: Any, grads: Any, steps: int = 3) -> tuple[Any, Any]:
-    opt = OPTIMIZERS[name]()
-    for _ in range(steps):
-        model = opt.update(model, grads)
-    return model, opt
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

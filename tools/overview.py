@@ -1,4 +1,4 @@
-"""Prints the table of all optimizers: ``python tests/overview.py`` writes docs/rules.md."""
+"""Prints the table of all optimizers: ``python tools/overview.py`` writes docs/rules.md."""
 
 import inspect
 from pathlib import Path

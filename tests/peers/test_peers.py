@@ -226,7 +226,7 @@ def test_as_in_optax(name: str, library: Callable[[str], Any]) -> None:
     model, grads = start_and_gradients(1)
     theirs = jax.tree.map(jax.numpy.asarray, model)
     state, update = peer.init(theirs), jax.jit(peer.update)
-    # optax computes the root of MADGRAD's step in single precision; tests/test_rules.py has a loop in double.
+    # optax computes the root of MADGRAD's step in single precision; tests/rules/test_rules.py has a loop in double.
     atol = 1e-7 if name == "madgrad" else 1e-13
     for g in grads:
         model = ours.update(model, g)

@@ -1,4 +1,4 @@
-"""Prints the shipped rules as native code for the core: ``python tests/generated.py`` writes its ``generated.rs``."""
+"""Prints the shipped rules as native code for the core: ``python tools/generated.py`` writes its ``generated.rs``."""
 
 from collections.abc import Callable
 from pathlib import Path
