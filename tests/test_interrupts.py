@@ -254,7 +254,7 @@ def first_steps():
         b: object
     model = Model(np.ones((3, 4), np.float32), {"b": np.ones(3)})
     value, grads = ox.value_and_grad(lambda m: xp.sum(m.w ** 2) + xp.sum(xp.tanh(m.b["b"])))(model)
-    opt = optim.chain(optim.ClipGlobalNorm(1.0), optim.Adam(0.1))
+    opt = optim.chain(optim.ClipByGlobalNorm(1.0), optim.Adam(0.1))
     opt.update(model, grads)
     optim.Muon(0.1).update({"w": np.ones((3, 4))}, {"w": np.ones((3, 4))})
     class Tree(list): pass

@@ -61,7 +61,7 @@ def test_there_are_public_names() -> None:
     names = public()
     assert len(names) > 400
     assert {"oxigrad.optim.Adam", "oxigrad.xp.sin", "oxigrad.ops.special.erf", "oxigrad.tree.KeyPath"} <= names.keys()
-    assert optim.Adam.__module__ == optim.ClipNorm.__module__ == optim.LBFGS.__module__ == "oxigrad.optim"
+    assert optim.Adam.__module__ == optim.ClipByNorm.__module__ == optim.LBFGS.__module__ == "oxigrad.optim"
 
 
 def test_signatures() -> None:
@@ -136,7 +136,7 @@ OPTIONS = {
     "make",
     [
         optim.Adam,
-        lambda **options: optim.chain(optim.Clip(), optim.SGD(), **options),
+        lambda **options: optim.chain(optim.ClipByValue(), optim.SGD(), **options),
         lambda **options: optim.partition({"*": optim.SGD()}, **options),
         lambda **options: optim.SAM(optim.SGD(), **options),
     ],

@@ -31,7 +31,7 @@ SHIPPED: dict[str, Callable[[], Any]] = {
     "AdamWAmsgrad": lambda: optim.AdamW(amsgrad="raw"),
     "AdamWMaster": lambda: optim.AdamW(master=True),
     "AdamWKahan": lambda: optim.AdamW(rounding="kahan"),
-    "AdamWAverage": lambda: optim.chain(optim.AdamW(), optim.Average()),
+    "AdamWAverage": lambda: optim.chain(optim.AdamW(), optim.EMA()),
     "Adamax": optim.Adamax,
     "NAdam": optim.NAdam,
     "RAdam": optim.RAdam,
@@ -51,7 +51,7 @@ def text() -> str:
     """What the file must hold."""
 
     def program(optimizer: Any) -> Any:
-        choice = optim.Choice(optimizer, optimizer, {}, "bfloat16")
+        choice = optim.ParameterGroup(optimizer, optimizer, {}, "bfloat16")
         return choice.program(choice.rule())
 
     return _core.print_generated([(name, program(make())) for name, make in SHIPPED.items()])

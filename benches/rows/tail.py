@@ -76,9 +76,9 @@ def ours(problem: Problem) -> Ready:
     """One chain."""
     bfloat16()  # gives NumPy the dtype
     optimizer = ox.optim.chain(
-        ox.optim.ClipGlobalNorm(MAX_NORM),
+        ox.optim.ClipByGlobalNorm(MAX_NORM),
         ox.optim.AdamW(RATE, BETA1, BETA2, EPSILON, DECAY),
-        ox.optim.Average(decay=AVERAGED),
+        ox.optim.EMA(decay=AVERAGED),
         ox.optim.Copy(),
         loss_scale=ox.optim.LossScale(SCALE),
         zero_gradients=True,

@@ -207,7 +207,7 @@ def o_adamax(d: Draw, o: Any) -> Any:
     (ours, theirs), decay = adam_words(d), d.decay()
     parts = [optim.Adamax(d.rate, compat="optax", **ours)]
     if d.flag():
-        return [*parts, optim.Decay(decay)], o.adamaxw(d.theirs, weight_decay=decay, **theirs)
+        return [*parts, optim.WeightDecay(decay)], o.adamaxw(d.theirs, weight_decay=decay, **theirs)
     return parts, o.adamax(d.theirs, **theirs)
 
 
@@ -215,7 +215,7 @@ def o_nadam(d: Draw, o: Any) -> Any:
     (ours, theirs), decay = adam_words(d), d.decay()
     parts = [optim.NAdam(d.rate, compat="optax", **ours)]
     if d.flag():
-        return [*parts, optim.Decay(decay)], o.nadamw(d.theirs, weight_decay=decay, **theirs)
+        return [*parts, optim.WeightDecay(decay)], o.nadamw(d.theirs, weight_decay=decay, **theirs)
     return parts, o.nadam(d.theirs, **theirs)
 
 
@@ -421,11 +421,11 @@ def optax_clips(d: Draw, o: Any) -> tuple[Parts, list[Any]]:
     return d.one_of(
         ([optim.Regularize(l2=limit)], [o.add_decayed_weights(limit)]),
         ([], []),
-        ([optim.Clip(limit)], [o.clip(limit)]),
-        ([optim.ClipGlobalNorm(limit)], [o.clip_by_global_norm(limit)]),
-        ([optim.ClipAdaptive(limit)], [o.adaptive_grad_clip(limit)]),
+        ([optim.ClipByValue(limit)], [o.clip(limit)]),
+        ([optim.ClipByGlobalNorm(limit)], [o.clip_by_global_norm(limit)]),
+        ([optim.AdaptiveGradientClip(limit)], [o.adaptive_grad_clip(limit)]),
         ([optim.Centralize()], [o.centralize()]),
-        ([optim.ClipGlobalNorm(limit), optim.Clip(0.2)], [o.clip_by_global_norm(limit), o.clip(0.2)]),
+        ([optim.ClipByGlobalNorm(limit), optim.ClipByValue(0.2)], [o.clip_by_global_norm(limit), o.clip(0.2)]),
     )
 
 
@@ -560,7 +560,7 @@ def keras_clips(d: Draw) -> tuple[Parts, dict[str, Any]]:
     limit = d.log(0.1, 3.0)
     return d.one_of(
         ([], {}),
-        ([optim.ClipNorm(limit)], {"clipnorm": limit}),
-        ([optim.ClipGlobalNorm(limit)], {"global_clipnorm": limit}),
-        ([optim.Clip(limit)], {"clipvalue": limit}),
+        ([optim.ClipByNorm(limit)], {"clipnorm": limit}),
+        ([optim.ClipByGlobalNorm(limit)], {"global_clipnorm": limit}),
+        ([optim.ClipByValue(limit)], {"clipvalue": limit}),
     )

@@ -23,20 +23,20 @@ WHOLE: dict[str, Callable[[], Any]] = {
     "soap": lambda: optim.SOAP(0.1),
 }
 BEFORE: list[Callable[[], Any]] = [
-    lambda: optim.Clip(0.5),
-    lambda: optim.ClipNorm(0.7),
-    lambda: optim.ClipGlobalNorm(1.0),
+    lambda: optim.ClipByValue(0.5),
+    lambda: optim.ClipByNorm(0.7),
+    lambda: optim.ClipByGlobalNorm(1.0),
     optim.Maximize,
     lambda: optim.Regularize(l2=0.1),
     lambda: optim.GradientNoise(0.01),
     optim.Centralize,
-    lambda: optim.ClipAdaptive(0.1),
+    lambda: optim.AdaptiveGradientClip(0.1),
 ]
 AFTER: list[Callable[[], Any]] = [
-    lambda: optim.Decay(0.01),
-    lambda: optim.Average(0.9),
+    lambda: optim.WeightDecay(0.01),
+    lambda: optim.EMA(0.9),
     lambda: optim.Copy("float16"),
-    lambda: optim.Lookahead(every=2),
+    lambda: optim.Lookahead(sync_period=2),
 ]
 SEEDED = {"adam-lrd"}
 

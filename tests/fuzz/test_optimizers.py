@@ -230,8 +230,8 @@ def test_keras(name: str, keras: Any, seeds: Any) -> None:
         decay = decay if has_decay else 0.0
         every = 1 if average is not None else d.one_of(None, 2)
         d.constant("keras: schedules count batches", where=every == 2)
-        after = [optim.Decay(decay)] if decay else []
-        after += [] if average is None else [optim.Average(average, compat="keras")]
+        after = [optim.WeightDecay(decay)] if decay else []
+        after += [] if average is None else [optim.EMA(average, compat="keras")]
         opt = optim.chain(*before, made, *after, accumulate=every or 1)
         options = {"weight_decay": decay} if decay else {}
         options |= {"use_ema": True, "ema_momentum": average} if average is not None else {}

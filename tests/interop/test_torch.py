@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_refused(name: str) -> None:
 def test_what_has_no_counterpart_is_refused() -> None:
     model, grads = {"w": np.zeros(2), "b": np.zeros(1)}, {"w": np.ones(2), "b": np.ones(1)}
     groups = [{"params": [0, 1]}]
-    averaged = optim.chain(optim.Adam(), optim.Average())
+    averaged = optim.chain(optim.Adam(), optim.EMA())
     averaged.update(model, grads)
     with pytest.raises(ox.StateError, match="w: the slots average have no counterpart"):
         theirs.state_dict(averaged, ["w", "b"], groups)

@@ -22,7 +22,7 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "Muon": lambda **options: optim.Muon(0.1, **options),  # sees whole arrays
     "Adafactor": lambda **options: optim.Adafactor(0.1, **options),
     "Prodigy": lambda **options: optim.Prodigy(0.1, **options),  # has totals over all parameters
-    "clipped": lambda **options: optim.chain(optim.ClipGlobalNorm(1.0), optim.SGD(0.1), **options),
+    "clipped": lambda **options: optim.chain(optim.ClipByGlobalNorm(1.0), optim.SGD(0.1), **options),
 }
 
 
@@ -275,7 +275,7 @@ def test_a_graph_from_before_a_step_of_rows() -> None:
 
 
 def test_a_graph_from_before_averages_are_swapped() -> None:
-    p, opt = parameter(), optim.chain(optim.SGD(1.0), optim.Average(decay=0.5))
+    p, opt = parameter(), optim.chain(optim.SGD(1.0), optim.EMA(decay=0.5))
     for _ in range(2):
         opt.update({"w": p}, {"w": tensor()})
     graph_is_refused(lambda: opt.swap_in({"w": p}), p)

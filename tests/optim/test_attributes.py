@@ -95,9 +95,9 @@ def test_an_assignment_that_means_nothing(act: Callable[[Any], Any], error: type
         (lambda: optim.Adam(master="no"), TypeError, "master is 'no'"),
         (lambda: optim.Adam(dtype="flaot32"), ValueError, "dtype is 'flaot32'"),
         (lambda: optim.from_config({"optimizer": "Adam", "beta1": 2.0}), ValueError, "beta1 is 2.0"),
-        (lambda: optim.chain(optim.ClipNorm(-1.0), optim.SGD()), ValueError, "max_norm is -1.0"),
-        (lambda: optim.Lookahead(every=2.5), ValueError, "every is 2.5: expected a whole number"),
-        (lambda: optim.Average(1.5), ValueError, r"decay is 1.5: expected a number in \[0, 1\]"),
+        (lambda: optim.chain(optim.ClipByNorm(-1.0), optim.SGD()), ValueError, "max_norm is -1.0"),
+        (lambda: optim.Lookahead(sync_period=2.5), ValueError, "sync_period is 2.5: expected a whole number"),
+        (lambda: optim.EMA(1.5), ValueError, r"decay is 1.5: expected a number in \[0, 1\]"),
         (lambda: optim.FTRL(0.0), ValueError, r"learning_rate is 0.0: expected a number in \(0, inf\)"),
         (lambda: optim.Rprop(eta_plus=0.9), ValueError, r"eta_plus is 0.9: expected a number in \(1, inf\)"),
         (lambda: optim.Adafactor(epsilon1=-1.0), ValueError, "epsilon1 is -1.0: expected None or a number"),
@@ -149,7 +149,9 @@ def test_every_hyperparameter_states_what_it_may_be(made: Any) -> None:
     assert repr(part) == repr(made())
 
 
-@pytest.mark.parametrize("opt", [optim.chain(optim.ClipNorm(), optim.SGD()), optim.ClipNorm()], ids=["chain", "part"])
+@pytest.mark.parametrize(
+    "opt", [optim.chain(optim.ClipByNorm(), optim.SGD()), optim.ClipByNorm()], ids=["chain", "part"]
+)
 def test_parts_and_chains_are_sealed(opt: Any) -> None:
     with pytest.raises(AttributeError, match=r"max_nrom \(did you mean max_norm\?\)"):
         opt.max_nrom = 1.0

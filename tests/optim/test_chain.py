@@ -46,13 +46,13 @@ def clip_globally(grads: Any, limit: float) -> Any:
 
 
 CLIPS = {
-    "value": (lambda: optim.Clip(0.5), lambda grads: ox.tree.map(lambda g: np.clip(g, -0.5, 0.5), grads)),
+    "value": (lambda: optim.ClipByValue(0.5), lambda grads: ox.tree.map(lambda g: np.clip(g, -0.5, 0.5), grads)),
     "norm": (
-        lambda: optim.ClipNorm(2.0),
+        lambda: optim.ClipByNorm(2.0),
         lambda grads: ox.tree.map(lambda g: g * min(1.0, 2.0 / max(1e-300, np.sqrt(np.sum(g * g)))), grads),
     ),
-    "global norm": (lambda: optim.ClipGlobalNorm(3.0), lambda grads: clip_globally(grads, 3.0)),
-    "global norm not reached": (lambda: optim.ClipGlobalNorm(1e9), lambda grads: grads),
+    "global norm": (lambda: optim.ClipByGlobalNorm(3.0), lambda grads: clip_globally(grads, 3.0)),
+    "global norm not reached": (lambda: optim.ClipByGlobalNorm(1e9), lambda grads: grads),
 }
 
 
@@ -82,12 +82,12 @@ def test_a_chain_as_a_pure_function(name: str) -> None:
 
 
 def test_a_chain_is_one_pass() -> None:
-    assert str(optim.chain(optim.Clip(), optim.AdamW()).program).count("phase") == 1
-    assert str(optim.chain(optim.ClipGlobalNorm(), optim.AdamW()).program).count("phase") == 2
+    assert str(optim.chain(optim.ClipByValue(), optim.AdamW()).program).count("phase") == 1
+    assert str(optim.chain(optim.ClipByGlobalNorm(), optim.AdamW()).program).count("phase") == 2
 
 
 def test_hyperparameters_of_all_parts_are_attributes() -> None:
-    opt = optim.chain(optim.ClipGlobalNorm(1.0), optim.SGD(1.0))
+    opt = optim.chain(optim.ClipByGlobalNorm(1.0), optim.SGD(1.0))
     opt.max_global_norm, opt.learning_rate = 10.0, 2.0
     model = opt.update({"a": np.zeros(1)}, {"a": np.array([100.0])})
     np.testing.assert_allclose(model["a"], -20.0)
@@ -99,11 +99,14 @@ def test_hyperparameters_of_all_parts_are_attributes() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: optim.chain(optim.Clip()), "one optimizer, this one has 0"),
+        (lambda: optim.chain(optim.ClipByValue()), "one optimizer, this one has 0"),
         (lambda: optim.chain(optim.SGD(), optim.Adam()), "has 2: sgd, adam"),
-        (lambda: optim.chain(optim.SGD(), optim.Clip()), "stands before the optimizer"),
-        (lambda: optim.chain(optim.Clip(), optim.Clip(), optim.SGD()), "two parts of the chain have a hyperparameter"),
-        (lambda: optim.chain(optim.Clip(), optim.SGD(seed=1)), "seed belong to the chain"),
+        (lambda: optim.chain(optim.SGD(), optim.ClipByValue()), "stands before the optimizer"),
+        (
+            lambda: optim.chain(optim.ClipByValue(), optim.ClipByValue(), optim.SGD()),
+            "two parts of the chain have a hyperparameter",
+        ),
+        (lambda: optim.chain(optim.ClipByValue(), optim.SGD(seed=1)), "seed belong to the chain"),
     ],
 )
 def test_parts_that_do_not_fit(make: Any, message: str) -> None:
@@ -203,7 +206,9 @@ def test_parameters_of_one_dtype_only() -> None:
 
 def test_a_total_is_over_all_groups() -> None:
     model, grads = {"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])}
-    opt = optim.chain(optim.ClipGlobalNorm(1.0), optim.Momentum(1.0), groups={"b": {"nesterov": True, "momentum": 0.5}})
+    opt = optim.chain(
+        optim.ClipByGlobalNorm(1.0), optim.Momentum(1.0), groups={"b": {"nesterov": True, "momentum": 0.5}}
+    )
     opt.update(model, grads)
     np.testing.assert_allclose([model["a"][0], model["b"][0]], [-0.6, -0.8 * 1.5])
 
@@ -252,10 +257,10 @@ def test_a_partition_takes_its_step_whole_or_not_at_all() -> None:
 def test_accumulation_is_a_step_with_the_mean(every: int, asarray: Any) -> None:
     model, _ = model_and_gradients()
     parts = [model_and_gradients(seed)[1] for seed in range(2 * every)]
-    expected, plain = ox.tree.map(np.copy, model), optim.chain(optim.ClipGlobalNorm(2.0), optim.Adam(0.1))
+    expected, plain = ox.tree.map(np.copy, model), optim.chain(optim.ClipByGlobalNorm(2.0), optim.Adam(0.1))
     for first in (0, every):
         plain.update(expected, ox.tree.map(lambda *g: sum(g) / every, *parts[first : first + every]))
-    opt = optim.chain(optim.ClipGlobalNorm(2.0), optim.Adam(0.1), accumulate=every)
+    opt = optim.chain(optim.ClipByGlobalNorm(2.0), optim.Adam(0.1), accumulate=every)
     found = converted(model, asarray)
     before = ox.tree.map(np.copy, model)
     for k, grads in enumerate(parts):
@@ -294,7 +299,7 @@ def test_wrong_accumulation(value: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("make", [optim.AdamW, lambda **o: optim.chain(optim.ClipGlobalNorm(), optim.Adam(), **o)])
+@pytest.mark.parametrize("make", [optim.AdamW, lambda **o: optim.chain(optim.ClipByGlobalNorm(), optim.Adam(), **o)])
 def test_a_step_that_is_skipped_changes_nothing(bad: float, make: Any, asarray: Any) -> None:
     model, grads = model_and_gradients()
     opt = make(nonfinite="skip")

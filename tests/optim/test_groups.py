@@ -108,7 +108,7 @@ def test_a_pattern_that_matches_nothing(kind: str, pattern: Any, message: str) -
     group = {pattern: {"learning_rate": 0.5}}
     opt: optim.Optimizer = {
         "groups": lambda: optim.SGD(1.0, groups=group),
-        "chain": lambda: optim.chain(optim.Clip(), optim.SGD(1.0), groups=group),
+        "chain": lambda: optim.chain(optim.ClipByValue(), optim.SGD(1.0), groups=group),
         "partition": lambda: optim.partition({pattern: optim.SGD(1.0), "*": optim.Adam()}),
         "inside": lambda: optim.partition({"*": optim.SGD(1.0, groups=group)}),
         "sam": lambda: optim.SAM(optim.SGD(1.0, groups=group)),

@@ -150,7 +150,7 @@ def test_without_a_slope_it_stays() -> None:
 
 def test_around_chains_and_partitions_with_options() -> None:
     model, loss, _ = problem()
-    inner = optim.partition({"w": optim.chain(optim.Clip(1.0), optim.Adam(0.1)), "*": optim.SGD(0.1)})
+    inner = optim.partition({"w": optim.chain(optim.ClipByValue(1.0), optim.Adam(0.1)), "*": optim.SGD(0.1)})
     opt = optim.SAM(inner, accumulate=2, nonfinite="skip")
     first = opt.minimize(loss, model)
     assert opt.step == 0

@@ -31,7 +31,7 @@ def follow(keras: Any, peer: Any, opt: Any, rtol: float = 1e-12) -> tuple[Any, A
 @pytest.mark.parametrize("limit", [0.7, 1.3, 100.0])
 def test_the_norm_of_a_gradient_is_clipped_in_double_precision_over_jax(limit: float, keras: Any) -> None:
     """Over torch, Keras takes the larger of norm and limit in float32, and differs in the eighth digit."""
-    opt = optim.chain(optim.ClipNorm(limit), optim.Adam(0.1, compat="keras"))
+    opt = optim.chain(optim.ClipByNorm(limit), optim.Adam(0.1, compat="keras"))
     follow(keras, keras.optimizers.Adam(0.1, clipnorm=limit), opt)
 
 
@@ -63,7 +63,7 @@ def test_schedule_free_adamw_decays_the_parameter(keras: Any) -> None:
 @pytest.mark.parametrize("decay", [0.0, 0.9, 1.0])
 def test_the_average_of_use_ema(decay: float, keras: Any) -> None:
     peer = keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=decay)
-    opt = optim.chain(optim.SGD(0.1), optim.Average(decay, compat="keras"))
+    opt = optim.chain(optim.SGD(0.1), optim.EMA(decay, compat="keras"))
     follow(keras, peer, opt)
     found = keras.ops.convert_to_numpy(peer._model_variables_moving_average[0])
     np.testing.assert_allclose(opt.averaged_parameters()["w"], found, rtol=1e-12)

@@ -129,7 +129,7 @@ IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     ),
     "lion": (lambda: optim.Lion(0.1, compat="optax"), lambda optax: optax.lion(0.1)),
     "lars": (
-        lambda: optim.LARS(0.1, weight_decay=0.1, trust=0.1, epsilon=1e-3),
+        lambda: optim.LARS(0.1, weight_decay=0.1, trust_coefficient=0.1, epsilon=1e-3),
         lambda optax: optax.lars(0.1, 0.1, trust_coefficient=0.1, eps=1e-3),
     ),
     "lars nesterov": (lambda: optim.LARS(0.1, nesterov=True), lambda optax: optax.lars(0.1, nesterov=True)),
@@ -160,12 +160,12 @@ IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "amsgrad": (lambda: optim.Adam(0.1, amsgrad="corrected"), lambda optax: optax.amsgrad(0.1)),
     "adamax": (lambda: optim.Adamax(0.1), lambda optax: optax.adamax(0.1)),
     "adamaxw": (
-        lambda: chain(optim.Adamax(0.1), optim.Decay(0.2)),
+        lambda: chain(optim.Adamax(0.1), optim.WeightDecay(0.2)),
         lambda optax: optax.adamaxw(0.1, weight_decay=0.2),
     ),
     "nadam": (lambda: optim.NAdam(0.1, compat="optax"), lambda optax: optax.nadam(0.1)),
     "nadamw": (
-        lambda: chain(optim.NAdam(0.1, compat="optax"), optim.Decay(0.2)),
+        lambda: chain(optim.NAdam(0.1, compat="optax"), optim.WeightDecay(0.2)),
         lambda optax: optax.nadamw(0.1, weight_decay=0.2),
     ),
     "radam": (lambda: optim.RAdam(0.1, beta2=0.9, compat="optax"), lambda optax: optax.radam(0.1, b2=0.9)),

@@ -421,16 +421,16 @@ def test_soap_s_bases_are_orthonormal_and_diagonalize() -> None:
 def test_adaptive_clipping_as_optax(shapes: Any, library: Any) -> None:
     jax, optax = library("jax"), library("optax")
     reference = optax.chain(optax.adaptive_grad_clip(0.5, 1e-2), optax.adam(0.1))
-    opt = optim.chain(optim.ClipAdaptive(0.5, 1e-2), optim.Adam(0.1))
+    opt = optim.chain(optim.AdaptiveGradientClip(0.5, 1e-2), optim.Adam(0.1))
     follow(opt, optax_stepper(jax, optax, reference, shapes), shapes)
 
 
 def test_adaptive_clipping_by_units_that_come_first() -> None:
     model, grads = {"w": np.array([[3.0, 4.0], [0.0, 0.0]])}, {"w": np.array([[0.3, 0.4], [6.0, 8.0]])}
-    optim.chain(optim.ClipAdaptive(0.05, 1.0, "first"), optim.SGD(1.0)).update(model, grads)
+    optim.chain(optim.AdaptiveGradientClip(0.05, 1.0, "first"), optim.SGD(1.0)).update(model, grads)
     np.testing.assert_allclose(model["w"], [[3.0 - 0.15, 4.0 - 0.2], [-0.03, -0.04]])
     with pytest.raises(ValueError, match="units is 'middle': expected 'last' or 'first'"):
-        optim.chain(optim.ClipAdaptive(units="middle"), optim.SGD()).update(model, grads)
+        optim.chain(optim.AdaptiveGradientClip(units="middle"), optim.SGD()).update(model, grads)
 
 
 def test_centralisation_as_optax(library: Any) -> None:
@@ -458,7 +458,7 @@ OPTIMIZERS: dict[str, Any] = {
     "muon": lambda: optim.partition({lambda path, array: array.ndim == 2: optim.Muon(0.1), "*": optim.Adam(0.1)}),
     "shampoo": lambda: optim.Shampoo(interval=3, momentum=0.9, grafting="adagrad", max_size=4),
     "soap": lambda: optim.SOAP(0.1, interval=3, max_size=4),
-    "centralize and clip": lambda: optim.chain(optim.Centralize(), optim.ClipAdaptive(0.3), optim.Adam(0.1)),
+    "centralize and clip": lambda: optim.chain(optim.Centralize(), optim.AdaptiveGradientClip(0.3), optim.Adam(0.1)),
 }
 
 

@@ -103,7 +103,7 @@ def sophia_loop() -> Iterator[np.ndarray]:
 LOOPS: dict[str, tuple[Callable[[], Any], Callable[[], Iterator[np.ndarray]]]] = {
     "asgd": (lambda: optim.ASGD(schedules.inverse_power(0.1, 0.1, 0.75), weight_decay=0.01, t0=5), asgd_loop),
     "adan": (lambda: optim.Adan(0.1, weight_decay=0.2), adan_loop),
-    "lars separate": (lambda: optim.LARS(0.5, weight_decay=0.2, trust=0.1, norms="separate"), lars_loop),
+    "lars separate": (lambda: optim.LARS(0.5, weight_decay=0.2, trust_coefficient=0.1, norms="separate"), lars_loop),
     "lamb clamped": (
         lambda: optim.LAMB(
             0.1, weight_decay=0.2, clamp=True, min_trust=0.5, max_trust=0.8, decoupled=True, epsilon_mode="inside"
@@ -356,7 +356,9 @@ def test_every_optimizer_with_every_option(options: dict[str, Any]) -> None:
             assert all(slot in own or "-" in slot for slot in opt.slots.get("w", {})), name
 
 
-@pytest.mark.parametrize("part", [optim.Lookahead(), optim.Copy("float16"), optim.Clip(), optim.Maximize()], ids=str)
+@pytest.mark.parametrize(
+    "part", [optim.Lookahead(), optim.Copy("float16"), optim.ClipByValue(), optim.Maximize()], ids=str
+)
 def test_parts_stand_around_every_optimizer(part: Any) -> None:
     for made in vars(optim).values():
         if (

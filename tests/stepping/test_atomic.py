@@ -33,11 +33,11 @@ CALLED: dict[str, Callable[[], Any]] = {
     "shampoo": lambda: optim.Shampoo(0.1),
     "soap": lambda: optim.SOAP(0.1),
     "defined": lambda: OnArrays(),
-    "chain": lambda: optim.chain(optim.ClipGlobalNorm(1e9), OnArrays(), nonfinite="skip"),
+    "chain": lambda: optim.chain(optim.ClipByGlobalNorm(1e9), OnArrays(), nonfinite="skip"),
     "accumulate": lambda: OnArrays(accumulate=2),
     "partition": lambda: optim.partition({"a": optim.Adam(0.1), "*": OnArrays()}),
     "total": lambda: optim.partition({"a": optim.Adam(0.1), "*": OnArrays()}, nonfinite="skip"),
-    "average": lambda: optim.chain(OnArrays(), optim.Average(decay=0.5)),
+    "average": lambda: optim.chain(OnArrays(), optim.EMA(decay=0.5)),
     "copy": lambda: optim.chain(OnArrays(), optim.Copy("float32")),
     "sam": lambda: optim.SAM(OnArrays()),
     "sam of the core": lambda: optim.SAM(optim.Adam(0.1)),
@@ -268,7 +268,7 @@ def test_a_guard_replaces_nothing(kind: str) -> None:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_averages_are_swapped_whole(error: type[BaseException]) -> None:
-    opt = optim.chain(optim.SGD(0.1), optim.Average(decay=0.5))
+    opt = optim.chain(optim.SGD(0.1), optim.EMA(decay=0.5))
     model = Fragile(arrays())
     step(opt, model)
     for swap, other in ((opt.swap_in, opt.swap_out), (opt.swap_out, opt.swap_in)):
@@ -599,7 +599,7 @@ def test_masked_tensors_and_sparse_matrices_are_refused(library: Any) -> None:
     ("make", "dtype"),
     [
         (lambda: optim.SGD(0.1, master=True), np.float16),
-        (lambda: optim.chain(optim.SGD(0.1), optim.Lookahead(every=2)), np.float64),
+        (lambda: optim.chain(optim.SGD(0.1), optim.Lookahead(sync_period=2)), np.float64),
         (lambda: optim.ScheduleFreeSGD(0.1), np.float64),
     ],
 )

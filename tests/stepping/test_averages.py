@@ -25,7 +25,7 @@ def steps(opt: Any, count: int, asarray: Any = np.array, seed: int = 0) -> tuple
 
 
 def test_the_moving_average(asarray: Any) -> None:
-    opt = optim.chain(optim.Adam(0.1), optim.Average(decay=0.8))
+    opt = optim.chain(optim.Adam(0.1), optim.EMA(decay=0.8))
     model, seen = steps(opt, 6, asarray)
     expected = seen[0]
     for p in seen[1:]:
@@ -48,7 +48,7 @@ def test_the_moving_average(asarray: Any) -> None:
 @pytest.mark.parametrize(("start", "every"), [(0, 1), (3, 1), (2, 3), (0, 4)])
 def test_the_stochastic_average_is_the_mean(start: int, every: int) -> None:
     for count in range(1, 12):
-        opt = optim.chain(optim.SGD(0.1), optim.StochasticAverage(start=start, every=every))
+        opt = optim.chain(optim.SGD(0.1), optim.SWA(start=start, every=every))
         _, seen = steps(opt, count)
         taken = [seen[k] for k in range(start + every, count + 1, every)]
         expected = np.mean(taken, axis=0) if taken else seen[-1]
@@ -69,7 +69,7 @@ def test_the_stochastic_average_is_the_mean(start: int, every: int) -> None:
 )
 def test_where_averages_begin(compat: str | None, expected: list[float], asarray: Any) -> None:
     """Of parameters 0, -1, -2, -3: by hand."""
-    opt, model = optim.chain(optim.SGD(1.0), optim.Average(0.9, compat=compat)), {"w": asarray(np.zeros(2))}
+    opt, model = optim.chain(optim.SGD(1.0), optim.EMA(0.9, compat=compat)), {"w": asarray(np.zeros(2))}
     for average in expected:
         model = opt.update(model, {"w": asarray(np.ones(2))})
         np.testing.assert_allclose(host(opt.averaged_parameters()["w"]), average, rtol=1e-12)
@@ -79,10 +79,10 @@ def test_where_averages_begin(compat: str | None, expected: list[float], asarray
 
 def test_an_average_that_begins_as_nothing() -> None:
     with pytest.raises(ValueError, match="average_from is 'end': expected 'start', 'first_step' or 'zeros'"):
-        optim.chain(optim.SGD(), optim.Average(average_from="end")).build({"w": np.zeros(1)})
-    with pytest.raises(ValueError, match="compat is 'jax': Average may be compatible with 'torch', 'optax', 'keras'"):
-        optim.Average(compat="jax")
-    plain = optim.chain(optim.SGD(0.1), optim.Average(1.0, compat="optax"))
+        optim.chain(optim.SGD(), optim.EMA(average_from="end")).build({"w": np.zeros(1)})
+    with pytest.raises(ValueError, match="compat is 'jax': EMA may be compatible with 'torch', 'optax', 'keras'"):
+        optim.EMA(compat="jax")
+    plain = optim.chain(optim.SGD(0.1), optim.EMA(1.0, compat="optax"))
     _, seen = steps(plain, 4)
     np.testing.assert_allclose(plain.averaged_parameters()["w"], np.mean(seen[1:], axis=0), rtol=1e-12)
 
@@ -102,7 +102,7 @@ def averaged_by_torch(torch: Any, seen: list[Any], average: Any, due: list[int])
 def test_the_moving_average_of_torch(compat: str | None, first: int, library: Any) -> None:
     """Ours by default is an ``AveragedModel`` that is updated before the first step, too."""
     torch = library("torch")
-    opt = optim.chain(optim.Adam(0.1), optim.Average(0.8, compat=compat))
+    opt = optim.chain(optim.Adam(0.1), optim.EMA(0.8, compat=compat))
     _, seen = steps(opt, 7)
     expected = averaged_by_torch(torch, seen, torch.optim.swa_utils.get_ema_multi_avg_fn(0.8), list(range(first, 8)))
     np.testing.assert_allclose(opt.averaged_parameters()["w"], expected, rtol=1e-12)
@@ -111,7 +111,7 @@ def test_the_moving_average_of_torch(compat: str | None, first: int, library: An
 @pytest.mark.parametrize(("start", "every"), [(0, 1), (3, 1), (2, 2)])
 def test_the_stochastic_average_of_torch(start: int, every: int, library: Any) -> None:
     torch = library("torch")
-    opt = optim.chain(optim.SGD(0.1), optim.StochasticAverage(start, every, compat="torch"))
+    opt = optim.chain(optim.SGD(0.1), optim.SWA(start, every, compat="torch"))
     _, seen = steps(opt, 9)
     due = list(range(start + every, 10, every))
     for average in (None, torch.optim.swa_utils.get_swa_multi_avg_fn()):
@@ -122,7 +122,7 @@ def test_the_stochastic_average_of_torch(start: int, every: int, library: Any) -
 def test_the_moving_average_of_optax(library: Any) -> None:
     jax, optax = library("jax"), library("optax")
     jax.config.update("jax_enable_x64", True)
-    opt, average = optim.chain(optim.SGD(0.1), optim.Average(0.8, compat="optax")), optax.ema(0.8)
+    opt, average = optim.chain(optim.SGD(0.1), optim.EMA(0.8, compat="optax")), optax.ema(0.8)
     _, seen = steps(opt, 7)
     state = average.init(jax.numpy.asarray(seen[0]))
     for p in seen[1:]:
@@ -186,7 +186,7 @@ def test_computed_averages_follow_hyperparameters_and_groups() -> None:
 
 
 def test_a_partition_has_averages_of_both_kinds() -> None:
-    kept, computed = optim.chain(optim.SGD(0.1), optim.Average(decay=0.5)), optim.ScheduleFreeSGD(0.1)
+    kept, computed = optim.chain(optim.SGD(0.1), optim.EMA(decay=0.5)), optim.ScheduleFreeSGD(0.1)
     opt = optim.partition({"a": kept, "b": computed, "c": optim.SGD(0.1), "d": None})
     model = {name: np.full(3, 1.0) for name in "abcd"}
     opt.update(model, {name: np.full(3, 1.0) for name in "abc"})
@@ -229,8 +229,8 @@ def test_a_rule_of_ones_own_with_an_average() -> None:
         opt.update(model, {"w": np.ones(5000, np.float32)})
     np.testing.assert_allclose(opt.averaged_parameters(model)["w"], -0.3 + 0.25 * 0.3, rtol=0.01)
     with pytest.raises(ValueError, match="two parts of the chain have a slot average"):
-        optim.chain(HalfWay(), optim.Average())
-    chained = optim.chain(optim.Clip(1.0), HalfWay())
+        optim.chain(HalfWay(), optim.EMA())
+    chained = optim.chain(optim.ClipByValue(1.0), HalfWay())
     model = chained.update({"w": np.zeros(2)}, {"w": np.ones(2)})
     np.testing.assert_allclose(chained.averaged_parameters(model)["w"], -0.1 + 0.05, rtol=1e-14)
 
@@ -243,7 +243,7 @@ def test_lookahead_against_optax(library: Any) -> None:
     reference = optax.lookahead(optax.adam(0.1), sync_period=3, slow_step_size=0.4)
     params = optax.LookaheadParams.init_synced(jax.numpy.asarray(start))
     state = reference.init(params)
-    opt, model = optim.chain(optim.Adam(0.1), optim.Lookahead(every=3, share=0.4)), {"w": start.copy()}
+    opt, model = optim.chain(optim.Adam(0.1), optim.Lookahead(sync_period=3, slow_step_size=0.4)), {"w": start.copy()}
     for _ in range(10):
         g = generator.standard_normal(5)
         updates, state = reference.update(jax.numpy.asarray(g), state, params)
@@ -254,11 +254,11 @@ def test_lookahead_against_optax(library: Any) -> None:
 
 
 def test_decoupled_decay_makes_adam_adamw() -> None:
-    _, ours = steps(optim.chain(optim.Adam(0.1), optim.Decay(weight_decay=0.3)), 5)
+    _, ours = steps(optim.chain(optim.Adam(0.1), optim.WeightDecay(weight_decay=0.3)), 5)
     _, expected = steps(optim.AdamW(0.1, weight_decay=0.3), 5)
     np.testing.assert_allclose(ours, expected, rtol=1e-12)
     with pytest.raises(ValueError, match="needs learning_rate, which no other part has"):
-        optim.chain(optim.define(lambda xp, p, g: p - g, "Plain")(), optim.Decay())
+        optim.chain(optim.define(lambda xp, p, g: p - g, "Plain")(), optim.WeightDecay())
 
 
 def test_regularization_is_a_part_of_the_gradient() -> None:

@@ -20,7 +20,7 @@ DTYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "float16": np.dtype("f2"), "
 
 def tail(**options: Any) -> Any:
     """All that ends a step of training in mixed precision."""
-    parts = optim.ClipGlobalNorm(1.0), optim.AdamW(0.1), optim.Average(decay=0.9), optim.Copy("bfloat16")
+    parts = optim.ClipByGlobalNorm(1.0), optim.AdamW(0.1), optim.EMA(decay=0.9), optim.Copy("bfloat16")
     return optim.chain(*parts, **options)
 
 

@@ -128,7 +128,7 @@ KINDS: dict[str, tuple[Callable[[], Any], str, Any]] = {
     "a number": (lambda: optim.NAdam(0.1), "mu_product", np.float64),
     "master weights": (lambda: optim.SGD(0.1, master=True), "master-weights", np.float16),
     "compensation": (lambda: optim.SGD(0.1, rounding="kahan"), "kahan-compensation", np.float16),
-    "an average": (lambda: optim.chain(optim.SGD(0.1), optim.Average(0.9)), "average", np.float64),
+    "an average": (lambda: optim.chain(optim.SGD(0.1), optim.EMA(0.9)), "average", np.float64),
     "a copy": (lambda: optim.chain(optim.SGD(0.1), optim.Copy("float16")), "parameter-copy", np.float64),
 }
 

@@ -115,7 +115,7 @@ def test_layouts_and_threads_change_no_bits(name: str, layout: str, options: dic
 def test_models_of_many_dtypes_take_one_step() -> None:
     model = {name: np.ones(300, dtype) for name, dtype in {**HALVES, "float32": "f4", "float64": "f8"}.items()}
     grads = {name: np.full(300, 0.5, p.dtype) for name, p in model.items()}
-    opt = optim.chain(optim.ClipGlobalNorm(1.0), optim.SGD(1.0))
+    opt = optim.chain(optim.ClipByGlobalNorm(1.0), optim.SGD(1.0))
     assert opt.update(model, grads) is model
     for name, p in model.items():
         np.testing.assert_allclose(p.astype(float), 1 - 1 / np.sqrt(1200), rtol=2 * EPSILON.get(name, 1e-7))
@@ -298,7 +298,7 @@ def test_averages_keep_their_bits() -> None:
         optim.AdamW(
             0.01,
         ),
-        optim.Average(0.9),
+        optim.EMA(0.9),
         slot_dtype="8bit",
     )
     p, grads = problem(np.float32, 5000)
@@ -506,8 +506,8 @@ def test_parameters_of_torch_are_updated_where_they_lie(library) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: optim.chain(optim.SGD(0.5), optim.Average(0.5), optim.Lookahead(2, 0.5)),
-        lambda: optim.chain(optim.Muon(0.5), optim.Average(0.5)),
+        lambda: optim.chain(optim.SGD(0.5), optim.EMA(0.5), optim.Lookahead(2, 0.5)),
+        lambda: optim.chain(optim.Muon(0.5), optim.EMA(0.5)),
         lambda: optim.ScheduleFreeAdamW(0.5),
     ],
     ids=["fused", "called", "averaged"],

@@ -45,7 +45,7 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "adamw": lambda **options: optim.AdamW(schedules.linear(0.1, 0.01, 5), **options),
     "adam-lrd": lambda **options: optim.AdamLRD(0.1, dropout_rate=0.5, seed=7, **options),
     "trusted": lambda **options: Trusted(0.1, **options),
-    "clipped": lambda **options: optim.chain(optim.ClipGlobalNorm(1.5), optim.Adam(0.1), **options),
+    "clipped": lambda **options: optim.chain(optim.ClipByGlobalNorm(1.5), optim.Adam(0.1), **options),
     "guarded": lambda **options: optim.Adam(0.1, nonfinite="skip", **options),
 }
 
@@ -280,7 +280,7 @@ def test_any_number_of_threads_gives_the_same_bits(threads: Any) -> None:
     for count in (1, 2, 3):
         threads(count)
         model = {"t": table(np.float32, (n, width)), "w": np.ones(7)}
-        opt = optim.chain(optim.ClipGlobalNorm(1.0), optim.AdamLRD(0.1, dropout_rate=0.3), sparse="lazy")
+        opt = optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamLRD(0.1, dropout_rate=0.3), sparse="lazy")
         for _ in range(3):
             opt.update(model, {"t": SparseRows(ids, values, (n, width)), "w": np.ones(7)})
         found.append((model, slots_of(opt)))
@@ -521,7 +521,7 @@ def test_slots_that_do_not_decay_cannot_catch_up() -> None:
             opt.update(model, g)
         assert opt.step == 0 and not model["t"].any()
     for opt, slot in [
-        (optim.chain(optim.SGD(0.1), optim.Average(decay=0.5), sparse="catch_up"), "average"),
+        (optim.chain(optim.SGD(0.1), optim.EMA(decay=0.5), sparse="catch_up"), "average"),
         (optim.Momentum(0.1, weight_decay=0.1, sparse="catch_up"), "m"),
         (optim.Sophia(0.1, every=10, sparse="catch_up"), "h"),
     ]:
@@ -578,7 +578,7 @@ def test_the_global_norm_is_exact(asarray: Any) -> None:
     dense, other = scattered(ids, values), np.array([3.0, -4.0])
     norm = np.sqrt(np.sum(dense**2) + 25.0)
     for sparse in ("dense", "lazy", "catch_up"):
-        opt = optim.chain(optim.ClipGlobalNorm(1.0), optim.SGD(1.0), sparse=sparse)
+        opt = optim.chain(optim.ClipByGlobalNorm(1.0), optim.SGD(1.0), sparse=sparse)
         grads = {"t": SparseRows(asarray(ids), asarray(values), (N, WIDTH)), "b": asarray(other)}
         model = opt.update({"t": asarray(np.zeros((N, WIDTH))), "b": asarray(np.zeros(2))}, grads)
         close(model, {"t": -dense / norm, "b": -other / norm})

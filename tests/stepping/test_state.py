@@ -49,9 +49,9 @@ OPTIMIZERS: dict[str, Any] = {
     "noise": lambda: Noisy(seed=3),
     "a slot of one number": AveragedNorm,
     "groups": lambda: optim.Adam(0.1, groups={"a": {"learning_rate": RATE}, "b.*": None}),
-    "chain": lambda: optim.chain(optim.GradientNoise(), optim.ClipGlobalNorm(1.0), optim.AdamW(), optim.Average()),
-    "lookahead": lambda: optim.chain(optim.Momentum(0.1), optim.Lookahead(every=3)),
-    "accumulate": lambda: optim.chain(optim.Clip(), Noisy(), accumulate=3),
+    "chain": lambda: optim.chain(optim.GradientNoise(), optim.ClipByGlobalNorm(1.0), optim.AdamW(), optim.EMA()),
+    "lookahead": lambda: optim.chain(optim.Momentum(0.1), optim.Lookahead(sync_period=3)),
+    "accumulate": lambda: optim.chain(optim.ClipByValue(), Noisy(), accumulate=3),
     "partition": lambda: optim.partition({"a": optim.AdamW(RATE), "*": Noisy()}, accumulate=2, seed=5),
     "loss scale": lambda: optim.Adam(0.1, loss_scale=ox.optim.LossScale(initial=4.0, interval=2)),
     "plateau": lambda: optim.Momentum(0.5 * schedules.plateau(0.2, patience=1), groups={"a": {"momentum": 0.5}}),
@@ -172,7 +172,7 @@ print(json.dumps([x.hex() for x in model["w"]]), opt.step)
 
 
 def test_resuming_in_another_process(tmp_path: Path) -> None:
-    opt, model = optim.chain(optim.ClipNorm(), optim.AdamW(RATE)), {"w": np.ones(5)}
+    opt, model = optim.chain(optim.ClipByNorm(), optim.AdamW(RATE)), {"w": np.ones(5)}
     for number in range(8):
         if number == 3:
             opt.save(tmp_path / "state")
@@ -411,7 +411,7 @@ def test_what_schedules_and_the_loss_scale_remember() -> None:
 
 
 def test_averages_that_are_swapped_in_are_no_state() -> None:
-    opt, model = optim.chain(optim.SGD(0.1), optim.Average()), {"w": np.zeros(2)}
+    opt, model = optim.chain(optim.SGD(0.1), optim.EMA()), {"w": np.zeros(2)}
     opt.update(model, {"w": np.ones(2)})
     found = opt.state_dict()
     opt.swap_in(model)
@@ -598,7 +598,7 @@ def test_a_deep_copy_keeps_functions_and_pickle_refuses_them() -> None:
 
 
 def test_a_copy_while_averages_are_swapped_in() -> None:
-    opt, model = optim.chain(optim.SGD(1.0), optim.Average(decay=0.5)), {"w": np.zeros(1)}
+    opt, model = optim.chain(optim.SGD(1.0), optim.EMA(decay=0.5)), {"w": np.zeros(1)}
     opt.update(model, {"w": np.ones(1)})
     opt.swap_in(model)
     again, other = copy.deepcopy(opt), copied(model)

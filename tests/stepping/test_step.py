@@ -314,8 +314,8 @@ Counted, Called = optim.define(counted, "Counted"), optim.define(counted, "Calle
 OPTIMIZERS = {
     "one": lambda: Counted(),
     "called": lambda: Called(),
-    "chain": lambda: optim.chain(optim.ClipGlobalNorm(1e9), Counted(), optim.Lookahead(every=1, share=1.0)),
-    "accumulate": lambda: optim.chain(optim.Clip(1e9), Counted(), accumulate=3),
+    "chain": lambda: optim.chain(optim.ClipByGlobalNorm(1e9), Counted(), optim.Lookahead(sync_period=1, slow_step_size=1.0)),
+    "accumulate": lambda: optim.chain(optim.ClipByValue(1e9), Counted(), accumulate=3),
     "accumulate called": lambda: Called(accumulate=3),
     "partition": lambda: optim.partition({"a": Counted(), "*": Called()}, accumulate=3, nonfinite="skip"),
     "nonfinite": lambda: Counted(nonfinite="skip"),
@@ -399,7 +399,7 @@ Summed, SummedByRule = optim.define(summed, "Summed"), optim.define(summed, "Sum
 FAILING: dict[str, Callable[[], Any]] = {
     "fused": lambda: Summed(),
     "by rule": lambda: SummedByRule(),
-    "chain": lambda: optim.chain(optim.ClipGlobalNorm(1e9), Summed()),
+    "chain": lambda: optim.chain(optim.ClipByGlobalNorm(1e9), Summed()),
     "accumulate": lambda: Summed(accumulate=2),
     "partition": lambda: optim.partition({"a": Summed(), "*": SummedByRule()}, nonfinite="skip"),
     "loss scale": lambda: Summed(loss_scale=optim.LossScale(1.0)),

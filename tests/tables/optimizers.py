@@ -53,8 +53,8 @@ OPTIMIZERS: dict[str, Make] = {
     "rprop-late": lambda: Rprop(0.1, late=True),
     "signum": lambda: Signum(0.1),
     "lion": lambda: Lion(0.1, weight_decay=0.1),
-    "lars": lambda: LARS(0.1, weight_decay=0.1, trust=0.1, nesterov=True),
-    "lars-separate": lambda: LARS(0.1, weight_decay=0.1, trust=0.1, norms="separate"),
+    "lars": lambda: LARS(0.1, weight_decay=0.1, trust_coefficient=0.1, nesterov=True),
+    "lars-separate": lambda: LARS(0.1, weight_decay=0.1, trust_coefficient=0.1, norms="separate"),
     "adagrad": lambda: Adagrad(0.1, rate_decay=0.1),
     "adagrad-inside": lambda: Adagrad(0.1, compat="optax"),
     "adadelta": lambda: Adadelta(0.1),
@@ -112,7 +112,7 @@ FOLLOWERS: dict[str, Make] = {
     "optax_adamw": lambda: AdamW(0.1, compat="optax"),
     "optax_adamax": lambda: Adamax(0.1, compat="optax"),
     "optax_lamb": lambda: LAMB(0.1, compat="optax", weight_decay=0.1),
-    "optax_lars": lambda: LARS(0.1, compat="optax", weight_decay=0.1, trust=0.1),
+    "optax_lars": lambda: LARS(0.1, compat="optax", weight_decay=0.1, trust_coefficient=0.1),
     "optax_yogi": lambda: Yogi(0.1, compat="optax"),
     "optax_novograd": lambda: NovoGrad(0.1, compat="optax"),
     "optax_rprop": lambda: Rprop(0.1, compat="optax"),
@@ -163,7 +163,7 @@ CASES: dict[str, Make] = {
     "swift_adadelta_1000": lambda: Adadelta(1e-3, 0.95, 1e-7),
     "swift_adamax_1000": lambda: Adamax(1e-3, epsilon=1e-7),
     "swift_sgd_1000": lambda: SGD(1e-3),
-    "lars_paper": lambda: LARS(0.1, weight_decay=0.1, trust=0.1, norms="separate"),
+    "lars_paper": lambda: LARS(0.1, weight_decay=0.1, trust_coefficient=0.1, norms="separate"),
 }
 
 # Torch's names for hyperparameters, in our words.
@@ -198,7 +198,7 @@ def like_torch(name: str, given: dict[str, Any]) -> Any:
     is_decoupled = found.pop("decoupled_weight_decay", False)
     if "weight_decay" in found and "weight_decay" not in made.declared:
         decay = found.pop("weight_decay")
-        after = [optim.Decay(decay)] if is_decoupled else []
+        after = [optim.WeightDecay(decay)] if is_decoupled else []
         before += [] if is_decoupled else [optim.Regularize(l2=decay)]
     return optim.chain(*before, made(**found, compat="torch"), *after)
 

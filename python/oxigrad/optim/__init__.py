@@ -15,22 +15,22 @@ from oxigrad.optim.config import from_config
 from oxigrad.optim.lbfgs import LBFGS
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.optimizer import Optimizer, Slots
-from oxigrad.optim.rule_optimizer import Choice, RuleOptimizer, define, register
+from oxigrad.optim.rule_optimizer import ParameterGroup, RuleOptimizer, define, register
 from oxigrad.optim.sam import SAM
 from oxigrad.rules import gradient_transforms, rule
 from oxigrad.rules.ranges import Interval
 from oxigrad.stepping.quantized import Quantized
 
 # What stands around an optimizer in a chain.
-Clip = transform(gradient_transforms.clip)
-ClipNorm = transform(gradient_transforms.clip_norm)
-ClipGlobalNorm = transform(gradient_transforms.clip_global_norm)
+ClipByValue = transform(gradient_transforms.clip_by_value)
+ClipByNorm = transform(gradient_transforms.clip_by_norm)
+ClipByGlobalNorm = transform(gradient_transforms.clip_by_global_norm)
 Maximize = transform(gradient_transforms.maximize)
 Regularize = transform(gradient_transforms.regularize)
 GradientNoise = transform(gradient_transforms.gradient_noise)
-Decay = transform(gradient_transforms.decay)
-Average = transform(gradient_transforms.average)
-StochasticAverage = transform(gradient_transforms.stochastic_average)
+WeightDecay = transform(gradient_transforms.weight_decay)
+EMA = transform(gradient_transforms.ema, "EMA")
+SWA = transform(gradient_transforms.swa, "SWA")
 Copy = register(
     rule.read(gradient_transforms.copy).with_slots_named(gradient_transforms.NAMES), None, Transform, module=__name__
 )
@@ -41,7 +41,7 @@ Lookahead = register(
     module=__name__,
 )
 Centralize = transform(gradient_transforms.centralize, elementwise=False)
-ClipAdaptive = transform(gradient_transforms.clip_adaptive, elementwise=False)
+AdaptiveGradientClip = transform(gradient_transforms.adaptive_gradient_clip, elementwise=False)
 
 # Optimizers of one rule.
 SGD = define(rules.sgd, "SGD")
@@ -82,6 +82,7 @@ SOAP = define(rules.soap, "SOAP", elementwise=False)
 __all__ = [
     "ADOPT",
     "ASGD",
+    "EMA",
     "FTRL",
     "LAMB",
     "LARS",
@@ -91,6 +92,7 @@ __all__ = [
     "SGD",
     "SM3",
     "SOAP",
+    "SWA",
     "AdEMAMix",
     "AdaBelief",
     "Adadelta",
@@ -101,16 +103,13 @@ __all__ = [
     "AdamW",
     "Adamax",
     "Adan",
-    "Average",
+    "AdaptiveGradientClip",
     "Centralize",
     "Chain",
-    "Choice",
-    "Clip",
-    "ClipAdaptive",
-    "ClipGlobalNorm",
-    "ClipNorm",
+    "ClipByGlobalNorm",
+    "ClipByNorm",
+    "ClipByValue",
     "Copy",
-    "Decay",
     "GradientNoise",
     "Interval",
     "Lion",
@@ -122,6 +121,7 @@ __all__ = [
     "NAdam",
     "NovoGrad",
     "Optimizer",
+    "ParameterGroup",
     "Partition",
     "Prodigy",
     "Quantized",
@@ -136,8 +136,8 @@ __all__ = [
     "Signum",
     "Slots",
     "Sophia",
-    "StochasticAverage",
     "Transform",
+    "WeightDecay",
     "Yogi",
     "chain",
     "define",

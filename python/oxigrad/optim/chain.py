@@ -9,7 +9,7 @@ from oxigrad.optim import param_groups
 from oxigrad.optim.config import OPTIONS, REGISTRY
 from oxigrad.optim.hyperparameters import Part, declare
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.rule_optimizer import Choice, RuleOptimizer, caller, register
+from oxigrad.optim.rule_optimizer import ParameterGroup, RuleOptimizer, caller, register
 from oxigrad.rules import rule
 from oxigrad.rules.compat import filled_in
 
@@ -82,7 +82,7 @@ class Partition(Optimizer):
             found = optimizer._parts() if optimizer else ()
             yield from ((f"parts.{number}.{name}", part) for name, part in found)
 
-    def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
+    def choice(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
         """See `Optimizer.choice`."""
         at = param_groups.first_match(self.optimizers, path, array)
         if at is None:
@@ -141,8 +141,8 @@ def chain(*parts: Part, **options: Any) -> Chain:
     ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
 
     >>> import numpy as np
-    >>> from oxigrad.optim import SGD, ClipGlobalNorm
-    >>> opt = chain(ClipGlobalNorm(1.0), SGD(learning_rate=1.0))
+    >>> from oxigrad.optim import SGD, ClipByGlobalNorm
+    >>> opt = chain(ClipByGlobalNorm(1.0), SGD(learning_rate=1.0))
     >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
     {'a': array([-0.6]), 'b': array([-0.8])}
     """

@@ -13,6 +13,21 @@ from oxigrad.optim.loss_scale import LossScale
 # Classes that a program makes and drops are gone.
 REGISTRY: Registry[Callable[..., Any]] = Registry()
 
+# Names that earlier versions wrote into configurations: of classes, and of hyperparameters by their class.
+RENAMED = {
+    "Average": "EMA",
+    "Clip": "ClipByValue",
+    "ClipAdaptive": "AdaptiveGradientClip",
+    "ClipGlobalNorm": "ClipByGlobalNorm",
+    "ClipNorm": "ClipByNorm",
+    "Decay": "WeightDecay",
+    "StochasticAverage": "SWA",
+}
+RENAMED_HYPERPARAMETERS = {
+    "LARS": {"trust": "trust_coefficient"},
+    "Lookahead": {"every": "sync_period", "share": "slow_step_size"},
+}
+
 # The options that optimizers have by keyword, as they are by default.
 OPTIONS = {
     "seed": 0,
@@ -39,6 +54,8 @@ def from_config(config: Mapping[str, Any]) -> Any:
     """
     values = dict(config)
     name = values.pop("optimizer", None) or values.pop("part", None)
+    name = RENAMED.get(name, name)
+    values = {RENAMED_HYPERPARAMETERS.get(name, {}).get(key, key): value for key, value in values.items()}
     parts = values.pop("parts", ())
     if found := values.get("groups"):
         values["groups"] = {param_groups.from_plain(pattern): group and _read(group) for pattern, group in found}

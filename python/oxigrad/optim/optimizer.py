@@ -121,7 +121,7 @@ class Optimizer(Options):
         return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
 
     def assign(self, path: str, array: Any) -> Any:
-        """The `Choice` for a parameter: whose rule updates it, with which hyperparameters; None where it is frozen."""
+        """The `ParameterGroup` for a parameter: whose rule updates it, with which hyperparameters; None where it is frozen."""
         return self.choice(self, path, array)
 
     def choice(self, owner: "Optimizer", path: str, array: Any) -> Any:
@@ -194,14 +194,14 @@ class Optimizer(Options):
         return value
 
     def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
-        """The averages of the parameters, by key path, as ASGD, `Average`, `StochasticAverage` and the like keep them.
+        """The averages of the parameters, by key path, as ASGD, `EMA`, `SWA` and the like keep them.
 
         Schedule-free optimizers compute theirs from slots and parameters, and have to be given the ``model``. Raises
         `StateError` where there are no averages.
 
         >>> import numpy as np
-        >>> from oxigrad.optim import SGD, Average, chain
-        >>> opt = chain(SGD(1.0), Average(decay=0.5))
+        >>> from oxigrad.optim import EMA, SGD, chain
+        >>> opt = chain(SGD(1.0), EMA(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.averaged_parameters()
         {'w': array([-0.5])}
@@ -237,8 +237,8 @@ class Optimizer(Options):
         """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
 
         >>> import numpy as np
-        >>> from oxigrad.optim import SGD, Average, chain
-        >>> opt = chain(SGD(1.0), Average(decay=0.5))
+        >>> from oxigrad.optim import EMA, SGD, chain
+        >>> opt = chain(SGD(1.0), EMA(decay=0.5))
         >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
         >>> opt.swap_in(model), opt.swap_out({"w": model["w"].copy()})
         ({'w': array([-0.5])}, {'w': array([-1.])})
@@ -304,7 +304,11 @@ class Optimizer(Options):
         made = memo[id(self)] = object.__new__(type(self))
         with self._lock.reading():
             self._stepper.check_whole()
-            own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_stepper", "_choices")}
+            own = {
+                name: value
+                for name, value in vars(self).items()
+                if name not in ("_lock", "_stepper", "_parameter_groups")
+            }
             vars(made).update(copy.deepcopy(own, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(made))
         return made
 

@@ -103,7 +103,7 @@ class Options(Sealed):
     precision: Precision
 
     def __setattr__(self, name: str, value: Any) -> None:
-        for owner in vars(self).get("_choices", ()) if name in self.checks else ():
+        for owner in vars(self).get("_parameter_groups", ()) if name in self.checks else ():
             if owner is not self and value != OPTIONS[name]:
                 raise AttributeError(f"{name} belongs to what takes the steps: set it on {owner!r}")
         super().__setattr__(name, value)

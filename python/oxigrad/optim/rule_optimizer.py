@@ -22,7 +22,7 @@ from oxigrad.stepping.precision import Precision, half
 from oxigrad.stepping.sparse_rows import decays
 
 
-class Choice:
+class ParameterGroup:
     """A rule with one group of hyperparameters, as some parameters of a model have it.
 
     ``storage`` is the name of their dtype, where that is half precision. It serves as long as its optimizer is there.
@@ -166,10 +166,12 @@ class RuleOptimizer(Part, Optimizer):
     def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
         param_groups.check(given)
         self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
-        for owner in vars(self).get("_choices", ()):
+        for owner in vars(self).get("_parameter_groups", ()):
             owner._stepper.reset()
-        self._choices: weakref.WeakKeyDictionary[Optimizer, dict[tuple[int | None, str | None], Choice]]
-        self._choices = weakref.WeakKeyDictionary()
+        self._parameter_groups: weakref.WeakKeyDictionary[
+            Optimizer, dict[tuple[int | None, str | None], ParameterGroup]
+        ]
+        self._parameter_groups = weakref.WeakKeyDictionary()
         self._stepper.reset()
 
     def _checked(self, pattern: Any, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -195,7 +197,7 @@ class RuleOptimizer(Part, Optimizer):
         """See `Optimizer.check_patterns`."""
         param_groups.check_matched(self._groups, parameters)
 
-    def choice(self, owner: Optimizer, path: str, array: Any) -> Choice | None:
+    def choice(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
         """See `Optimizer.choice`."""
         if self.dtype is not None and not _has(array, self.dtype):
             return None
@@ -203,15 +205,15 @@ class RuleOptimizer(Part, Optimizer):
         overrides = {} if at is None else list(self._groups.values())[at]
         if overrides is None:
             return None
-        known, key = self._choices.setdefault(owner, {}), (at, half(array))
+        known, key = self._parameter_groups.setdefault(owner, {}), (at, half(array))
         if key not in known:
-            known[key] = Choice(owner, self, overrides, key[1])
+            known[key] = ParameterGroup(owner, self, overrides, key[1])
         return known[key]
 
     @property
     def program(self) -> Any:
         """The kernel that the rule becomes with the present flags, which prints as a listing; None where it is called."""
-        choice = Choice(self, self, {})
+        choice = ParameterGroup(self, self, {})
         return choice.program(choice.rule())
 
     def get_config(self) -> dict[str, Any]:
@@ -221,7 +223,7 @@ class RuleOptimizer(Part, Optimizer):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         made = super().__deepcopy__(memo)
-        made._choices = weakref.WeakKeyDictionary()
+        made._parameter_groups = weakref.WeakKeyDictionary()
         return made
 
     def _parts(self) -> Iterator[tuple[str, Any]]:

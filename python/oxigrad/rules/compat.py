@@ -73,12 +73,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "LBFGS": {"torch": {"history": 100, "line_search": None}},
     "ScheduleFreeSGD": {"optax": {}},
     "ScheduleFreeAdamW": {"optax": {}, "keras": {"weight_power": 0.0, "decoupled": True}},
-    "Average": {
+    "EMA": {
         "torch": {"average_from": "first_step"},
         "optax": {"average_from": "zeros"},
         "keras": {"average_from": "first_step", "decay": 0.99},
     },
-    "StochasticAverage": {"torch": {}},
+    "SWA": {"torch": {}},
 }
 
 

@@ -29,18 +29,18 @@ def unscale(xp, p, g, *, inverse_scale):
     return g * inverse_scale
 
 
-def clip(xp, p, g, *, limit: Limit = 1.0):
+def clip_by_value(xp, p, g, *, limit: Limit = 1.0):
     """Each element of the gradient, at most ``limit`` from zero (torch's clip_grad_value_, optax's clip)."""
     return xp.clip(g, -limit, limit)
 
 
-def clip_norm(xp, p, g, *, max_norm: Limit = 1.0):
+def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
     """The gradient, scaled down where the norm of the leaf is above ``max_norm`` (Keras' clipnorm)."""
     norm = xp.sqrt(xp.sum(g * g))
     return g * xp.where(norm > max_norm, max_norm / norm, 1.0)
 
 
-def clip_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
+def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
     """All gradients, scaled down together where their common norm is above ``max_global_norm`` (Pascanu et al. 2013).
 
     Exact, as optax has it; torch's clip_grad_norm_ divides by the norm plus 1e-6.
@@ -68,12 +68,12 @@ def gradient_noise(xp, p, g, *, step, noise, eta: NonNegative = 0.01, gamma: Non
     return g + xp.sqrt(eta / step**gamma) * normal
 
 
-def decay(xp, p, new, *, learning_rate, weight_decay: NonNegative = 1e-2):
+def weight_decay(xp, p, new, *, learning_rate, weight_decay: NonNegative = 1e-2):
     """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019): of the parameter before the update."""
     return new - learning_rate * weight_decay * p
 
 
-def average(
+def ema(
     xp,
     p,
     new,
@@ -101,7 +101,7 @@ def average(
     return new, kept * average + (1 - kept) * new
 
 
-def stochastic_average(xp, p, new, average=copied, *, step, start: CountOrZero = 0, every: Count = 1):
+def swa(xp, p, new, average=copied, *, step, start: CountOrZero = 0, every: Count = 1):
     """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
 
     Before that it is the parameters themselves. As torch's ``AveragedModel``, updated after each of these steps.
@@ -120,13 +120,13 @@ def copy(xp, p, new, copy=copied, *, copy_dtype: Literal["bfloat16", "float16", 
     return new, new
 
 
-def lookahead(xp, p, new, slow=copied, *, step, every: Count = 6, share: Share = 0.5):
-    """Every ``every`` steps, the slow parameters move a ``share`` of the way to the fast ones, which start anew from there.
+def lookahead(xp, p, new, slow=copied, *, step, sync_period: Count = 6, slow_step_size: Share = 0.5):
+    """Every ``sync_period`` steps, the slow parameters move by ``slow_step_size`` of the way to the fast ones, which restart from there.
 
     Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: the model holds the fast parameters.
     """
-    is_due = xp.equal(xp.remainder(step, every), 0.0)
-    moved = slow + share * (new - slow)
+    is_due = xp.equal(xp.remainder(step, sync_period), 0.0)
+    moved = slow + slow_step_size * (new - slow)
     return xp.where(is_due, moved, new), xp.where(is_due, moved, slow)
 
 
@@ -144,7 +144,7 @@ def _unit_norms(xp, x, units):
     return xp.sqrt(xp.sum(x * x, axis=axes, keepdims=True))
 
 
-def clip_adaptive(
+def adaptive_gradient_clip(
     xp, p, g, *, max_ratio: Limit = 0.01, min_norm: NonNegative = 1e-3, units: Literal["last", "first"] = "last"
 ):
     """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): each unit's gradient, against its weights.

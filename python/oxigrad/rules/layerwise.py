@@ -26,7 +26,7 @@ def lars(
     learning_rate: NonNegative = 1e-3,
     momentum: NonNegative = 0.9,
     weight_decay: NonNegative = 0.0,
-    trust: NonNegative = 1e-3,
+    trust_coefficient: NonNegative = 1e-3,
     epsilon: NonNegative = 0.0,
     nesterov=False,
     norms: Literal["sum", "separate"] = "sum",
@@ -34,7 +34,7 @@ def lars(
     """Layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
 
     ``norms="sum"`` divides by the norm of gradient plus decay, as optax does; "separate" by the sum of their norms, as the
-    paper does. The rate goes into the momentum. Give biases ``trust``-free steps by a `partition`, as the paper does.
+    paper does. The rate goes into the momentum. Give biases steps free of the ``trust_coefficient`` by a `partition`, as the paper does.
     """
     u = g + weight_decay * p
     size = norm(xp, p)
@@ -44,7 +44,7 @@ def lars(
         length = norm(xp, g) + weight_decay * size
     else:
         raise ValueError(f"norms is {norms!r}: expected 'sum' or 'separate'")
-    u = learning_rate * trust_ratio(xp, size, length, trust, epsilon) * u
+    u = learning_rate * trust_ratio(xp, size, length, trust_coefficient, epsilon) * u
     m = momentum * m + u
     return p - (u + momentum * m if nesterov else m), m
 

@@ -53,7 +53,7 @@ class Parameter:
 class Plan:
     """What stays the same from step to step while the model keeps its structure.
 
-    ``choices`` are the rules with their hyperparameters (see `oxigrad.optim.Choice`) that parameters have; ``frozen`` the
+    ``choices`` are the rules with their hyperparameters (see `oxigrad.optim.ParameterGroup`) that parameters have; ``frozen`` the
     paths of parameters that nobody updates. ``sparse`` says whether gradients may be `SparseRows`, ``lazy`` whether they may be
     lazy views (see `oxigrad.ops.backends.resolved`); set it where one is seen.
     """
