@@ -27,7 +27,7 @@ block at a time, or called on whole arrays.
 
 
 def text() -> str:
-    """What the file must hold."""
+    """The text of the file."""
     rows = [
         row(made)
         for name, made in vars(optim).items()
