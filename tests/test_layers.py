@@ -143,7 +143,7 @@ def _python_file(path: list[str], files: Mapping[str, Path]) -> str:
 # --- Rust ------------------------------------------------------------------------------------------------------------
 
 _NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|\br(\#*)".*?"\1|b?"(?:\\.|[^"\\])*"|'(?:\\[^']*|[^'\\])'""", re.DOTALL)
-_TOKEN = re.compile(r"[A-Za-z_]\w*|::|[^\s]")
+_WORD = re.compile(r"[A-Za-z_]\w*|::|[^\s]")
 
 
 def rust_graph(roots: Mapping[str, Path]) -> Graph:
@@ -167,63 +167,63 @@ Module = tuple[str, ...]
 
 
 def _rust_modules(module: Module, text: str, modules: Mapping[Module, str]) -> Iterator[Module]:
-    tokens = _TOKEN.findall(_NO_CODE.sub(" ", text))
+    words = _WORD.findall(_NO_CODE.sub(" ", text))
     crates = {known[0] for known in modules}
     inline: list[tuple[int, str]] = []  # the modules inside of the file, with the depth of braces at which each ends
     depth, at = 0, 0
-    while at < len(tokens):
-        token, following = tokens[at], tokens[at + 1 : at + 3]
+    while at < len(words):
+        word, following = words[at], words[at + 1 : at + 3]
         here = (*module, *(name for _, name in inline))
-        if token == "mod" and following[1:] == ["{"]:
+        if word == "mod" and following[1:] == ["{"]:
             inline.append((depth, following[0]))
-        elif token == "mod" and following[1:] == [";"]:
+        elif word == "mod" and following[1:] == [";"]:
             yield from _resolve((*here, following[0]), len(here), modules)
-        elif token == "use":
-            end = tokens.index(";", at)
-            for path in _paths(tokens[at + 1 : end]):
+        elif word == "use":
+            end = words.index(";", at)
+            for path in _paths(words[at + 1 : end]):
                 yield from _target(path, here, crates, modules, in_use=True)
             at = end
-        elif token in {"crate", "super", "self", *crates} and following[:1] == ["::"] and tokens[at - 1] != "::":
-            end = _path_end(tokens, at)
-            for path in _paths(tokens[at:end]):
+        elif word in {"crate", "super", "self", *crates} and following[:1] == ["::"] and words[at - 1] != "::":
+            end = _path_end(words, at)
+            for path in _paths(words[at:end]):
                 yield from _target(path, here, crates, modules, in_use=False)
             at = end - 1
-        elif token == "{":
+        elif word == "{":
             depth += 1
-        elif token == "}":
+        elif word == "}":
             depth -= 1
             if inline and inline[-1][0] == depth:
                 inline.pop()
         at += 1
 
 
-def _path_end(tokens: list[str], at: int) -> int:
-    while tokens[at + 1] == "::":
+def _path_end(words: list[str], at: int) -> int:
+    while words[at + 1] == "::":
         at += 2
-        if tokens[at] == "{":
-            return tokens.index("}", at) + 1
-        if tokens[at] in {"$", "<", "("}:  # a name that a macro fills in, or arguments
+        if words[at] == "{":
+            return words.index("}", at) + 1
+        if words[at] in {"$", "<", "("}:  # a name that a macro fills in, or arguments
             return at
     return at + 1
 
 
-def _paths(tokens: list[str]) -> Iterator[list[str]]:
+def _paths(words: list[str]) -> Iterator[list[str]]:
     """The paths of a tree such as ``a::{b, c::{self, d as e}}``."""
     prefixes: list[list[str]] = []
     path: list[str] = []
     before: list[str] = []
-    for token in tokens:
-        if token == "{":
+    for word in words:
+        if word == "{":
             prefixes.append(path)
-        elif token in {",", "}"}:
+        elif word in {",", "}"}:
             if path != before:
                 yield path
-            before = path = prefixes[-1] if token == "," else prefixes.pop()
-            if token == "}":
+            before = path = prefixes[-1] if word == "," else prefixes.pop()
+            if word == "}":
                 before = path
-        elif token != "::" and "as" not in path:
-            path = [*path, token]
-        if token == "{":
+        elif word != "::" and "as" not in path:
+            path = [*path, word]
+        if word == "{":
             before = path
     if path != before:
         yield path
@@ -264,7 +264,9 @@ def of_crate(graph: Graph, crate: str) -> Graph:
     def renamed(name: str) -> str:
         return name.removeprefix(f"{crate}/") if name.startswith(f"{crate}/") else "core"
 
-    return {renamed(file): {renamed(other) for other in others} for file, others in graph.items() if file.startswith(crate)}
+    return {
+        renamed(file): {renamed(other) for other in others} for file, others in graph.items() if file.startswith(crate)
+    }
 
 
 # --- the tests -------------------------------------------------------------------------------------------------------
