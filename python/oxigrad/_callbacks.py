@@ -14,6 +14,8 @@ from oxigrad.autodiff import vjp_rules
 from oxigrad.autodiff.cotangents import initial_cotangent as initial_cotangent
 from oxigrad.autodiff.cotangents import unbroadcast as unbroadcast
 from oxigrad.autodiff.cotangents import unbroadcast_to_number as unbroadcast_to_number
+from oxigrad.autodiff.diagram import mermaid as mermaid
+from oxigrad.autodiff.diagram import svg as svg
 from oxigrad.autodiff.tangents import in_dtype as in_dtype
 from oxigrad.autodiff.tangents import like_cotangent as like_cotangent
 from oxigrad.autodiff.tangents import part as part

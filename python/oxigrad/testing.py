@@ -18,11 +18,6 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def stream(xp: Any, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
-    """A rule that moves the memory of Adam and computes next to nothing: the ceiling that benchmarks compare with."""
-    return p + g, -m, -v
-
-
 def _random_like(values: Any, generator: "np.random.Generator") -> Any:
     def draw(leaf: Any) -> Any:
         if is_inexact(leaf):

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, xp
+from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
+from oxigrad.ops import standard
 
 # What an array is called in an error, the array, and whether it is written.
 Named = tuple[str, Any, bool]
@@ -84,6 +85,6 @@ def apart(results: Sequence[Any], given: Iterable[Any]) -> list[Any]:
     for at, (number, x) in enumerate(mutable):
         own = {id(x), _on_device(x)} - {None}
         if at in shared or own & seen:
-            found[number] = xp.asarray(x, copy=True)
+            found[number] = standard.asarray(x, copy=True)
         seen |= own
     return found
