@@ -401,8 +401,7 @@ def wrong(tape: Any) -> list[Any]:
 
 NAMES = [
     *sorted(
-        set(standard.__all__ + numpy_extras.__all__ + primitives.__all__ + products.__all__ + sets.__all__)
-        - {"Parts", "item"}
+        set(standard.__all__ + numpy_extras.__all__ + primitives.__all__ + products.__all__ + sets.__all__) - {"item"}
     ),
     *(function.__name__ for function in ox._core.elementwise_functions()),
     *(f"linalg.{name}" for name in xp.linalg.__all__ if not name.endswith("Result") and name != "eigvalsh"),
