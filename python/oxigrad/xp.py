@@ -58,6 +58,14 @@ def __dir__() -> list[str]:
 
 # --- everything else of NumPy ------------------------------------------------------------------------------------------
 
+
+def _no_name(module: str, name: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, [own for own in known if not own.startswith("_")], n=1)
+    return f"module {module!r} has no function {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
+
+
 # Functions without a derivative, made when they are first asked for.
 _passed_on: dict[str, _Any] = {}
 
@@ -70,7 +78,7 @@ def __getattr__(name: str) -> _Any:
         return _more[name]
     found = getattr(_np, name, None)
     if found is None and name not in ("newaxis",):
-        raise AttributeError(_backends.no_name("oxigrad.xp", name, [*__all__, *_more]), name=name)
+        raise AttributeError(_no_name("oxigrad.xp", name, [*__all__, *_more]), name=name)
     if not callable(found) or isinstance(found, type):
         return found
     if name in _passed_on:

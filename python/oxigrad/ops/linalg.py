@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import composed, device_of, has_variable, namespace, of_arrays, on_host, size_of
+from oxigrad.ops.backends import device_of, has_variable, namespace, on_host, size_of
+from oxigrad.ops.composite import accepts_array_likes, composite
 from oxigrad.ops.primitives import matmul, matrix_transpose
 from oxigrad.ops.products import cross, kron, outer, tensordot, vecdot
 from oxigrad.ops.products import diagonal as _diagonal
 from oxigrad.ops.products import trace as _trace
 from oxigrad.ops.standard import moveaxis
 
-_composed = functools.partial(composed, part="linalg")
+_composite = functools.partial(composite, extension="linalg")
 
 __all__ = [
     "EigResult",
@@ -139,7 +140,7 @@ def _adjoint(x: Any) -> Any:
     return matrix_transpose(ops.conjugate(x))
 
 
-@of_arrays
+@accepts_array_likes
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Orthonormal columns and an upper triangle, with the product ``x``; the first columns must be independent.
 
@@ -166,7 +167,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     return record("pinv", [x], {"rtol": rtol})
 
 
-@_composed
+@_composite
 def matrix_power(x: Any, n: int, /) -> Any:
     """Each matrix multiplied by itself ``n`` times; inverted before where ``n`` is negative."""
     if n < 0:
@@ -182,7 +183,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
 
 
-@of_arrays
+@accepts_array_likes
 def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Any:
     """As `solve`, of one triangle of ``x1``, whatever is in the other; it costs as much as `solve`."""
     eye = ops.eye_like(x1)
@@ -193,7 +194,7 @@ def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal:
     return solve(x1, x2)
 
 
-@of_arrays
+@accepts_array_likes
 def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
     """As `solve`, of the matrix whose diagonals, from the upper ones down, are the rows of ``ab``, as in SciPy.
 
@@ -210,7 +211,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
     return solve(ops.where(is_there, ops.take_along_axis(ab, row, axis=-2), 0.0), b)
 
 
-@of_arrays
+@accepts_array_likes
 def solve_sylvester(a: Any, b: Any, q: Any, /) -> Any:
     """The solution ``x`` of ``a @ x + x @ b = q``, for all elements at once: memory grows with the fourth power of the size."""
     whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
@@ -231,7 +232,7 @@ def sqrtm(x: Any, /) -> Any:
     return record("sqrtm", [x])
 
 
-@of_arrays
+@accepts_array_likes
 def expm(x: Any, /) -> Any:
     """The exponential of each matrix: scaling, a rational approximation of degree 13, squaring (Higham 2005).
 
@@ -272,7 +273,7 @@ _PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factor
 # --- decompositions ----------------------------------------------------------------------------------------------------
 
 
-@of_arrays
+@accepts_array_likes
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular vectors and values: ``x = (U * S) @ Vh``.
 
@@ -288,7 +289,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*_results("svd", x, 3))
 
 
-@_composed
+@_composite
 def svdvals(x: Any, /) -> Any:
     """Singular values, in descending order."""
     return svd(x, full_matrices=False).S
@@ -299,7 +300,7 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(*_results("eigh", x, 2))
 
 
-@_composed
+@_composite
 def eigvalsh(x: Any, /) -> Any:
     """Eigenvalues of a Hermitian matrix, in ascending order."""
     return eigh(x).eigenvalues
@@ -310,7 +311,7 @@ def eig(x: Any, /) -> EigResult:
     return EigResult(*_results("eig", x, 2))
 
 
-@_composed
+@_composite
 def eigvals(x: Any, /) -> Any:
     """Eigenvalues of a matrix that can be diagonalized."""
     return eig(x).eigenvalues
@@ -319,7 +320,7 @@ def eigvals(x: Any, /) -> Any:
 # --- norms -------------------------------------------------------------------------------------------------------------
 
 
-@_composed
+@_composite
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     """The ``ord``-norm over ``axis``, or over everything; at zero its gradient is zero. ``ord=0`` has no derivative."""
     if ord == 0:
@@ -343,7 +344,7 @@ def _root(x: Any, n: float) -> Any:
     return ops.where(zero, 0.0, ops.where(zero, 1.0, x) ** (1 / n))
 
 
-@_composed
+@_composite
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """A norm of each matrix: ``"fro"``, ``"nuc"``, or 1, 2, inf and their negatives."""
     if ord == "fro":
@@ -360,7 +361,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return ops.expand_dims(ops.expand_dims(y, axis=-1), axis=-1) if keepdims else y
 
 
-@_composed
+@_composite
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """NumPy's: `vector_norm` along one axis, `matrix_norm` along two; the 2-norm of all elements where nothing is said."""
     ndim = len(x.shape)
