@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import array_api_strict as strict
-import device
 import numpy as np
 import pytest
 
+import device
 import oxigrad as ox
 from oxigrad import xp
 from oxigrad.ops.backends import adapter_of, implementation, is_immutable, is_of_kind, on_host

@@ -21,20 +21,29 @@ _composite = functools.partial(composite, extension="fft")
 
 __all__ = [
     "fft",
+    "fft2",
     "fftfreq",
     "fftn",
     "fftshift",
     "hfft",
     "ifft",
+    "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
     "irfft",
+    "irfft2",
     "irfftn",
     "rfft",
+    "rfft2",
     "rfftfreq",
     "rfftn",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 Norm = str | None
 _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}

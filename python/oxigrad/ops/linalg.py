@@ -61,6 +61,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 class EigResult(NamedTuple):
     """Eigenvalues, and eigenvectors as columns."""
 
