@@ -344,10 +344,12 @@ def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
 
 
 @accepts_array_likes
-def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: float = 0.0) -> Any:
+def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: Any = 0.0) -> Any:
     """``x`` with elements around it: a number, or its own as ``edge``, ``reflect``, ``symmetric`` or ``wrap`` say."""
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
+    if mode != "constant" and not _is_zero(constant_values):
+        raise ValueError(f"constant_values is for mode 'constant', and mode is {mode!r}")
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     if not any(map(any, widths)):
         return copied(x)
@@ -355,6 +357,10 @@ def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: f
         if any(width):
             x = _padded(x, axis, width, mode, constant_values)
     return x
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == 0.0
 
 
 def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) -> Any:

@@ -332,6 +332,7 @@ def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: 
 @composite
 def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of one number, which may be a variable."""
+    _require_device("full", fill_value, device)
     shape = tuple(map(operator.index, _tuple(shape)))
     if any(size < 0 for size in shape):
         raise ShapeError(f"full: the shape {shape} has a negative size")
@@ -344,6 +345,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     """An array of one number, which may be a variable, of the shape and dtype of ``x``."""
     if not isinstance(fill_value, Variable):
         return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
+    _require_device("full_like", fill_value, device)
     return full(tuple(x.shape), fill_value, dtype=dtype_of(x) if dtype is None else dtype)
 
 
@@ -357,8 +359,9 @@ def linspace(
         raise ValueError(f"num is {num}: expected no fewer than 0")
     steps = num - 1 if endpoint else num
     like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
+    _require_device("linspace", like, device)
     library = namespace(like)
-    places = library.arange(num, device=device_of(like) if device is None and is_array(like) else device)
+    places = library.arange(num, device=device_of(like))
     ndim = builtins.max(len(getattr(x, "shape", ())) for x in (start, stop))
     fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
     fractions = library.reshape(fractions, (num,) + (1,) * ndim) if ndim else fractions
@@ -372,14 +375,27 @@ def linspace(
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """An array; of a list that has variables, their stack. A variable is given back itself, unless ``copy`` is true.
 
+    Raises `ValueError` where ``copy=False`` and a copy is needed, and where ``device`` is another than the variable's.
+
     >>> import oxigrad as ox
     >>> ox.grad(lambda x: sum(asarray([x, 2.0, x * x])))(3.0)
     7.0
     """
-    if isinstance(obj, (list, tuple)):
-        obj, copy = stack([asarray(item) for item in obj]), False
+    is_list = isinstance(obj, (list, tuple))
+    obj = stack([asarray(item) for item in obj]) if is_list else obj
+    _require_device("asarray", obj, device)
+    if copy is False and (is_list or (dtype is not None and obj.dtype != dtype)):
+        raise ValueError("asarray: copy=False, and a list or another dtype takes a copy")
+    copy = copy and not is_list
     obj = copied(obj) if copy else obj
     return obj if dtype is None else astype(obj, dtype, copy=False)
+
+
+def _require_device(name: str, x: Any, device: Any) -> None:
+    """Raises `ValueError` where a variable would have to be copied to another device, which no op differentiates."""
+    own = device_of(plain(x))
+    if device is not None and device != own and str(device) != str(own):
+        raise ValueError(f"{name}: device is {device!r}, and the variable lies on {own!r}: expected the same, or None")
 
 
 def _array(value: Any) -> Any:
