@@ -33,7 +33,7 @@ from oxigrad.ops.backends import is_complex as is_complex
 from oxigrad.ops.backends import size_of as size_of
 from oxigrad.ops.indexed_update import At
 from oxigrad.ops.indexed_update import assigned as assigned
-from oxigrad.ops.indexed_update import fitted_in_place as fitted_in_place
+from oxigrad.ops.indexed_update import cast_in_place as cast_in_place
 from oxigrad.ops.numpy_protocols import op_of_ufunc as op_of_ufunc
 from oxigrad.ops.primitives import index as index
 from oxigrad.ops.primitives import matrix_transpose as matrix_transpose

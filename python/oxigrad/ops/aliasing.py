@@ -8,14 +8,10 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
 from oxigrad.ops import standard
+from oxigrad.ops.backends import is_immutable
 
 # What an array is called in an error, the array, and whether it is written.
 Named = tuple[str, Any, bool]
-
-
-def is_immutable(array: Any) -> bool:
-    """Whether its library never changes an array: such arrays share memory without anyone's seeing it."""
-    return type(array) is not np.ndarray and hasattr(array, "at")  # what only arrays that never change have
 
 
 def refuse_unwritable(path: str, what: str, array: Any) -> None:

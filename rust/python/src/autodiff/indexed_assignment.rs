@@ -207,7 +207,7 @@ pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> P
     if slf.get().is_number() || !has(slf, intern!(py, "__iadd__"))? {
         return Ok(result);
     }
-    let fitted = hook(py, "fitted_in_place")?.call1((slf, result))?;
+    let fitted = hook(py, "cast_in_place")?.call1((slf, result))?;
     rebind(slf, &fitted)?;
     Ok(slf.clone().into_any())
 }
