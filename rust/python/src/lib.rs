@@ -8,6 +8,7 @@
 
 mod arrays;
 mod autodiff;
+mod callbacks;
 mod class_cache;
 mod error;
 mod stepper;
@@ -36,6 +37,8 @@ mod _core {
     use crate::autodiff::variable::{Variable, plain};
     #[pymodule_export]
     use crate::autodiff::vjp_rules::install;
+    #[pymodule_export]
+    use crate::callbacks::install_callbacks;
     #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]

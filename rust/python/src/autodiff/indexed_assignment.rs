@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString,
 use crate::autodiff::tape::Tape;
 use crate::autodiff::value::Value;
 use crate::autodiff::variable::{Variable, plain};
-use crate::autodiff::vjp_rules::hook;
+use crate::callbacks::callbacks;
 use crate::error::to_python;
 
 /// What a tape knows of its variables that have been viewed or assigned to: which share memory.
@@ -188,7 +188,7 @@ pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Bound<'py, PyAny>, value: &
     }
     let tape = slf.get().tape.bind(py);
     let before = Bound::new(py, Variable::new(tape, id, mine))?;
-    let after = hook(py, "assigned")?.call1((before, key, value))?;
+    let after = callbacks(py)?.assigned.bind(py).call1((before, key, value))?;
     rebind(slf, &after)
 }
 
@@ -218,7 +218,7 @@ pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> P
     if slf.get().is_number() || !has(slf, intern!(py, "__iadd__"))? {
         return Ok(result);
     }
-    let fitted = hook(py, "fitted_in_place")?.call1((slf, result))?;
+    let fitted = callbacks(py)?.fitted_in_place.bind(py).call1((slf, result))?;
     rebind(slf, &fitted)?;
     Ok(slf.clone().into_any())
 }

@@ -19,7 +19,8 @@ use crate::autodiff::record::{by_operator, innermost, record};
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
 use crate::autodiff::value::Value;
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
+use crate::autodiff::vjp_rules::{Derivative, Fit, Registry, Row, Source, is_variadic, missing, registry};
+use crate::callbacks::callbacks;
 use crate::tree::is_inexact;
 
 pub struct PythonHost<'py> {
@@ -63,7 +64,9 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         let (shape, dtype) = match fit {
             Some(Fit::Number) => {
                 let pulled = self.through(derivative, entry, which, cotangent)?;
-                return Ok(Flow::new(&hook(py, "unbroadcast_to_number")?.call1((self.settle(&pulled)?.object(py),))?));
+                return Ok(Flow::new(
+                    &callbacks(py)?.unbroadcast_to_number.bind(py).call1((self.settle(&pulled)?.object(py),))?,
+                ));
             }
             Some(Fit::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
             _ => return self.through(derivative, entry, which, cotangent),
@@ -351,7 +354,7 @@ fn fit_to<'py>(
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(pulled);
     }
-    hook(py, "unbroadcast")?.call1((pulled, shape, dtype))
+    callbacks(py)?.unbroadcast.bind(py).call1((pulled, shape, dtype))
 }
 
 /// The value that a rule of an elementwise op reads.

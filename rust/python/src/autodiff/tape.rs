@@ -21,7 +21,8 @@ use crate::autodiff::replay;
 use crate::autodiff::trace::{self, Names};
 use crate::autodiff::value::Value;
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{self, Fit, hook};
+use crate::autodiff::vjp_rules::{self, Fit};
+use crate::callbacks::callbacks;
 use crate::error::{Items, to_python};
 
 /// What an entry remembers beside its arguments.
@@ -286,7 +287,7 @@ impl Tape {
             Ok((Self::own(slf, &variable, "a seed")?.get().source(py)?, Value::new(&tangent)))
         };
         let seeds = seeds.0.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
-        let zeros = |value: &Value| hook(py, "zero_tangent")?.call1((value.object(py), batch));
+        let zeros = |value: &Value| callbacks(py)?.zero_tangent.bind(py).call1((value.object(py), batch));
         let of = |target: &Variable| Ok(target.current(py)?.0);
         Self::replayed(slf, &targets.0, of, false, zeros, |core, ids| {
             forward::replay_forward(py, core, seeds, ids, batch)

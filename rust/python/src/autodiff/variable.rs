@@ -19,7 +19,7 @@ use crate::autodiff::indexed_assignment::{self, Slot};
 use crate::autodiff::record::{record, record_numbers};
 use crate::autodiff::tape::Tape;
 use crate::autodiff::value::{Value, host_number};
-use crate::autodiff::vjp_rules::hook;
+use crate::callbacks::callbacks;
 use crate::error::to_python;
 
 /// A value on a tape: an array (or a number) that remembers how it came to be.
@@ -231,7 +231,7 @@ fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
     let name = if let Some(name) = names.get_item(ufunc)? {
         name
     } else {
-        let name = hook(py, "op_of_ufunc")?.call1((ufunc,))?;
+        let name = callbacks(py)?.op_of_ufunc.bind(py).call1((ufunc,))?;
         // Others may be made at any time, by `frompyfunc`.
         if !name.is_none() {
             names.set_item(ufunc, &name)?;
@@ -418,7 +418,7 @@ impl Variable {
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
         let value = self.known(py, "the value")?;
-        if self.is_recording(py) && !hook(py, "is_formatting")?.call0()?.is_truthy()? {
+        if self.is_recording(py) && !callbacks(py)?.is_formatting.bind(py).call0()?.is_truthy()? {
             return Err(PyTypeError::new_err(
                 "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
                  functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
@@ -438,14 +438,14 @@ impl Variable {
         if spec.is_empty() {
             return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
         }
-        hook(py, "formatted")?.call1((plain(&self.known(py, "the value")?)?, spec))
+        callbacks(py)?.formatted.bind(py).call1((plain(&self.known(py, "the value")?)?, spec))
     }
 
     /// As `xp.round`, whose derivative is zero: a plain value.
     #[pyo3(signature = (ndigits = None))]
     fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().known_at_all("the value")?;
-        hook(slf.py(), "rounded")?.call1((slf, ndigits))
+        callbacks(slf.py())?.rounded.bind(slf.py()).call1((slf, ndigits))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -453,16 +453,16 @@ impl Variable {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hook(slf.py(), "iterate")?.call1((slf,))
+        callbacks(slf.py())?.iterate.bind(slf.py()).call1((slf,))
     }
 
     fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hook(slf.py(), "iterate_reversed")?.call1((slf,))
+        callbacks(slf.py())?.iterate_reversed.bind(slf.py()).call1((slf,))
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().known(slf.py(), "the elements")?;
-        hook(slf.py(), "index")?.call1((slf, key))
+        callbacks(slf.py())?.index.bind(slf.py()).call1((slf, key))
     }
 
     /// The variable stands for a new array from now on; no array is changed. One that may share its memory can be read
@@ -511,7 +511,7 @@ impl Variable {
 
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "dtype_of")?.call1((self.known(py, "the dtype")?,))
+        callbacks(py)?.dtype_of.bind(py).call1((self.known(py, "the dtype")?,))
     }
 
     #[getter]
@@ -521,36 +521,36 @@ impl Variable {
 
     #[getter]
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "size_of")?.call1((self.shape(py)?,))
+        callbacks(py)?.size_of.bind(py).call1((self.shape(py)?,))
     }
 
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "device_of")?.call1((self.known(py, "the device")?,))
+        callbacks(py)?.device_of.bind(py).call1((self.known(py, "the device")?,))
     }
 
     /// Places of the array: `x.at[key].set(value)` is a new array that differs from it there.
     #[getter]
     fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().known(slf.py(), "the elements")?;
-        hook(slf.py(), "at")?.call1((slf,))
+        callbacks(slf.py())?.at.bind(slf.py()).call1((slf,))
     }
 
     /// The dimensions in reverse order, as NumPy has it: the transpose of a matrix.
     #[getter(T)]
     fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hook(slf.py(), "transpose")?.call1((slf,))
+        callbacks(slf.py())?.transpose.bind(slf.py()).call1((slf,))
     }
 
     /// The transpose of each matrix of a stack.
     #[getter(mT)]
     fn matrix_transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hook(slf.py(), "matrix_transpose")?.call1((slf,))
+        callbacks(slf.py())?.matrix_transpose.bind(slf.py()).call1((slf,))
     }
 
     #[pyo3(signature = (*, api_version = None))]
     fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "namespace_module")?.call1((api_version,))
+        callbacks(py)?.namespace_module.bind(py).call1((api_version,))
     }
 
     #[pyo3(signature = (ufunc, method, *inputs, **named))]
@@ -569,7 +569,7 @@ impl Variable {
             let args: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
             return record(py, op, &args, None);
         }
-        hook(py, "array_ufunc")?.call1((ufunc, method, inputs, named))
+        callbacks(py)?.array_ufunc.bind(py).call1((ufunc, method, inputs, named))
     }
 
     fn __array_function__<'py>(
@@ -580,7 +580,7 @@ impl Variable {
         args: &Bound<'py, PyAny>,
         named: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "array_function")?.call1((function, args, named))
+        callbacks(py)?.array_function.bind(py).call1((function, args, named))
     }
 
     /// Every cycle with a variable in it has something else in it that can be cleared: its tape, or what holds it.

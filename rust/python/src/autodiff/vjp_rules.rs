@@ -14,6 +14,7 @@ use crate::autodiff::indexed_assignment::settled;
 use crate::autodiff::tape::Tape;
 use crate::autodiff::value::{Value, host_number};
 use crate::autodiff::variable::Variable;
+use crate::callbacks::callbacks;
 use crate::error::{IntoPython, to_python};
 use crate::tree::is_inexact;
 
@@ -285,13 +286,6 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
     Ok(rule::Rule { sources, nodes })
 }
 
-/// A function of the Python layer's namespace module.
-pub fn hook<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let module = MODULE.get_or_try_init(py, || py.import("oxigrad._callbacks").map(|module| module.into_any().unbind()))?;
-    module.bind(py).getattr(name)
-}
-
 /// The value as a tape watches it, or `DtypeError`.
 pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     let truth = value.is_instance_of::<pyo3::types::PyBool>();
@@ -299,7 +293,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Number(number));
     }
     if value.is_exact_instance_of::<PyComplex>() {
-        return Ok(Value::Object(hook(value.py(), "complex_number")?.call1((value,))?.unbind()));
+        return Ok(Value::Object(callbacks(value.py())?.complex_number.bind(value.py()).call1((value,))?.unbind()));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
         refuse_meaning(value, || "what is differentiated".into())?;
@@ -334,14 +328,16 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
         (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
             Ok(Value::Number(host_number(cotangent).unwrap_or_default()))
         }
-        (value, cotangent) => Ok(Value::new(&hook(py, "initial_cotangent")?.call1((value.object(py), cotangent))?)),
+        (value, cotangent) => {
+            Ok(Value::new(&callbacks(py)?.initial_cotangent.bind(py).call1((value.object(py), cotangent))?))
+        }
     }
 }
 
 /// The gradient of what nothing flows to.
 pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        Value::Object(array) => hook(py, "zeros_like")?.call1((array,)),
+        Value::Object(array) => callbacks(py)?.zeros_like.bind(py).call1((array,)),
         Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
     }
 }
