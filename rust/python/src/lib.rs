@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::elementwise::{compute_named, copy};
     #[pymodule_export]
-    use crate::arrays::memory::{exports_memory, is_floating, is_writable};
+    use crate::arrays::host_array::{exports_memory, is_floating, is_writable};
     #[pymodule_export]
     use crate::arrays::numpy::meaning_of;
     #[pymodule_export]

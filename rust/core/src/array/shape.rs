@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::array::sum::Axes;
 
 /// The extents of an array of at most [`Shape::MOST`] dimensions, the rest zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     dimensions: usize,
     extents: [usize; Shape::MOST],

@@ -9,7 +9,7 @@ use crate::array::shape::broadcast_strides;
 ///
 /// A [`Buffer`] is what kernels read of it; a view keeps its shape as well.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct ArrayView {
     /// The element of index zero.
     pub pointer: *mut u8,
     /// The length of each axis.
@@ -22,7 +22,7 @@ pub struct View {
     pub writable: bool,
 }
 
-impl View {
+impl ArrayView {
     /// The elements as kernels see them; `None` where they cannot read the dtype.
     #[must_use]
     pub fn buffer(&self) -> Option<Buffer> {
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn view(pointer: *mut u8, extents: &[usize], strides: &[isize], dtype: Option<Dtype>) -> View {
-        View { pointer, extents: extents.into(), strides: strides.into(), dtype, writable: true }
+    fn view(pointer: *mut u8, extents: &[usize], strides: &[isize], dtype: Option<Dtype>) -> ArrayView {
+        ArrayView { pointer, extents: extents.into(), strides: strides.into(), dtype, writable: true }
     }
 
     #[test]

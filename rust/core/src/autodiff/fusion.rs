@@ -11,7 +11,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use crate::array::buffer::{Buffer, Dtype};
-use crate::array::view::View as ArrayView;
+use crate::array::view::ArrayView;
 use crate::autodiff::rule::{Rule, Source};
 use crate::autodiff::tape::{self, Value as _, View};
 use crate::error;

@@ -7,10 +7,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::autodiff::fusion::Flow;
+use crate::arrays::value::Value;
+use crate::autodiff::fusion::{Cotangent, known};
 use crate::autodiff::replay::PythonHost;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
-use crate::autodiff::value::Value;
 use crate::autodiff::variable::Variable;
 use crate::autodiff::vjp_rules::{Fit, Row, missing};
 use crate::callbacks::callbacks;
@@ -27,9 +27,9 @@ pub fn replay_forward(
     batch: Option<usize>,
 ) -> PyResult<Vec<Value>> {
     let mut host = PythonHost::new(py, batch)?;
-    let seeds = seeds.into_iter().map(|(id, seed)| (id, Flow::Known(seed))).collect();
+    let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
     let found = tape.replay_forward(seeds, targets, &mut host)?;
-    found.iter().map(|flow| host.settle(flow)).collect()
+    found.iter().map(|flow| host.resolve(flow)).collect()
 }
 
 impl<'py> PythonHost<'py> {
@@ -134,8 +134,8 @@ impl<'py> PythonHost<'py> {
         let tape = Bound::new(py, Tape::new(false))?;
         let given = callbacks(py)?.zero_cotangent.bind(py).call1((&tape, entry.result().object(py)))?;
         let (cotangent, variables): (Bound<'py, PyAny>, Bound<'py, PyAny>) = given.extract()?;
-        let pulled = self.pullback(entry, which, &Flow::new(&cotangent))?;
-        let Value::Object(pulled) = self.settle(&pulled)? else {
+        let pulled = self.pullback(entry, which, &known(&cotangent))?;
+        let Value::Object(pulled) = self.resolve(&pulled)? else {
             return Ok(Value::Absent);
         };
         if !pulled.bind(py).cast::<Variable>().is_ok_and(|pulled| pulled.get().tape.is(&tape)) {

@@ -9,6 +9,5 @@ pub mod record;
 pub mod replay;
 pub mod tape;
 pub mod trace;
-pub mod value;
 pub mod variable;
 pub mod vjp_rules;

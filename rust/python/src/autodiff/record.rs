@@ -14,9 +14,9 @@ use crate::arrays::elementwise::{broadcast_to, elementwise, function};
 use crate::arrays::numpy::{are_alike, refuse_meaning};
 use crate::arrays::products::matmul;
 use crate::arrays::reduce::reduce;
+use crate::arrays::value::{Value, host_number};
 use crate::autodiff::indexed_assignment::{gives_view, settled, share};
 use crate::autodiff::tape::{Attributes, Tape};
-use crate::autodiff::value::{Value, host_number};
 use crate::autodiff::variable::Variable;
 use crate::autodiff::vjp_rules::{
     Fit, Needs, describe, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry,

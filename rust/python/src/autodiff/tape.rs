@@ -13,13 +13,13 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::arrays::value::Value;
 use crate::autodiff::forward;
 use crate::autodiff::gc::Visited;
 use crate::autodiff::indexed_assignment::{Memories, settled};
 use crate::autodiff::mutation_check::Fingerprint;
 use crate::autodiff::replay;
 use crate::autodiff::trace::{self, Names};
-use crate::autodiff::value::Value;
 use crate::autodiff::variable::Variable;
 use crate::autodiff::vjp_rules::{self, Fit};
 use crate::callbacks::callbacks;
@@ -38,7 +38,7 @@ pub struct Attributes {
 pub type CoreTape = oxigrad_core::autodiff::tape::Tape<Value, Attributes>;
 
 /// What a tape has kept of Python's.
-pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<(Id, Value)>);
+pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<Value>);
 
 #[derive(Debug, Default)]
 pub struct Inner {
@@ -409,7 +409,7 @@ pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult
             && variable.get().tape.is(tape)
         {
             ids.push(variable.get().id);
-        } else if let Some(number) = crate::autodiff::value::host_number(output) {
+        } else if let Some(number) = crate::arrays::value::host_number(output) {
             nodes.push(Node::Constant(number));
             ids.push(u32::try_from(nodes.len() - 1).expect("a rule is short"));
         } else {

@@ -6,8 +6,8 @@ use oxigrad_core::autodiff::diagram::{Chart, Shape};
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use pyo3::prelude::*;
 
+use crate::arrays::value::Value;
 use crate::autodiff::tape::{Inner, Tape};
-use crate::autodiff::value::Value;
 use crate::autodiff::vjp_rules;
 
 /// Names of entries: the given ones, and numbers for the rest.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use oxigrad_core::autodiff::aliasing::AliasId;
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Op, Structured};
@@ -14,11 +15,11 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
+use crate::arrays::value::{Value, host_number};
 use crate::autodiff::gc::Visited;
-use crate::autodiff::indexed_assignment::{self, Slot};
+use crate::autodiff::indexed_assignment;
 use crate::autodiff::record::{record, record_numbers};
 use crate::autodiff::tape::Tape;
-use crate::autodiff::value::{Value, host_number};
 use crate::callbacks::callbacks;
 use crate::error::to_python;
 
@@ -47,7 +48,7 @@ impl Drop for Variable {
             Python::attach(|py| {
                 array_pool::keep(py, std::mem::replace(&mut self.value, Value::Absent));
                 let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.take(slot));
-                if let Some((_, value)) = assigned {
+                if let Some(value) = assigned {
                     array_pool::keep(py, value);
                 }
             });
@@ -140,8 +141,11 @@ impl Variable {
     /// The same, whatever was missed.
     #[inline]
     pub fn last(&self, py: Python<'_>) -> (Id, Value) {
-        let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.assigned(slot, py));
-        assigned.unwrap_or_else(|| (self.id, self.value.share(py)))
+        let of = |slot| {
+            let inner = self.tape.get().lock();
+            inner.memories.assigned(slot).map(|(id, value)| (*id, value.share(py)))
+        };
+        self.slot().and_then(of).unwrap_or_else(|| (self.id, self.value.share(py)))
     }
 
     /// The entry that gradients with regard to the variable are of: what was watched, or what it stands for.
@@ -154,8 +158,8 @@ impl Variable {
 
     /// Where the tape keeps what it knows of the variable's memory, if that has been viewed or assigned to.
     #[inline]
-    pub fn slot(&self) -> Option<Slot> {
-        Slot::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
+    pub fn slot(&self) -> Option<AliasId> {
+        AliasId::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
     }
 
     /// Whether it is a plain array, made a variable only so that it meets others.
@@ -169,7 +173,7 @@ impl Variable {
     }
 
     /// The same, made if it is not there.
-    pub fn slot_or_new(&self) -> Slot {
+    pub fn slot_or_new(&self) -> AliasId {
         self.slot().unwrap_or_else(|| {
             let slot = self.tape.get().lock().memories.add();
             self.set_slot(slot);
@@ -177,7 +181,7 @@ impl Variable {
         })
     }
 
-    pub fn set_slot(&self, slot: Slot) {
+    pub fn set_slot(&self, slot: AliasId) {
         self.slot.store(slot.get(), Ordering::Relaxed);
     }
 

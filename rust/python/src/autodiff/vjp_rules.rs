@@ -10,9 +10,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString};
 
 use crate::arrays::numpy::refuse_meaning;
+use crate::arrays::value::{Value, host_number};
 use crate::autodiff::indexed_assignment::settled;
 use crate::autodiff::tape::Tape;
-use crate::autodiff::value::{Value, host_number};
 use crate::autodiff::variable::Variable;
 use crate::callbacks::callbacks;
 use crate::error::{IntoPython, to_python};
