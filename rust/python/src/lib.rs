@@ -56,7 +56,7 @@ mod _core {
         arrays::numpy::Numpy::load(module.py())?;
         arrays::contiguous::load(module.py())?;
         threads::register(module.py())?;
-        autodiff::variable::register(module.py())?;
+        autodiff::variable_methods::register(module.py())?;
         tree::register(module)
     }
 }

@@ -341,4 +341,23 @@ fn signature(nodes: &[Node], outputs: &[u32]) -> Vec<u64> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_tell_programs_apart() {
+        let apply = |op, args| Node::Apply(op, args);
+        let programs: [(&[Node], &[u32]); 6] = [
+            (&[Node::Leaf(0)], &[0]),
+            (&[Node::Leaf(1)], &[0]),
+            (&[Node::Constant(0.0)], &[0]),
+            (&[Node::Constant(-0.0)], &[0]),
+            (&[Node::Leaf(0), apply(Elementwise::Add, [0, 0, 0])], &[1]),
+            (&[Node::Leaf(0), apply(Elementwise::Add, [0, 0, 0])], &[0]),
+        ];
+        let signatures: Vec<_> = programs.iter().map(|(nodes, outputs)| signature(nodes, outputs)).collect();
+        for (at, one) in signatures.iter().enumerate() {
+            assert!(signatures[..at].iter().all(|other| other != one), "program {at} is taken for an earlier one");
+        }
+    }
+}

@@ -20,7 +20,6 @@ use crate::arrays::contiguous::{float64, scalar, unshared};
 use crate::arrays::host_array::{HostArray, Numbers, OwnedArray};
 use crate::arrays::torch::Changed;
 use crate::arrays::value::Value;
-use crate::autodiff::vjp_rules::op_named;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
@@ -367,4 +366,9 @@ const fn has_vector_code(op: Elementwise) -> bool {
             | Elementwise::Tanh
             | Elementwise::Expit
     )
+}
+
+/// The op of this name.
+pub fn op_named(name: &str) -> PyResult<Op> {
+    Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
 }

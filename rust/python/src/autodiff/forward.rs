@@ -10,9 +10,10 @@ use pyo3::types::{PyList, PyTuple};
 use crate::arrays::value::Value;
 use crate::autodiff::fusion::{Cotangent, known};
 use crate::autodiff::replay::PythonHost;
+use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{Fit, Row, missing};
+use crate::autodiff::vjp_rules::{Row, missing};
 use crate::callbacks::callbacks;
 
 type Entry<'t> = View<'t, Value, Attributes>;

@@ -4,7 +4,7 @@
 //! sees it too. Other variables whose arrays would share its memory were the program run on plain arrays, its views, do
 //! not follow: they share a count of changes with it, and one that has missed a change can be read no more.
 
-use oxigrad_core::autodiff::aliasing::{Aliases, Sharing, repeats_elements, sharing};
+use oxigrad_core::autodiff::aliasing::{Sharing, repeats_elements, sharing};
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use oxigrad_core::op::Op;
@@ -18,17 +18,6 @@ use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::{Variable, plain};
 use crate::callbacks::callbacks;
 use crate::error::to_python;
-
-/// The variables of a tape that have been viewed or assigned to.
-pub type Memories = Aliases<Value>;
-
-/// The error for a variable that has missed a change.
-pub fn stale(name: &str) -> PyErr {
-    to_python(&Error::Memory(format!(
-        "variable {name} may share memory with one that was changed since: take the view after that, or a copy before, \
-         xp.asarray(x, copy=True)"
-    )))
-}
 
 /// Whether NumPy, or another library, may give a view of the memory of the first argument.
 pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
@@ -165,18 +154,4 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
         crate::arrays::array_pool::keep(py, value);
     }
     Ok(())
-}
-
-/// A value as a tape keeps it: for a variable of an enclosing tape, another of the same entry, which nobody else has.
-pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    match object.cast_exact::<Variable>() {
-        Ok(outer) if !outer.get().is_number() => {
-            let py = object.py();
-            let (id, value) = outer.get().current(py)?;
-            let (tape, outer) = (outer.get().tape.bind(py), outer.get());
-            let make = if outer.is_constant() { Variable::constant } else { Variable::new };
-            Ok(Bound::new(py, make(tape, id, value))?.into_any())
-        }
-        _ => Ok(object.clone()),
-    }
 }

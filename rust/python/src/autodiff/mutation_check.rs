@@ -4,18 +4,11 @@ use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use pyo3::prelude::*;
 
+use crate::autodiff::describe::describe;
+use crate::autodiff::tape::Fingerprint;
 use crate::autodiff::tape::Tape;
-use crate::autodiff::vjp_rules::describe;
 use crate::callbacks::callbacks;
 use crate::error::to_python;
-
-/// An array that an entry reads in the replay, and what was in it when it was recorded.
-#[derive(Debug)]
-pub struct Fingerprint {
-    id: Id,
-    pub array: Py<PyAny>,
-    bytes: u64,
-}
 
 impl Tape {
     /// Remembers what is in the arrays that an entry will read.

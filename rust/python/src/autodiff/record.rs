@@ -10,17 +10,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::elementwise::op_named;
 use crate::arrays::elementwise::{broadcast_to, elementwise, function};
 use crate::arrays::numpy::{are_alike, refuse_meaning};
 use crate::arrays::products::matmul;
 use crate::arrays::reduce::reduce;
 use crate::arrays::value::{Value, host_number};
-use crate::autodiff::indexed_assignment::{gives_view, settled, share};
+use crate::autodiff::describe::describe;
+use crate::autodiff::indexed_assignment::{gives_view, share};
+use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, Tape};
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{
-    Fit, Needs, describe, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry,
-};
+use crate::autodiff::variable::settled;
+use crate::autodiff::vjp_rules::{Needs, is_smooth, is_variadic, is_whole_sum, missing, registry};
 use crate::callbacks::callbacks;
 use crate::class_cache::ByClass;
 use crate::error::to_python;

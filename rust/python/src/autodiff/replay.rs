@@ -17,9 +17,10 @@ use crate::arrays::reduce::sum_to;
 use crate::arrays::value::Value;
 use crate::autodiff::fusion::{Cotangent, Fusion, NumpyArrays, known, scalar_of};
 use crate::autodiff::record::{by_operator, innermost, record};
+use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{Derivative, Fit, Registry, Row, Source, is_variadic, missing, registry};
+use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, is_variadic, missing, registry};
 use crate::callbacks::callbacks;
 use crate::tree::is_inexact;
 

@@ -1,42 +1,13 @@
 //! What a tape recorded, for people to read: as text, a line an op, and as a chart.
 
-use std::collections::HashMap;
-
 use oxigrad_core::autodiff::diagram::{Chart, Shape};
-use oxigrad_core::autodiff::tape::{Id, Origin};
+use oxigrad_core::autodiff::tape::Origin;
 use pyo3::prelude::*;
 
 use crate::arrays::value::Value;
-use crate::autodiff::tape::{Inner, Tape};
-use crate::autodiff::vjp_rules;
-
-/// Names of entries: the given ones, and numbers for the rest.
-pub struct Names<'t> {
-    inner: &'t Inner,
-    automatic: HashMap<Id, String>,
-}
-
-impl<'t> Names<'t> {
-    pub fn new(inner: &'t Inner) -> Self {
-        let (mut inputs, mut ops) = (0, 0);
-        let mut automatic = HashMap::new();
-        for view in inner.tape.views() {
-            let (letter, count) = match view.origin {
-                Origin::Input => ('x', &mut inputs),
-                Origin::Op(_) => ('v', &mut ops),
-                Origin::Constant => continue,
-            };
-            *count += 1;
-            automatic.insert(view.id, format!("{letter}{count}"));
-        }
-        Self { inner, automatic }
-    }
-
-    pub fn get(&self, id: Id) -> String {
-        let name = self.inner.names.get(&id).or_else(|| self.automatic.get(&id));
-        name.map_or_else(|| "_".to_owned(), Clone::clone)
-    }
-}
+use crate::autodiff::describe::describe;
+use crate::autodiff::tape::Names;
+use crate::autodiff::tape::Tape;
 
 /// One line an op: `v3 = add(v1, v2)`.
 pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
@@ -77,7 +48,7 @@ pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
         .iter()
         .map(|piece| match piece {
             Piece::Text(text) => Ok(text.clone()),
-            Piece::Object(object) => vjp_rules::describe(object.bind(py)),
+            Piece::Object(object) => describe(object.bind(py)),
         })
         .collect()
 }

@@ -10,7 +10,8 @@ use pyo3::types::PyBytes;
 
 use crate::arrays::value::Value;
 use crate::autodiff::gc::Visited;
-use crate::autodiff::tape::{Tape, program};
+use crate::autodiff::program::program;
+use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::Variable;
 use crate::error::IntoPython;
 
