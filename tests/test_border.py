@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import inspect
 import random
 import subprocess
 import sys
@@ -260,3 +261,43 @@ def test_a_process_goes_on_after_an_import_that_was_interrupted() -> None:
     lines = "\n".join(line[8:] for line in program.splitlines())
     ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
     assert ran.stdout == "interrupted\n[2. 2.]\n", ran.stderr
+
+
+# --- callbacks -----------------------------------------------------------------------------------------------------------
+
+CALLBACKS = list(inspect.signature(_core.install_callbacks).parameters)
+
+
+def test_callbacks_are_installed_by_name() -> None:
+    given: dict[str, Any] = dict.fromkeys(CALLBACKS, abs)
+    with pytest.raises(TypeError, match="missing 1 required keyword argument: 'unbroadcast'"):
+        _core.install_callbacks(**{name: given[name] for name in CALLBACKS if name != "unbroadcast"})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'unbroadcasted'"):
+        _core.install_callbacks(**given, unbroadcasted=abs)
+    with pytest.raises(TypeError, match="positional"):
+        _core.install_callbacks(*given.values())  # pyright: ignore[reportCallIssue]
+    with pytest.raises(RuntimeError, match="installed already"):
+        _core.install_callbacks(**given)
+
+
+@pytest.mark.parametrize("name", CALLBACKS)
+def test_a_callback_must_be_callable(name: str) -> None:
+    given: dict[str, Any] = {**dict.fromkeys(CALLBACKS, abs), name: 3}
+    with pytest.raises(TypeError, match=f"callback {name} is a int: expected a callable"):
+        _core.install_callbacks(**given)
+
+
+def test_the_core_looks_up_no_name_of_the_package() -> None:
+    program = """
+import sys
+import numpy as np
+import oxigrad as ox
+
+for name in [name for name in sys.modules if name.split(".")[0] == "oxigrad"]:
+    del sys.modules[name]
+sys.meta_path.clear()  # nothing can be imported any more
+x = np.arange(3.0)
+found = ox.grad(lambda x: np.sum(np.sin(x)) * x.size + sum(x) + (x[None].mT * np.ones(2)).T[0, 1])(x)
+assert np.array_equal(found, np.cos(x) * 3 + [1, 2, 1]), found
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

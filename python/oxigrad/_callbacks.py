@@ -1,6 +1,7 @@
-"""The functions of the Python layer that the core calls, by the names that it knows them under.
+"""The functions of the Python layer that the core calls, installed when the package is imported.
 
-The core looks up nothing else: it imports this module once, when the first of them is called.
+The core holds references to these functions, and looks up nothing by name. A new callback is a row in
+``rust/python/src/callbacks.rs``, a parameter of `_core.install_callbacks` in ``_core.pyi`` and a keyword in `install`.
 """
 
 import sys
@@ -9,44 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import xp
-from oxigrad.autodiff import vjp_rules
-from oxigrad.autodiff.cotangents import initial_cotangent as initial_cotangent
-from oxigrad.autodiff.cotangents import unbroadcast as unbroadcast
-from oxigrad.autodiff.cotangents import unbroadcast_to_number as unbroadcast_to_number
-from oxigrad.autodiff.diagram import mermaid as mermaid
-from oxigrad.autodiff.diagram import svg as svg
-from oxigrad.autodiff.tangents import in_dtype as in_dtype
-from oxigrad.autodiff.tangents import like_cotangent as like_cotangent
-from oxigrad.autodiff.tangents import part as part
-from oxigrad.autodiff.tangents import spread as spread
-from oxigrad.autodiff.tangents import stack_parts as stack_parts
-from oxigrad.autodiff.tangents import zero_cotangent as zero_cotangent
-from oxigrad.autodiff.tangents import zero_tangent as zero_tangent
-from oxigrad.ops import numpy_protocols
-from oxigrad.ops.backends import array_of as array_of
-from oxigrad.ops.backends import device_of as device_of
-from oxigrad.ops.backends import dtype_of as dtype_of
-from oxigrad.ops.backends import fingerprint as fingerprint
-from oxigrad.ops.backends import implementation as implementation
-from oxigrad.ops.backends import is_complex as is_complex
-from oxigrad.ops.backends import size_of as size_of
-from oxigrad.ops.indexed_update import At
-from oxigrad.ops.indexed_update import assigned as assigned
-from oxigrad.ops.indexed_update import cast_in_place as cast_in_place
-from oxigrad.ops.numpy_protocols import op_of_ufunc as op_of_ufunc
-from oxigrad.ops.primitives import index as index
-from oxigrad.ops.primitives import matrix_transpose as matrix_transpose
-from oxigrad.ops.primitives import zeros_like as zeros_like
-from oxigrad.ops.variable_methods import complex_number as complex_number
-from oxigrad.ops.variable_methods import formatted as formatted
-from oxigrad.ops.variable_methods import is_formatting as is_formatting
-from oxigrad.ops.variable_methods import iterate as iterate
-from oxigrad.ops.variable_methods import iterate_reversed as iterate_reversed
-from oxigrad.ops.variable_methods import rounded as rounded
-from oxigrad.ops.variable_methods import transpose as transpose
-
-at = At
+from oxigrad import _core, xp
+from oxigrad.autodiff import cotangents, diagram, tangents, vjp_rules
+from oxigrad.ops import backends, indexed_update, numpy_protocols, primitives, variable_methods
 
 
 def namespace_module(api_version: str | None) -> ModuleType:
@@ -57,15 +23,53 @@ def namespace_module(api_version: str | None) -> ModuleType:
 
 
 def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[str, Any] | None) -> Any:
-    """NumPy's protocol: ``np.sin(x)`` of a variable is ``xp.sin(x)``."""
+    """Implements NumPy's protocol ``__array_ufunc__``: ``np.sin(x)`` of a variable is ``xp.sin(x)``."""
     return numpy_protocols.array_ufunc(xp, ufunc, method, inputs, named or {})
 
 
 def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """NumPy's protocol: ``np.sum(x)`` of a variable is ``xp.sum(x)``."""
+    """Implements NumPy's protocol ``__array_function__``: ``np.sum(x)`` of a variable is ``xp.sum(x)``."""
     return numpy_protocols.array_function(xp, function, args, named)
 
 
 def install() -> None:
-    """Hands the core the tables of derivatives, once, when the package is imported."""
+    """Installs the callbacks and the table of derivative rules in the core, once."""
+    _core.install_callbacks(
+        array_function=array_function,
+        array_of=backends.array_of,
+        array_ufunc=array_ufunc,
+        assigned=indexed_update.assigned,
+        at=indexed_update.At,
+        cast_in_place=indexed_update.cast_in_place,
+        complex_number=variable_methods.complex_number,
+        device_of=backends.device_of,
+        dtype_of=backends.dtype_of,
+        fingerprint=backends.fingerprint,
+        formatted=variable_methods.formatted,
+        implementation=backends.implementation,
+        in_dtype=tangents.in_dtype,
+        index=primitives.index,
+        initial_cotangent=cotangents.initial_cotangent,
+        is_complex=backends.is_complex,
+        is_formatting=variable_methods.is_formatting,
+        iterate=variable_methods.iterate,
+        iterate_reversed=variable_methods.iterate_reversed,
+        like_cotangent=tangents.like_cotangent,
+        matrix_transpose=primitives.matrix_transpose,
+        mermaid=diagram.mermaid,
+        namespace_module=namespace_module,
+        op_of_ufunc=numpy_protocols.op_of_ufunc,
+        part=tangents.part,
+        rounded=variable_methods.rounded,
+        size_of=backends.size_of,
+        spread=tangents.spread,
+        stack_parts=tangents.stack_parts,
+        svg=diagram.svg,
+        transpose=variable_methods.transpose,
+        unbroadcast=cotangents.unbroadcast,
+        unbroadcast_to_number=cotangents.unbroadcast_to_number,
+        zero_cotangent=tangents.zero_cotangent,
+        zero_tangent=tangents.zero_tangent,
+        zeros_like=primitives.zeros_like,
+    )
     vjp_rules.install()

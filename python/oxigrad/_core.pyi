@@ -171,6 +171,45 @@ def record(name: str, args: Sequence[Any], named: dict[str, Any] | None = None) 
 def install(
     rows: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]], push: Callable[..., Any]
 ) -> None: ...
+def install_callbacks(
+    *,
+    array_function: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
+    array_of: Callable[[Any, tuple[Any, ...]], Any],
+    array_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any] | None], Any],
+    assigned: Callable[[Variable, Any, Any], Any],
+    at: Callable[[Variable], Any],
+    cast_in_place: Callable[[Variable, Any], Any],
+    complex_number: Callable[[complex], Any],
+    device_of: Callable[[Any], Any],
+    dtype_of: Callable[[Any], Any],
+    fingerprint: Callable[[Any], int | None],
+    formatted: Callable[[Any, str], str],
+    implementation: Callable[[str, Any], Callable[..., Any]],
+    in_dtype: Callable[[Any, Any], Any],
+    index: Callable[[Any, Any], Any],
+    initial_cotangent: Callable[[Any, Any], Any],
+    is_complex: Callable[[Any], bool],
+    is_formatting: Callable[[], bool],
+    iterate: Callable[[Variable], Iterator[Any]],
+    iterate_reversed: Callable[[Variable], Iterator[Any]],
+    like_cotangent: Callable[[Any, Sequence[Any]], Any],
+    matrix_transpose: Callable[[Variable], Any],
+    mermaid: Callable[[list[tuple[str, str, list[int]]], int], str],
+    namespace_module: Callable[[str | None], ModuleType],
+    op_of_ufunc: Callable[[Any], str | None],
+    part: Callable[[Any, int], Any],
+    rounded: Callable[[Variable, int | None], Any],
+    size_of: Callable[[tuple[int, ...]], Any],
+    spread: Callable[[Any, Any, int | None], Any],
+    stack_parts: Callable[[Sequence[Any]], Any],
+    svg: Callable[[list[tuple[str, str, list[int]]], int], str],
+    transpose: Callable[[Variable], Any],
+    unbroadcast: Callable[[Any, tuple[int, ...], Any], Any],
+    unbroadcast_to_number: Callable[[Any], Any],
+    zero_cotangent: Callable[[Tape, Any], tuple[Any, list[Variable]]],
+    zero_tangent: Callable[[Any, int | None], Any],
+    zeros_like: Callable[[Any], Any],
+) -> None: ...
 def plain(value: Any) -> Any: ...
 
 # --- trees ------------------------------------------------------------------------------------------------------------

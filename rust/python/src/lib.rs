@@ -8,6 +8,7 @@
 
 mod arrays;
 mod autodiff;
+mod callbacks;
 mod class_cache;
 mod error;
 mod stepper;
@@ -23,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::elementwise::{compute_named, copy};
     #[pymodule_export]
-    use crate::arrays::memory::{exports_memory, is_floating, is_writable};
+    use crate::arrays::host_array::{exports_memory, is_floating, is_writable};
     #[pymodule_export]
     use crate::arrays::numpy::meaning_of;
     #[pymodule_export]
@@ -36,6 +37,8 @@ mod _core {
     use crate::autodiff::variable::{Variable, plain};
     #[pymodule_export]
     use crate::autodiff::vjp_rules::install;
+    #[pymodule_export]
+    use crate::callbacks::install_callbacks;
     #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]
@@ -53,7 +56,7 @@ mod _core {
         arrays::numpy::Numpy::load(module.py())?;
         arrays::contiguous::load(module.py())?;
         threads::register(module.py())?;
-        autodiff::variable::register(module.py())?;
+        autodiff::variable_methods::register(module.py())?;
         tree::register(module)
     }
 }

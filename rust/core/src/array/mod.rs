@@ -7,4 +7,6 @@ pub mod matmul;
 pub mod overlap;
 pub mod quantized;
 pub mod rows;
+pub mod shape;
 pub mod sum;
+pub mod view;

@@ -6,13 +6,14 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::shape::Shape;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::arrays::contiguous::{Dense, Shape, create, unshared};
-use crate::arrays::memory::Memory;
-use crate::autodiff::value::Value;
+use crate::arrays::contiguous::{create, unshared};
+use crate::arrays::host_array::{HostArray, OwnedArray};
+use crate::arrays::value::Value;
 
 /// How many arrays are kept, and of how many bytes together: for all threads.
 const COUNT: usize = 32;
@@ -48,9 +49,10 @@ impl Spare {
 /// Keeps an array for later, if it is nobody else's.
 pub fn keep(py: Python<'_>, value: Value) {
     let Value::Object(object) = value else { return };
-    let Some(dense) = unshared(object.bind(py)) else { return };
-    let (Dense { dtype, shape, length, .. }, Some(buffer)) = (dense, dense.buffer()) else { return };
-    let Some(bytes) = length.checked_mul(dtype.size()).filter(|bytes| *bytes <= BYTES) else { return };
+    let Some(view) = unshared(object.bind(py)).map(|array| array.view) else { return };
+    let (Some(shape), Some(buffer)) = (Shape::new(&view.extents), view.buffer()) else { return };
+    let dtype = buffer.dtype();
+    let Some(bytes) = buffer.len().checked_mul(dtype.size()).filter(|bytes| *bytes <= BYTES) else { return };
     let mut evicted: SmallVec<[Array; 1]> = SmallVec::new(); // dropped after the lock
     let mut spare = spare();
     while spare.arrays.len() == COUNT || spare.bytes + bytes > BYTES {
@@ -77,8 +79,8 @@ pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bo
 /// A new array to write to.
 pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
     let array = create(py, shape, dtype)?;
-    let buffer = match Dense::of(&array).and_then(|dense| dense.buffer()) {
-        None => Memory::of(&array)?.and_then(|memory| memory.buffer()),
+    let buffer = match HostArray::contiguous(&array).and_then(|array| array.view.buffer()) {
+        None => OwnedArray::of(&array)?.and_then(|array| array.view.buffer()),
         found => found,
     };
     buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))

@@ -2,9 +2,9 @@
 //! Python's.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::marker::PhantomData;
 
-use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::shape::Shape;
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
@@ -12,116 +12,20 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use smallvec::SmallVec;
 
+use crate::arrays::host_array::HostArray;
 use crate::arrays::numpy::{ArrayFields, C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
 use crate::error::unless;
 
-/// The extents of an array of few dimensions, the rest zero.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    dimensions: usize,
-    extents: [usize; Shape::MOST],
-}
-
-impl Shape {
-    const MOST: usize = 6;
-
-    /// The shape of these extents; none where there are too many.
-    pub fn new(given: &[usize]) -> Option<Self> {
-        let (dimensions, mut extents) = (given.len(), [0; Self::MOST]);
-        extents.get_mut(..dimensions)?.copy_from_slice(given);
-        Some(Self { dimensions, extents })
-    }
-
-    /// The extents.
-    pub fn extents(&self) -> &[usize] {
-        &self.extents[..self.dimensions]
-    }
-
-    /// The shape that two arrays are broadcast to; none where they cannot be.
-    pub fn broadcast(&self, other: &Self) -> Option<Self> {
-        let dimensions = self.dimensions.max(other.dimensions);
-        let mut extents = [0; Self::MOST];
-        for (axis, extent) in extents[..dimensions].iter_mut().enumerate() {
-            let of = |shape: &Self| (axis + shape.dimensions).checked_sub(dimensions).map_or(1, |at| shape.extents[at]);
-            *extent = match (of(self), of(other)) {
-                (a, b) if a == b || b == 1 => a,
-                (1, b) => b,
-                _ => return None,
-            };
-        }
-        Some(Self { dimensions, extents })
-    }
-}
-
-/// A NumPy array as it lies most often: contiguous, with a few dimensions, of a dtype that kernels compute in. It takes a
-/// look at some fields to tell, and no reference.
-#[derive(Clone, Copy)]
-pub struct Dense<'a> {
-    pub shape: Shape,
-    pub dtype: Dtype,
-    pub length: usize,
-    fields: ArrayFields,
-    array: PhantomData<&'a PyObject>,
-}
-
-impl<'a> Dense<'a> {
-    /// The array as such; none of anything else.
-    #[inline]
-    pub fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
-        let numpy = Numpy::get(object.py())?;
-        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
-        let dtype = numpy.own_dtype(&fields).filter(|dtype| dtype.computes())?;
-        let dimensions = Some(fields.dimensions()).filter(|count| (1..=Shape::MOST).contains(count))?;
-        let (mut extents, mut length) = ([0; Shape::MOST], 1);
-        for (extent, given) in extents.iter_mut().zip(fields.extents()) {
-            *extent = given;
-            length = usize::checked_mul(length, given)?;
-        }
-        Some(Self { shape: Shape { dimensions, extents }, dtype, length, fields, array: PhantomData })
-    }
-
-    /// Whether this is its dtype.
-    pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
-        self.fields.descr == dtype.as_ptr()
-    }
-
-    /// Whether the other has the same shape and dtype.
-    #[inline]
-    pub fn is_like(&self, other: &Self) -> bool {
-        self.dtype == other.dtype && self.shape == other.shape
-    }
-
-    /// The memory as an array of a larger shape, repeated along the axes that broadcasting adds or stretches.
-    pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
-        let (extents, mut step) = (self.shape.extents(), self.dtype.size().cast_signed());
-        let added = shape.len().checked_sub(extents.len())?;
-        let mut strides: SmallVec<[isize; Shape::MOST]> = SmallVec::from_elem(0, shape.len());
-        for (axis, extent) in extents.iter().enumerate().rev() {
-            match (*extent, shape[added + axis]) {
-                (extent, wanted) if extent == wanted => strides[added + axis] = step,
-                (1, _) => {}
-                _ => return None,
-            }
-            step = step.checked_mul(extent.cast_signed())?;
-        }
-        Buffer::strided(self.fields.data, shape, &strides, self.dtype, false).ok()
-    }
-
-    /// The memory as kernels see it.
-    #[inline]
-    pub fn buffer(&self) -> Option<Buffer> {
-        Buffer::contiguous(self.fields.data, self.length, self.dtype, self.fields.is_writable()).ok()
-    }
-}
-
 /// The array, where it is nobody else's, so that its memory may be used again.
-pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Dense<'a>> {
+pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<HostArray<'a>> {
     const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
     // A view of the array, or an export of its memory, would hold a reference to it.
     // SAFETY: the pointer is that of a live object.
     let is_alone = unsafe { Py_REFCNT(array.as_ptr()) } == 1;
     let is_plain = |fields: &ArrayFields| fields.flags & PLAIN == PLAIN && fields.weakrefs.is_null();
-    if is_alone { Dense::of(array).filter(|dense| is_plain(&dense.fields)) } else { None }
+    let is_plain =
+        || Numpy::get(array.py()).and_then(|numpy| numpy.fields(array)).is_some_and(|fields| is_plain(&fields));
+    if is_alone && is_plain() { HostArray::contiguous(array) } else { None }
 }
 
 /// How many elements a NumPy array has; none of anything else.

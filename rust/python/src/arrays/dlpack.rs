@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::view::ArrayView;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
 use pyo3::intern;
@@ -74,14 +75,14 @@ pub struct Exchange {
 }
 
 /// What keeps an exported array: given back to its exporter when it is dropped.
-pub struct Owner(Managed);
+struct Owner(Managed);
 
 enum Managed {
     Versioned(NonNull<Versioned>),
     Unversioned(NonNull<Unversioned>),
 }
 
-// SAFETY: what it points at is only read while an `Array` is made, and DLPack lets any thread call a deleter.
+// SAFETY: what it points at is only read while a view is made, and DLPack lets any thread call a deleter.
 unsafe impl Send for Owner {}
 // SAFETY: as above.
 unsafe impl Sync for Owner {}
@@ -98,42 +99,40 @@ impl Drop for Owner {
     }
 }
 
-/// An array in host memory; strides are in bytes. It has no dtype if that is none of ours.
-pub struct Array {
-    pub owner: Owner,
-    pub pointer: *mut u8,
-    pub shape: SmallVec<[usize; 4]>,
-    pub strides: SmallVec<[isize; 4]>,
-    pub dtype: Option<Dtype>,
-    pub writable: bool,
+/// An array that another library has exported, which stays where it is for as long as this does.
+pub struct Export {
+    _owner: Owner,
     /// Whether Python ran to export it, which may have done anything.
     pub by_python: bool,
     /// Whether it is a tensor of PyTorch's.
     pub is_tensor: bool,
 }
 
-impl Array {
+impl Export {
     /// The array that an object exports; none where it exports none, one that lies elsewhere, or one whose numbers are not
     /// those in its memory.
-    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
         if is_negated(object)? { Ok(None) } else { Self::of_memory(object) }
     }
 
     /// The same, whose numbers were seen to be those in its memory.
-    pub fn of_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub fn of_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
         let Exporter { exchange, torch } = Exporter::of(&object.get_type())?;
         let owner = match exchange {
             Some(exchange) => by_exchange(exchange, object)?,
             None => unless_refused(object.py(), by_capsule(object))?.flatten(),
         };
-        let array = owner.and_then(|owner| Self::new(owner, exchange.is_none()));
-        Ok(array.map(|array| Self { is_tensor: torch.is_some(), ..array }))
+        let (by_python, is_tensor) = (exchange.is_none(), torch.is_some());
+        Ok(owner.and_then(|owner| Some((owner.view()?, Self { _owner: owner, by_python, is_tensor }))))
     }
+}
 
-    fn new(owner: Owner, by_python: bool) -> Option<Self> {
-        // SAFETY: the structures are valid until their deleter is called, which `owner` does when it is dropped.
+impl Owner {
+    /// The array; none where it does not lie in host memory, or its description makes no sense.
+    fn view(&self) -> Option<ArrayView> {
+        // SAFETY: the structures are valid until their deleter is called, which is done when this is dropped.
         let (tensor, writable) = unsafe {
-            match &owner.0 {
+            match &self.0 {
                 // Nothing but the version and the deleter is where we look for it in another version.
                 Managed::Versioned(of) if of.as_ref().major != MAJOR => return None,
                 Managed::Versioned(of) => (&of.as_ref().tensor, of.as_ref().flags & NOT_WRITABLE == 0),
@@ -147,20 +146,20 @@ impl Array {
         let dimensions = usize::try_from(tensor.dimensions).ok()?;
         // SAFETY: an exporter gives an extent for each dimension, and a stride, or null for all of them.
         let (shape, strides) = unsafe { (numbers(tensor.shape, dimensions)?, numbers(tensor.strides, dimensions)) };
-        let shape =
+        let extents =
             shape.iter().map(|extent| usize::try_from(*extent).ok()).collect::<Option<SmallVec<[usize; 4]>>>()?;
         let size = isize::from(tensor.bits.div_ceil(8)).checked_mul(isize::try_from(tensor.lanes).ok()?)?;
         let strides = match strides {
             Some(strides) => strides.iter().map(|stride| isize::try_from(*stride).ok()?.checked_mul(size)).collect(),
-            None => contiguous(&shape, size),
+            None => contiguous(&extents, size),
         };
         let offset = usize::try_from(tensor.byte_offset).ok()?;
         tensor.data.addr().checked_add(offset)?;
-        if tensor.data.is_null() && !shape.contains(&0) {
+        if tensor.data.is_null() && !extents.contains(&0) {
             return None;
         }
-        let (pointer, dtype) = (tensor.data.wrapping_add(offset), tensor.dtype());
-        Some(Self { pointer, shape, strides: strides?, dtype, writable, by_python, owner, is_tensor: false })
+        let pointer = tensor.data.wrapping_add(offset);
+        Some(ArrayView { pointer, extents, strides: strides?, dtype: tensor.dtype(), writable })
     }
 }
 
@@ -195,29 +194,24 @@ pub fn exchange(class: &Bound<'_, PyType>) -> Option<&'static Exchange> {
     Exporter::known(class)?.exchange
 }
 
-/// Whether `lies` can tell of an object.
+/// Whether `is_at` can tell of an object.
 pub fn can_be_seen(object: &Bound<'_, PyAny>) -> bool {
     exchange(&object.get_type()).is_some_and(|exchange| exchange.look.is_some())
 }
 
-/// Whether an object still is the array in host memory that these describe: a look at it, where its type offers that, which runs
-/// no Python and takes nothing over. No where only an export would tell.
-pub fn lies(
-    object: &Bound<'_, PyAny>,
-    pointer: *mut u8,
-    shape: &[usize],
-    strides: &[isize],
-    dtype: Option<Dtype>,
-) -> bool {
-    exchange(&object.get_type()).is_some_and(|exchange| exchange.lies(object, pointer, shape, strides, dtype))
+/// Whether an object still is this array in host memory: a look at it, where its type offers that, which runs no Python and
+/// takes nothing over. No where only an export would tell.
+pub fn is_at(object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
+    exchange(&object.get_type())
+        .is_some_and(|exchange| exchange.is_at(object, view.pointer.addr(), &view.extents, &view.strides, view.dtype))
 }
 
 impl Exchange {
-    /// As the function `lies`, of an object of the type that this is the table of.
-    pub fn lies(
+    /// As the function `is_at`, of an object of the type that this is the table of.
+    pub fn is_at(
         &self,
         object: &Bound<'_, PyAny>,
-        pointer: *mut u8,
+        address: usize,
         shape: &[usize],
         strides: &[isize],
         dtype: Option<Dtype>,
@@ -239,7 +233,8 @@ impl Exchange {
         };
         tensor.device_type == HOST
             && usize::try_from(tensor.dimensions) == Ok(shape.len())
-            && usize::try_from(tensor.byte_offset).is_ok_and(|offset| tensor.data.wrapping_add(offset) == pointer)
+            && usize::try_from(tensor.byte_offset)
+                .is_ok_and(|offset| tensor.data.addr().wrapping_add(offset) == address)
             && tensor.dtype() == dtype
             && shape.iter().enumerate().all(|(at, extent)| same(tensor.shape, at, extent.cast_signed(), 1))
             && strides.iter().enumerate().all(|(at, stride)| same(tensor.strides, at, *stride, size))

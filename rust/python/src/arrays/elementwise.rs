@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::array::shape::Shape;
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
@@ -15,11 +16,10 @@ use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::{Dense, float64, scalar, unshared};
-use crate::arrays::memory::{Memory, Numbers};
+use crate::arrays::contiguous::{float64, scalar, unshared};
+use crate::arrays::host_array::{HostArray, Numbers, OwnedArray};
 use crate::arrays::torch::Changed;
-use crate::autodiff::value::Value;
-use crate::autodiff::vjp_rules::op_named;
+use crate::arrays::value::Value;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
@@ -31,9 +31,9 @@ pub const DETACHED: usize = 1 << 15;
 thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
 
 /// The memory of a value that is a NumPy array or scalar.
-fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<Memory>> {
+fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<OwnedArray>> {
     match value {
-        Value::Object(object) => Memory::of_numpy(object.bind(py)),
+        Value::Object(object) => OwnedArray::of_numpy(object.bind(py)),
         Value::Number(_) | Value::Absent => Ok(None),
     }
 }
@@ -45,21 +45,21 @@ pub fn compute<'py, 'v>(
     values: impl Iterator<Item = &'v Value> + Clone,
     like: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if let Some(dense) = Dense::of(like)
-        && let Some(result) = compute_alike(like.py(), kernel, values.clone(), &dense)?
+    if let Some(contiguous) = HostArray::contiguous(like)
+        && let Some(result) = compute_alike(like.py(), kernel, values.clone(), &contiguous)?
     {
         return Ok(Some(result));
     }
     let py = like.py();
-    let Some(like) = Memory::of_numpy(like)? else { return Ok(None) };
+    let Some(like) = OwnedArray::of_numpy(like)? else { return Ok(None) };
     let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
     let (shape, Some(length)) = (like.shape(), elements(like.shape())) else { return Ok(None) };
-    let (mut held, mut inputs): (SmallVec<[Memory; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
+    let (mut held, mut inputs): (SmallVec<[OwnedArray; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
             value => memory(py, value)?.and_then(|memory| {
-                let buffer = memory.broadcast(shape);
+                let buffer = memory.view.broadcast(shape);
                 held.push(memory);
                 buffer
             }),
@@ -78,14 +78,15 @@ fn compute_alike<'py, 'v>(
     py: Python<'py>,
     kernel: &Kernel,
     values: impl Iterator<Item = &'v Value>,
-    like: &Dense,
+    like: &HostArray<'_>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (Some(dtype), Some(length)) = (like.view.dtype, like.length()) else { return Ok(None) };
     let mut inputs = Buffers::new();
     for value in values {
         let buffer = match value {
-            Value::Number(number) => repeated(number, like.length),
-            Value::Object(object) => match Dense::of(object.bind(py)) {
-                Some(other) if other.is_like(like) => other.buffer(),
+            Value::Number(number) => repeated(number, length),
+            Value::Object(object) => match HostArray::contiguous(object.bind(py)) {
+                Some(other) if other.is_like(like) => other.view.buffer(),
                 _ => None,
             },
             Value::Absent => None,
@@ -93,7 +94,7 @@ fn compute_alike<'py, 'v>(
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = array_pool::take(py, like.shape.extents(), like.dtype)?;
+    let (result, output) = array_pool::take(py, like.shape(), dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
@@ -104,26 +105,30 @@ fn compute_broadcast<'py, 'v>(
     py: Python<'py>,
     kernel: &Kernel,
     values: impl Iterator<Item = &'v Value> + Clone,
-    like: &Dense,
+    dtype: Dtype,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let dense = |value: &'v Value| if let Value::Object(object) = value { Dense::of(object.bind(py)) } else { None };
-    let mut shape = like.shape;
-    for value in values.clone().filter(|value| matches!(value, Value::Object(_))) {
-        let other = dense(value).filter(|other| other.dtype == like.dtype);
-        let Some(both) = other.and_then(|other| shape.broadcast(&other.shape)) else { return Ok(None) };
+    let mut arrays: SmallVec<[HostArray<'_>; 3]> = SmallVec::new();
+    let mut shape = Shape::default();
+    for value in values.clone() {
+        let Value::Object(object) = value else { continue };
+        let array = HostArray::contiguous(object.bind(py)).filter(|array| array.view.dtype == Some(dtype));
+        let own = array.as_ref().and_then(|array| Shape::new(array.shape()));
+        let (Some(array), Some(both)) = (array, own.and_then(|own| shape.broadcast(&own))) else { return Ok(None) };
+        arrays.push(array);
         shape = both;
     }
     let Some(length) = elements(shape.extents()) else { return Ok(None) };
-    let mut inputs = Buffers::new();
+    let (mut inputs, mut arrays) = (Buffers::new(), arrays.iter());
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
-            value => dense(value).and_then(|array| array.broadcast(shape.extents())),
+            Value::Object(_) => arrays.next().and_then(|array| array.view.broadcast(shape.extents())),
+            Value::Absent => None,
         };
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = array_pool::take(py, shape.extents(), like.dtype)?;
+    let (result, output) = array_pool::take(py, shape.extents(), dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
@@ -154,8 +159,8 @@ fn kernel(op: Elementwise) -> &'static Kernel {
 /// Adds one NumPy array to another of its shape and dtype, in place, where nobody else has it.
 pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(own) = unshared(sum) else { return Ok(false) };
-    let Some(other) = Dense::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
-    let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
+    let Some(other) = HostArray::contiguous(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
+    let (Some(own), Some(other)) = (own.view.buffer(), other.view.buffer()) else { return Ok(false) };
     // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
     unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
     Ok(true)
@@ -180,7 +185,7 @@ impl Copying {
         let (from, mut to) = (from?, to?);
         to.set_written(target);
         let [given, wanted] = [&from, &to].map(|numbers| numbers.memory[0].shape());
-        let input = if given == wanted { Some(from.buffer.clone()) } else { from.memory[0].broadcast(wanted) };
+        let input = if given == wanted { Some(from.buffer.clone()) } else { from.memory[0].view.broadcast(wanted) };
         let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
         let output = to.buffer.clone();
         let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
@@ -259,15 +264,16 @@ pub fn elementwise<'py, 'v>(
     if !is_computed_here(op) {
         return Ok(None);
     }
-    let dense = values.clone().find_map(|value| match value {
-        Value::Object(object) => Dense::of(object.bind(py)),
+    let like = values.clone().find_map(|value| match value {
+        Value::Object(object) => HostArray::contiguous(object.bind(py)),
         Value::Number(_) | Value::Absent => None,
     });
-    if let Some(like) = dense {
+    if let Some(like) = like {
         if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
             return Ok(Some((result, true)));
         }
-        return Ok(compute_broadcast(py, kernel(op), values, &like)?.map(|result| (result, false)));
+        let Some(dtype) = like.view.dtype else { return Ok(None) };
+        return Ok(compute_broadcast(py, kernel(op), values, dtype)?.map(|result| (result, false)));
     }
     let (mut numbers, mut is_numpy) = ([0.0; 3], false);
     for (number, value) in numbers.iter_mut().zip(values) {
@@ -305,8 +311,8 @@ pub fn broadcast_to<'py>(
     };
     let shape: Vec<usize> = shape.extract()?;
     let is_small = !shape.is_empty() && elements(&shape).is_some_and(|length| length < LARGE);
-    let memory = if is_small { Memory::of_numpy(array)? } else { None };
-    let Some(buffer) = memory.as_ref().and_then(|memory| memory.broadcast(&shape)) else { return Ok(None) };
+    let memory = if is_small { OwnedArray::of_numpy(array)? } else { None };
+    let Some(buffer) = memory.as_ref().and_then(|memory| memory.view.broadcast(&shape)) else { return Ok(None) };
     if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
         return Ok(None);
     }
@@ -334,4 +340,9 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
 /// Whether the core computes the op on NumPy's arrays: NumPy's function gives the same bits, or is slower or less precise.
 const fn is_computed_here(op: Elementwise) -> bool {
     op.has(Attribute::Exact) || op.has(Attribute::Vectorized) || op.has(Attribute::Precise)
+}
+
+/// The op of this name.
+pub fn op_named(name: &str) -> PyResult<Op> {
+    Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
 }

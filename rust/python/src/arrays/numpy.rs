@@ -4,13 +4,15 @@
 use std::ffi::c_int;
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::error::Error;
+use pyo3::buffer::PyUntypedBuffer;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
-use crate::arrays::memory::Memory;
+use crate::arrays::buffer_protocol;
 use crate::error::IntoPython;
 
 /// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
@@ -55,6 +57,23 @@ impl ArrayFields {
 
     pub fn is_writable(&self) -> bool {
         self.flags & WRITABLE != 0
+    }
+
+    /// The array as a view, of the dtype that `descr` stands for.
+    #[inline]
+    pub fn view(&self, dtype: Option<Dtype>) -> ArrayView {
+        let (extents, strides) = (self.extents().collect(), self.strides().collect());
+        ArrayView { pointer: self.data, extents, strides, dtype, writable: self.is_writable() }
+    }
+
+    /// Whether the array lies as a view says, but for the dtype.
+    #[inline]
+    fn is(&self, view: &ArrayView) -> bool {
+        self.data == view.pointer
+            && self.is_writable() == view.writable
+            && self.dimensions() == view.extents.len()
+            && self.extents().eq(view.extents.iter().copied())
+            && self.strides().eq(view.strides.iter().copied())
     }
 }
 
@@ -107,9 +126,25 @@ impl Numpy {
         let array = self.empty.bind(py).call1(((2, 3, 5), "float32"))?.getattr("T")?;
         array.call_method1("setflags", (false,))?;
         match self.fields(&array).and_then(|fields| Some((fields, self.own_dtype(&fields)?))) {
-            Some((fields, dtype)) if !fields.is_writable() => Memory::is_as_exported(&array, &fields, dtype),
+            Some((fields, dtype)) if !fields.is_writable() => {
+                let exported = buffer_protocol::view(&PyUntypedBuffer::get(&array)?);
+                // The numbers of dimensions first: `extents` follows pointers.
+                let is_near = fields.data == exported.pointer && fields.dimensions() == exported.extents.len();
+                Ok(is_near && fields.is(&exported) && exported.dtype == Some(dtype))
+            }
             _ => Ok(false),
         }
+    }
+
+    /// Whether an array of exactly NumPy's type lies as a view says; none of anything else. It runs no Python.
+    #[inline]
+    pub fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
+        let fields = self.fields(object)?;
+        let dtype = match view.dtype {
+            Some(Dtype::BF16) => self.seen_dtype(object.py(), &fields),
+            _ => self.own_dtype(&fields),
+        };
+        Some(fields.is(view) && dtype == view.dtype)
     }
 
     /// A NumPy array of what the object is.

@@ -2,14 +2,14 @@
 
 use oxigrad_core::array::buffer::elements;
 use oxigrad_core::array::matmul::{Factor, Product};
+use oxigrad_core::array::shape::{Shape, Strides, broadcast_strides};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::Shape;
 use crate::arrays::elementwise::{DETACHED, LARGE};
-use crate::arrays::memory::Memory;
+use crate::arrays::host_array::OwnedArray;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
@@ -18,7 +18,7 @@ use crate::threads::{isa, pool};
 pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();
-    let (Some(x), Some(y)) = (Memory::of_numpy(a)?, Memory::of_numpy(b)?) else { return Ok(None) };
+    let (Some(x), Some(y)) = (OwnedArray::of_numpy(a)?, OwnedArray::of_numpy(b)?) else { return Ok(None) };
     let ([stack1 @ .., rows, inner], [stack2 @ .., other, columns]) = (x.shape(), y.shape()) else { return Ok(None) };
     let dtype = match (x.computing(), y.computing()) {
         (Ok(x), Ok(y)) if x.dtype() == y.dtype() && inner == other => x.dtype(),
@@ -26,7 +26,8 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
     };
     let stack = Shape::new(stack1).zip(Shape::new(stack2)).and_then(|(one, other)| one.broadcast(&other));
     let Some(stack) = stack else { return Ok(None) };
-    let (left, right) = (stack_strides(&x, stack.extents()), stack_strides(&y, stack.extents()));
+    let [left, right] = [&x, &y].map(|factor| stack_strides(factor, stack.extents()));
+    let (Some(left), Some(right)) = (left, right) else { return Ok(None) };
     let (left, right) = (factor(&x, &left), factor(&y, &right));
     let (rows, inner, columns) = (*rows, *inner, *columns);
     let product = Product { stack: stack.extents(), rows, inner, columns, dtype, left, right };
@@ -49,18 +50,13 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
     matmul.bind(py).call1((a, b, result)).map(Some)
 }
 
-fn factor<'a>(memory: &Memory, stack: &'a [isize]) -> Factor<'a> {
-    let strides = memory.strides();
-    let [.., row, column] = *strides else { unreachable!("a matrix has two dimensions") };
-    Factor { pointer: memory.pointer(), stack, row, column }
+fn factor<'a>(memory: &OwnedArray, stack: &'a [isize]) -> Factor<'a> {
+    let [.., row, column] = memory.view.strides[..] else { unreachable!("a matrix has two dimensions") };
+    Factor { pointer: memory.view.pointer, stack, row, column }
 }
 
 /// Bytes from a matrix to the next, along each axis of the stack that it is broadcast to.
-fn stack_strides(memory: &Memory, stack: &[usize]) -> SmallVec<[isize; 6]> {
+fn stack_strides(memory: &OwnedArray, stack: &[usize]) -> Option<Strides> {
     let own = memory.shape().len() - 2;
-    let of_axis = |axis: usize| match (axis + own).checked_sub(stack.len()) {
-        Some(at) if memory.shape()[at] != 1 => memory.strides()[at],
-        _ => 0,
-    };
-    (0..stack.len()).map(of_axis).collect()
+    broadcast_strides(&memory.shape()[..own], &memory.view.strides[..own], stack)
 }

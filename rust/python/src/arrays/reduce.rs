@@ -2,7 +2,8 @@
 //! take here, and adds up short rows one by one.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
-use oxigrad_core::array::sum::{self, Axes};
+use oxigrad_core::array::shape::Reduction;
+use oxigrad_core::array::sum;
 use oxigrad_core::op::Structured;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
@@ -11,8 +12,9 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::{Dense, scalar};
+use crate::arrays::contiguous::scalar;
 use crate::arrays::elementwise::DETACHED;
+use crate::arrays::host_array::HostArray;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
@@ -22,23 +24,19 @@ pub fn reduce<'py>(
     array: &Bound<'py, PyAny>,
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (Some(dense), Some(named)) = (Dense::of(array), named) else { return Ok(None) };
+    let (Some(given), Some(named)) = (HostArray::contiguous(array), named) else { return Ok(None) };
     let py = array.py();
     let is_mean = op == Structured::Mean;
-    if !(op == Structured::Sum || is_mean && dense.length > 0) {
+    if !(op == Structured::Sum || is_mean && !given.shape().contains(&0)) {
         return Ok(None);
     }
     let axis = named.get_item(intern!(py, "axis"))?;
     let keepdims = named.get_item(intern!(py, "keepdims"))?.map_or(Ok(false), |keep| keep.is_truthy())?;
-    let extents = dense.shape.extents();
-    let Some(is_summed) = summed(axis.as_ref(), extents.len())? else { return Ok(None) };
-    let kept = |(extent, is_summed): (&usize, &bool)| match is_summed {
-        true if keepdims => Some(1),
-        true => None,
-        false => Some(*extent),
+    let plan = match axis.filter(|axis| !axis.is_none()) {
+        None => Reduction::over(given.shape(), None, keepdims),
+        Some(axis) => axes(&axis)?.and_then(|axes| Reduction::over(given.shape(), Some(&axes), keepdims)),
     };
-    let shape: SmallVec<[usize; 4]> = extents.iter().zip(&is_summed).filter_map(kept).collect();
-    fold(py, &dense, &is_summed, &shape, is_mean)
+    plan.map_or(Ok(None), |plan| run(py, &given, &plan, is_mean))
 }
 
 /// The sum over what broadcasting repeated: of the leading axes that `shape` has not, and of those where it has one
@@ -48,87 +46,55 @@ pub fn sum_to<'py>(
     shape: &Bound<'py, PyAny>,
     dtype: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(dense) = Dense::of(array).filter(|dense| dense.has_dtype(dtype)) else { return Ok(None) };
-    let (extents, shape) = (dense.shape.extents(), shape.extract::<Vec<usize>>()?);
-    if *extents == shape[..] {
+    let Some(given) = HostArray::contiguous(array).filter(|given| given.has_dtype(dtype)) else { return Ok(None) };
+    let shape = shape.extract::<Vec<usize>>()?;
+    if *given.shape() == shape[..] {
         return Ok(Some(array.clone()));
     }
-    let Some(added) = extents.len().checked_sub(shape.len()) else { return Ok(None) };
-    let differs = |(axis, extent): (usize, &usize)| axis < added || shape[axis - added] != *extent;
-    let is_summed: SmallVec<[bool; 8]> = extents.iter().enumerate().map(differs).collect();
-    fold(array.py(), &dense, &is_summed, &shape, false)
+    let plan = Reduction::unbroadcast(given.shape(), &shape);
+    plan.map_or(Ok(None), |plan| run(array.py(), &given, &plan, false))
 }
 
-/// Which axes are summed; none where that is not plain.
-fn summed(axis: Option<&Bound<'_, PyAny>>, dimensions: usize) -> PyResult<Option<SmallVec<[bool; 8]>>> {
-    let all = || SmallVec::from_elem(true, dimensions);
-    let Some(axis) = axis.filter(|axis| !axis.is_none()) else { return Ok(Some(all())) };
+/// The axes of an argument `axis`; none where the library has to say what is wrong with it.
+fn axes(axis: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
     let axes: PyResult<SmallVec<[isize; 4]>> = match axis.cast::<PyTuple>() {
         Ok(axes) => axes.iter().map(|axis| axis.extract()).collect(),
         Err(_) => axis.extract().map(|axis| SmallVec::from_elem(axis, 1)),
     };
-    // What is no whole number, or has too many bits, is an error that the library states; another error is not ours.
-    let axes = match axes {
-        Err(error) if error.is_instance_of::<PyTypeError>(axis.py()) => return Ok(None),
-        Err(error) if error.is_instance_of::<PyOverflowError>(axis.py()) => return Ok(None),
-        axes => axes?,
-    };
-    Ok(marked(&axes, dimensions))
-}
-
-/// Which of the dimensions are among the axes; none where one of them is there twice, or none of them.
-fn marked(axes: &[isize], dimensions: usize) -> Option<SmallVec<[bool; 8]>> {
-    let mut is_marked = SmallVec::from_elem(false, dimensions);
-    for axis in axes {
-        let axis = if *axis < 0 { dimensions.checked_sub(axis.unsigned_abs())? } else { axis.unsigned_abs() };
-        if std::mem::replace(is_marked.get_mut(axis)?, true) {
-            return None;
-        }
+    match axes {
+        // Not whole numbers, or too large ones: errors of the library's. Another error is not ours to drop.
+        Err(error) if error.is_instance_of::<PyTypeError>(axis.py()) => Ok(None),
+        Err(error) if error.is_instance_of::<PyOverflowError>(axis.py()) => Ok(None),
+        axes => axes.map(Some),
     }
-    Some(is_marked)
 }
 
-fn fold<'py>(
+fn run<'py>(
     py: Python<'py>,
-    dense: &Dense,
-    is_summed: &[bool],
-    shape: &[usize],
+    given: &HostArray<'_>,
+    plan: &Reduction,
     is_mean: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(axes) = together(dense.shape.extents(), is_summed) else { return Ok(None) };
-    let Some(from) = dense.buffer() else { return Ok(None) };
+    let Reduction { axes, shape } = plan;
+    let Some(from) = given.view.buffer() else { return Ok(None) };
     #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
     let divisor = if is_mean { axes.count as f64 } else { 1.0 };
     let sum = |to: &Buffer| {
-        let pool = if dense.length < DETACHED { None } else { pool() };
+        let pool = if from.len() < DETACHED { None } else { pool() };
         // SAFETY: the arrays keep the memory; what is written is new, or nobody else's, or the number.
-        let sum = || unsafe { sum::sum(&from, to, axes, divisor, isa(), pool.as_deref()) };
-        if dense.length < DETACHED { sum() } else { py.detach(sum) }.python()
+        let sum = || unsafe { sum::sum(&from, to, *axes, divisor, isa(), pool.as_deref()) };
+        if from.len() < DETACHED { sum() } else { py.detach(sum) }.python()
     };
     if !shape.is_empty() {
-        let (result, to) = array_pool::take(py, shape, dense.dtype)?;
+        let (result, to) = array_pool::take(py, shape, from.dtype())?;
         return sum(&to).map(|()| Some(result));
     }
     let mut number = 0u64;
-    sum(&Buffer::contiguous((&raw mut number).cast(), 1, dense.dtype, true).python()?)?;
+    sum(&Buffer::contiguous((&raw mut number).cast(), 1, from.dtype(), true).python()?)?;
     let bytes = number.to_ne_bytes();
-    let value = match dense.dtype {
+    let value = match from.dtype() {
         Dtype::F32 => f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
         _ => f64::from_ne_bytes(bytes),
     };
-    scalar(py, value, dense.dtype).map(Some)
-}
-
-/// The axes put together; none where those that are summed do not lie next to each other.
-fn together(extents: &[usize], is_summed: &[bool]) -> Option<Axes> {
-    let mut axes = Axes { outer: 1, count: 1, inner: 1 };
-    for (extent, is_summed) in extents.iter().zip(is_summed).filter(|(extent, _)| **extent != 1) {
-        match (is_summed, axes.count * axes.inner) {
-            (true, _) if axes.inner != 1 => return None,
-            (true, _) => axes.count *= extent,
-            (false, 1) => axes.outer *= extent,
-            (false, _) => axes.inner *= extent,
-        }
-    }
-    Some(axes)
+    scalar(py, value, from.dtype()).map(Some)
 }

@@ -7,12 +7,14 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::autodiff::fusion::Flow;
+use crate::arrays::value::Value;
+use crate::autodiff::fusion::{Cotangent, known};
 use crate::autodiff::replay::PythonHost;
+use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
-use crate::autodiff::value::Value;
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{Fit, Row, hook, missing};
+use crate::autodiff::vjp_rules::{Row, missing};
+use crate::callbacks::callbacks;
 
 type Entry<'t> = View<'t, Value, Attributes>;
 
@@ -26,9 +28,9 @@ pub fn replay_forward(
     batch: Option<usize>,
 ) -> PyResult<Vec<Value>> {
     let mut host = PythonHost::new(py, batch)?;
-    let seeds = seeds.into_iter().map(|(id, seed)| (id, Flow::Known(seed))).collect();
+    let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
     let found = tape.replay_forward(seeds, targets, &mut host)?;
-    found.iter().map(|flow| host.settle(flow)).collect()
+    found.iter().map(|flow| host.resolve(flow)).collect()
 }
 
 impl<'py> PythonHost<'py> {
@@ -71,7 +73,7 @@ impl<'py> PythonHost<'py> {
             self.apply(derivative, entry, which, tangent)?
         } else {
             let args = (tangent.object(self.py), entry.result().object(self.py), self.batch);
-            let spread = Value::new(&hook(self.py, "spread")?.call1(args)?);
+            let spread = Value::new(&callbacks(self.py)?.spread.bind(self.py).call1(args)?);
             self.apply(derivative, entry, which, &spread)?
         };
         self.in_dtype(entry, pushed)
@@ -84,7 +86,7 @@ impl<'py> PythonHost<'py> {
         let result = result.bind(self.py);
         Ok(match (dtype(&pushed)?, dtype(result)?) {
             (Some(own), Some(dtype)) if !own.is(&dtype) => {
-                Value::new(&hook(self.py, "in_dtype")?.call1((pushed, result))?)
+                Value::new(&callbacks(self.py)?.in_dtype.bind(self.py).call1((pushed, result))?)
             }
             _ => Value::new(&pushed),
         })
@@ -115,13 +117,15 @@ impl<'py> PythonHost<'py> {
     fn push_one_by_one(&mut self, entry: &Entry<'_>, tangents: &Bound<'py, PyTuple>, batch: usize) -> PyResult<Value> {
         let results = PyList::empty(self.py);
         for at in 0..batch {
-            let of = |tangent: Bound<'py, PyAny>| Ok(Value::new(&hook(self.py, "part")?.call1((tangent, at))?));
+            let of = |tangent: Bound<'py, PyAny>| {
+                Ok(Value::new(&callbacks(self.py)?.part.bind(self.py).call1((tangent, at))?))
+            };
             let parts = tangents.iter().map(of).collect::<PyResult<Vec<_>>>()?;
             let parts: Vec<&Value> =
                 parts.iter().map(|part| if is_none(part, self.py) { &Value::Absent } else { part }).collect();
             results.append(self.push_structured(entry, &parts)?.object(self.py))?;
         }
-        let stacked = hook(self.py, "stack_parts")?.call1((results,))?;
+        let stacked = callbacks(self.py)?.stack_parts.bind(self.py).call1((results,))?;
         Ok(if stacked.is_none() { Value::Absent } else { Value::new(&stacked) })
     }
 
@@ -129,17 +133,17 @@ impl<'py> PythonHost<'py> {
     fn push_transposed(&mut self, entry: &Entry<'_>, which: usize, tangent: &Value) -> PyResult<Value> {
         let py = self.py;
         let tape = Bound::new(py, Tape::new(false))?;
-        let given = hook(py, "zero_cotangent")?.call1((&tape, entry.result().object(py)))?;
+        let given = callbacks(py)?.zero_cotangent.bind(py).call1((&tape, entry.result().object(py)))?;
         let (cotangent, variables): (Bound<'py, PyAny>, Bound<'py, PyAny>) = given.extract()?;
-        let pulled = self.pullback(entry, which, &Flow::new(&cotangent))?;
-        let Value::Object(pulled) = self.settle(&pulled)? else {
+        let pulled = self.pullback(entry, which, &known(&cotangent))?;
+        let Value::Object(pulled) = self.resolve(&pulled)? else {
             return Ok(Value::Absent);
         };
         if !pulled.bind(py).cast::<Variable>().is_ok_and(|pulled| pulled.get().tape.is(&tape)) {
             return Ok(Value::Absent);
         }
         let pushed = tape.call_method1(intern!(py, "pull"), ([(pulled, tangent.object(py))], variables))?;
-        Ok(Value::new(&hook(py, "like_cotangent")?.call1((cotangent, pushed))?))
+        Ok(Value::new(&callbacks(py)?.like_cotangent.bind(py).call1((cotangent, pushed))?))
     }
 }
 

@@ -8,10 +8,10 @@ use std::sync::TryLockError;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 
+use crate::arrays::value::Value;
+use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, Inner, Tape};
-use crate::autodiff::value::Value;
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::Fit;
 
 pub type Visited = Result<(), PyTraverseError>;
 

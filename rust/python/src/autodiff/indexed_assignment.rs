@@ -4,117 +4,31 @@
 //! sees it too. Other variables whose arrays would share its memory were the program run on plain arrays, its views, do
 //! not follow: they share a count of changes with it, and one that has missed a change can be read no more.
 
-use std::num::NonZeroU32;
-
+use oxigrad_core::autodiff::aliasing::{Sharing, repeats_elements, sharing};
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
-use oxigrad_core::op::{Attribute, Op, Structured};
+use oxigrad_core::op::Op;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 
+use crate::arrays::value::Value;
 use crate::autodiff::tape::Tape;
-use crate::autodiff::value::Value;
 use crate::autodiff::variable::{Variable, plain};
-use crate::autodiff::vjp_rules::hook;
+use crate::callbacks::callbacks;
 use crate::error::to_python;
-
-/// What a tape knows of its variables that have been viewed or assigned to: which share memory.
-#[derive(Debug, Default)]
-pub struct Memories {
-    variables: Vec<Shared>,
-    /// How often each memory was changed, by any of the variables that share it.
-    changes: Vec<u64>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    /// Which memory it is.
-    memory: usize,
-    /// How many of its changes this variable knows of.
-    seen: u64,
-    /// What was assigned last: the entry that the variable stands for now, and its value.
-    assigned: Option<(Id, Value)>,
-}
-
-/// Where a tape keeps what it knows of a variable.
-pub type Slot = NonZeroU32;
-
-impl Memories {
-    /// A slot for a variable of its own memory.
-    pub fn add(&mut self) -> Slot {
-        self.changes.push(0);
-        self.push(Shared { memory: self.changes.len() - 1, seen: 0, assigned: None })
-    }
-
-    /// A slot for a variable that shares the memory of another.
-    fn add_view(&mut self, of: Slot) -> Slot {
-        let Shared { memory, seen, .. } = *self.of(of);
-        self.push(Shared { memory, seen, assigned: None })
-    }
-
-    fn push(&mut self, shared: Shared) -> Slot {
-        self.variables.push(shared);
-        let slot = u32::try_from(self.variables.len()).ok().and_then(NonZeroU32::new);
-        slot.expect("a tape holds fewer than 2^32 entries")
-    }
-
-    fn of(&self, slot: Slot) -> &Shared {
-        &self.variables[slot.get() as usize - 1]
-    }
-
-    /// Whether the variable has missed a change.
-    pub fn is_stale(&self, slot: Slot) -> bool {
-        let shared = self.of(slot);
-        shared.seen != self.changes[shared.memory]
-    }
-
-    /// What was assigned last.
-    pub fn assigned(&self, slot: Slot, py: Python<'_>) -> Option<(Id, Value)> {
-        self.of(slot).assigned.as_ref().map(|(id, value)| (*id, value.share(py)))
-    }
-
-    /// What was assigned last to each variable.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
-        self.variables.iter().filter_map(|shared| shared.assigned.as_ref().map(|(_, value)| value))
-    }
-
-    /// Takes what was assigned last to all variables.
-    pub fn forget(&mut self) -> Vec<(Id, Value)> {
-        self.variables.iter_mut().filter_map(|shared| shared.assigned.take()).collect()
-    }
-
-    /// Takes what was assigned last.
-    pub fn take(&mut self, slot: Slot) -> Option<(Id, Value)> {
-        self.variables[slot.get() as usize - 1].assigned.take()
-    }
-
-    /// Counts a change, and gives what was assigned before.
-    fn assign(&mut self, slot: Slot, assigned: (Id, Value)) -> Option<(Id, Value)> {
-        let shared = &mut self.variables[slot.get() as usize - 1];
-        let changes = &mut self.changes[shared.memory];
-        *changes += 1;
-        shared.seen = *changes;
-        shared.assigned.replace(assigned)
-    }
-}
-
-/// The error for a variable that has missed a change.
-pub fn stale(name: &str) -> PyErr {
-    to_python(&Error::Memory(format!(
-        "variable {name} may share memory with one that was changed since: take the view after that, or a copy before, \
-         xp.asarray(x, copy=True)"
-    )))
-}
 
 /// Whether NumPy, or another library, may give a view of the memory of the first argument.
 pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
-    if op == Op::Structured(Structured::Index) {
-        let key = named.map(|named| named.get_item(intern!(named.py(), "key"))).transpose()?.flatten();
-        return Ok(!key.map_or(Ok(false), |key| copies(&key))?);
-    }
-    Ok(op.has(Attribute::View))
+    Ok(match sharing(op) {
+        Sharing::Never => false,
+        Sharing::Maybe => true,
+        Sharing::BasicKeys => {
+            let key = named.map(|named| named.get_item(intern!(named.py(), "key"))).transpose()?.flatten();
+            !key.map_or(Ok(false), |key| copies(&key))?
+        }
+    })
 }
 
 /// Whether a key has an array or a list in it, so that what is indexed with it is a copy.
@@ -177,7 +91,7 @@ pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Bound<'py, PyAny>, value: &
     }
     let tape = slf.get().tape.bind(py);
     let before = Bound::new(py, Variable::new(tape, id, mine))?;
-    let after = hook(py, "assigned")?.call1((before, key, value))?;
+    let after = callbacks(py)?.assigned.bind(py).call1((before, key, value))?;
     rebind(slf, &after)
 }
 
@@ -190,12 +104,10 @@ fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &
     }
     let of = {
         let inner = slf.get().tape.get().lock();
-        let is_shared = inner.memories.of(mine).memory == inner.memories.of(its).memory;
+        let is_item = inner.memories.is_current_item(&inner.tape, (mine, id), (its, view.get().id));
         let entry = inner.tape.view(view.get().id);
-        let is_ours = entry.origin == Origin::Op(Op::Structured(Structured::Index)) && entry.args == [id];
         let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
-        let is_it = is_shared && is_ours && !inner.memories.is_stale(its);
-        named.filter(|_| is_it).map(|named| named.clone_ref(slf.py()))
+        named.filter(|_| is_item).map(|named| named.clone_ref(slf.py()))
     };
     let Some(of) = of else { return Ok(false) };
     of.bind(slf.py()).get_item("key")?.map_or(Ok(false), |own| own.eq(key))
@@ -207,7 +119,7 @@ pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> P
     if slf.get().is_number() || !has(slf, intern!(py, "__iadd__"))? {
         return Ok(result);
     }
-    let fitted = hook(py, "cast_in_place")?.call1((slf, result))?;
+    let fitted = callbacks(py)?.cast_in_place.bind(py).call1((slf, result))?;
     rebind(slf, &fitted)?;
     Ok(slf.clone().into_any())
 }
@@ -228,7 +140,7 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
         }
         _ => Tape::constant(tape, after)?,
     };
-    let is_repeated = this.origin() == Origin::Op(Op::Structured(Structured::BroadcastTo));
+    let is_repeated = matches!(this.origin(), Origin::Op(op) if repeats_elements(op));
     if is_repeated && this.last(py).0 == this.id {
         let name = this.name();
         return Err(to_python(&Error::Memory(format!(
@@ -236,23 +148,10 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
         ))));
     }
     let slot = this.slot_or_new();
-    let replaced = tape.get().lock().memories.assign(slot, assigned);
-    if let Some((_, value)) = replaced {
+    let (entry, value) = assigned;
+    let replaced = tape.get().lock().memories.assign(slot, entry, value);
+    if let Some(value) = replaced {
         crate::arrays::array_pool::keep(py, value);
     }
     Ok(())
-}
-
-/// A value as a tape keeps it: for a variable of an enclosing tape, another of the same entry, which nobody else has.
-pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    match object.cast_exact::<Variable>() {
-        Ok(outer) if !outer.get().is_number() => {
-            let py = object.py();
-            let (id, value) = outer.get().current(py)?;
-            let (tape, outer) = (outer.get().tape.bind(py), outer.get());
-            let make = if outer.is_constant() { Variable::constant } else { Variable::new };
-            Ok(Bound::new(py, make(tape, id, value))?.into_any())
-        }
-        _ => Ok(object.clone()),
-    }
 }

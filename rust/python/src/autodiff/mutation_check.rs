@@ -4,23 +4,17 @@ use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use pyo3::prelude::*;
 
+use crate::autodiff::describe::describe;
+use crate::autodiff::tape::Fingerprint;
 use crate::autodiff::tape::Tape;
-use crate::autodiff::vjp_rules::{describe, hook};
+use crate::callbacks::callbacks;
 use crate::error::to_python;
-
-/// An array that an entry reads in the replay, and what was in it when it was recorded.
-#[derive(Debug)]
-pub struct Fingerprint {
-    id: Id,
-    pub array: Py<PyAny>,
-    bytes: u64,
-}
 
 impl Tape {
     /// Remembers what is in the arrays that an entry will read.
     pub fn guard<'a, 'py: 'a>(&self, id: Id, read: impl Iterator<Item = &'a Bound<'py, PyAny>>) -> PyResult<()> {
         for array in read {
-            let bytes: Option<u64> = hook(array.py(), "fingerprint")?.call1((array,))?.extract()?;
+            let bytes: Option<u64> = callbacks(array.py())?.fingerprint.bind(array.py()).call1((array,))?.extract()?;
             if let Some(bytes) = bytes {
                 self.lock().fingerprints.push(Fingerprint { id, array: array.clone().unbind(), bytes });
             }
@@ -35,7 +29,7 @@ impl Tape {
             fingerprints.iter().map(|print| (print.id, print.array.clone_ref(py), print.bytes)).collect()
         };
         for (id, array, bytes) in held {
-            let now: Option<u64> = hook(py, "fingerprint")?.call1((&array,))?.extract()?;
+            let now: Option<u64> = callbacks(py)?.fingerprint.bind(py).call1((&array,))?.extract()?;
             if now != Some(bytes) {
                 let (name, what) = (self.name(id), describe(array.bind(py))?);
                 let origin = self.lock().tape.origin(id);

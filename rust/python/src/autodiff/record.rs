@@ -10,17 +10,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::elementwise::op_named;
 use crate::arrays::elementwise::{broadcast_to, elementwise, function};
 use crate::arrays::numpy::{are_alike, refuse_meaning};
 use crate::arrays::products::matmul;
 use crate::arrays::reduce::reduce;
-use crate::autodiff::indexed_assignment::{gives_view, settled, share};
+use crate::arrays::value::{Value, host_number};
+use crate::autodiff::describe::describe;
+use crate::autodiff::indexed_assignment::{gives_view, share};
+use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, Tape};
-use crate::autodiff::value::{Value, host_number};
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{
-    Fit, Needs, describe, hook, is_smooth, is_variadic, is_whole_sum, missing, op_named, registry,
-};
+use crate::autodiff::variable::settled;
+use crate::autodiff::vjp_rules::{Needs, is_smooth, is_variadic, is_whole_sum, missing, registry};
+use crate::callbacks::callbacks;
 use crate::class_cache::ByClass;
 use crate::error::to_python;
 use crate::tree::is_inexact;
@@ -114,7 +117,9 @@ pub fn record<'py>(
     let mut result = record(py, op, &values, named)?;
     if !is_smooth(op) {
         // The sign of a complex number turns with it: that it is a step is true of real numbers only.
-        if op == Op::Elementwise(Elementwise::Sign) && hook(py, "is_complex")?.call1((&result,))?.is_truthy()? {
+        if op == Op::Elementwise(Elementwise::Sign)
+            && callbacks(py)?.is_complex.bind(py).call1((&result,))?.is_truthy()?
+        {
             return Err(missing(op, 0, "the sign of a complex number turns with it"));
         }
         return Ok(result);
@@ -123,7 +128,7 @@ pub fn record<'py>(
         return if is_inexact(&result)? { Tape::lift(tape, &result) } else { Ok(result) };
     }
     if result.is_exact_instance_of::<PyComplex>() {
-        result = hook(py, "complex_number")?.call1((result,))?;
+        result = callbacks(py)?.complex_number.bind(py).call1((result,))?;
     }
     let is_same = matches!(&operands[0].1, Value::Object(value) if value.is(&result));
     let variable = append(tape, op, operands, named, result, false)?;
@@ -153,7 +158,7 @@ fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) 
             "{name}: argument {which} is {what}: expected an array or a number"
         ))));
     }
-    hook(py, "array_of")?.call1((arg, PyTuple::new(py, args)?))
+    callbacks(py)?.array_of.bind(py).call1((arg, PyTuple::new(py, args)?))
 }
 
 /// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype of
@@ -419,7 +424,7 @@ fn implementation<'py>(op: Op, sample: &Object<'py>) -> PyResult<Object<'py>> {
     if !known.is_none() {
         return Ok(known);
     }
-    let found = hook(py, "implementation")?.call1((op.name(), sample))?;
+    let found = callbacks(py)?.implementation.bind(py).call1((op.name(), sample))?;
     functions.set_item(op.index(), &found)?;
     Ok(found)
 }

@@ -14,12 +14,14 @@ use crate::arrays::array_pool;
 use crate::arrays::contiguous::scalar;
 use crate::arrays::elementwise::{add_to, compute, number_of};
 use crate::arrays::reduce::sum_to;
-use crate::autodiff::fusion::{Flow, Fusion};
+use crate::arrays::value::Value;
+use crate::autodiff::fusion::{Cotangent, Fusion, NumpyArrays, known, scalar_of};
 use crate::autodiff::record::{by_operator, innermost, record};
+use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
-use crate::autodiff::value::Value;
 use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{Derivative, Fit, Registry, Row, Source, hook, is_variadic, missing, registry};
+use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, is_variadic, missing, registry};
+use crate::callbacks::callbacks;
 use crate::tree::is_inexact;
 
 pub struct PythonHost<'py> {
@@ -27,7 +29,7 @@ pub struct PythonHost<'py> {
     pub registry: &'py Registry,
     /// How many tangents go forwards at once, along a leading axis; none where a tangent is shaped like its value.
     pub batch: Option<usize>,
-    fusion: Fusion,
+    fusion: Fusion<'py>,
 }
 
 /// Replays a tape from the seeds; gives the cotangents of `inputs`.
@@ -39,79 +41,90 @@ pub fn replay(
     release: bool,
 ) -> PyResult<Vec<Value>> {
     let mut host = PythonHost::new(py, None)?;
-    let seeds = seeds.into_iter().map(|(id, seed)| (id, Flow::Known(seed))).collect();
+    let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
     let found = tape.replay(seeds, inputs, release, &mut host)?;
-    found.iter().map(|flow| host.settle(flow)).collect()
+    found.iter().map(|flow| host.resolve(flow)).collect()
 }
 
 impl Host<Value, Attributes> for PythonHost<'_> {
     type Error = PyErr;
-    type Flow = Flow;
+    type Flow = Cotangent;
 
     fn rules(&self) -> &Rules {
         &self.registry.rules
     }
 
-    fn pullback(&mut self, entry: &View<'_, Value, Attributes>, which: usize, cotangent: &Flow) -> PyResult<Flow> {
-        let Origin::Op(op) = entry.origin else { return Ok(Flow::absent()) };
+    fn pullback(
+        &mut self,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Cotangent,
+    ) -> PyResult<Cotangent> {
+        let Origin::Op(op) = entry.origin else { return Ok(Cotangent::absent()) };
         let derivative = match self.registry.row(op, which) {
             Row::Missing(reason) => return Err(missing(op, which, reason)),
-            Row::Zero => return Ok(Flow::absent()),
+            Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
         };
         let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.fits.get(which)));
         let (shape, dtype) = match fit {
             Some(Fit::Number) => {
                 let pulled = self.through(derivative, entry, which, cotangent)?;
-                return Ok(Flow::new(&hook(py, "unbroadcast_to_number")?.call1((self.settle(&pulled)?.object(py),))?));
+                return Ok(known(
+                    &callbacks(py)?.unbroadcast_to_number.bind(py).call1((self.resolve(&pulled)?.object(py),))?,
+                ));
             }
             Some(Fit::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
             _ => return self.through(derivative, entry, which, cotangent),
         };
         if derivative.is_negation() {
             // There is less to negate after the sum.
-            let fitted = Flow::new(&fit_to(self.settle(cotangent)?.object(py), shape, dtype)?);
+            let fitted = known(&fit_to(self.resolve(cotangent)?.object(py), shape, dtype)?);
             return self.through(derivative, entry, which, &fitted);
         }
         let pulled = self.through(derivative, entry, which, cotangent)?;
-        Ok(Flow::new(&fit_to(self.settle(&pulled)?.object(py), shape, dtype)?))
+        Ok(known(&fit_to(self.resolve(&pulled)?.object(py), shape, dtype)?))
     }
 
-    fn pull_together(&mut self, entry: &View<'_, Value, Attributes>, cotangent: &Flow) -> PyResult<Option<Vec<Flow>>> {
+    fn pull_together(
+        &mut self,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Cotangent,
+    ) -> PyResult<Option<Vec<Cotangent>>> {
         let Origin::Op(op) = entry.origin else { return Ok(None) };
         let Row::Rule(derivative) = self.registry.row(op, 0) else { return Ok(None) };
         if !derivative.is_together() {
             return Ok(None);
         }
-        let cotangent = self.settle(cotangent)?;
+        let cotangent = self.resolve(cotangent)?;
         let pulled = self.call(derivative, entry, 0, &cotangent)?;
         let flow = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
             pulled.map(
-                |pulled| if pulled.is_none() || !entry.is_active(which) { Flow::absent() } else { Flow::new(&pulled) },
+                |pulled| if pulled.is_none() || !entry.is_active(which) { Cotangent::absent() } else { known(&pulled) },
             )
         };
         pulled.try_iter()?.enumerate().map(flow).collect::<PyResult<_>>().map(Some)
     }
 
-    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Flow]) -> PyResult<Flow> {
-        let tangents = tangents.iter().map(|tangent| self.settle(tangent)).collect::<PyResult<Vec<_>>>()?;
-        self.push(entry, &tangents.iter().collect::<Vec<_>>()).map(Flow::Known)
+    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Cotangent]) -> PyResult<Cotangent> {
+        let tangents = tangents.iter().map(|tangent| self.resolve(tangent)).collect::<PyResult<Vec<_>>>()?;
+        self.push(entry, &tangents.iter().collect::<Vec<_>>()).map(Cotangent::Known)
     }
 
-    fn add(&mut self, a: Flow, b: Flow) -> PyResult<Flow> {
-        if let Some(sum) = self.fusion.add(self.py, &a, &b)? {
+    fn add(&mut self, a: Cotangent, b: Cotangent) -> PyResult<Cotangent> {
+        if let Some(sum) = self.fusion.add(&NumpyArrays(self.py), &a, &b)? {
             return Ok(sum);
         }
-        let (sum, term) = (self.settled(a)?, self.settled(b)?);
-        self.sum(sum, term).map(Flow::Known)
+        let (sum, term) = (self.resolve_owned(a)?, self.resolve_owned(b)?);
+        self.sum(sum, term).map(Cotangent::Known)
     }
 
     fn retire(&mut self, value: Value) {
         array_pool::keep(self.py, value);
     }
 
-    fn spend(&mut self, cotangent: Flow) {
-        if let Some(value) = cotangent.last() {
+    fn spend(&mut self, cotangent: Cotangent) {
+        if let Some(value) = cotangent.into_computed() {
             array_pool::keep(self.py, value);
         }
     }
@@ -128,17 +141,17 @@ impl<'py> PythonHost<'py> {
     }
 
     /// The value of a cotangent; computed now, if it has waited.
-    pub fn settle(&mut self, flow: &Flow) -> PyResult<Value> {
-        self.fusion.settle(self.py, flow)
+    pub fn resolve(&mut self, flow: &Cotangent) -> PyResult<Value> {
+        self.fusion.resolve(&NumpyArrays(self.py), flow)
     }
 
     /// The same, without another reference to a value that is known.
-    fn settled(&mut self, flow: Flow) -> PyResult<Value> {
-        if let Flow::Known(value) = flow {
+    fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
+        if let Cotangent::Known(value) = flow {
             return Ok(value);
         }
-        let value = self.settle(&flow)?;
-        Ok(flow.last().unwrap_or(value))
+        let value = self.resolve(&flow)?;
+        Ok(flow.into_computed().unwrap_or(value))
     }
 
     /// The sum of two cotangents, in the memory of the first if it is nobody else's.
@@ -157,31 +170,31 @@ impl<'py> PythonHost<'py> {
         derivative: &Derivative,
         entry: &View<'_, Value, Attributes>,
         which: usize,
-        cotangent: &Flow,
-    ) -> PyResult<Flow> {
+        cotangent: &Cotangent,
+    ) -> PyResult<Cotangent> {
         if derivative.is_identity {
-            return Ok(cotangent.share(self.py));
+            return Ok(cotangent.share(|value| value.share(self.py)));
         }
         if let Origin::Op(Op::Elementwise(op)) = entry.origin
             && let Some(rule) = self.registry.rules.get(op, which)
         {
-            if let Some(g) = cotangent.scalar(self.py)
+            if let Some(g) = scalar_of(self.py, cotangent)
                 && let Some(number) = on_scalars(self.py, rule, entry, g)
             {
-                return Ok(Flow::new(&scalar(self.py, number, Dtype::F64)?));
+                return Ok(known(&scalar(self.py, number, Dtype::F64)?));
             }
-            if let Some(waiting) = self.fusion.wait(self.py, rule, entry, cotangent)? {
-                return Ok(waiting);
+            if let Some(deferred) = self.fusion.defer(&NumpyArrays(self.py), rule, entry, cotangent)? {
+                return Ok(deferred);
             }
         }
         let pulled = match cotangent {
-            Flow::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
-            Flow::Waiting(_) => {
-                let cotangent = self.settle(cotangent)?;
+            Cotangent::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
+            Cotangent::Deferred(_) => {
+                let cotangent = self.resolve(cotangent)?;
                 self.apply(derivative, entry, which, &cotangent)?
             }
         };
-        Ok(Flow::Known(Value::from(pulled)))
+        Ok(Cotangent::Known(Value::from(pulled)))
     }
 
     /// What a rule gives for a cotangent, or for a tangent of the shape of the result.
@@ -351,7 +364,7 @@ fn fit_to<'py>(
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(pulled);
     }
-    hook(py, "unbroadcast")?.call1((pulled, shape, dtype))
+    callbacks(py)?.unbroadcast.bind(py).call1((pulled, shape, dtype))
 }
 
 /// The value that a rule of an elementwise op reads.

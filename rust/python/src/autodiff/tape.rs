@@ -4,25 +4,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use oxigrad_core::autodiff::aliasing::Aliases;
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Node;
-use oxigrad_core::op::Op;
-use pyo3::exceptions::PyTypeError;
-use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
-use crate::autodiff::forward;
-use crate::autodiff::gc::Visited;
-use crate::autodiff::indexed_assignment::{Memories, settled};
-use crate::autodiff::mutation_check::Fingerprint;
-use crate::autodiff::replay;
-use crate::autodiff::trace::{self, Names};
-use crate::autodiff::value::Value;
-use crate::autodiff::variable::Variable;
-use crate::autodiff::vjp_rules::{self, Fit, hook};
-use crate::error::{Items, to_python};
+use crate::arrays::value::Value;
+use crate::error::to_python;
 
 /// What an entry remembers beside its arguments.
 #[derive(Debug, Default)]
@@ -36,8 +26,58 @@ pub struct Attributes {
 /// The core's tape over Python's values.
 pub type CoreTape = oxigrad_core::autodiff::tape::Tape<Value, Attributes>;
 
+/// How the cotangent of an argument differs from that of the result.
+#[derive(Debug)]
+pub enum Fit {
+    /// Not at all.
+    Same,
+    /// The argument is a number: the cotangent is summed to one.
+    Number,
+    /// The argument has this shape and dtype.
+    Array { shape: Py<PyAny>, dtype: Py<PyAny> },
+}
+
+/// An array that an entry reads in the replay, and what was in it when it was recorded.
+#[derive(Debug)]
+pub struct Fingerprint {
+    pub id: Id,
+    pub array: Py<PyAny>,
+    pub bytes: u64,
+}
+
+/// The variables of a tape that have been viewed or assigned to.
+pub type Memories = Aliases<Value>;
+
+/// Names of entries: the given ones, and numbers for the rest.
+pub struct Names<'t> {
+    inner: &'t Inner,
+    automatic: HashMap<Id, String>,
+}
+
+impl<'t> Names<'t> {
+    pub fn new(inner: &'t Inner) -> Self {
+        let (mut inputs, mut ops) = (0, 0);
+        let mut automatic = HashMap::new();
+        for view in inner.tape.views() {
+            let (letter, count) = match view.origin {
+                Origin::Input => ('x', &mut inputs),
+                Origin::Op(_) => ('v', &mut ops),
+                Origin::Constant => continue,
+            };
+            *count += 1;
+            automatic.insert(view.id, format!("{letter}{count}"));
+        }
+        Self { inner, automatic }
+    }
+
+    pub fn get(&self, id: Id) -> String {
+        let name = self.inner.names.get(&id).or_else(|| self.automatic.get(&id));
+        name.map_or_else(|| "_".to_owned(), Clone::clone)
+    }
+}
+
 /// What a tape has kept of Python's.
-pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<(Id, Value)>);
+pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<Value>);
 
 #[derive(Debug, Default)]
 pub struct Inner {
@@ -132,7 +172,7 @@ impl Tape {
     }
 
     #[inline]
-    fn check_thread(&self, id: Id) -> PyResult<()> {
+    pub fn check_thread(&self, id: Id) -> PyResult<()> {
         if self.thread == current_thread() {
             return Ok(());
         }
@@ -153,231 +193,8 @@ impl Tape {
         self.ended.load(Ordering::Relaxed)
     }
 
-    fn end(&self) {
+    pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
-    }
-
-    /// Watches a value, or a symbol where the value is absent.
-    pub fn input<'py>(slf: &Bound<'py, Self>, value: Value, symbol: Option<Node>) -> PyResult<Bound<'py, Variable>> {
-        let py = slf.py();
-        let tape = slf.get();
-        let id = {
-            let kept = value.share(py);
-            let mut inner = tape.lock();
-            inner.symbols.extend(symbol);
-            inner.tape.watch(kept)
-        };
-        Bound::new(py, Variable::new(slf, id, value))
-    }
-
-    /// A plain array as a variable that no derivative flows to.
-    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (id, value) = Self::constant(slf, object)?;
-        Ok(Bound::new(slf.py(), Variable::constant(slf, id, value))?.into_any())
-    }
-
-    /// An entry that no derivative flows to, with its value.
-    pub fn constant(slf: &Bound<'_, Self>, object: &Bound<'_, PyAny>) -> PyResult<(Id, Value)> {
-        let value = Value::new(&settled(object)?);
-        let kept = value.share(slf.py());
-        Ok((slf.get().lock().tape.constant(kept), value))
-    }
-
-    pub fn own<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Variable>> {
-        let Ok(variable) = object.cast::<Variable>() else {
-            let class = object.get_type().repr()?;
-            return Err(PyTypeError::new_err(format!("{what} is not a variable but {}", class.to_cow()?)));
-        };
-        if variable.get().tape.is(slf) {
-            Ok(variable.clone())
-        } else {
-            Err(PyTypeError::new_err(format!("{what} is a variable of another tape")))
-        }
-    }
-}
-
-#[pymethods]
-impl Tape {
-    #[new]
-    #[pyo3(signature = (*, forward = false, check = false))]
-    fn open(forward: bool, check: bool) -> Self {
-        Self { forward, check, ..Self::new(false) }
-    }
-
-    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
-        slf.clone()
-    }
-
-    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
-        self.end();
-    }
-
-    /// A variable with this value: what is done with it from now on is recorded.
-    ///
-    /// The value is a Python number, an array of floating-point or complex dtype, or a variable of an enclosing tape;
-    /// anything else raises `DtypeError`.
-    #[pyo3(signature = (value, *, name = None))]
-    fn watch<'py>(
-        slf: &Bound<'py, Self>,
-        value: &Bound<'py, PyAny>,
-        name: Option<String>,
-    ) -> PyResult<Bound<'py, Variable>> {
-        let tape = slf.get();
-        tape.check_recording(0)?;
-        let variable = Self::input(slf, vjp_rules::watchable(value)?, None)?;
-        if let Some(name) = name {
-            tape.lock().names.insert(variable.get().id, name);
-        }
-        Ok(variable)
-    }
-
-    /// The gradient of `target` with respect to each of `sources`, as a list; zeros where nothing flows.
-    ///
-    /// `target` must be a scalar unless `cotangent`, of its shape, says how its elements are weighted. With
-    /// `release`, memory is given back as the replay goes and the tape cannot be replayed again.
-    #[pyo3(signature = (target, sources, cotangent = None, *, release = false))]
-    fn gradient<'py>(
-        slf: &Bound<'py, Self>,
-        target: &Bound<'py, PyAny>,
-        sources: Items<'py>,
-        cotangent: Option<&Bound<'py, PyAny>>,
-        release: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let target = Self::own(slf, target, "target")?;
-        let seed = vjp_rules::seed(&target, cotangent)?;
-        Self::replay(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release)
-    }
-
-    /// The cotangents of `sources` from (target, cotangent) pairs.
-    #[pyo3(signature = (seeds, sources, *, release = false))]
-    fn pull<'py>(
-        slf: &Bound<'py, Self>,
-        seeds: Items<'py>,
-        sources: Items<'py>,
-        release: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let mut values = Vec::with_capacity(seeds.0.len());
-        for pair in seeds.0 {
-            let (target, cotangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
-            let target = Self::own(slf, &target, "target")?;
-            let id = target.get().current(slf.py())?.0;
-            values.push((id, vjp_rules::seed(&target, Some(&cotangent))?));
-        }
-        Self::replay(slf, values, &sources.0, release)
-    }
-
-    /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where nothing flows.
-    ///
-    /// The tape must have been opened with `forward`. With `batch`, every tangent is so many of them along a leading
-    /// axis, those of the result too.
-    #[pyo3(signature = (seeds, targets, batch = None))]
-    fn push<'py>(
-        slf: &Bound<'py, Self>,
-        seeds: Items<'py>,
-        targets: Items<'py>,
-        batch: Option<usize>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let (py, tape) = (slf.py(), slf.get());
-        if !tape.forward {
-            return Err(PyTypeError::new_err("tangents are pushed on a tape that was opened with forward=True"));
-        }
-        let seed = |pair: Bound<'py, PyAny>| {
-            let (variable, tangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
-            Ok((Self::own(slf, &variable, "a seed")?.get().source(py)?, Value::new(&tangent)))
-        };
-        let seeds = seeds.0.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
-        let zeros = |value: &Value| hook(py, "zero_tangent")?.call1((value.object(py), batch));
-        let of = |target: &Variable| Ok(target.current(py)?.0);
-        Self::replayed(slf, &targets.0, of, false, zeros, |core, ids| {
-            forward::replay_forward(py, core, seeds, ids, batch)
-        })
-    }
-
-    /// Whether the variable is on this tape.
-    fn owns(slf: &Bound<'_, Self>, variable: &Bound<'_, Variable>) -> bool {
-        variable.get().tape.is(slf)
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
-        self.traverse(&visit)
-    }
-
-    fn __clear__(&self) {
-        if !self.symbolic {
-            drop(self.forget());
-        }
-    }
-
-    fn __len__(&self) -> usize {
-        self.lock().tape.len()
-    }
-
-    fn __repr__(&self) -> String {
-        let inner = self.lock();
-        let ops = inner.tape.views().filter(|view| matches!(view.origin, Origin::Op(_))).count();
-        let state = if self.is_ended() { "ended" } else { "open" };
-        format!("<Tape: {ops} ops, {state}>")
-    }
-
-    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
-        trace::print(py, self)
-    }
-
-    /// The trace as a flow chart in Mermaid's language; of a longer one, the first `limit` entries.
-    #[pyo3(signature = (*, limit = 200))]
-    fn to_mermaid<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
-        trace::diagram(self, limit, &hook(py, "mermaid")?)
-    }
-
-    /// The trace as a drawing in SVG; of a longer one, the first `limit` entries.
-    #[pyo3(signature = (*, limit = 200))]
-    fn to_svg<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
-        trace::diagram(self, limit, &hook(py, "svg")?)
-    }
-}
-
-impl Tape {
-    fn replay<'py>(
-        slf: &Bound<'py, Self>,
-        seeds: Vec<(Id, Value)>,
-        sources: &[Bound<'py, PyAny>],
-        release: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let py = slf.py();
-        let zeros = |value: &Value| vjp_rules::zeros(py, value);
-        let of = |source: &Variable| source.source(py);
-        Self::replayed(slf, sources, of, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
-    }
-
-    /// What a replay gives for each of `variables`, one of which may be there twice, at the entries that they stand for.
-    fn replayed<'py>(
-        slf: &Bound<'py, Self>,
-        variables: &[Bound<'py, PyAny>],
-        of: impl Fn(&Variable) -> PyResult<Id>,
-        release: bool,
-        zeros: impl Fn(&Value) -> PyResult<Bound<'py, PyAny>>,
-        replay: impl FnOnce(&mut CoreTape, &[Id]) -> PyResult<Vec<Value>>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let (py, tape) = (slf.py(), slf.get());
-        tape.check_thread(0)?;
-        tape.check_unchanged(py)?;
-        let own = |variable| Self::own(slf, variable, "a variable asked for");
-        let variables = variables.iter().map(own).collect::<PyResult<Vec<_>>>()?;
-        let asked = variables.iter().map(|variable| of(variable.get())).collect::<PyResult<Vec<_>>>()?;
-        let mut ids = asked.clone();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut core = tape.take()?;
-        let found = replay(&mut core, &ids);
-        tape.put_back(core, release);
-        let (found, list) = (found?, PyList::empty(py));
-        for (variable, id) in variables.iter().zip(asked) {
-            list.append(match &found[ids.binary_search(&id).expect("it was asked for")] {
-                Value::Absent => zeros(&variable.get().value)?,
-                found => found.object(py),
-            })?;
-        }
-        Ok(list)
     }
 
     /// Takes the core tape out, so that the replay may call Python without a lock.
@@ -392,55 +209,9 @@ impl Tape {
         Ok(std::mem::take(&mut inner.tape))
     }
 
-    fn put_back(&self, tape: CoreTape, released: bool) {
+    pub fn put_back(&self, tape: CoreTape, released: bool) {
         let mut inner = self.lock();
         inner.tape = tape;
         inner.released = released;
     }
-}
-
-/// What a symbolic tape recorded, as nodes; `outputs` are variables of it or numbers.
-pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult<(Vec<Node>, Vec<u32>)> {
-    let mut nodes = nodes_of(tape);
-    let mut ids = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        if let Ok(variable) = output.cast::<Variable>()
-            && variable.get().tape.is(tape)
-        {
-            ids.push(variable.get().id);
-        } else if let Some(number) = crate::autodiff::value::host_number(output) {
-            nodes.push(Node::Constant(number));
-            ids.push(u32::try_from(nodes.len() - 1).expect("a rule is short"));
-        } else {
-            let what = output.get_type().repr()?;
-            return Err(to_python(&Error::Rule(format!(
-                "a rule must return what it computed from its arguments, not {}",
-                what.to_cow()?
-            ))));
-        }
-    }
-    Ok((nodes, ids))
-}
-
-/// All that a symbolic tape has recorded.
-fn nodes_of(tape: &Bound<'_, Tape>) -> Vec<Node> {
-    let inner = tape.get().lock();
-    let mut symbols = inner.symbols.iter().copied();
-    let mut nodes = Vec::with_capacity(inner.tape.len());
-    for view in inner.tape.views() {
-        nodes.push(match view.origin {
-            Origin::Input => symbols.next().expect("each input of a symbolic tape is a symbol"),
-            Origin::Constant => match view.result() {
-                Value::Number(number) => Node::Constant(*number),
-                Value::Absent | Value::Object(_) => unreachable!("a symbolic tape takes numbers only"),
-            },
-            Origin::Op(Op::Elementwise(op)) => {
-                let mut args = [0; 3];
-                args[..view.args.len()].copy_from_slice(view.args);
-                Node::Apply(op, args)
-            }
-            Origin::Op(Op::Structured(_)) => Node::Sum(view.args[0]),
-        });
-    }
-    nodes
 }

@@ -1,41 +1,11 @@
 //! The trace of a tape, for people to read: as text, a line an op, and as a diagram.
 
-use std::collections::HashMap;
-
-use oxigrad_core::autodiff::tape::{Id, Origin, View};
+use oxigrad_core::autodiff::tape::{Origin, View};
 use pyo3::prelude::*;
 
-use crate::autodiff::tape::{Attributes, Inner, Tape};
-use crate::autodiff::value::Value;
-use crate::autodiff::vjp_rules;
-
-/// Names of entries: the given ones, and numbers for the rest.
-pub struct Names<'t> {
-    inner: &'t Inner,
-    automatic: HashMap<Id, String>,
-}
-
-impl<'t> Names<'t> {
-    pub fn new(inner: &'t Inner) -> Self {
-        let (mut inputs, mut ops) = (0, 0);
-        let mut automatic = HashMap::new();
-        for view in inner.tape.views() {
-            let (letter, count) = match view.origin {
-                Origin::Input => ('x', &mut inputs),
-                Origin::Op(_) => ('v', &mut ops),
-                Origin::Constant => continue,
-            };
-            *count += 1;
-            automatic.insert(view.id, format!("{letter}{count}"));
-        }
-        Self { inner, automatic }
-    }
-
-    pub fn get(&self, id: Id) -> String {
-        let name = self.inner.names.get(&id).or_else(|| self.automatic.get(&id));
-        name.map_or_else(|| "_".to_owned(), Clone::clone)
-    }
-}
+use crate::arrays::value::Value;
+use crate::autodiff::describe::describe;
+use crate::autodiff::tape::{Attributes, Names, Tape};
 
 /// One line an op: `v3 = add(v1, v2)`.
 pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
@@ -76,7 +46,7 @@ pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
         .iter()
         .map(|piece| match piece {
             Piece::Text(text) => Ok(text.clone()),
-            Piece::Object(object) => vjp_rules::describe(object.bind(py)),
+            Piece::Object(object) => describe(object.bind(py)),
         })
         .collect()
 }

@@ -2,24 +2,16 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use oxigrad_core::autodiff::aliasing::AliasId;
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
-use oxigrad_core::op::{Elementwise, Op, Structured};
-use pyo3::basic::CompareOp;
+use oxigrad_core::kernel::Node;
 use pyo3::exceptions::PyTypeError;
-use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
-use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::autodiff::gc::Visited;
-use crate::autodiff::indexed_assignment::{self, Slot};
-use crate::autodiff::record::{record, record_numbers};
+use crate::arrays::value::Value;
 use crate::autodiff::tape::Tape;
-use crate::autodiff::value::{Value, host_number};
-use crate::autodiff::vjp_rules::hook;
 use crate::error::to_python;
 
 /// A value on a tape: an array (or a number) that remembers how it came to be.
@@ -47,77 +39,12 @@ impl Drop for Variable {
             Python::attach(|py| {
                 array_pool::keep(py, std::mem::replace(&mut self.value, Value::Absent));
                 let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.take(slot));
-                if let Some((_, value)) = assigned {
+                if let Some(value) = assigned {
                     array_pool::keep(py, value);
                 }
             });
         }
     }
-}
-
-/// A binary operator; `reflected` says that `slf` is the right operand.
-#[inline]
-fn binary<'py>(
-    slf: &Bound<'py, Variable>,
-    other: &Bound<'py, PyAny>,
-    op: Elementwise,
-    reflected: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let this = slf.get();
-    if let Value::Number(a) = this.value {
-        let tape = this.tape.bind(slf.py());
-        let operand = if let Ok(other) = other.cast_exact::<Variable>() {
-            let other = other.get();
-            match other.value {
-                Value::Number(b) if other.tape.is(tape) => Some((Some(other.id), b)),
-                _ => None,
-            }
-        } else {
-            host_number(other).map(|b| (None, b))
-        };
-        if let Some(operand) = operand {
-            tape.get().check_recording(this.id)?;
-            let mine = (Some(this.id), a);
-            return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
-        }
-    }
-    let (mine, other) = (slf.as_any().clone(), other.clone());
-    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
-}
-
-/// A binary operator that changes the left operand in place.
-fn augmented<'py>(
-    slf: &Bound<'py, Variable>,
-    value: &Bound<'py, PyAny>,
-    op: Elementwise,
-) -> PyResult<Bound<'py, PyAny>> {
-    indexed_assignment::in_place(slf, binary(slf, value, op, false)?)
-}
-
-/// A binary operator whose result is a plain value.
-fn plain_binary<'py>(
-    slf: &Bound<'py, Variable>,
-    other: &Bound<'py, PyAny>,
-    op: Elementwise,
-    reflected: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (mine, other) = (slf.as_any().clone(), other.clone());
-    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
-}
-
-#[inline]
-fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
-    let this = slf.get();
-    if let Value::Number(a) = this.value {
-        let tape = this.tape.bind(slf.py());
-        tape.get().check_recording(this.id)?;
-        return record_numbers(tape, op, [(Some(this.id), a)]);
-    }
-    record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
-}
-
-fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound<'py, PyAny>> {
-    record(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), None)
 }
 
 impl Variable {
@@ -130,9 +57,7 @@ impl Variable {
     #[inline]
     pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {
         match self.slot() {
-            Some(slot) if self.tape.get().lock().memories.is_stale(slot) => {
-                Err(indexed_assignment::stale(&self.name()))
-            }
+            Some(slot) if self.tape.get().lock().memories.is_stale(slot) => Err(stale(&self.name())),
             _ => Ok(self.last(py)),
         }
     }
@@ -140,8 +65,11 @@ impl Variable {
     /// The same, whatever was missed.
     #[inline]
     pub fn last(&self, py: Python<'_>) -> (Id, Value) {
-        let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.assigned(slot, py));
-        assigned.unwrap_or_else(|| (self.id, self.value.share(py)))
+        let of = |slot| {
+            let inner = self.tape.get().lock();
+            inner.memories.assigned(slot).map(|(id, value)| (*id, value.share(py)))
+        };
+        self.slot().and_then(of).unwrap_or_else(|| (self.id, self.value.share(py)))
     }
 
     /// The entry that gradients with regard to the variable are of: what was watched, or what it stands for.
@@ -154,8 +82,8 @@ impl Variable {
 
     /// Where the tape keeps what it knows of the variable's memory, if that has been viewed or assigned to.
     #[inline]
-    pub fn slot(&self) -> Option<Slot> {
-        Slot::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
+    pub fn slot(&self) -> Option<AliasId> {
+        AliasId::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
     }
 
     /// Whether it is a plain array, made a variable only so that it meets others.
@@ -169,7 +97,7 @@ impl Variable {
     }
 
     /// The same, made if it is not there.
-    pub fn slot_or_new(&self) -> Slot {
+    pub fn slot_or_new(&self) -> AliasId {
         self.slot().unwrap_or_else(|| {
             let slot = self.tape.get().lock().memories.add();
             self.set_slot(slot);
@@ -177,7 +105,7 @@ impl Variable {
         })
     }
 
-    pub fn set_slot(&self, slot: Slot) {
+    pub fn set_slot(&self, slot: AliasId) {
         self.slot.store(slot.get(), Ordering::Relaxed);
     }
 
@@ -192,12 +120,12 @@ impl Variable {
     }
 
     /// What the variable wraps, or an error where it is a symbol.
-    fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+    pub fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyAny>> {
         self.known_at_all(what)?;
         Ok(self.current(py)?.1.into_object(py))
     }
 
-    fn known_at_all(&self, what: &str) -> PyResult<()> {
+    pub fn known_at_all(&self, what: &str) -> PyResult<()> {
         if !matches!(self.value, Value::Absent) {
             return Ok(());
         }
@@ -208,37 +136,16 @@ impl Variable {
     }
 
     /// Whether the variable's tape, or one around it that its value is on, is open still.
-    fn is_recording(&self, py: Python<'_>) -> bool {
+    pub fn is_recording(&self, py: Python<'_>) -> bool {
         let outer =
             |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
         !self.tape.get().is_ended() || outer(&self.last(py).1)
     }
-}
 
-/// The third argument of `pow` is for whole numbers.
-fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    match modulo.filter(|modulo| !modulo.is_none()) {
-        Some(_) => Err(PyTypeError::new_err("pow of a variable takes no third argument")),
-        None => Ok(()),
+    /// The name of the variable in a printed tape.
+    pub fn name(&self) -> String {
+        self.tape.get().name(Python::attach(|py| self.last(py).0))
     }
-}
-
-/// The op that a ufunc of NumPy's is; none where that is not plain.
-fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
-    static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let py = ufunc.py();
-    let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
-    let name = if let Some(name) = names.get_item(ufunc)? {
-        name
-    } else {
-        let name = hook(py, "op_of_ufunc")?.call1((ufunc,))?;
-        // Others may be made at any time, by `frompyfunc`.
-        if !name.is_none() {
-            names.set_item(ufunc, &name)?;
-        }
-        name
-    };
-    Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
 }
 
 /// The plain value under a variable of any depth of tapes; anything else comes back as it is.
@@ -256,344 +163,64 @@ pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// Gives the operators that change in place their names.
-pub fn register(py: Python<'_>) -> PyResult<()> {
-    let class = py.get_type::<Variable>();
-    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"] {
-        let own = format!("_i{name}");
-        class.setattr(format!("__i{name}__"), class.getattr(&own)?)?;
-        class.delattr(own)?;
-    }
-    Ok(())
+/// The error for a variable that has missed a change.
+pub fn stale(name: &str) -> PyErr {
+    to_python(&Error::Memory(format!(
+        "variable {name} may share memory with one that was changed since: take the view after that, or a copy before, \
+         xp.asarray(x, copy=True)"
+    )))
 }
 
-#[pymethods]
-impl Variable {
-    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Add, false)
+/// A value as a tape keeps it: for a variable of an enclosing tape, another of the same entry, which nobody else has.
+pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match object.cast_exact::<Variable>() {
+        Ok(outer) if !outer.get().is_number() => {
+            let py = object.py();
+            let (id, value) = outer.get().current(py)?;
+            let (tape, outer) = (outer.get().tape.bind(py), outer.get());
+            let make = if outer.is_constant() { Variable::constant } else { Variable::new };
+            Ok(Bound::new(py, make(tape, id, value))?.into_any())
+        }
+        _ => Ok(object.clone()),
     }
+}
 
-    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Add, true)
-    }
-
-    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Subtract, false)
-    }
-
-    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Subtract, true)
-    }
-
-    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Multiply, false)
-    }
-
-    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Multiply, true)
-    }
-
-    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Divide, false)
-    }
-
-    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Divide, true)
-    }
-
-    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Remainder, false)
-    }
-
-    fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Elementwise::Remainder, true)
-    }
-
-    fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        plain_binary(slf, other, Elementwise::FloorDivide, false)
-    }
-
-    fn __rfloordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        plain_binary(slf, other, Elementwise::FloorDivide, true)
-    }
-
-    fn __pow__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        modulo: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        refuse_modulo(modulo)?;
-        binary(slf, other, Elementwise::Pow, false)
-    }
-
-    fn __rpow__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        modulo: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        refuse_modulo(modulo)?;
-        binary(slf, other, Elementwise::Pow, true)
-    }
-
-    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        matmul(slf.py(), [slf.as_any(), other])
-    }
-
-    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        matmul(slf.py(), [other, slf.as_any()])
-    }
-
-    // In place. PyO3's own slots for these always give `self`; numbers, as in Python, make a new one. So they get their
-    // names when the module is made.
-
-    fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        augmented(slf, value, Elementwise::Add)
-    }
-
-    fn _isub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        augmented(slf, value, Elementwise::Subtract)
-    }
-
-    fn _imul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        augmented(slf, value, Elementwise::Multiply)
-    }
-
-    fn _itruediv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        augmented(slf, value, Elementwise::Divide)
-    }
-
-    fn _ifloordiv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        augmented(slf, value, Elementwise::FloorDivide)
-    }
-
-    fn _imod<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        augmented(slf, value, Elementwise::Remainder)
-    }
-
-    #[pyo3(signature = (value, r#mod = None, /))]
-    fn _ipow<'py>(
-        slf: &Bound<'py, Self>,
-        value: &Bound<'py, PyAny>,
-        r#mod: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        refuse_modulo(r#mod)?;
-        augmented(slf, value, Elementwise::Pow)
-    }
-
-    fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        indexed_assignment::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
-    }
-
-    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        unary(slf, Elementwise::Negative)
-    }
-
-    fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        unary(slf, Elementwise::Positive)
-    }
-
-    fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        unary(slf, Elementwise::Abs)
-    }
-
-    fn __richcmp__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        how: CompareOp,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let op = match how {
-            CompareOp::Lt => Elementwise::Less,
-            CompareOp::Le => Elementwise::LessEqual,
-            CompareOp::Gt => Elementwise::Greater,
-            CompareOp::Ge => Elementwise::GreaterEqual,
-            CompareOp::Eq => Elementwise::Equal,
-            CompareOp::Ne => Elementwise::NotEqual,
+impl Tape {
+    /// Watches a value, or a symbol where the value is absent.
+    pub fn input<'py>(slf: &Bound<'py, Self>, value: Value, symbol: Option<Node>) -> PyResult<Bound<'py, Variable>> {
+        let py = slf.py();
+        let tape = slf.get();
+        let id = {
+            let kept = value.share(py);
+            let mut inner = tape.lock();
+            inner.symbols.extend(symbol);
+            inner.tape.watch(kept)
         };
-        record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone(), other.clone()], None)
+        Bound::new(py, Variable::new(slf, id, value))
     }
 
-    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        self.known(py, "the truth")?.is_truthy()
+    /// A plain array as a variable that no derivative flows to.
+    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (id, value) = Self::constant(slf, object)?;
+        Ok(Bound::new(slf.py(), Variable::constant(slf, id, value))?.into_any())
     }
 
-    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        let value = self.known(py, "the value")?;
-        if self.is_recording(py) && !hook(py, "is_formatting")?.call0()?.is_truthy()? {
-            return Err(PyTypeError::new_err(
-                "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
-                 functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
-                 array; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text",
-            ));
+    /// An entry that no derivative flows to, with its value.
+    pub fn constant(slf: &Bound<'_, Self>, object: &Bound<'_, PyAny>) -> PyResult<(Id, Value)> {
+        let value = Value::new(&settled(object)?);
+        let kept = value.share(slf.py());
+        Ok((slf.get().lock().tape.constant(kept), value))
+    }
+
+    pub fn own<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Variable>> {
+        let Ok(variable) = object.cast::<Variable>() else {
+            let class = object.get_type().repr()?;
+            return Err(PyTypeError::new_err(format!("{what} is not a variable but {}", class.to_cow()?)));
+        };
+        if variable.get().tape.is(slf) {
+            Ok(variable.clone())
+        } else {
+            Err(PyTypeError::new_err(format!("{what} is a variable of another tape")))
         }
-        py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
-    }
-
-    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = plain(&self.known(py, "the value")?)?;
-        py.get_type::<PyInt>().call1((value,))
-    }
-
-    /// The value as text: nothing is differentiated. Without a specification, as `repr`.
-    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
-        if spec.is_empty() {
-            return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
-        }
-        hook(py, "formatted")?.call1((plain(&self.known(py, "the value")?)?, spec))
-    }
-
-    /// As `xp.round`, whose derivative is zero: a plain value.
-    #[pyo3(signature = (ndigits = None))]
-    fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().known_at_all("the value")?;
-        hook(slf.py(), "rounded")?.call1((slf, ndigits))
-    }
-
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.known(py, "the length")?.len()
-    }
-
-    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hook(slf.py(), "iterate")?.call1((slf,))
-    }
-
-    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hook(slf.py(), "iterate_reversed")?.call1((slf,))
-    }
-
-    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().known(slf.py(), "the elements")?;
-        hook(slf.py(), "index")?.call1((slf, key))
-    }
-
-    /// The variable stands for a new array from now on; no array is changed. One that may share its memory can be read
-    /// no more.
-    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
-        slf.get().known_at_all("the elements")?;
-        indexed_assignment::assign(slf, key, value)
-    }
-
-    /// Another variable for the same entry: what is assigned to one is not seen by the other.
-    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        indexed_assignment::settled(slf.as_any())
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (id, value) = self.last(py);
-        let name = self.tape.get().name(id);
-        if matches!(value, Value::Absent) {
-            return Ok(format!("Variable({name})"));
-        }
-        Ok(format!("Variable({}, name={name:?})", value.object(py).repr()?))
-    }
-
-    /// What the variable wraps: an array, a float, or a variable of an enclosing tape.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        indexed_assignment::settled(&self.known(py, "the value")?)
-    }
-
-    /// What the tape calls the variable when it is printed.
-    #[getter]
-    pub fn name(&self) -> String {
-        self.tape.get().name(Python::attach(|py| self.last(py).0))
-    }
-
-    #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match &self.value {
-            Value::Number(_) => Ok(PyTuple::empty(py).into_any()),
-            value => {
-                self.known_at_all("the shape")?;
-                value.object(py).getattr("shape")
-            }
-        }
-    }
-
-    #[getter]
-    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "dtype_of")?.call1((self.known(py, "the dtype")?,))
-    }
-
-    #[getter]
-    fn ndim(&self, py: Python<'_>) -> PyResult<usize> {
-        self.shape(py)?.len()
-    }
-
-    #[getter]
-    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "size_of")?.call1((self.shape(py)?,))
-    }
-
-    #[getter]
-    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "device_of")?.call1((self.known(py, "the device")?,))
-    }
-
-    /// Places of the array: `x.at[key].set(value)` is a new array that differs from it there.
-    #[getter]
-    fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().known(slf.py(), "the elements")?;
-        hook(slf.py(), "at")?.call1((slf,))
-    }
-
-    /// The dimensions in reverse order, as NumPy has it: the transpose of a matrix.
-    #[getter(T)]
-    fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hook(slf.py(), "transpose")?.call1((slf,))
-    }
-
-    /// The transpose of each matrix of a stack.
-    #[getter(mT)]
-    fn matrix_transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hook(slf.py(), "matrix_transpose")?.call1((slf,))
-    }
-
-    #[pyo3(signature = (*, api_version = None))]
-    fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "namespace_module")?.call1((api_version,))
-    }
-
-    #[pyo3(signature = (ufunc, method, *inputs, **named))]
-    fn __array_ufunc__<'py>(
-        &self,
-        py: Python<'py>,
-        ufunc: &Bound<'py, PyAny>,
-        method: &str,
-        inputs: &Bound<'py, PyTuple>,
-        named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if method == "__call__"
-            && named.is_none_or(PyDictMethods::is_empty)
-            && let Some(op) = ufunc_op(ufunc)?
-        {
-            let args: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
-            return record(py, op, &args, None);
-        }
-        hook(py, "array_ufunc")?.call1((ufunc, method, inputs, named))
-    }
-
-    fn __array_function__<'py>(
-        &self,
-        py: Python<'py>,
-        function: &Bound<'py, PyAny>,
-        _types: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyAny>,
-        named: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        hook(py, "array_function")?.call1((function, args, named))
-    }
-
-    /// Every cycle with a variable in it has something else in it that can be cleared: its tape, or what holds it.
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
-        self.traverse(&visit)
-    }
-
-    #[pyo3(signature = (dtype = None, copy = None))]
-    fn __array__(&self, dtype: Option<&Bound<'_, PyAny>>, copy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let _ = (dtype, copy);
-        Err(PyTypeError::new_err(
-            "a variable does not turn into a plain array by itself, since that would lose its derivative: xp.asarray or \
-             xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array",
-        ))
     }
 }

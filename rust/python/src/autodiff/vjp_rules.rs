@@ -9,11 +9,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString};
 
+use crate::arrays::elementwise::op_named;
 use crate::arrays::numpy::refuse_meaning;
-use crate::autodiff::indexed_assignment::settled;
+use crate::arrays::value::{Value, host_number};
+use crate::autodiff::describe::describe;
+use crate::autodiff::program::program;
 use crate::autodiff::tape::Tape;
-use crate::autodiff::value::{Value, host_number};
 use crate::autodiff::variable::Variable;
+use crate::autodiff::variable::settled;
+use crate::callbacks::callbacks;
 use crate::error::{IntoPython, to_python};
 use crate::tree::is_inexact;
 
@@ -97,17 +101,6 @@ impl Needs {
         let bit = || u32::try_from(which).ok().and_then(|which| self.args.checked_shr(which));
         self.all_args || bit().is_some_and(|bits| bits & 1 == 1)
     }
-}
-
-/// How the cotangent of an argument differs from that of the result.
-#[derive(Debug)]
-pub enum Fit {
-    /// Not at all.
-    Same,
-    /// The argument is a number: the cotangent is summed to one.
-    Number,
-    /// The argument has this shape and dtype.
-    Array { shape: Py<PyAny>, dtype: Py<PyAny> },
 }
 
 /// What the rule of an argument is.
@@ -248,11 +241,6 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
         .map_err(|_| PyValueError::new_err("installed already"))
 }
 
-/// The op of this name.
-pub fn op_named(name: &str) -> PyResult<Op> {
-    Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
-}
-
 /// The one op of a rule that is no more than that, with the leaves that it reads.
 fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
     let (Node::Apply(op, args), leaves) = nodes.split_last()? else { return None };
@@ -280,17 +268,9 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
         args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
     }
     let output = derivative.call.bind(py).call1(pyo3::types::PyTuple::new(py, args)?)?;
-    let (mut nodes, ids) = crate::autodiff::tape::program(&symbols, &[output])?;
+    let (mut nodes, ids) = program(&symbols, &[output])?;
     nodes.truncate(ids[0] as usize + 1);
     Ok(rule::Rule { sources, nodes })
-}
-
-/// A function of the Python layer's namespace module.
-pub fn hook<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let module =
-        MODULE.get_or_try_init(py, || py.import("oxigrad._callbacks").map(|module| module.into_any().unbind()))?;
-    module.bind(py).getattr(name)
 }
 
 /// The value as a tape watches it, or `DtypeError`.
@@ -300,7 +280,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Number(number));
     }
     if value.is_exact_instance_of::<PyComplex>() {
-        return Ok(Value::Object(hook(value.py(), "complex_number")?.call1((value,))?.unbind()));
+        return Ok(Value::Object(callbacks(value.py())?.complex_number.bind(value.py()).call1((value,))?.unbind()));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
         refuse_meaning(value, || "what is differentiated".into())?;
@@ -311,22 +291,6 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         .python()
 }
 
-/// What a value is, in an error or a printed tape: its type, and dtype and shape where it has them.
-pub fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    if let Ok(dict) = value.cast::<PyDict>() {
-        let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            Ok(format!(", {}={}", key.str()?.to_cow()?, value.str()?.to_cow()?))
-        };
-        return dict.iter().map(item).collect();
-    }
-    let (class, py) = (value.get_type().name()?, value.py());
-    let class = class.to_cow()?;
-    Ok(match (value.getattr_opt(pyo3::intern!(py, "dtype"))?, value.getattr_opt(pyo3::intern!(py, "shape"))?) {
-        (Some(dtype), Some(shape)) => format!("{class}({}, {})", dtype.str()?.to_cow()?, shape.str()?.to_cow()?),
-        _ => format!("{class} {}", value.repr()?.to_cow()?),
-    })
-}
-
 /// The cotangent that a replay starts from: one, for a scalar target without a cotangent.
 pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) -> PyResult<Value> {
     let py = target.py();
@@ -335,14 +299,16 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
         (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
             Ok(Value::Number(host_number(cotangent).unwrap_or_default()))
         }
-        (value, cotangent) => Ok(Value::new(&hook(py, "initial_cotangent")?.call1((value.object(py), cotangent))?)),
+        (value, cotangent) => {
+            Ok(Value::new(&callbacks(py)?.initial_cotangent.bind(py).call1((value.object(py), cotangent))?))
+        }
     }
 }
 
 /// The gradient of what nothing flows to.
 pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        Value::Object(array) => hook(py, "zeros_like")?.call1((array,)),
+        Value::Object(array) => callbacks(py)?.zeros_like.bind(py).call1((array,)),
         Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
     }
 }

@@ -9,7 +9,7 @@ use super::parameter::{Held, Parameter};
 use super::prepared::{Prepared, Programs};
 use super::requirements::{moved, unexported};
 use crate::arrays::dlpack::first_negated;
-use crate::arrays::memory::Memory;
+use crate::arrays::host_array::OwnedArray;
 use crate::arrays::numpy::Numpy;
 use crate::arrays::overlap::shared_among;
 use crate::error::to_python;
@@ -69,7 +69,7 @@ impl Prepared {
                 return Err(moved(&parameter.path));
             }
         }
-        let is_kept = |(object, memory): &(Bound<'_, PyAny>, Memory)| {
+        let is_kept = |(object, memory): &(Bound<'_, PyAny>, OwnedArray)| {
             memory.is_by_python() || memory.is_still_of(numpy, object) || !memory.can_be_seen(object)
         };
         if held.iter().all(is_kept) { Ok(()) } else { Err(moved("an array")) }
@@ -107,10 +107,10 @@ impl Prepared {
         let view = |at: usize| match place(at) {
             (owner, kind @ (0 | 1)) => {
                 let array = if kind == 0 { gradients } else { written }.get_item(owner)?;
-                self.parameters[owner].memory(&array, "array")?.view(py)
+                self.parameters[owner].memory(&array, "array")?.probe(py)
             }
             (owner, slot) => {
-                self.parameters[owner].slots[slot - 2].numbers.memory[usize::from(at >= buffers.len())].view(py)
+                self.parameters[owner].slots[slot - 2].numbers.memory[usize::from(at >= buffers.len())].probe(py)
             }
         };
         let name = |at: usize| {

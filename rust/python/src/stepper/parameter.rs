@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use super::requirements::{at, tuple, unexported, written};
 use super::slot::Slot;
-use crate::arrays::memory::Memory;
+use crate::arrays::host_array::OwnedArray;
 use crate::arrays::numpy::{Numpy, refuse_meaning};
 use crate::error::{IntoPython, to_python};
 
@@ -43,7 +43,7 @@ pub(super) type Named<'py> = (String, Bound<'py, PyAny>);
 
 pub(super) fn prepare(stated: Stated<'_>) -> PyResult<Parameter> {
     let (path, position, array, slots, numbers, catches_up, stochastic, program, set) = stated;
-    let parameter = Memory::of(&array)?.ok_or_else(|| to_python(&unexported(&path, "parameter")))?;
+    let parameter = OwnedArray::of(&array)?.ok_or_else(|| to_python(&unexported(&path, "parameter")))?;
     let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error)).python()?.dtype();
     let slots = slots.into_iter().map(|(name, stated)| Slot::new(&path, name, &stated)).collect::<PyResult<_>>()?;
     let numbers = numbers.into_iter().map(|(name, stated)| Slot::number(&path, name, &stated));
@@ -111,7 +111,7 @@ impl Parameter {
     }
 
     /// The gradient and the parameter of a step, if they are what they must be.
-    pub(super) fn check(&self, given: &Given) -> PyResult<[(Memory, Buffer); 2]> {
+    pub(super) fn check(&self, given: &Given) -> PyResult<[(OwnedArray, Buffer); 2]> {
         let Given { p, g, shape, writes_gradient } = *given;
         let path = &self.path;
         let (mut memory, mut gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
@@ -141,7 +141,7 @@ impl Parameter {
             written(path, "gradient", &gradient).python()?;
             gradient.set_written(g);
         }
-        match gradient.buffer() {
+        match gradient.view.buffer() {
             // Gradients of halves may have the type that is computed in.
             Some(given) if given.dtype() == self.dtype || given.dtype() == self.dtype.computed_in() => {
                 Ok([(gradient, given), (memory, own.with_rounding(self.rounding(0)))])
@@ -168,10 +168,10 @@ impl Parameter {
     }
 
     /// The factors of the slots, as arrays of the gradient's shape.
-    pub(super) fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(Memory, Buffer)>> {
+    pub(super) fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(OwnedArray, Buffer)>> {
         let factor = |factor: &Bound<'_, PyAny>| {
-            let Some(memory) = Memory::of(factor)? else { return Ok(None) };
-            let buffer = memory.broadcast(shape);
+            let Some(memory) = OwnedArray::of(factor)? else { return Ok(None) };
+            let buffer = memory.view.broadcast(shape);
             Ok(buffer.map(|buffer| (memory, buffer)))
         };
         let found = given.iter().map(factor).collect::<PyResult<Option<Vec<_>>>>()?;
@@ -182,9 +182,9 @@ impl Parameter {
         })
     }
 
-    pub(super) fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Memory> {
+    pub(super) fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<OwnedArray> {
         refuse_meaning(object, || format!("{}: the {what}", self.path))?;
-        if let Some(memory) = Memory::of_seen(object)? {
+        if let Some(memory) = OwnedArray::of_seen(object)? {
             return Ok(memory);
         }
         if object.hasattr("dtype")? {
@@ -196,7 +196,7 @@ impl Parameter {
 }
 
 /// What holds the memory of arrays during a step, with the arrays.
-pub(super) type Held<'py> = Vec<(Bound<'py, PyAny>, Memory)>;
+pub(super) type Held<'py> = Vec<(Bound<'py, PyAny>, OwnedArray)>;
 
 /// What a look at the slots came to: whether some lie elsewhere, and whether Python ran.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::parameter::{Given, Held, Moves, Parameter};
 use super::symbols::Program;
-use crate::arrays::memory::Seat;
 use crate::arrays::numpy::Numpy;
+use crate::arrays::seat::Seat;
 use crate::error::{IntoPython, to_python};
 
 /// What of a parameter a step touches: its number, the indices (int64, growing) of the rows whose gradients are given, or all

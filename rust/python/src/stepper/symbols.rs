@@ -8,9 +8,10 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arrays::value::Value;
 use crate::autodiff::gc::Visited;
-use crate::autodiff::tape::{Tape, program};
-use crate::autodiff::value::Value;
+use crate::autodiff::program::program;
+use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::Variable;
 use crate::error::IntoPython;
 

@@ -1,0 +1,319 @@
+//! Arrays in host memory: a description of where the elements lie, and what keeps them there.
+//!
+//! NumPy's own arrays are read where they lie, arrays of other libraries go by `DLPack`, anything else by the buffer protocol.
+
+use std::marker::PhantomData;
+
+use oxigrad_core::array::buffer::{Buffer, Dtype, Span, elements};
+use oxigrad_core::array::quantized::BLOCK;
+use oxigrad_core::array::shape::Shape;
+use oxigrad_core::array::view::ArrayView;
+use oxigrad_core::error::{Error, Result};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::ffi::PyObject;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::{SmallVec, smallvec};
+
+use crate::arrays::buffer_protocol;
+use crate::arrays::dlpack::{self, Export};
+use crate::arrays::numpy::{C_CONTIGUOUS, Numpy};
+use crate::error::unless_refused;
+
+/// The owner of the memory of an array, which keeps it where it is.
+enum Owner<'a> {
+    /// The reference to a NumPy array that the caller has.
+    Borrowed(PhantomData<&'a PyObject>),
+    /// A reference to a NumPy array, which then refuses to be resized.
+    Reference(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
+    /// An export by the buffer protocol.
+    Buffer(PyUntypedBuffer),
+    /// An export by `DLPack`.
+    Export(Export),
+}
+
+/// An array in host memory, which stays there for as long as this does.
+pub struct HostArray<'a> {
+    pub view: ArrayView,
+    owner: Owner<'a>,
+    /// The tensor of PyTorch's, if it is one and a step writes it.
+    changed: Option<Py<PyAny>>,
+}
+
+/// An array in host memory with an owner of its own.
+pub type OwnedArray = HostArray<'static>;
+
+// SAFETY: the pointer is only handed to `Buffer`, which makes no use of it, and what keeps the memory is `Send`.
+unsafe impl Send for HostArray<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for HostArray<'_> {}
+
+impl<'a> HostArray<'a> {
+    /// A NumPy array as it lies most often, by a look at its fields: contiguous, of 1 to [`Shape::MOST`] dimensions, of a dtype
+    /// that kernels compute in. None of anything else.
+    #[inline]
+    pub fn contiguous(object: &'a Bound<'_, PyAny>) -> Option<Self> {
+        let numpy = Numpy::get(object.py())?;
+        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
+        let dtype = numpy.own_dtype(&fields).filter(|dtype| dtype.computes())?;
+        if !(1..=Shape::MOST).contains(&fields.dimensions()) {
+            return None;
+        }
+        let view = fields.view(Some(dtype));
+        elements(&view.extents)?;
+        Some(Self { view, owner: Owner::Borrowed(PhantomData), changed: None })
+    }
+}
+
+impl OwnedArray {
+    /// The memory of an object; none where it shares none.
+    ///
+    /// # Errors
+    /// What the object raises, but for the errors by which it refuses to share its memory.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        Self::by(object, Export::of)
+    }
+
+    /// As `of`, where the numbers were seen to be those in the memory: see `dlpack::first_negated`.
+    pub fn of_seen(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        Self::by(object, Export::of_memory)
+    }
+
+    fn by(
+        object: &Bound<'_, PyAny>,
+        exported: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Export)>>,
+    ) -> PyResult<Option<Self>> {
+        if let Some(array) = Self::of_array(object)? {
+            return Ok(Some(array));
+        }
+        let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
+        if numpy.is_scalar(object)? {
+            // NumPy's scalars export their memory without a shape: a copy as an array has one, and is not to be written.
+            let copy = Self::of_array(&numpy.asarray(object)?)?;
+            return Ok(copy.map(|mut copy| {
+                copy.view.writable = false;
+                copy
+            }));
+        }
+        // A subclass of NumPy's array exports both; the buffer protocol says whether it may be written, DLPack refuses.
+        if !numpy.is_array(object)?
+            && let Some((view, export)) = exported(object)?
+        {
+            return Ok(Some(Self { view, owner: Owner::Export(export), changed: None }));
+        }
+        let exported = unless_refused(object.py(), PyUntypedBuffer::get(object))?;
+        Ok(exported.map(|export| {
+            let view = buffer_protocol::view(&export);
+            Self { view, owner: Owner::Buffer(export), changed: None }
+        }))
+    }
+
+    /// The memory of a NumPy array or scalar: what the replay may compute with itself, without asking a library.
+    pub fn of_numpy(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
+        if numpy.is_plain_array(object) || numpy.is_scalar(object)? { Self::of(object) } else { Ok(None) }
+    }
+
+    /// The memory of an array of exactly NumPy's type, of a dtype in native byte order.
+    fn of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let found = Numpy::get(object.py()).and_then(|numpy| Some((numpy, numpy.fields(object)?)));
+        let Some((numpy, fields)) = found else { return Ok(None) };
+        let Some(dtype) = numpy.dtype(object.py(), &fields)? else { return Ok(None) };
+        let owner = Owner::Reference(object.clone().unbind());
+        Ok(Some(Self { view: fields.view(Some(dtype)), owner, changed: None }))
+    }
+}
+
+impl HostArray<'_> {
+    /// Says that a step writes the memory, which is that of this object.
+    pub fn set_written(&mut self, object: &Bound<'_, PyAny>) {
+        self.changed = self.is_tensor().then(|| object.clone().unbind());
+    }
+
+    /// The tensor of PyTorch's whose memory this is, if a step writes it.
+    pub fn changed(&self) -> Option<&Py<PyAny>> {
+        self.changed.as_ref()
+    }
+
+    /// Whether Python may have run to export it, and have changed other arrays.
+    pub fn is_by_python(&self) -> bool {
+        match &self.owner {
+            Owner::Buffer(_) => true,
+            Owner::Borrowed(_) | Owner::Reference(_) => false,
+            Owner::Export(export) => export.by_python,
+        }
+    }
+
+    /// Whether Python, or another thread, may have run before it was exported.
+    pub fn is_after_python(&self) -> bool {
+        self.is_tensor() || self.is_by_python()
+    }
+
+    fn is_tensor(&self) -> bool {
+        matches!(&self.owner, Owner::Export(export) if export.is_tensor)
+    }
+
+    /// Whether `is_still_of` can tell.
+    pub fn can_be_seen(&self, object: &Bound<'_, PyAny>) -> bool {
+        matches!(self.owner, Owner::Reference(_)) || dlpack::can_be_seen(object)
+    }
+
+    /// Whether this still is the memory of the object. It runs no Python, and says no where only an export would tell.
+    #[inline]
+    pub fn is_still_of(&self, numpy: &Numpy, object: &Bound<'_, PyAny>) -> bool {
+        numpy.is_at(object, &self.view).unwrap_or_else(|| dlpack::is_at(object, &self.view))
+    }
+
+    /// The extents of the array.
+    pub fn shape(&self) -> &[usize] {
+        &self.view.extents
+    }
+
+    /// The number of elements; none where no address space has room for them.
+    pub fn length(&self) -> Option<usize> {
+        elements(&self.view.extents)
+    }
+
+    /// Whether the memory may be written.
+    pub fn is_writable(&self) -> bool {
+        self.view.writable
+    }
+
+    /// The bytes from the lowest element to the end of the highest.
+    pub fn span(&self) -> Span {
+        self.view.span(match (&self.owner, self.view.dtype) {
+            (_, Some(dtype)) => dtype.size(),
+            (Owner::Buffer(export), None) => export.item_size(),
+            (Owner::Borrowed(_) | Owner::Reference(_) | Owner::Export(_), None) => 1,
+        })
+    }
+
+    /// Whether both have the same shape and dtype.
+    #[inline]
+    pub fn is_like(&self, other: &HostArray<'_>) -> bool {
+        self.view.dtype == other.view.dtype && self.view.extents == other.view.extents
+    }
+
+    /// Whether this is NumPy's dtype of the elements.
+    pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
+        let descr = self.view.dtype.zip(Numpy::get(dtype.py())).and_then(|(own, numpy)| numpy.descr(own));
+        descr.is_some_and(|descr| descr.is(dtype))
+    }
+
+    /// The buffer, where kernels compute in its dtype.
+    ///
+    /// # Errors
+    /// `Dtype` with what is there instead.
+    pub fn computing(&self) -> Result<Buffer> {
+        self.buffer_of(Dtype::computes, "float32 or float64")
+    }
+
+    /// The buffer, where kernels write its dtype.
+    ///
+    /// # Errors
+    /// `Dtype` with what is there instead.
+    pub fn floating(&self) -> Result<Buffer> {
+        self.buffer_of(Dtype::is_floating, "float16, bfloat16, float32 or float64")
+    }
+
+    fn buffer_of(&self, fits: fn(Dtype) -> bool, expected: &str) -> Result<Buffer> {
+        match self.view.buffer() {
+            Some(buffer) if fits(buffer.dtype()) => Ok(buffer),
+            _ => {
+                let found = match (&self.owner, self.view.dtype) {
+                    (_, Some(dtype)) => format!("dtype {}", dtype.name()),
+                    (Owner::Buffer(export), None) => format!("format {:?}", export.format().to_string_lossy()),
+                    (Owner::Borrowed(_) | Owner::Reference(_) | Owner::Export(_), None) => "an unknown dtype".into(),
+                };
+                Err(Error::Dtype(format!("found {found}, expected {expected} in native byte order")))
+            }
+        }
+    }
+
+    /// An array of NumPy's that lies where this memory does, for questions about overlap; its elements mean nothing.
+    pub fn probe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", format!("|V{}", self.view.dtype.map_or(1, Dtype::size)))?;
+        interface.set_item("data", (self.view.pointer.expose_provenance(), true))?;
+        interface.set_item("shape", PyTuple::new(py, &self.view.extents)?)?;
+        interface.set_item("strides", PyTuple::new(py, &self.view.strides)?)?;
+        let named = PyDict::new(py);
+        named.set_item("__array_interface__", interface)?;
+        let holder = py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&named))?;
+        py.import("numpy")?.call_method1("asarray", (holder,))
+    }
+}
+
+/// Numbers in memory: those of an array, or codes of eight bits, stated as a tuple of the codes and their scales.
+pub struct Numbers {
+    pub buffer: Buffer,
+    pub memory: SmallVec<[OwnedArray; 1]>,
+}
+
+impl Numbers {
+    /// The numbers of an object; none where it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, says what is
+    /// there instead of floating-point numbers, or of codes and scales.
+    ///
+    /// # Errors
+    /// As `OwnedArray::of`.
+    pub fn of(stated: &Bound<'_, PyAny>) -> PyResult<Option<Result<Self>>> {
+        let Ok(coded) = stated.cast::<PyTuple>() else {
+            let Some(memory) = OwnedArray::of(stated)? else { return Ok(None) };
+            return Ok(Some(memory.floating().map(|buffer| Self { buffer, memory: smallvec![memory] })));
+        };
+        let memory: PyResult<Option<SmallVec<[OwnedArray; 1]>>> =
+            coded.iter().map(|array| OwnedArray::of(&array)).collect();
+        let Some(memory) = memory?.filter(|memory| memory.len() == 2) else { return Ok(None) };
+        Ok(Some(quantized(&memory[0], &memory[1]).map(|buffer| Self { buffer, memory })))
+    }
+
+    /// Says that a step writes them, which are those of this object; of codes PyTorch has no tensors.
+    pub fn set_written(&mut self, object: &Bound<'_, PyAny>) {
+        if let [memory] = &mut self.memory[..] {
+            memory.set_written(object);
+        }
+    }
+
+    /// The tensors of PyTorch's whose memory this is, if a step writes it.
+    pub fn changed(&self) -> impl Iterator<Item = &Py<PyAny>> {
+        self.memory.iter().filter_map(OwnedArray::changed)
+    }
+}
+
+/// The memory of codes and the scales of their blocks, as one buffer.
+fn quantized(codes: &OwnedArray, scales: &OwnedArray) -> Result<Buffer> {
+    let buffers = codes.view.buffer().zip(scales.view.buffer()).map(<[Buffer; 2]>::from);
+    let is_coded = |buffers: &[Buffer; 2]| buffers[0].dtype() == Dtype::U8 && buffers[1].dtype() == Dtype::F32;
+    let Some(buffers) = buffers.filter(is_coded) else {
+        return Err(Error::Dtype("expected codes of uint8 and scales of float32".into()));
+    };
+    let (length, found) = (buffers[0].len(), buffers[1].len());
+    let blocks = length.div_ceil(BLOCK);
+    if found != blocks {
+        return Err(Error::Shape(format!("found {found} scales for {length} codes, expected {blocks}")));
+    }
+    if !buffers.iter().all(Buffer::is_contiguous) {
+        return Err(Error::Memory("codes and scales must lie one after the other".into()));
+    }
+    let writable = buffers.iter().all(Buffer::is_writable);
+    Buffer::quantized(codes.view.pointer, scales.view.pointer, length, writable)
+}
+
+/// Whether the object is an array that lies in host memory and shares it, by `DLPack` or Python's buffer protocol.
+#[pyfunction]
+pub fn exports_memory(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(OwnedArray::of(object)?.is_some())
+}
+
+/// Whether an object shares memory of a floating-point dtype: kernels can update it.
+#[pyfunction]
+pub fn is_floating(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(OwnedArray::of(object)?.is_some_and(|memory| memory.floating().is_ok()))
+}
+
+/// Whether the memory that an object shares may be written.
+#[pyfunction]
+pub fn is_writable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(OwnedArray::of(object)?.is_some_and(|memory| memory.is_writable()))
+}

@@ -1,0 +1,205 @@
+//! What Python calls of the `Tape` class.
+
+use oxigrad_core::autodiff::tape::{Id, Origin};
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::arrays::value::Value;
+use crate::autodiff::forward;
+use crate::autodiff::gc::Visited;
+use crate::autodiff::replay;
+use crate::autodiff::tape::{CoreTape, Tape};
+use crate::autodiff::trace;
+use crate::autodiff::variable::Variable;
+use crate::autodiff::vjp_rules;
+use crate::callbacks::callbacks;
+use crate::error::Items;
+
+#[pymethods]
+impl Tape {
+    #[new]
+    #[pyo3(signature = (*, forward = false, check = false))]
+    fn open(forward: bool, check: bool) -> Self {
+        let mut tape = Self::new(false);
+        (tape.forward, tape.check) = (forward, check);
+        tape
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+        self.end();
+    }
+
+    /// A variable with this value: what is done with it from now on is recorded.
+    ///
+    /// The value is a Python number, an array of floating-point or complex dtype, or a variable of an enclosing tape;
+    /// anything else raises `DtypeError`.
+    #[pyo3(signature = (value, *, name = None))]
+    fn watch<'py>(
+        slf: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        name: Option<String>,
+    ) -> PyResult<Bound<'py, Variable>> {
+        let tape = slf.get();
+        tape.check_recording(0)?;
+        let variable = Self::input(slf, vjp_rules::watchable(value)?, None)?;
+        if let Some(name) = name {
+            tape.lock().names.insert(variable.get().id, name);
+        }
+        Ok(variable)
+    }
+
+    /// The gradient of `target` with respect to each of `sources`, as a list; zeros where nothing flows.
+    ///
+    /// `target` must be a scalar unless `cotangent`, of its shape, says how its elements are weighted. With
+    /// `release`, memory is given back as the replay goes and the tape cannot be replayed again.
+    #[pyo3(signature = (target, sources, cotangent = None, *, release = false))]
+    fn gradient<'py>(
+        slf: &Bound<'py, Self>,
+        target: &Bound<'py, PyAny>,
+        sources: Items<'py>,
+        cotangent: Option<&Bound<'py, PyAny>>,
+        release: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let target = Self::own(slf, target, "target")?;
+        let seed = vjp_rules::seed(&target, cotangent)?;
+        Self::replay(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release)
+    }
+
+    /// The cotangents of `sources` from (target, cotangent) pairs.
+    #[pyo3(signature = (seeds, sources, *, release = false))]
+    fn pull<'py>(
+        slf: &Bound<'py, Self>,
+        seeds: Items<'py>,
+        sources: Items<'py>,
+        release: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut values = Vec::with_capacity(seeds.0.len());
+        for pair in seeds.0 {
+            let (target, cotangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+            let target = Self::own(slf, &target, "target")?;
+            let id = target.get().current(slf.py())?.0;
+            values.push((id, vjp_rules::seed(&target, Some(&cotangent))?));
+        }
+        Self::replay(slf, values, &sources.0, release)
+    }
+
+    /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where nothing flows.
+    ///
+    /// The tape must have been opened with `forward`. With `batch`, every tangent is so many of them along a leading
+    /// axis, those of the result too.
+    #[pyo3(signature = (seeds, targets, batch = None))]
+    fn push<'py>(
+        slf: &Bound<'py, Self>,
+        seeds: Items<'py>,
+        targets: Items<'py>,
+        batch: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (py, tape) = (slf.py(), slf.get());
+        if !tape.forward {
+            return Err(PyTypeError::new_err("tangents are pushed on a tape that was opened with forward=True"));
+        }
+        let seed = |pair: Bound<'py, PyAny>| {
+            let (variable, tangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+            Ok((Self::own(slf, &variable, "a seed")?.get().source(py)?, Value::new(&tangent)))
+        };
+        let seeds = seeds.0.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
+        let zeros = |value: &Value| callbacks(py)?.zero_tangent.bind(py).call1((value.object(py), batch));
+        let of = |target: &Variable| Ok(target.current(py)?.0);
+        Self::replayed(slf, &targets.0, of, false, zeros, |core, ids| {
+            forward::replay_forward(py, core, seeds, ids, batch)
+        })
+    }
+
+    /// Whether the variable is on this tape.
+    fn owns(slf: &Bound<'_, Self>, variable: &Bound<'_, Variable>) -> bool {
+        variable.get().tape.is(slf)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        self.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        if !self.symbolic {
+            drop(self.forget());
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.lock().tape.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let inner = self.lock();
+        let ops = inner.tape.views().filter(|view| matches!(view.origin, Origin::Op(_))).count();
+        let state = if self.is_ended() { "ended" } else { "open" };
+        format!("<Tape: {ops} ops, {state}>")
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        trace::print(py, self)
+    }
+
+    /// The trace as a flow chart in Mermaid's language; of a longer one, the first `limit` entries.
+    #[pyo3(signature = (*, limit = 200))]
+    fn to_mermaid<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        trace::diagram(self, limit, callbacks(py)?.mermaid.bind(py))
+    }
+
+    /// The trace as a drawing in SVG; of a longer one, the first `limit` entries.
+    #[pyo3(signature = (*, limit = 200))]
+    fn to_svg<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        trace::diagram(self, limit, callbacks(py)?.svg.bind(py))
+    }
+}
+
+impl Tape {
+    fn replay<'py>(
+        slf: &Bound<'py, Self>,
+        seeds: Vec<(Id, Value)>,
+        sources: &[Bound<'py, PyAny>],
+        release: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let zeros = |value: &Value| vjp_rules::zeros(py, value);
+        let of = |source: &Variable| source.source(py);
+        Self::replayed(slf, sources, of, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
+    }
+
+    /// What a replay gives for each of `variables`, one of which may be there twice, at the entries that they stand for.
+    fn replayed<'py>(
+        slf: &Bound<'py, Self>,
+        variables: &[Bound<'py, PyAny>],
+        of: impl Fn(&Variable) -> PyResult<Id>,
+        release: bool,
+        zeros: impl Fn(&Value) -> PyResult<Bound<'py, PyAny>>,
+        replay: impl FnOnce(&mut CoreTape, &[Id]) -> PyResult<Vec<Value>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (py, tape) = (slf.py(), slf.get());
+        tape.check_thread(0)?;
+        tape.check_unchanged(py)?;
+        let own = |variable| Self::own(slf, variable, "a variable asked for");
+        let variables = variables.iter().map(own).collect::<PyResult<Vec<_>>>()?;
+        let asked = variables.iter().map(|variable| of(variable.get())).collect::<PyResult<Vec<_>>>()?;
+        let mut ids = asked.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut core = tape.take()?;
+        let found = replay(&mut core, &ids);
+        tape.put_back(core, release);
+        let (found, list) = (found?, PyList::empty(py));
+        for (variable, id) in variables.iter().zip(asked) {
+            list.append(match &found[ids.binary_search(&id).expect("it was asked for")] {
+                Value::Absent => zeros(&variable.get().value)?,
+                found => found.object(py),
+            })?;
+        }
+        Ok(list)
+    }
+}

@@ -1,0 +1,450 @@
+//! What Python calls of the `Variable` class: its operators and attributes.
+
+use oxigrad_core::op::{Elementwise, Op, Structured};
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::value::{Value, host_number};
+use crate::autodiff::gc::Visited;
+use crate::autodiff::indexed_assignment;
+use crate::autodiff::record::{record, record_numbers};
+use crate::autodiff::variable::{Variable, plain, settled};
+use crate::callbacks::callbacks;
+
+/// A binary operator; `reflected` says that `slf` is the right operand.
+#[inline]
+fn binary<'py>(
+    slf: &Bound<'py, Variable>,
+    other: &Bound<'py, PyAny>,
+    op: Elementwise,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let this = slf.get();
+    if let Value::Number(a) = this.value {
+        let tape = this.tape.bind(slf.py());
+        let operand = if let Ok(other) = other.cast_exact::<Variable>() {
+            let other = other.get();
+            match other.value {
+                Value::Number(b) if other.tape.is(tape) => Some((Some(other.id), b)),
+                _ => None,
+            }
+        } else {
+            host_number(other).map(|b| (None, b))
+        };
+        if let Some(operand) = operand {
+            tape.get().check_recording(this.id)?;
+            let mine = (Some(this.id), a);
+            return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
+        }
+    }
+    let (mine, other) = (slf.as_any().clone(), other.clone());
+    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
+/// A binary operator that changes the left operand in place.
+fn augmented<'py>(
+    slf: &Bound<'py, Variable>,
+    value: &Bound<'py, PyAny>,
+    op: Elementwise,
+) -> PyResult<Bound<'py, PyAny>> {
+    indexed_assignment::in_place(slf, binary(slf, value, op, false)?)
+}
+
+/// A binary operator whose result is a plain value.
+fn plain_binary<'py>(
+    slf: &Bound<'py, Variable>,
+    other: &Bound<'py, PyAny>,
+    op: Elementwise,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (mine, other) = (slf.as_any().clone(), other.clone());
+    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
+#[inline]
+fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
+    let this = slf.get();
+    if let Value::Number(a) = this.value {
+        let tape = this.tape.bind(slf.py());
+        tape.get().check_recording(this.id)?;
+        return record_numbers(tape, op, [(Some(this.id), a)]);
+    }
+    record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
+}
+
+fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound<'py, PyAny>> {
+    record(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), None)
+}
+
+/// The third argument of `pow` is for whole numbers.
+fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo.filter(|modulo| !modulo.is_none()) {
+        Some(_) => Err(PyTypeError::new_err("pow of a variable takes no third argument")),
+        None => Ok(()),
+    }
+}
+
+/// The op that a ufunc of NumPy's is; none where that is not plain.
+fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
+    static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let py = ufunc.py();
+    let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let name = if let Some(name) = names.get_item(ufunc)? {
+        name
+    } else {
+        let name = callbacks(py)?.op_of_ufunc.bind(py).call1((ufunc,))?;
+        // Others may be made at any time, by `frompyfunc`.
+        if !name.is_none() {
+            names.set_item(ufunc, &name)?;
+        }
+        name
+    };
+    Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
+}
+
+/// Gives the operators that change in place their names.
+pub fn register(py: Python<'_>) -> PyResult<()> {
+    let class = py.get_type::<Variable>();
+    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"] {
+        let own = format!("_i{name}");
+        class.setattr(format!("__i{name}__"), class.getattr(&own)?)?;
+        class.delattr(own)?;
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl Variable {
+    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Add, false)
+    }
+
+    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Add, true)
+    }
+
+    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Subtract, false)
+    }
+
+    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Subtract, true)
+    }
+
+    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Multiply, false)
+    }
+
+    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Multiply, true)
+    }
+
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Divide, false)
+    }
+
+    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Divide, true)
+    }
+
+    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Remainder, false)
+    }
+
+    fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Remainder, true)
+    }
+
+    fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        plain_binary(slf, other, Elementwise::FloorDivide, false)
+    }
+
+    fn __rfloordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        plain_binary(slf, other, Elementwise::FloorDivide, true)
+    }
+
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_modulo(modulo)?;
+        binary(slf, other, Elementwise::Pow, false)
+    }
+
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_modulo(modulo)?;
+        binary(slf, other, Elementwise::Pow, true)
+    }
+
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        matmul(slf.py(), [slf.as_any(), other])
+    }
+
+    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        matmul(slf.py(), [other, slf.as_any()])
+    }
+
+    // In place. PyO3's own slots for these always give `self`; numbers, as in Python, make a new one. So they get their
+    // names when the module is made.
+
+    fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Add)
+    }
+
+    fn _isub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Subtract)
+    }
+
+    fn _imul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Multiply)
+    }
+
+    fn _itruediv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Divide)
+    }
+
+    fn _ifloordiv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::FloorDivide)
+    }
+
+    fn _imod<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Remainder)
+    }
+
+    #[pyo3(signature = (value, r#mod = None, /))]
+    fn _ipow<'py>(
+        slf: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        r#mod: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_modulo(r#mod)?;
+        augmented(slf, value, Elementwise::Pow)
+    }
+
+    fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        indexed_assignment::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
+    }
+
+    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Negative)
+    }
+
+    fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Positive)
+    }
+
+    fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Abs)
+    }
+
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        how: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let op = match how {
+            CompareOp::Lt => Elementwise::Less,
+            CompareOp::Le => Elementwise::LessEqual,
+            CompareOp::Gt => Elementwise::Greater,
+            CompareOp::Ge => Elementwise::GreaterEqual,
+            CompareOp::Eq => Elementwise::Equal,
+            CompareOp::Ne => Elementwise::NotEqual,
+        };
+        record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone(), other.clone()], None)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.known(py, "the truth")?.is_truthy()
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        let value = self.known(py, "the value")?;
+        if self.is_recording(py) && !callbacks(py)?.is_formatting.bind(py).call0()?.is_truthy()? {
+            return Err(PyTypeError::new_err(
+                "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
+                 functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
+                 array; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text",
+            ));
+        }
+        py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = plain(&self.known(py, "the value")?)?;
+        py.get_type::<PyInt>().call1((value,))
+    }
+
+    /// The value as text: nothing is differentiated. Without a specification, as `repr`.
+    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+        if spec.is_empty() {
+            return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
+        }
+        callbacks(py)?.formatted.bind(py).call1((plain(&self.known(py, "the value")?)?, spec))
+    }
+
+    /// As `xp.round`, whose derivative is zero: a plain value.
+    #[pyo3(signature = (ndigits = None))]
+    fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known_at_all("the value")?;
+        callbacks(slf.py())?.rounded.bind(slf.py()).call1((slf, ndigits))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.known(py, "the length")?.len()
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.iterate.bind(slf.py()).call1((slf,))
+    }
+
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.iterate_reversed.bind(slf.py()).call1((slf,))
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known(slf.py(), "the elements")?;
+        callbacks(slf.py())?.index.bind(slf.py()).call1((slf, key))
+    }
+
+    /// The variable stands for a new array from now on; no array is changed. One that may share its memory can be read
+    /// no more.
+    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        slf.get().known_at_all("the elements")?;
+        indexed_assignment::assign(slf, key, value)
+    }
+
+    /// Another variable for the same entry: what is assigned to one is not seen by the other.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        settled(slf.as_any())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (id, value) = self.last(py);
+        let name = self.tape.get().name(id);
+        if matches!(value, Value::Absent) {
+            return Ok(format!("Variable({name})"));
+        }
+        Ok(format!("Variable({}, name={name:?})", value.object(py).repr()?))
+    }
+
+    /// What the variable wraps: an array, a float, or a variable of an enclosing tape.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        settled(&self.known(py, "the value")?)
+    }
+
+    /// What the tape calls the variable when it is printed.
+    #[getter(name)]
+    fn given_name(&self) -> String {
+        self.name()
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.value {
+            Value::Number(_) => Ok(PyTuple::empty(py).into_any()),
+            value => {
+                self.known_at_all("the shape")?;
+                value.object(py).getattr("shape")
+            }
+        }
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.dtype_of.bind(py).call1((self.known(py, "the dtype")?,))
+    }
+
+    #[getter]
+    fn ndim(&self, py: Python<'_>) -> PyResult<usize> {
+        self.shape(py)?.len()
+    }
+
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.size_of.bind(py).call1((self.shape(py)?,))
+    }
+
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.device_of.bind(py).call1((self.known(py, "the device")?,))
+    }
+
+    /// Places of the array: `x.at[key].set(value)` is a new array that differs from it there.
+    #[getter]
+    fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known(slf.py(), "the elements")?;
+        callbacks(slf.py())?.at.bind(slf.py()).call1((slf,))
+    }
+
+    /// The dimensions in reverse order, as NumPy has it: the transpose of a matrix.
+    #[getter(T)]
+    fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.transpose.bind(slf.py()).call1((slf,))
+    }
+
+    /// The transpose of each matrix of a stack.
+    #[getter(mT)]
+    fn matrix_transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.matrix_transpose.bind(slf.py()).call1((slf,))
+    }
+
+    #[pyo3(signature = (*, api_version = None))]
+    fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.namespace_module.bind(py).call1((api_version,))
+    }
+
+    #[pyo3(signature = (ufunc, method, *inputs, **named))]
+    fn __array_ufunc__<'py>(
+        &self,
+        py: Python<'py>,
+        ufunc: &Bound<'py, PyAny>,
+        method: &str,
+        inputs: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if method == "__call__"
+            && named.is_none_or(PyDictMethods::is_empty)
+            && let Some(op) = ufunc_op(ufunc)?
+        {
+            let args: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+            return record(py, op, &args, None);
+        }
+        callbacks(py)?.array_ufunc.bind(py).call1((ufunc, method, inputs, named))
+    }
+
+    fn __array_function__<'py>(
+        &self,
+        py: Python<'py>,
+        function: &Bound<'py, PyAny>,
+        _types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyAny>,
+        named: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.array_function.bind(py).call1((function, args, named))
+    }
+
+    /// Every cycle with a variable in it has something else in it that can be cleared: its tape, or what holds it.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        self.traverse(&visit)
+    }
+
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__(&self, dtype: Option<&Bound<'_, PyAny>>, copy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let _ = (dtype, copy);
+        Err(PyTypeError::new_err(
+            "a variable does not turn into a plain array by itself, since that would lose its derivative: xp.asarray or \
+             xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array",
+        ))
+    }
+}

@@ -1,0 +1,125 @@
+//! The functions of the Python layer that the core calls: handed over once, by keyword, when the package is imported.
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+static CALLBACKS: PyOnceLock<Callbacks> = PyOnceLock::new();
+
+/// The installed callbacks; `RuntimeError` before [`install_callbacks`] was called.
+#[inline]
+pub fn callbacks(py: Python<'_>) -> PyResult<&Callbacks> {
+    CALLBACKS.get(py).ok_or_else(|| PyRuntimeError::new_err("the callbacks of the core are not installed yet"))
+}
+
+macro_rules! callbacks {
+    ($($(#[$doc:meta])+ $name:ident;)+) => {
+        /// One field a callback.
+        #[derive(Debug)]
+        pub struct Callbacks {
+            $($(#[$doc])+ pub $name: Py<PyAny>,)+
+        }
+
+        impl Callbacks {
+            /// Each callback with its name.
+            fn named(&self) -> impl Iterator<Item = (&'static str, &Py<PyAny>)> {
+                [$((stringify!($name), &self.$name)),+].into_iter()
+            }
+        }
+
+        /// Installs the callbacks, each given by its name.
+        ///
+        /// Raises `TypeError` where one is missing, unknown or not callable, and `RuntimeError` on a second call.
+        #[pyfunction]
+        #[pyo3(signature = (*, $($name),+))]
+        #[allow(clippy::too_many_arguments, reason = "one keyword a callback")]
+        pub fn install_callbacks(py: Python<'_>, $($name: Py<PyAny>),+) -> PyResult<()> {
+            install(py, Callbacks { $($name),+ })
+        }
+    };
+}
+
+fn install(py: Python<'_>, given: Callbacks) -> PyResult<()> {
+    for (name, callback) in given.named() {
+        if !callback.bind(py).is_callable() {
+            let class = callback.bind(py).get_type().name()?;
+            return Err(PyTypeError::new_err(format!("callback {name} is a {}: expected a callable", class.to_cow()?)));
+        }
+    }
+    CALLBACKS.set(py, given).map_err(|_| PyRuntimeError::new_err("the callbacks of the core are installed already"))
+}
+
+callbacks! {
+    /// `(function, args, named)`: NumPy's `__array_function__` protocol.
+    array_function;
+    /// `(value, arrays)`: a list or tuple as an array of the library of `arrays`.
+    array_of;
+    /// `(ufunc, method, inputs, named)`: NumPy's `__array_ufunc__` protocol.
+    array_ufunc;
+    /// `(x, key, value)`: the array after `x[key] = value`.
+    assigned;
+    /// `(x)`: the object behind `x.at`.
+    at;
+    /// `(x, result)`: the result of an operator that changes `x` in place, cast to the dtype of `x`.
+    cast_in_place;
+    /// `(value)`: a Python complex number as NumPy's.
+    complex_number;
+    /// `(x)`: the device of an array.
+    device_of;
+    /// `(x)`: the dtype of an array or a number.
+    dtype_of;
+    /// `(array)`: a hash of the contents of an array in host memory, or `None`.
+    fingerprint;
+    /// `(value, spec)`: a number as text.
+    formatted;
+    /// `(op, sample)`: the function of an op in the library of `sample`.
+    implementation;
+    /// `(tangent, y)`: a tangent, cast to the dtype of `y`.
+    in_dtype;
+    /// `(x, key)`: `x[key]`.
+    index;
+    /// `(value, cotangent)`: the validated cotangent that a replay of `value` starts from.
+    initial_cotangent;
+    /// `(x)`: whether the dtype of `x` is complex.
+    is_complex;
+    /// `()`: whether a float is asked for by the operator `%` of a text.
+    is_formatting;
+    /// `(x)`: an iterator over the first axis.
+    iterate;
+    /// `(x)`: an iterator over the first axis, from its end.
+    iterate_reversed;
+    /// `(cotangent, tangents)`: the tangents, in the structure of the cotangent.
+    like_cotangent;
+    /// `(x)`: the transpose of each matrix of a stack.
+    matrix_transpose;
+    /// `(boxes, left_out)`: the diagram of a tape as Mermaid text.
+    mermaid;
+    /// `(api_version)`: the module behind `__array_namespace__`.
+    namespace_module;
+    /// `(ufunc)`: the name of the op that a ufunc computes, or `None`.
+    op_of_ufunc;
+    /// `(tangents, at)`: one tangent of a batch.
+    part;
+    /// `(x, digits)`: `round(x, digits)`.
+    rounded;
+    /// `(shape)`: the number of elements.
+    size_of;
+    /// `(tangent, y, batch)`: a tangent, broadcast to the shape of `y`.
+    spread;
+    /// `(tangents)`: tangents as a batch.
+    stack_parts;
+    /// `(boxes, left_out)`: the diagram of a tape as SVG text.
+    svg;
+    /// `(x)`: the axes in reverse order.
+    transpose;
+    /// `(cotangent, shape, dtype)`: a cotangent, summed over the axes that broadcasting added or stretched, and cast.
+    unbroadcast;
+    /// `(cotangent)`: a cotangent, summed to one number.
+    unbroadcast_to_number;
+    /// `(tape, y)`: a watched cotangent of zeros like `y`, and its variables.
+    zero_cotangent;
+    /// `(value, batch)`: a tangent of zeros like `value`.
+    zero_tangent;
+    /// `(x)`: an array of zeros like `x`.
+    zeros_like;
+}
