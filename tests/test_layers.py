@@ -22,11 +22,11 @@ PYTHON = {
     "xp": "_core ops",
     "tree": "_core xp",
     "autodiff": "_core ops xp tree",
-    "testing": "_core ops xp tree autodiff",
     "rules": "_core ops",
     "schedules": "_core _registry ops xp",
     "stepping": "_core ops xp tree rules",
     "optim": "_core _registry ops xp tree autodiff rules schedules stepping",
+    "testing": "_core ops xp tree autodiff optim rules stepping",
     "torch": "_core ops rules stepping",
     "_callbacks": "_core ops xp autodiff",
     "__init__": "_core _callbacks autodiff optim schedules stepping testing tree xp",
@@ -50,12 +50,13 @@ CORE = {
 BINDING = {
     "error": "core",
     "threads": "core",
+    "callbacks": "",
     "class_cache": "",
     "tree": "core class_cache error",
-    "arrays": "core class_cache error threads",
-    "autodiff": "core arrays class_cache error threads tree",
-    "stepper": "core arrays autodiff class_cache error threads tree",
-    "lib": "core arrays autodiff class_cache error stepper threads tree",
+    "arrays": "core callbacks class_cache error threads",
+    "autodiff": "core arrays callbacks class_cache error threads tree",
+    "stepper": "core arrays autodiff callbacks class_cache error threads tree",
+    "lib": "core arrays autodiff callbacks class_cache error stepper threads tree",
 }
 
 Graph = dict[str, set[str]]
