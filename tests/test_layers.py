@@ -22,7 +22,7 @@ PYTHON = {
     "xp": "_core ops",
     "tree": "_core xp",
     "autodiff": "_core ops xp tree",
-    "testing": "_core ops xp tree autodiff",
+    "testing": "_core ops xp tree autodiff optim",
     "rules": "_core ops",
     "schedules": "_core _registry ops xp",
     "stepping": "_core ops xp tree rules",
