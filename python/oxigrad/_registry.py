@@ -1,4 +1,4 @@
-"""Classes and functions by name, so that configurations can name them."""
+"""A registry of classes and functions by name, for configurations."""
 
 import weakref
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 class Registry(Generic[T]):
-    """Classes and functions by name, for as long as they live; of several of one name, the last that lives.
+    """A weak mapping of names to classes and functions; of several with one name, the latest that is alive.
 
     >>> registry = Registry()
     >>> class A: ...
@@ -31,7 +31,7 @@ class Registry(Generic[T]):
             self._by_name.pop(name, None)
 
     def get(self, name: str | None) -> T | None:
-        """What was registered last under a name, and is there still; None where nothing is."""
+        """The latest object registered under a name that is alive; None where there is none."""
         known = self._by_name.get(name, ()) if name is not None else ()
         return next((made for made in (ref() for ref in reversed(known)) if made is not None), None)
 

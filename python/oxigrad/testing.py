@@ -1,4 +1,4 @@
-"""Checks for derivatives and rules, for our own tests and for users'."""
+"""Checks of derivatives and of update rules, for tests."""
 
 import functools
 import importlib.util
@@ -53,7 +53,7 @@ def _inner(a: Any, b: Any) -> float:
     return sum(product(x, y) for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True))
 
 
-# How each mode gives a derivative as a function again, for the next order.
+# The derivative in each mode as a function, to be differentiated for the next order.
 _MODES: dict[str, Callable[..., Any]] = {
     "fwd": lambda f, direction, cotangent: lambda *primals: jvp(f, primals, direction)[1],
     "rev": lambda f, direction, cotangent: lambda *primals: vjp(f, *primals)[1](cotangent),
@@ -70,12 +70,12 @@ def check_grads(
     tolerance: float = 1e-6,
     seed: int = 0,
 ) -> None:
-    """Compares the derivatives of ``f`` at ``args`` with central differences, along random directions, up to ``order``.
+    """Checks the derivatives of ``f`` at ``args`` against central differences, along random directions, up to ``order``.
 
-    Both modes are compared, and each order goes on from both: forward over reverse, reverse over forward, and so on.
+    Every sequence of modes is checked: forward over reverse, reverse over forward, and so on.
     ``args`` are floats, float64 or complex128 arrays, or trees of them; complex ones move in complex directions. Raises
-    `AssertionError` with both numbers where they differ by
-    more than ``tolerance`` relative to the larger of them and 1. The point must not lie within ``step`` of a kink.
+    `AssertionError` with both numbers where they differ by more than ``tolerance``, relative to the largest of both and 1. No
+    kink may lie within ``step`` of the point.
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """

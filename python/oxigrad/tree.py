@@ -1,7 +1,7 @@
-"""Nested parameters: dataclasses, named tuples, lists, tuples, dicts and registered classes, and paths to their parts.
+"""Trees: nested dataclasses, named tuples, lists, tuples, dicts and registered classes, and key paths into them.
 
 A tree is any nesting of these containers. `None` is a container without children; everything else is a leaf. A key path
-names one part, prints as `layers.0.weight`, reads the part from any tree of that shape and writes it.
+names a subtree, prints as `layers.0.weight`, and gets or sets the subtree in any tree of the same structure.
 
 >>> from dataclasses import dataclass
 >>> import numpy as np
@@ -50,7 +50,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
     Dicts are taken in insertion order, so two dicts with the same keys in another order have other structures.
 
-    Raises `StructureError` where a container holds itself, and where a dict key is neither a str nor an int.
+    Raises `StructureError` where a container contains itself, or a dict key is neither a str nor an int.
 
     >>> flatten({"a": [1, 2], "b": None})
     ([1, 2], Structure({a: [*, *], b: None}))
@@ -74,7 +74,7 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of `tree`, depth first: `None` is not one of them.
+    """The leaves of `tree`, depth first; `None` is not a leaf.
 
     >>> leaves((1, {"a": 2, "b": None}))
     [1, 2]
@@ -83,11 +83,11 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def map(f: Callable[..., Any], tree: T, *rest: Any) -> T:
-    """A new tree of what `f` returns for each leaf of `tree` and the leaves of `rest` at the same place.
+    """A new tree of the results of `f`, called with each leaf of `tree` and the corresponding leaves of `rest`.
 
-    The trees must have one structure, but for the order of dict keys, which is that of `tree` in the result.
+    The trees must have the same structure, except for the order of dict keys; the result has the order of `tree`.
 
-    Raises `StructureError` where they have not: it names the first place. What `f` raises passes through.
+    Raises `StructureError` with the path of the first difference. Exceptions of `f` propagate.
 
     >>> map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"b": [20], "a": 10})
     {'a': 11, 'b': [22]}
@@ -96,13 +96,13 @@ def map(f: Callable[..., Any], tree: T, *rest: Any) -> T:
 
 
 def key_paths(tree: Any, to: Any = None, *, recursive: bool = True, writable: bool | None = None) -> list[KeyPath]:
-    """The paths of the parts of `tree`, each before the paths of its own parts; the root is not among them.
+    """The key paths of all subtrees of `tree` except the root, parents before children.
 
     Args:
-        to: keep the paths to instances of this type, to arrays of this dtype, or to what this predicate says yes to; a
-            tuple keeps what any of its items keeps. `None` keeps all, containers too.
-        recursive: whether to go below the children of the root.
-        writable: keep only paths that can be written in place (`True`), or only the others (`False`).
+        to: keep paths to instances of this type, to arrays of this dtype, or to subtrees for which this predicate is true; a
+            tuple keeps what any of its items keeps. `None` keeps all, containers included.
+        recursive: whether to descend below the children of the root.
+        writable: keep only paths that can be set in place (`True`), or only the others (`False`).
 
     A callable that is not a class is a predicate, and is called with containers too.
 
@@ -122,12 +122,12 @@ def key_paths(tree: Any, to: Any = None, *, recursive: bool = True, writable: bo
 
 
 def path(text: str, tree: Any) -> KeyPath:
-    """The path that `text` names in `tree`: the tree says whether `0` is an index or a dict key, `a` a field or a key.
+    """Parses a key path of `tree`, which tells an index `0` from a dict key and a field `a` from a key.
 
-    A dict key that is not made of letters, digits, `_` and `-`, or a str that looks like a number, is written in double
-    quotes.
+    A dict key with characters other than letters, digits, `_` and `-`, or a str key that looks like a number, is written in
+    double quotes.
 
-    Raises `KeyPathError` where `text` cannot be read, or names no part of `tree`.
+    Raises `KeyPathError` where `text` is malformed or names no subtree of `tree`.
 
     >>> tree = {"layers": [{"a.b": 1}]}
     >>> path('layers.0."a.b"', tree)(tree)
@@ -137,9 +137,9 @@ def path(text: str, tree: Any) -> KeyPath:
 
 
 def parameters(tree: Any) -> dict[KeyPath, Any]:
-    """The trainable leaves of `tree` by path: floating or complex arrays below no field with `trainable=False`.
+    """The trainable leaves of `tree` by key path: floating-point and complex arrays, except below fields with `trainable=False`.
 
-    The same array at two paths is one parameter, listed at its first path only. Python numbers are no parameters.
+    The same array at two paths is one parameter, listed at its first path. Python numbers are not parameters.
 
     >>> import numpy as np
     >>> w = np.ones(2)
@@ -150,9 +150,9 @@ def parameters(tree: Any) -> dict[KeyPath, Any]:
 
 
 def zeros_like(tree: T) -> T:
-    """A new tree in which every parameter is zeros of its shape, dtype and device; the other leaves are as they were.
+    """A new tree with zeros of the same shape, dtype and device for every parameter, and the other leaves unchanged.
 
-    An array that stands at two paths becomes one array of zeros at both.
+    An array at two paths becomes one array of zeros at both.
 
     >>> import numpy as np
     >>> zeros_like({"w": np.ones(2), "name": "l1"})
@@ -168,9 +168,9 @@ def zeros_like(tree: T) -> T:
 
 
 def field(*, trainable: bool = True, metadata: Mapping[Any, Any] | None = None, **options: Any) -> Any:
-    """`dataclasses.field` with a mark that says whether what the field holds is trained.
+    """`dataclasses.field` that is marked as trainable or not, with everything below it.
 
-    The mark holds for everything below the field. `options` and `metadata` are those of `dataclasses.field`.
+    `options` and `metadata` are those of `dataclasses.field`.
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -195,7 +195,7 @@ def register(
     flatten: Callable[[T], tuple[Iterable[Any], Any]] | None = None,
     unflatten: Callable[[Any, list[Any]], T] | None = None,
 ) -> Any:
-    """Makes instances of `cls` containers; without `cls`, returns a decorator that does. Returns the class.
+    """Registers a class whose instances are containers; without `cls`, returns a decorator. Returns the class.
 
     By attributes: those named in `fields` are the children. A new instance is made without calling `__init__`, with all
     other attributes as they were, and subclasses are containers too. By functions, where attributes do not say it:

@@ -92,13 +92,15 @@ def test_a_composed_op_is_chosen_for_each_array_not_for_its_class() -> None:
 
 
 def test_kinds_of_dtypes() -> None:
+    numpy: Any = np
+    of_strict: Any = strict
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    assert is_of_kind(np.dtype(ml_dtypes.bfloat16), "real floating", np)
-    assert not is_of_kind(np.dtype(ml_dtypes.int4), ("real floating", "complex floating"), np)
-    assert is_of_kind(strict.float32, "real floating", strict)
+    assert is_of_kind(np.dtype(ml_dtypes.bfloat16), "real floating", numpy)
+    assert not is_of_kind(np.dtype(ml_dtypes.int4), ("real floating", "complex floating"), numpy)
+    assert is_of_kind(strict.float32, "real floating", of_strict)
     for dtype, kind in ((float, "real floating"), ("float32", "real floating"), (complex, "complex floating")):
-        assert is_of_kind(dtype, kind, np)
-    assert not is_of_kind(int, "real floating", np)
+        assert is_of_kind(dtype, kind, numpy)
+    assert not is_of_kind(int, "real floating", numpy)
 
 
 def test_python_s_complex_is_a_dtype_with_derivatives() -> None:

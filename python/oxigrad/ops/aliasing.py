@@ -1,4 +1,4 @@
-"""Arrays that share memory: refused where one of them is written, told apart from those that are one, and copied apart."""
+"""Aliasing: arrays that share memory are found, refused where one is written, or copied."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from oxigrad._core import AliasError, ArrayMemoryError
 from oxigrad.ops import standard
 from oxigrad.ops.backends import is_immutable
 
-# What an array is called in an error, the array, and whether it is written.
+# The name of an array in errors, the array, and whether it is written.
 Named = tuple[str, Any, bool]
 
 
@@ -52,20 +52,20 @@ def is_same_array(a: Any, b: Any) -> bool:
 
 
 def _on_device(array: Any) -> Any:
-    """Where an array on a device lies, as libraries tell each other; None where its library does not tell."""
+    """The device memory of an array by ``__cuda_array_interface__``: address, shape, strides, type; None without it."""
     if type(array) is np.ndarray:
         return None
     try:
         told = array.__cuda_array_interface__
-    except (AttributeError, RuntimeError, TypeError):  # it lies elsewhere, or its library records its derivatives
+    except (AttributeError, RuntimeError, TypeError):  # in host memory, or a tensor that requires grad
         return None
     return told["data"][0], told["shape"], told.get("strides"), told["typestr"]
 
 
 def apart(results: Sequence[Any], given: Iterable[Any]) -> list[Any]:
-    """The results, those copied that share memory with what was ``given`` or with an earlier result.
+    """The results, copied where they share memory with an array of ``given`` or with an earlier result.
 
-    A result that is None stays so. On a device, arrays are looked at as a whole: a view of a part is not found there.
+    A result that is None stays None. On a device only identical arrays are found, not views of a part.
 
     >>> import numpy as np
     >>> g, new = np.ones(2), np.zeros(2)

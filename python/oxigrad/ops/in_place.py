@@ -1,7 +1,7 @@
-"""NumPy's functions that write to an argument, as assignments: to ``out=``, by ``ufunc.at``, and `numpy.put` and its like.
+"""In-place functions of NumPy as assignments: ``out=``, ``ufunc.at``, `numpy.put` and its like.
 
-Assignment makes the variable stand for a new array; see `oxigrad.ops.indexed_update`. A plain array cannot take the derivative of
-what is written to it, and is refused.
+Assignment binds the variable to a new array; see `oxigrad.ops.indexed_update`. A plain array would lose the derivative of
+values written to it, and is refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
     """``out``, after the result of the function ``called`` was assigned to it.
 
     The result is cast as NumPy's ``casting="same_kind"`` allows; ``broadcasts`` says whether it may be smaller than
-    ``out``, as that of a ufunc may. ``out`` is a tuple where the function has several results, and None in it stands for a
-    result that is given back as it is.
+    ``out``, as that of a ufunc may. ``out`` is a tuple where the function has several results, where None means that the
+    result is returned.
 
     Raises `DerivativeError` where the result is a variable and ``out`` a plain array, `ShapeError` and `DtypeError` where
-    the result does not go into ``out``.
+    the result does not fit into ``out``.
     """
     if isinstance(out, tuple):
         results = result if isinstance(result, tuple) else (result,)
@@ -44,7 +44,7 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
 
 
 def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any], where: Any, out: Any) -> Any:
-    """``ufunc(*inputs, out=out, where=where)``: only elements that are chosen are computed, and have derivatives."""
+    """``ufunc(*inputs, out=out, where=where)``: only selected elements are computed, and have derivatives."""
     (out,) = out
     where = np.asarray(plain(where))
     check_target(f"{called} with out=", out, inputs)
@@ -81,7 +81,7 @@ def _check_cast(called: str, value: Any, target: Any, casting: Any) -> None:
 
 
 def ufunc_at(called: str, ufunc: np.ufunc, target: Any, key: Any, *operands: Any) -> None:
-    """``ufunc.at(target, key, *operands)``: an element that the key names twice is changed twice."""
+    """``ufunc.at(target, key, *operands)``: an element that the key repeats is changed repeatedly."""
     if not isinstance(target, Variable):
         check_target(called, target, operands)
         return ufunc.at(target, strip(key), *operands)
@@ -102,7 +102,7 @@ def ufunc_at(called: str, ufunc: np.ufunc, target: Any, key: Any, *operands: Any
 
 
 def _occurrences(elements: np.ndarray) -> np.ndarray:
-    """How often each element came before."""
+    """For each element, the number of earlier occurrences."""
     order = np.argsort(elements, stable=True)
     ordered = elements[order]
     before = np.empty_like(order)
@@ -128,7 +128,7 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _chosen(called: str, array: Any, mask: Any) -> np.ndarray:
-    """The places of the elements that a mask chooses, of the array in one dimension."""
+    """The flat indices of the elements that a mask selects."""
     mask = np.asarray(plain(mask), dtype=bool)
     if mask.size != _size(array):
         raise ShapeError(f"{called}: the mask has shape {mask.shape}, the array {tuple(array.shape)}")
@@ -171,7 +171,7 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> No
     _assign(arr, np.ravel(elements), _flat(_array(values, arr), elements.shape), np.arange(elements.size))
 
 
-# Each with the name of its target among NumPy's parameters, and of what is written there.
+# Functions of NumPy that write to their first argument.
 _FUNCTIONS: dict[str, Callable[..., None]] = {
     "copyto": _copyto,
     "fill_diagonal": _fill_diagonal,
@@ -183,7 +183,7 @@ _FUNCTIONS: dict[str, Callable[..., None]] = {
 
 
 def writing(function: Any) -> Callable[..., None] | None:
-    """The assignment that a function of NumPy's comes to where its target is a variable; None for one that writes nothing."""
+    """The differentiable form of a function of NumPy's that writes to its first argument; None for any other function."""
     own = _FUNCTIONS.get(function.__name__)
     if own is None or getattr(np, function.__name__, None) is not function:
         return None
@@ -201,7 +201,7 @@ def writing(function: Any) -> Callable[..., None] | None:
 def _assign(target: Any, elements: np.ndarray, values: Any, which: np.ndarray) -> None:
     """Element ``elements[i]`` of the flattened target becomes value ``which[i]``, the values repeated as often as needed.
 
-    Of an element that comes twice, the last counts.
+    Of several values for one element, the last is assigned.
     """
     values = _array(values, target)
     count = _size(values)
@@ -213,7 +213,7 @@ def _assign(target: Any, elements: np.ndarray, values: Any, which: np.ndarray) -
 
 
 def _indices(elements: np.ndarray, like: Any) -> tuple[Any, ...]:
-    """The key that names these elements of the flattened array."""
+    """The index arrays of these elements of the flattened array."""
     return tuple(_of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
 
 

@@ -1,4 +1,4 @@
-"""Arrays that differ from another in places: ``x.at[key].set(value)``, and what assignment to a variable comes to."""
+"""Indexed updates: ``x.at[key].set(value)`` and its like, and assignment to elements of a variable."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from oxigrad.ops.backends import device_of, has_variable, is_array, is_complex, 
 
 
 class At:
-    """``x.at``: the places of ``x``, chosen by a key of any kind that indexing takes.
+    """The property ``x.at``: ``x.at[key]`` is an `IndexedUpdate`, for every kind of key that indexing takes.
 
     >>> import numpy as np
     >>> import oxigrad as ox
@@ -21,16 +21,16 @@ class At:
         self._x = x
 
     def __getitem__(self, key: Any) -> "IndexedUpdate":
-        """The places at ``key``."""
+        """The elements of ``x`` at ``key``, to be updated."""
         return IndexedUpdate(self._x, key)
 
 
 class IndexedUpdate:
-    """Some places of an array. Each method returns a new array, of the same dtype; values are broadcast to the places.
+    """Elements of an array at a key. Each method returns a new array of the same dtype; values are broadcast to the elements.
 
-    A key that names an element twice is refused with `ValueError` where the values may differ, but by `add` and
-    `subtract`, which add up; where the host would have to wait for a device to find out, the element gets the sum of its
-    values. `DtypeError` where complex values would go into a real array.
+    Repeated elements accumulate in `add` and `subtract`. The other methods raise `ValueError` for them, except with a single
+    number as the value, and on a device, where the check would make the host wait: there they get the sum of their values.
+    Raises `DtypeError` where complex values would be assigned to a real array.
     """
 
     def __init__(self, x: Any, key: Any) -> None:
@@ -38,11 +38,11 @@ class IndexedUpdate:
         self._key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
 
     def get(self) -> Any:
-        """The elements there: ``x[key]``."""
+        """``x[key]``."""
         return primitives.index(self._x, self._key)
 
     def set(self, value: Any) -> Any:
-        """``x`` with ``value`` there."""
+        """``x`` with its elements at the key replaced by ``value``."""
         part = namespace(self._x).ones_like(plain(self.get()))
         touched = primitives.scatter_add(part, self._key, self._x.shape)
         if not isinstance(value, (list, tuple)) and not getattr(plain(value), "shape", ()):
@@ -52,23 +52,23 @@ class IndexedUpdate:
         return primitives.where(touched > 0, self._scattered(value), self._x)
 
     def add(self, value: Any) -> Any:
-        """``x`` with ``value`` added there."""
+        """``x`` with ``value`` added at the key."""
         return self._x + self._scattered(value)
 
     def subtract(self, value: Any) -> Any:
-        """``x`` with ``value`` subtracted there."""
+        """``x`` with ``value`` subtracted at the key."""
         return self._x - self._scattered(value)
 
     def multiply(self, value: Any) -> Any:
-        """``x`` multiplied by ``value`` there."""
+        """``x`` with its elements at the key multiplied by ``value``."""
         return self.apply(lambda part: part * value)
 
     def divide(self, value: Any) -> Any:
-        """``x`` divided by ``value`` there."""
+        """``x`` with its elements at the key divided by ``value``."""
         return self.apply(lambda part: part / value)
 
     def apply(self, f: Callable[[Any], Any]) -> Any:
-        """``x`` with a function of the elements in their place."""
+        """``x`` with its elements at the key replaced by ``f`` of them."""
         return self.set(f(self.get()))
 
     def _scattered(self, value: Any) -> Any:
@@ -84,7 +84,7 @@ class IndexedUpdate:
 
 
 def _cast_like(value: Any, x: Any) -> Any:
-    """The value in the dtype of ``x``; a list of numbers as an array."""
+    """The value cast to the dtype of ``x``; a list of numbers as an array."""
     if isinstance(value, (list, tuple)):
         library = namespace(x)
         whole = standard.asarray(value) if has_variable(value) else library.asarray(value, device=device_of(plain(x)))
@@ -95,12 +95,12 @@ def _cast_like(value: Any, x: Any) -> Any:
 
 
 def assigned(x: Any, key: Any, value: Any) -> Any:
-    """What ``x`` is after ``x[key] = value``."""
+    """The array that ``x[key] = value`` binds ``x`` to."""
     return At(x)[key].set(value)
 
 
 def cast_in_place(x: Any, result: Any) -> Any:
-    """What ``x`` is after ``x += y``, where ``x + y`` is ``result``."""
+    """The array that ``x += y`` binds ``x`` to, where ``result`` is ``x + y``: it keeps the dtype of ``x``."""
     shape, expected = tuple(getattr(result, "shape", ())), tuple(x.shape)
     if shape != expected:
         raise ShapeError(f"the result has shape {shape}, and the array that is changed in place {expected}")

@@ -24,8 +24,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-# Dormand and Prince (1980): where in a step the slope is taken, of which sums of slopes, and which sums are the result
-# and its error.
+# Dormand and Prince (1980), the Butcher tableau: nodes, weights of the stages, and weights of the error estimate.
 _AT = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 _OF = (
     (),
@@ -52,8 +51,8 @@ def odeint(
     """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
 
     The result has shape (n, *y0.shape). Steps of Dormand and Prince's method of order five have errors of at most ``atol``
-    plus ``rtol`` times the size of ``y``. Their sizes, for which the host looks at ``y``, count as constants: what is
-    differentiated, in either mode and to any order, is what was computed. Raises `ArithmeticError` where steps would have
+    plus ``rtol`` times the size of ``y``. Their sizes, which the host reads off ``y``, are constants: both modes differentiate
+    the computed solution, to any order. Raises `ArithmeticError` where steps would have
     to be too small, at a singularity say.
     """
     y, size, found = y0, math.inf, [y0]
@@ -66,7 +65,7 @@ def odeint(
 def _advanced(
     f: Callable[..., Any], y: Any, times: tuple[Any, Any], size: float, tolerances: tuple[float, float]
 ) -> tuple[Any, float]:
-    """The solution at the second of two times, from that at the first one, and a size for the next step."""
+    """The solution at the second of two times, from that at the first, and a step size to go on with."""
     now, end = times
     while True:
         left = _number(end) - _number(now)
@@ -104,7 +103,7 @@ def _sum(weights: tuple[float, ...], slopes: list[Any]) -> Any:
 
 
 def _largest(error: Any, y: Any, new: Any, rtol: float, atol: float) -> float:
-    """How many times the error is what is allowed, at the most; NaN where something is."""
+    """The largest ratio of the error to the tolerance; NaN where an element is NaN."""
     error, y, new = plain(error), plain(y), plain(new)
     ratio = ops.abs(error) / (atol + rtol * ops.maximum(ops.abs(y), ops.abs(new)))
     return _number(ops.max(ratio) if getattr(ratio, "shape", ()) else ratio)

@@ -128,12 +128,12 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 def det(x: Any, /) -> Any:
-    """The determinant. Its gradient is right for singular matrices too; second derivatives need regular ones."""
+    """The determinant. Its gradient is exact for singular matrices too; second derivatives need regular ones."""
     return record("det", [x])
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
-    """Sign and logarithm of the absolute value of the determinant: what to use where `det` would overflow."""
+    """Sign and logarithm of the absolute value of the determinant, for matrices whose `det` would overflow."""
     return SlogdetResult(*_results("slogdet", x, 2))
 
 
@@ -186,13 +186,13 @@ def matrix_power(x: Any, n: int, /) -> Any:
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
-    """How many singular values are not negligible: a plain array of integers."""
+    """The number of singular values above ``rtol`` times the largest: a plain array of integers."""
     return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
 
 
 @accepts_array_likes
 def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Any:
-    """As `solve`, of one triangle of ``x1``, whatever is in the other; it costs as much as `solve`."""
+    """As `solve`, with a triangular ``x1``: its other triangle is ignored. The cost is that of `solve`."""
     eye = ops.eye_like(x1)
     library = namespace(x1)
     ones = library.ones(tuple(x1.shape[-2:]), dtype=eye.dtype, device=device_of(x1))
@@ -338,7 +338,7 @@ def _of_dtype(cotangent: Any, value: Any) -> Any:
 
 
 def sqrtm(x: Any, /) -> Any:
-    """The principal square root of each matrix; NaN where an eigenvalue is negative. A singular matrix is what `inv` finds it.
+    """The principal square root of each matrix; NaN where an eigenvalue is negative. Singular matrices raise or give NaN, as `inv` does.
 
     Its derivative is an off-diagonal block of the root of a block matrix (Higham 2008, "Functions of matrices", 3.6), and so
     has derivatives in turn.
@@ -382,8 +382,8 @@ def _pade(x: Any) -> Any:
     return solve(even - odd, even + odd)
 
 
-# Up to this norm the approximation is exact to the last bit of float64 (Higham 2005, table 2.3). Norms that the host cannot
-# look at are halved so often at most, which is far beyond where the exponential overflows.
+# Up to this norm the approximation has all digits of float64 (Higham 2005, table 2.3). Matrices that the host cannot read are
+# halved at most so often, which suffices far beyond the norms whose exponential overflows.
 _EXACT, _ROUNDS = 5.371920351148152, 16
 # The coefficients of the numerator, of which the last is 1.
 _PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k))) for k in range(14)]
@@ -482,7 +482,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 @_composite
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """NumPy's: `vector_norm` along one axis, `matrix_norm` along two; the 2-norm of all elements where nothing is said."""
+    """NumPy's: `vector_norm` along one axis, `matrix_norm` along two; by default the 2-norm of all elements."""
     ndim = len(x.shape)
     if axis is None and ord is not None and ndim not in (1, 2):
         raise ShapeError(f"norm with ord={ord!r} is of vectors and matrices, and x has {ndim} dimensions: pass axis")

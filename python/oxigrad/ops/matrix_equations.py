@@ -25,7 +25,7 @@ def solve_sylvester(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
         return _solve_dense(*(x.astype(np.result_type(dtype, np.float64)) for x in (a, b, q))).astype(dtype)
     (s, u), (t, v) = schur(a), schur(b)
     x = u @ _solve_triangular(s, t, u.conj().T @ q @ v) @ v.conj().T
-    return (x if dtype.kind == "c" else x.real).astype(dtype)
+    return (x if dtype.kind == "c" else np.real(x)).astype(dtype)
 
 
 def _solve_triangular(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:

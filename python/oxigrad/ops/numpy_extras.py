@@ -1,4 +1,4 @@
-"""Functions of NumPy that the standard does not have, composed of those that it has: for code that was written to NumPy."""
+"""Functions of NumPy that the standard does not have, composed of functions that it has."""
 
 import itertools
 import operator
@@ -106,20 +106,20 @@ def sinc(x: Any, /) -> Any:
     away = ops.where(near, 1.0, x)
     z = ops.where(near, ops.square(x * np.pi), 0.0)
     series = 1.0 - z / 6.0 * (1.0 - z / 20.0 * (1.0 - z / 42.0 * (1.0 - z / 72.0)))
-    whole = ops.round(away)  # its roots are whole numbers, pi times which are not
+    whole = ops.round(away)  # the roots are integers, exact as floats, where their multiples of pi are not
     sine = ops.sin((away - whole) * np.pi) * (1.0 - 2.0 * ops.remainder(whole, 2.0))
     return ops.where(near, series, sine / (away * np.pi))
 
 
 @composite
 def fmax(x1: Any, x2: Any, /) -> Any:
-    """The larger, or the one that is not NaN; equal ones share the gradient."""
+    """The larger element; the other one where one is NaN. Equal elements share the gradient."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
 
 
 @composite
 def fmin(x1: Any, x2: Any, /) -> Any:
-    """The smaller, or the one that is not NaN; equal ones share the gradient."""
+    """The smaller element; the other one where one is NaN. Equal elements share the gradient."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
@@ -127,7 +127,7 @@ def fmin(x1: Any, x2: Any, /) -> Any:
 def nan_to_num(
     x: Any, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Any:
-    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; changed itself without ``copy``."""
+    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; in place if not ``copy``."""
     if not copy and is_array(plain(x)):
         x[...] = nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
         return x
@@ -139,13 +139,13 @@ def nan_to_num(
 
 @accepts_array_likes
 def real_if_close(x: Any, /) -> Any:
-    """A real ``x`` as it is."""
+    """``x``, unchanged if real."""
     return x
 
 
 @accepts_array_likes
 def copy(x: Any, /) -> Any:
-    """``x`` in memory of its own, so that it can be changed alone."""
+    """A copy of ``x``."""
     return copied(x)
 
 
@@ -154,14 +154,14 @@ def copy(x: Any, /) -> Any:
 
 @accepts_array_likes
 def cumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
-    """As ``cumulative_sum``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
+    """Cumulative sums along ``axis``; of the flattened array where it is None, or where ``x`` has no dimension."""
     x, axis = _flattened(x, axis)
     return cumulative_sum(x, axis=axis, dtype=dtype)
 
 
 @accepts_array_likes
 def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
-    """As ``cumulative_prod``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
+    """Cumulative products along ``axis``; of the flattened array where it is None, or where ``x`` has no dimension."""
     x, axis = _flattened(x, axis)
     return cumulative_prod(x, axis=axis, dtype=dtype)
 
@@ -174,11 +174,10 @@ def _flattened(x: Any, axis: int | None) -> tuple[Any, int]:
 
 @accepts_array_likes
 def gradient(f: Any, /, *spacing: Any, axis: Axis = None) -> Any:
-    """Differences of second order inside, of first order at the ends.
+    """The gradient by finite differences, of second order in the interior and of first order at the ends.
 
-    Spacing is a number, or one an axis, or for an axis the coordinates of its elements.
-
-    A list with one array for each axis where there are several.
+    ``spacing`` is one number, one number for each axis, or the coordinates along each axis. Returns an array for one axis, a
+    list of arrays for several.
     """
     axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     steps = spacing * len(axes) if len(spacing) == 1 else spacing or (1.0,) * len(axes)
@@ -196,7 +195,7 @@ def _slope(f: Any, axis: int, h: Any) -> Any:
 
 
 def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
-    """The same of elements that are not evenly spaced: Fornberg 1988."""
+    """The differences of unevenly spaced elements (Fornberg 1988)."""
     if tuple(places.shape) != (size,):
         raise ShapeError(f"gradient: the coordinates have shape {tuple(places.shape)}, axis {axis} has {size} elements")
     h = reshape(standard.diff(places), (-1,) + (1,) * (d.ndim - 1 - axis))
@@ -211,7 +210,7 @@ def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
 
 @accepts_array_likes
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
-    """Two dimensions in each other's place."""
+    """``x`` with two axes interchanged."""
     order = list(range(x.ndim))
     a, b = position(axis1, x.ndim), position(axis2, x.ndim)
     order[a], order[b] = b, a
@@ -220,7 +219,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
 
 @accepts_array_likes
 def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
-    """The dimension ``axis`` moved to stand before ``start``."""
+    """``x`` with ``axis`` moved to before ``start``."""
     axis = position(axis, x.ndim)
     start = start + x.ndim if start < 0 else start
     return standard.moveaxis(x, axis, start - 1 if axis < start else start)
@@ -240,7 +239,7 @@ def fliplr(x: Any, /) -> Any:
 
 @accepts_array_likes
 def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """Turned by a right angle ``k`` times, from the first of the axes towards the second."""
+    """``x`` rotated by 90 degrees ``k`` times, from the first of the axes towards the second."""
     first, second = (position(a, x.ndim) for a in axes)
     for _ in range(k % 4):
         x = flip(swapaxes(x, first, second), axis=first)
@@ -249,40 +248,40 @@ def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 @accepts_array_likes
 def atleast_1d(x: Any, /) -> Any:
-    """An array of one dimension or more."""
+    """``x`` with at least one dimension."""
     return expand_dims(x, axis=0) if x.ndim == 0 else x
 
 
 @accepts_array_likes
 def atleast_2d(x: Any, /) -> Any:
-    """An array of two dimensions or more, new ones in front."""
+    """``x`` with at least two dimensions, new ones in front."""
     x = atleast_1d(x)
     return expand_dims(x, axis=0) if x.ndim == 1 else x
 
 
 @accepts_array_likes
 def atleast_3d(x: Any, /) -> Any:
-    """An array of three dimensions or more; a row stands in the middle."""
+    """``x`` with at least three dimensions, as NumPy adds them: (n,) becomes (1, n, 1)."""
     x = atleast_2d(x)
     return expand_dims(x, axis=2) if x.ndim == 2 else x
 
 
 @accepts_array_likes
 def vstack(arrays: Sequence[Any], /) -> Any:
-    """Arrays on top of each other."""
+    """Arrays joined vertically, along the first axis."""
     return concat([atleast_2d(x) for x in arrays_of(arrays, "vstack")], axis=0)
 
 
 @accepts_array_likes
 def hstack(arrays: Sequence[Any], /) -> Any:
-    """Arrays side by side."""
+    """Arrays joined horizontally: along the second axis, or the only one."""
     arrays = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
     return concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
 
 
 @accepts_array_likes
 def dstack(arrays: Sequence[Any], /) -> Any:
-    """Arrays behind each other."""
+    """Arrays joined along the third axis."""
     return concat([atleast_3d(x) for x in arrays_of(arrays, "dstack")], axis=2)
 
 
@@ -295,7 +294,7 @@ def column_stack(arrays: Sequence[Any], /) -> Any:
 
 @accepts_array_likes
 def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
-    """Parts along ``axis``: so many, as equal as can be, or cut at the given positions."""
+    """Subarrays along ``axis``: ``sections`` is their number, for nearly equal ones, or the positions of the cuts."""
     axis = position(axis, x.ndim)
     size = x.shape[axis]
     if (count := _count(sections)) is not None:
@@ -309,13 +308,13 @@ def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> l
 
 
 def _count(sections: Any) -> int | None:
-    """How many parts are asked for; None where positions are."""
+    """The number of parts, where ``sections`` is a number; None where it is a list of positions."""
     return operator.index(sections) if hasattr(sections, "__index__") and not getattr(sections, "shape", ()) else None
 
 
 @accepts_array_likes
 def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
-    """As `array_split`, of parts that must be equal where their number is given."""
+    """As `array_split`; a number of sections must divide the axis into equal parts."""
     count = _count(sections)
     if count and x.shape[position(axis, x.ndim)] % count:
         raise ValueError(f"{x.shape[axis]} elements do not make {sections} equal parts")
@@ -345,7 +344,7 @@ def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
 
 @accepts_array_likes
 def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: Any = 0.0) -> Any:
-    """``x`` with elements around it: a number, or its own as ``edge``, ``reflect``, ``symmetric`` or ``wrap`` say."""
+    """``x`` padded by ``constant_values``, or by its own elements: ``mode`` is edge, reflect, symmetric or wrap."""
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
     if mode != "constant" and not _is_zero(constant_values):
@@ -375,7 +374,7 @@ def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) ->
 
 
 def _places(places: Any, mode: str, size: int) -> Any:
-    """Which of so many elements stand at places before, among and behind them."""
+    """The indices, below ``size``, of the elements that a padding mode has at positions inside and outside of the array."""
     library = namespace(places)
     if mode == "edge":
         return library.clip(places, 0, size - 1)
@@ -386,5 +385,5 @@ def _places(places: Any, mode: str, size: int) -> Any:
 
 @accepts_array_likes
 def partition(x: Any, kth: int, /, *, axis: int | None = -1) -> Any:
-    """The elements in an order where the ``kth`` stands where sorting puts it: here they are sorted."""
+    """The elements partitioned around the ``kth`` smallest: here they are fully sorted."""
     return standard.sort(x, axis=axis)

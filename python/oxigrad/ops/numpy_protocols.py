@@ -1,4 +1,4 @@
-"""NumPy's protocols: which function of ``xp`` one of NumPy's stands for, and how its arguments are called there."""
+"""NumPy's protocols: dispatch of NumPy's functions, called on variables, to the functions of ``xp``."""
 
 import functools
 import inspect
@@ -14,7 +14,7 @@ from oxigrad._core import DerivativeError, Variable, is_inexact, plain
 from oxigrad.ops import in_place
 from oxigrad.ops.backends import has_variable
 
-# NumPy's names of what has another one in ``xp``.
+# NumPy's ufuncs that have another name in ``xp``.
 _UFUNCS = {
     "absolute": "abs",
     "arccos": "acos",
@@ -36,19 +36,19 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "m
 _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
-# What says how a result is computed or laid out in memory, and not what it is.
+# Keywords without an effect on the elements of a result: the algorithm, the layout in memory.
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
-# Functions with a derivative of zero, or that do not look at the numbers: their results are plain values. (`nextafter`
-# is none of them: it moves with its first argument. As in JAX and PyTorch, it has no derivative.)
+# Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not
+# among them: it moves with its first argument. As in JAX and PyTorch, it has no derivative.)
 _CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing"}
-# Modules that NumPy has under another name, too.
+# Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}
-# Where NumPy keeps the functions that ours stand for.
+# The modules of NumPy whose functions have counterparts in ``xp``.
 _PARTS = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
 
 
 def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
-    """What a ufunc, or its reduction or accumulation, gives on variables."""
+    """A ufunc, its reduction, its accumulation or its ``at``, of variables."""
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
     found = _of_ufunc(ufunc.__name__, method)
     given = {key: value for key, value in named.items() if not _is_absent(value)}
@@ -79,12 +79,12 @@ _ARITIES = dict(_core.ops())
 
 
 def _is_meant(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is the one that everybody calls by its name, and not somebody's own of the same name."""
+    """Whether a ufunc is NumPy's or SciPy's of that name, and not a user's."""
     return any(getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc for module in _MODULES_OF_UFUNCS)
 
 
 def op_of_ufunc(ufunc: np.ufunc) -> str | None:
-    """The op that a ufunc of NumPy's is, called on arrays alone; None for what is no op, or no ufunc of its own."""
+    """The name of the op that a ufunc of NumPy's computes; None where it is no op, or no ufunc of NumPy's."""
     name = _of_ufunc(ufunc.__name__, "__call__")
     return name if getattr(np, ufunc.__name__, None) is ufunc and _ARITIES.get(name or "") == ufunc.nin else None
 
@@ -95,7 +95,7 @@ def _of_ufunc(name: str, method: str) -> str | None:
 
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """What one of NumPy's other functions gives on variables."""
+    """A function of NumPy's that is no ufunc, of variables."""
     path, name = str(function.__module__), str(function.__name__)
     called = f"{_PATHS.get(path, path).replace('numpy', 'np', 1)}.{name}"
     writes = in_place.writing(function)
@@ -115,14 +115,14 @@ def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: di
     return _call(ours, called, args, named)
 
 
-# Functions whose parameters cannot be asked for in every version of NumPy, and where ``out`` stands among them.
+# The position of ``out`` in functions that have no signature in some versions of NumPy.
 _OUT = {"concatenate": 2, "dot": 2}
 
 
 def _without_out(
     function: Any, args: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Any, Sequence[Any], dict[str, Any]]:
-    """The argument ``out``, and the others."""
+    """The argument ``out`` (None where absent), then the other arguments."""
     if named.get("out") is not None:
         return named["out"], args, {key: value for key, value in named.items() if key != "out"}
     parameters = list(_parameters(function))
@@ -155,7 +155,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 def _bound(
     function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments of NumPy's function in the terms of ours: the first by position, the others by name."""
+    """The arguments of NumPy's function as those of ours: the first by position, the others by name."""
     theirs, own = _parameters(function), _parameters(ours)
     variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *own.values()))
     if not theirs or not own or variadic:
@@ -184,13 +184,16 @@ def _bound(
 
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
-    """Whether an argument says what the function does without it."""
+    """Whether an argument is the parameter's default."""
     default = None if parameter is None else parameter.default
     return isinstance(default, (bool, int, float, str)) and type(value) is type(default) and value == default
 
 
 def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """A function without a derivative: plain values are fine, unless a derivative would be lost."""
+    """Calls a function without a derivative on plain values.
+
+    Raises `DerivativeError` where the result has floating-point numbers, so that a derivative would be lost.
+    """
     try:
         result = function(*map(_read_only, args), **{key: _read_only(value) for key, value in named.items()})
     except ValueError as error:
@@ -206,7 +209,7 @@ def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any
 
 
 def _read_only(value: Any) -> Any:
-    """The value without its variables, whose arrays cannot be written to: lists and tuples are gone through."""
+    """The value with read-only plain arrays in place of its variables, in lists and tuples too."""
     if type(value) in (list, tuple):
         return type(value)(map(_read_only, value))
     array = plain(value)
@@ -217,7 +220,7 @@ def _read_only(value: Any) -> Any:
 
 
 def _has_inexact(result: Any) -> bool:
-    """Whether a derivative may be lost: the result has floating-point numbers, or objects, which may be such."""
+    """Whether a result has floating-point numbers, or objects, which may be such."""
     if isinstance(result, (list, tuple)):
         return any(map(_has_inexact, result))
     is_number = isinstance(result, (float, complex)) or is_inexact(result)

@@ -30,5 +30,5 @@ def passthrough(name: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = "oxigrad.xp", numpys.__doc__
     with contextlib.suppress(ValueError):  # a few of NumPy's functions state none
-        function.__signature__ = inspect.signature(numpys)  # type: ignore[attr-defined]
+        function.__signature__ = inspect.signature(numpys)
     return function

@@ -1,7 +1,4 @@
-"""The functions that a tape records: those of the op table, and those with a signature of their own.
-
-Everything else in `oxigrad.xp` is composed of these.
-"""
+"""The primitives: functions that a tape records. All other functions of `oxigrad.xp` are composed of them."""
 
 import operator
 from collections.abc import Sequence
@@ -73,17 +70,17 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Largest element along ``axis``; where several are, the gradient is shared evenly among them."""
+    """Largest element along ``axis``; equal largest elements share the gradient evenly."""
     return _record("max", [x], {"axis": axis, "keepdims": keepdims})
 
 
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Smallest element along ``axis``; where several are, the gradient is shared evenly among them."""
+    """Smallest element along ``axis``; equal smallest elements share the gradient evenly."""
     return _record("min", [x], {"axis": axis, "keepdims": keepdims})
 
 
 def cumulative_sum(x: Any, /, *, axis: int) -> Any:
-    """Sums of the first elements along ``axis``: `oxigrad.xp.cumulative_sum` has the standard's signature."""
+    """Cumulative sums along ``axis``: `oxigrad.xp.cumulative_sum` has the standard's signature."""
     return _record("cumulative_sum", [x], {"axis": axis})
 
 
@@ -98,7 +95,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 
 
 class _NoTransposeError(ShapeError, AttributeError):
-    """Says that an array has no ``mT``: ``hasattr`` is False."""
+    """Raised by ``x.mT`` of an array of fewer than two dimensions, so that ``hasattr`` is False."""
 
 
 def matrix_transpose(x: Any, /) -> Any:
@@ -136,12 +133,12 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def ravel(x: Any, /, *, order: str = "C") -> Any:
-    """The elements of ``x`` in one dimension, in the ``order`` that `reshape` knows."""
+    """The elements of ``x`` in one dimension, in the ``order`` of `reshape`."""
     return reshape(x, (-1,), order=order)
 
 
 def permute_dims(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
-    """The dimensions in another order; reversed where ``axes`` is not given, as NumPy does."""
+    """The dimensions permuted; reversed where ``axes`` is not given, as in NumPy."""
     x = array_of(x)
     ndim = len(x.shape)
     if axes is None:
@@ -159,7 +156,7 @@ def expand_dims(x: Any, /, axis: int = 0) -> Any:
 
 
 def squeeze(x: Any, /, axis: Axis = None) -> Any:
-    """The dimensions of size 1 at ``axis`` taken away; all of them where it is None, as NumPy does."""
+    """``x`` without the dimensions of size 1 at ``axis``; without all of them where it is None, as in NumPy."""
     if axis is None:
         x = array_of(x)
         axis = tuple(a for a, size in enumerate(x.shape) if size == 1)
@@ -172,7 +169,7 @@ def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
 
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
-    """Arrays one after the other along ``axis``; flattened first where it is None."""
+    """Arrays joined along ``axis``; flattened first where it is None."""
     try:
         shapes = [x.shape for x in arrays]
     except AttributeError:  # lists and numbers among them
@@ -194,7 +191,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
 
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
-    """Arrays along a new ``axis``."""
+    """Arrays joined along a new ``axis``."""
     if not len(arrays) or isinstance(arrays[0], (list, tuple)):
         arrays = arrays_of(arrays, "stack")
     axis = _axis(axis, len(getattr(arrays[0], "shape", ())) + 1, "stack")
@@ -215,7 +212,7 @@ def _axis(axis: int, ndim: int, name: str) -> int:
 
 
 def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
-    """One array or more, of which some are given as lists or numbers."""
+    """A list of one or more array_likes as arrays."""
     arrays = list(arrays)
     if not arrays:
         raise ShapeError(f"{name}: expected one array or more, found none")
@@ -223,7 +220,7 @@ def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
-    """``x`` in another dtype; a plain array where that dtype is not of floating point."""
+    """``x`` in another dtype; a plain array where that dtype is not floating-point."""
     if dtype is None:
         raise DtypeError("astype: dtype is None: expected a dtype")
     library = namespace(x)
@@ -238,7 +235,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
 
 
 def copied(x: Any, /) -> Any:
-    """``x`` in memory of its own; a number as it is."""
+    """A copy of ``x``; a number unchanged."""
     return astype(x, x.dtype) if is_array(plain(x)) else x
 
 
@@ -254,17 +251,17 @@ def index(x: Any, key: Any, /) -> Any:
 
 
 def along(axis: int, part: Any) -> tuple[Any, ...]:
-    """The key that picks ``part`` along an axis."""
+    """The key that indexes ``axis`` by ``part``, and takes all of the other axes."""
     return (*[slice(None)] * axis, part, ...)
 
 
 def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
-    """Zeros of ``shape`` with ``g`` added at ``key``: what indexing is the transpose of. Repeated elements add up."""
+    """Zeros of ``shape`` with ``g`` added at ``key``: the transpose of `index`. Repeated elements accumulate."""
     return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
 
 
 def item(results: Any, index: int, /) -> Any:
-    """One of the results of an op that has several: what is recorded of it is a tuple."""
+    """One of the results of an op that has several, and is recorded as a tuple."""
     return _record("item", [results], {"index": index})
 
 
@@ -289,7 +286,7 @@ class TupleCotangent(dict[int, Any]):
 
 
 def conjugate(x: Any, /) -> Any:
-    """``conj`` of a complex array; a real one as it is."""
+    """``conj`` of a complex array; a real one unchanged."""
     return _record("conj", [x]) if is_complex(x) else x
 
 

@@ -1,4 +1,4 @@
-"""Products and contractions of arrays, composed of ops that have derivatives; `oxigrad.xp` has them all.
+"""Products and contractions of arrays, composed of differentiable ops; all are in `oxigrad.xp`.
 
 On plain values the array library's own function is called, where it has one.
 """
@@ -153,7 +153,7 @@ def convolve(x1: Any, x2: Any, mode: str = "full") -> Any:
 
 
 def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
-    """Where a diagonal lies in a flattened matrix, and how long it is."""
+    """The slice of a flattened matrix that is its diagonal, and the diagonal's length."""
     start = offset if offset >= 0 else -offset * columns
     length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
     return slice(start, start + max(0, (length - 1) * (columns + 1) + 1) if length else start, columns + 1), length
@@ -191,7 +191,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
     """Sums of products, as Einstein wrote them: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
     Operands are contracted from the left to the right, each step by one matrix product; with ``optimize``, in the order
-    that `numpy.einsum_path` gives. Only the form with subscripts as text is understood, with ``...`` for dimensions that
+    that `numpy.einsum_path` gives. The subscripts must be a string; ``...`` stands for dimensions that
     are broadcast.
 
     >>> import numpy as np
@@ -222,7 +222,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
 
 
 def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tuple[int, ...]]:
-    """Which terms are contracted together, step by step; the product of each step comes last among the terms left."""
+    """The positions of the terms that each step contracts; its product is appended to the remaining terms."""
     if optimize is None or optimize is False:
         return [tuple(range(len(operands)))]
     if isinstance(optimize, str) and optimize not in ("greedy", "optimal"):
@@ -233,7 +233,7 @@ def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tup
 
 @functools.lru_cache(maxsize=1024)
 def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, ``...`` replaced by letters of its own."""
+    """The letters of each operand and of the result, with unused letters in place of ``...``."""
     left, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):
@@ -258,7 +258,7 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
 
 
 def _without_repeats(x: Any, letters: str, sizes: dict[str, int]) -> tuple[Any, str]:
-    """The diagonal where a letter comes twice; dimensions of size 1 that are broadcast are taken away."""
+    """The diagonal along letters that occur twice; broadcast dimensions of size 1 are removed."""
     while len(set(letters)) < len(letters):
         letter = next(letter for letter in letters if letters.count(letter) > 1)
         first, second = letters.index(letter), letters.rindex(letter)
@@ -275,7 +275,7 @@ def _sum_out(x: Any, letters: str, wanted: set[str]) -> tuple[Any, str]:
 
 
 def _contract(first: tuple[Any, str], second: tuple[Any, str], wanted: set[str]) -> tuple[Any, str]:
-    """The product of two terms, summed over the letters that nothing else wants."""
+    """The product of two terms, summed over the letters that are not ``wanted``."""
     x1, a = _sum_out(*first, wanted | set(second[1]))
     x2, b = _sum_out(*second, wanted | set(a))
     both = [letter for letter in a if letter in b]

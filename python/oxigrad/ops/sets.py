@@ -1,4 +1,4 @@
-"""The standard's functions of sets: different elements, with their gradients, and where they are, as plain values."""
+"""The standard's set functions: unique elements, which are differentiable, and their indices and counts, which are plain values."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ __all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
 
 class UniqueAllResult(NamedTuple):
-    """The different elements, where each comes first, the place of each element among them, and how often each comes."""
+    """The unique elements, the index of each one's first occurrence, the inverse indices, and the counts."""
 
     values: Any
     indices: Any
@@ -21,14 +21,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """The different elements, and how often each comes."""
+    """The unique elements and their counts."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
-    """The different elements, and the place of each element among them."""
+    """The unique elements and the inverse indices."""
 
     values: Any
     inverse_indices: Any
@@ -36,7 +36,7 @@ class UniqueInverseResult(NamedTuple):
 
 @composite
 def unique_all(x: Any, /) -> UniqueAllResult:
-    """The different elements in order, with the gradient of where they come first, and where they are, as plain values."""
+    """The unique elements, sorted, with their indices and counts; a gradient goes to each one's first occurrence."""
     flat = reshape(x, (-1,))
     library, bare = standard_namespace(x), plain(flat)
     size, device = bare.shape[0], device_of(bare)
@@ -55,19 +55,19 @@ def unique_all(x: Any, /) -> UniqueAllResult:
 
 @composite
 def unique_counts(x: Any, /) -> UniqueCountsResult:
-    """The different elements, with their gradients, and how often each comes, as plain values."""
+    """The unique elements and their counts."""
     found = unique_all(x)
     return UniqueCountsResult(found.values, found.counts)
 
 
 @composite
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
-    """The different elements, with their gradients, and the place of each element among them, as plain values."""
+    """The unique elements and the inverse indices, with which they rebuild ``x``."""
     found = unique_all(x)
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
 @composite
 def unique_values(x: Any, /) -> Any:
-    """The different elements, with the gradient of where they come first."""
+    """The unique elements, sorted; a gradient goes to each one's first occurrence."""
     return unique_all(x).values

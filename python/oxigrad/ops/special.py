@@ -175,7 +175,7 @@ def i1(x: Any, /) -> Any:
 
 
 def _largest(x: Any, axis: Axis) -> Any:
-    """The largest element as a plain value, zero where it is infinite: what is taken off before an exponential."""
+    """The largest element as a plain value, zero where it is infinite: subtracted before an exponential."""
     bare = plain(x)
     library = namespace(bare)
     if not hasattr(bare, "shape"):

@@ -85,7 +85,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
 @composite
 def copysign(x1: Any, x2: Any, /) -> Any:
-    """The size of ``x1`` with the sign of ``x2``, which gets no gradient; at zero ``x1`` gets none either."""
+    """The magnitude of ``x1`` with the sign of ``x2``. ``x2`` has no gradient, nor has ``x1`` at zero."""
     sign = plain(x2)
     one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
     return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
@@ -107,7 +107,7 @@ def _size(x: Any, axis: Axis) -> int:
 
 @composite
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Variance over ``axis``, or over everything; ``correction`` is taken off the number of elements."""
+    """Variance over ``axis``, or over everything; ``correction`` is subtracted from the number of elements."""
     count = _size(x, axis)
     free = builtins.max(count - correction, 0)
     apart = x - mean(x, axis=axis, keepdims=True)
@@ -125,7 +125,7 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 @composite
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Product over ``axis``, or over everything, by halves: derivatives are right where elements are zero.
+    """Product over ``axis``, or over everything. Pairwise, so that derivatives are exact where elements are zero.
 
     >>> import oxigrad as ox
     >>> ox.grad(prod)(np.array([2.0, 0.0, 5.0]))
@@ -167,7 +167,7 @@ def _initial(x: Any, axis: int, value: float) -> Any:
 
 @composite
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Sums of the first elements along ``axis``, which only an array of one dimension may leave out."""
+    """Cumulative sums along ``axis``, which is optional for an array of one dimension."""
     x = x if dtype is None else astype(x, dtype)
     axis = _only_axis(x, axis)
     sums = ops.cumulative_sum(x, axis=axis)
@@ -176,7 +176,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 @composite
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Products of the first elements along ``axis``; derivatives are right where elements are zero."""
+    """Cumulative products along ``axis``; derivatives are exact where elements are zero."""
     x = x if dtype is None else astype(x, dtype)
     axis = _only_axis(x, axis)
     width, products = 1, x
@@ -217,7 +217,7 @@ def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int
 
 @composite
 def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Any:
-    """The elements moved along ``axis``; those that leave at the end come in at the front."""
+    """The elements shifted along ``axis``, circularly."""
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), builtins.sum(_tuple(shift)), axis=0), x.shape)
     axes = _axes(axis, x.ndim)
@@ -246,7 +246,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 @composite
 def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
-    """The array put together from so many copies of ``x`` along each axis, the last ones first."""
+    """``x`` repeated ``repetitions`` times along each axis; fewer repetitions than axes are for the last axes."""
     counts = tuple(map(operator.index, _tuple(repetitions)))
     if any(count < 0 for count in counts):
         raise ShapeError(f"tile: the repetitions {counts} have a negative count")
@@ -260,7 +260,7 @@ def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
 
 @composite
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The parts along ``axis``, which they no longer have."""
+    """The subarrays along ``axis``, without that axis."""
     axis = position(axis, x.ndim)
     return tuple(x[along(axis, i)] for i in range(x.shape[axis]))
 
@@ -287,7 +287,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
 
 
 def _below(x: Any, k: int) -> Any:
-    """Where a matrix is on or below its ``k``-th diagonal; of a vector, which NumPy takes as rows that are alike."""
+    """A mask of the elements on or below the ``k``-th diagonal; a vector stands for a square matrix of equal rows, as in NumPy."""
     library, (rows, columns) = namespace(x), (*x.shape, *x.shape)[-2:]
     row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
     return library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1)) <= k
@@ -310,7 +310,7 @@ def triu(x: Any, /, *, k: int = 0) -> Any:
 
 @composite
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    """The elements at ``indices`` along ``axis``, which only an array of one dimension may leave out."""
+    """The elements at ``indices`` along ``axis``, which is optional for an array of one dimension."""
     return index(x, along(_only_axis(x, axis), indices))
 
 
@@ -353,7 +353,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Any:
-    """``num`` numbers from ``start`` to ``stop``, evenly spaced; of arrays along a new first axis, as NumPy has it."""
+    """``num`` evenly spaced numbers from ``start`` to ``stop``; for arrays along a new first axis, as in NumPy."""
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"num is {num}: expected no fewer than 0")
@@ -373,7 +373,7 @@ def linspace(
 
 @composite
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """An array; of a list that has variables, their stack. A variable is given back itself, unless ``copy`` is true.
+    """An array; of a list that has variables, their stack. A variable is returned itself, unless ``copy`` is true.
 
     Raises `ValueError` where ``copy=False`` and a copy is needed, and where ``device`` is another than the variable's.
 

@@ -18,7 +18,7 @@ def complex_number(value: complex) -> Any:
 
 
 def transpose(x: Any) -> Any:
-    """The dimensions in reverse order, as NumPy has it: the transpose of a matrix."""
+    """The dimensions in reverse order, as in NumPy: the transpose of a matrix."""
     return primitives.permute_dims(x)
 
 
@@ -35,9 +35,9 @@ def formatted(value: Any, spec: str) -> str:
 
 
 def is_formatting() -> bool:
-    """Whether what asks for a float is the operator ``%`` of a text, which has no other way to read a number.
+    """Whether ``float(x)`` is called by the operator ``%`` of a string, which reads numbers in no other way.
 
-    Numbers and arrays leave ``%`` to variables, so that only text, and bytes, ask for a float in the course of it.
+    Numbers and arrays leave ``%`` to variables, so that only strings and bytes call ``float`` in the course of it.
     """
     frame = sys._getframe(1)
     code, at = frame.f_code.co_code, frame.f_lasti
@@ -46,7 +46,7 @@ def is_formatting() -> bool:
 
 @functools.cache
 def _remainders() -> frozenset[tuple[int, int]]:
-    """The instructions of ``a % b`` and ``a %= b``."""
+    """The bytecode instructions of ``a % b`` and ``a %= b``."""
     wanted = opcode.opmap["BINARY_OP"]
     codes = [compile(text, "", "exec").co_code for text in ("a % b", "a %= b")]
     pairs = [zip(code[::2], code[1::2], strict=True) for code in codes]
@@ -54,7 +54,7 @@ def _remainders() -> frozenset[tuple[int, int]]:
 
 
 def rounded(x: Any, digits: int | None) -> Any:
-    """What ``round(x, digits)`` of a variable is: a plain value, since the derivative is zero."""
+    """``round(x, digits)`` of a variable: a plain value, since the derivative is zero."""
     return primitives.round(x) if digits is None else np.round(x, digits)
 
 
@@ -66,5 +66,5 @@ def iterate(x: Any) -> Any:
 
 
 def iterate_reversed(x: Any) -> Any:
-    """The items along the first axis, the last one first."""
+    """The items along the first axis in reverse order."""
     return iterate(primitives.flip(x, axis=0) if x.ndim else x)

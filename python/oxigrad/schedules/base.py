@@ -1,4 +1,4 @@
-"""What a schedule is: a function of the step that can be written down; and what may stand where one is asked for."""
+"""The base class of schedules, their arithmetic, and their configuration as plain data."""
 
 import dataclasses
 import math
@@ -11,7 +11,7 @@ from oxigrad._core import Variable, is_inexact
 from oxigrad._registry import Registry
 from oxigrad.ops.backends import fetched, is_array, is_smooth, namespace
 
-# What may be joined, added and multiplied: a number, or any function of the step.
+# An operand of a schedule: a number, or any function of the step.
 Term = float | Callable[[Any], Any]
 
 _REGISTRY: Registry[type["Schedule"]] = Registry()
@@ -20,17 +20,17 @@ _NUMBERS = (float, int, float | None, int | None, "float", "int", "float | None"
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """A function of the step, counted from 0, that can be written down as plain data.
+    """Base class of all schedules: functions of the step, counted from 0, with a configuration as plain data.
 
-    Schedules add up and multiply, with each other, with numbers and with any function of the step:
+    Schedules can be added and multiplied, with each other, with numbers and with any function of the step:
 
     >>> from oxigrad.schedules import linear
     >>> schedule = 0.5 * linear(0.0, 1.0, 4) + 1.0
     >>> schedule(0), schedule(2), schedule(9)
     (1.0, 1.25, 1.5)
 
-    A new one is a frozen dataclass with a method ``at``, which is given a number, or an array or variable of floating
-    point. `get_config` writes down its fields, none of which may be named ``schedule``:
+    A subclass is a frozen dataclass with a method ``at(step)``; ``step`` is a number, or a floating-point array or variable.
+    `get_config` returns its fields, none of which may be named ``schedule``:
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class harmonic(Schedule):
@@ -42,13 +42,13 @@ class Schedule:
     (0.25, {'schedule': 'harmonic', 'initial': 0.5})
     """
 
-    __array_ufunc__ = None  # so that NumPy's numbers leave multiplication to us
+    __array_ufunc__ = None  # so that arithmetic of NumPy's scalars defers to this class
 
     def __init_subclass__(cls) -> None:
         _REGISTRY[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        """Makes every field plain: Python's numbers, text, functions, and tuples of them."""
+        """Converts every field to Python numbers, strings, functions, and tuples of them."""
         for field in dataclasses.fields(self):
             if field.init:
                 try:
@@ -58,14 +58,14 @@ class Schedule:
                 object.__setattr__(self, field.name, plain)
 
     def __call__(self, step: Any) -> Any:
-        """The value at ``step``, counted from 0: a number, an array, or what a library traces in the place of one.
+        """The value at ``step``, counted from 0: a number, an array or a traced value, as ``step`` is.
 
-        Arrays of integers are computed with in the default floating-point dtype of their library.
+        Integer arrays are converted to the default floating-point dtype of their library.
         """
         return self.at(_real(step))
 
     def at(self, step: Any) -> Any:
-        """What ``self(step)`` is: to be stated by each schedule."""
+        """The value at ``step``; subclasses override it."""
         raise TypeError(f"{type(self).__name__} does not say what its value is")
 
     # --- as plain data -------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class Schedule:
     def get_config(self) -> dict[str, Any]:
         """The schedule as plain data (JSON), for `from_config`.
 
-        Raises `TypeError` where it is made of a function that is no `Schedule`.
+        Raises `TypeError` where an operand is a function that is no `Schedule`.
         """
         names = [field.name for field in dataclasses.fields(self) if field.init]
         if "schedule" in names:
@@ -94,7 +94,7 @@ class Schedule:
         )
 
     def _states(self, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-        """What its parts remember, each with the path to it."""
+        """The state of each operand that has one, with the path to it."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             parts = enumerate(value) if isinstance(value, tuple) else [(None, value)]
@@ -103,7 +103,7 @@ class Schedule:
                     yield from part._states(f"{prefix}{field.name}." + ("" if index is None else f"{index}."))
 
     def state_dict(self) -> dict[str, Any]:
-        """What it has been told so far, as plain data (JSON): empty but where a `plateau` is a part of it.
+        """The state as plain data (JSON): empty unless a `plateau` is among the operands.
 
         >>> from oxigrad.schedules import linear, plateau
         >>> schedule = linear(0.0, 1.0, 10) * plateau(0.1)
@@ -115,10 +115,10 @@ class Schedule:
         return {f"{prefix}{name}": value for prefix, held in self._states() for name, value in held.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `state_dict` wrote down.
+        """Restores the state that `state_dict` returned.
 
-        Raises `ValueError` where that is the state of another schedule, and `TypeError` where it is no number, with
-        nothing changed.
+        Raises `ValueError` for the state of another schedule and `TypeError` for values that are no numbers, with nothing
+        changed.
         """
         expected, found = self.state_dict().keys(), state.keys()
         if expected != found:
@@ -157,7 +157,7 @@ class Schedule:
 
 @dataclasses.dataclass(frozen=True)
 class add(Schedule):
-    """The sum of numbers and schedules: what ``a + b`` makes."""
+    """The sum of numbers and schedules, ``a + b``."""
 
     terms: tuple[Term, ...]
 
@@ -167,7 +167,7 @@ class add(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class multiply(Schedule):
-    """The product of numbers and schedules: what ``a * b`` makes.
+    """The product of numbers and schedules, ``a * b``.
 
     torch's ``ChainedScheduler`` of schedulers that scale the learning rate is the product of their factors:
 
@@ -185,12 +185,12 @@ class multiply(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class follow(Schedule):
-    """The learning rate that a scheduler of another library has now: ``scheduler.get_last_lr()[group]``.
+    """The current learning rate of a scheduler of another library: ``scheduler.get_last_lr()[group]``.
 
-    The step is not looked at: call ``scheduler.step()`` yourself, as often as you would without oxigrad (torch then wants
-    its own optimizer's ``step()`` to have been called once; without gradients that does nothing). A hyperparameter that
-    is set to such a scheduler is set to this. It cannot be written down; save the scheduler's own ``state_dict()``.
-    In a function that a library compiles, such as ``jax.jit(opt.apply)``, it stays what it was when that was traced.
+    The step is ignored: call ``scheduler.step()`` yourself (torch then expects one call of its own optimizer's ``step()``
+    before; without gradients that does nothing). A hyperparameter that is set to such a scheduler is set to this schedule.
+    It has no configuration; save the scheduler's own ``state_dict()``. Under a tracing compiler, such as
+    ``jax.jit(opt.apply)``, the value at the time of tracing is a constant.
 
     Raises `TypeError` where there is no ``get_last_lr``, and `ValueError` where there are several groups and none is
     named, or where there is no such group.
@@ -234,7 +234,7 @@ def _combined(kind: type[add] | type[multiply], *terms: Term) -> Schedule:
 
 
 def from_config(config: Mapping[str, Any]) -> Schedule:
-    """The schedule that `Schedule.get_config` wrote down; user-defined ones must have been defined before.
+    """The schedule of a configuration by `Schedule.get_config`; classes of your own must have been defined before.
 
     >>> from oxigrad.schedules import constant
     >>> from_config(constant(0.1).get_config())(5)
@@ -254,7 +254,7 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
 
 
 def number(value: Any) -> int | float:
-    """A Python number: from one of any kind, or from an array without dimensions of any library.
+    """The value as a Python number: any real number, or a 0-d array of any library.
 
     Raises `TypeError` for anything else.
 
@@ -284,7 +284,7 @@ def number(value: Any) -> int | float:
 
 
 def term(value: Any) -> Term:
-    """A number or a schedule: a function of the step, or a scheduler that has ``get_last_lr``, which is followed.
+    """The value as an operand: a number, a function of the step, or `follow` of a scheduler that has ``get_last_lr``.
 
     Raises `TypeError` for anything else.
     """
@@ -311,7 +311,7 @@ def _read_field(field: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def _but_nan(value: Any) -> Any:
-    """The value; `ValueError` where it is NaN, which no schedule gives on purpose."""
+    """The value; raises `ValueError` where it is NaN."""
     if isinstance(value, float) and math.isnan(value):
         raise ValueError("found nan: expected a number")
     return value
@@ -325,14 +325,14 @@ def positive(**values: float) -> None:
 
 
 def value_at(schedule: Term, step: Any) -> Any:
-    """The value of a schedule or number at ``step``, whatever it is."""
+    """The value of a schedule or number at ``step``."""
     return schedule(step) if callable(schedule) else schedule
 
 
 def number_at(schedule: Term, step: Any, name: str = "the schedule") -> Any:
-    """The value at ``step`` as a Python number; only what a library traces or oxigrad differentiates stays what it is.
+    """The value at ``step`` as a Python number; a traced value or a variable is returned unchanged.
 
-    Raises `TypeError`, with ``name``, where the value is neither.
+    Raises `TypeError`, with ``name``, for any other value.
     """
     value = value_at(schedule, step)
     if type(value) is float or isinstance(value, Variable) or is_array(step):

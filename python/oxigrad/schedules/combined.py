@@ -1,4 +1,4 @@
-"""Schedules made of others: one after the other, slowed, bounded; and those that are usually made so."""
+"""Schedules composed of others: joined, slowed, bounded; and the common schedules that are such compositions."""
 
 import bisect
 import dataclasses

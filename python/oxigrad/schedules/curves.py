@@ -1,4 +1,4 @@
-"""Schedules that are one formula."""
+"""Schedules with a closed formula."""
 
 import dataclasses
 import math
@@ -9,18 +9,18 @@ from oxigrad.schedules.base import Schedule, positive
 
 
 def _progress(step: Any, steps: float) -> Any:
-    """The part of ``steps`` that lies behind: from 0 to 1."""
+    """The completed fraction of ``steps``, from 0 to 1."""
     return xp.minimum(1.0, xp.maximum(0.0, step / steps))
 
 
 def _mixed(initial: float, final: float, share: Any) -> Any:
-    """``initial`` where its share is 1, ``final`` where it is 0."""
+    """The interpolation between ``final`` and ``initial``, the weight of ``initial`` being ``share``."""
     return initial * share + final * (1.0 - share)
 
 
 @dataclasses.dataclass(frozen=True)
 class constant(Schedule):
-    """Always ``value``.
+    """The constant ``value``.
 
     >>> constant(0.1)(1000)
     0.1
@@ -214,7 +214,7 @@ class inverse_power(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class cosine_restarts(Schedule):
-    """`cosine` from ``initial`` to ``final``, begun again after ``steps`` steps and so on.
+    """`cosine` from ``initial`` to ``final``, restarted after ``steps`` steps and so on.
 
     SGDR: Loshchilov and Hutter 2017. Each wave is ``growth`` times as long as the one before (torch's ``T_mult``, Keras'
     ``t_mul``) and, from the final value up, ``decay`` times as high (Keras' ``m_mul``; its waves end at ``alpha * initial``).
@@ -237,13 +237,13 @@ class cosine_restarts(Schedule):
             raise ValueError(f"growth is {self.growth}: expected at least 1")
 
     def _start(self, wave: Any) -> Any:
-        """The step at which a wave begins: the sum of the lengths of those before it."""
+        """The first step of a cycle: the sum of the lengths of the cycles before it."""
         if self.growth == 1:
             return self.steps * wave
         return self.steps * (self.growth**wave - 1.0) / (self.growth - 1.0)
 
     def _wave(self, step: Any) -> Any:
-        """How many waves lie behind."""
+        """The number of completed cycles."""
         if self.growth == 1:
             return xp.floor(step / self.steps)
         wave = xp.floor(xp.log1p(step * ((self.growth - 1.0) / self.steps)) / math.log(self.growth))

@@ -1,4 +1,4 @@
-"""A schedule that depends on how training goes."""
+"""A schedule that reduces the learning rate when a metric stops improving."""
 
 import dataclasses
 import math
@@ -14,8 +14,8 @@ _MODES = {"min": 1.0, "max": -1.0}
 class plateau(Schedule):
     """``initial``, multiplied by ``factor`` whenever a metric has not improved for more than ``patience`` observations.
 
-    It has to be told: call `observe` with the metric, say the validation loss after each epoch. It does not depend on
-    the step. Multiply it with another schedule, and it scales that. What it has been told is in `state_dict`.
+    Call `observe` with the metric, such as the validation loss after each epoch. The value does not depend on the step;
+    multiplied with another schedule, it scales that. The state is in `state_dict`.
 
     An improvement (``mode`` "min") is a value below ``best - rtol * |best| - atol``. After a reduction, ``cooldown``
     observations are not counted. The value goes no lower than ``minimum``, and not down by ``epsilon`` or less.
@@ -24,7 +24,7 @@ class plateau(Schedule):
     is improved on by ``best * (1 - threshold)``, which is worse than it. optax's ``reduce_on_plateau`` counts patience
     one higher, and has no epsilon; average the values before you observe them in place of its ``accumulation_size``.
 
-    In a function that a library compiles, such as ``jax.jit(opt.apply)``, it stays what it was when that was traced.
+    Under a tracing compiler, such as ``jax.jit(opt.apply)``, the value at the time of tracing is a constant.
 
     >>> schedule = plateau(0.1, factor=0.5, patience=1)
     >>> [schedule.observe(loss) for loss in (3.0, 2.0, 2.5, 2.5, 1.0)]
@@ -62,9 +62,9 @@ class plateau(Schedule):
         return self._state["value"]
 
     def observe(self, metric: Any) -> float:
-        """Takes note of the metric, a number or an array without dimensions; returns the value from now on.
+        """Records a value of the metric, a number or a 0-d array; returns the value of the schedule from now on.
 
-        Raises `TypeError`, with nothing changed, where it is something else. NaN is no improvement.
+        NaN is no improvement. Raises `TypeError` for anything else, with nothing changed.
         """
         metric, state = number(metric), self._state
         if self._improves(metric):
