@@ -15,10 +15,11 @@ from oxigrad.optim.config import from_config
 from oxigrad.optim.lbfgs import LBFGS
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.optimizer import Optimizer, Slots
-from oxigrad.optim.rule_optimizer import ParameterGroup, RuleOptimizer, define, register
+from oxigrad.optim.rule_optimizer import RuleOptimizer, define, register
 from oxigrad.optim.sam import SAM
 from oxigrad.rules import gradient_transforms, rule
 from oxigrad.rules.ranges import Interval
+from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.quantized import Quantized
 
 # What stands around an optimizer in a chain.

@@ -9,9 +9,11 @@ from oxigrad.optim import param_groups
 from oxigrad.optim.config import OPTIONS, REGISTRY
 from oxigrad.optim.hyperparameters import Part, declare
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.rule_optimizer import ParameterGroup, RuleOptimizer, caller, register
+from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
 from oxigrad.rules import rule
 from oxigrad.rules.compat import filled_in
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.version import Version
 
 
 class Transform(Part):
@@ -63,7 +65,7 @@ class Partition(Optimizer):
 
     def _refuse_options(self) -> None:
         for pattern, optimizer in self._optimizers.items():
-            if given := optimizer.stepping_options() if optimizer else []:
+            if given := optimizer._stepping_options() if optimizer else []:
                 raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
 
     @property
@@ -82,20 +84,20 @@ class Partition(Optimizer):
             found = optimizer._parts() if optimizer else ()
             yield from ((f"parts.{number}.{name}", part) for name, part in found)
 
-    def choice(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
-        """See `Optimizer.choice`."""
+    def _group_for(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
+        """See `Optimizer._group_for`."""
         at = param_groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(f"{path}: no pattern of the partition matches; None as an optimizer freezes")
         optimizer = list(self.optimizers.values())[at]
-        return optimizer and optimizer.choice(owner, path, array)
+        return optimizer and optimizer._group_for(owner, path, array)
 
-    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
-        """See `Optimizer.check_patterns`."""
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer._check_patterns`."""
         self._refuse_options()
         param_groups.check_matched(self.optimizers, parameters)
         for optimizer in filter(None, self.optimizers.values()):
-            optimizer.check_patterns(parameters)
+            optimizer._check_patterns(parameters)
 
     def get_config(self) -> dict[str, Any]:
         """See `Optimizer.get_config`."""
@@ -104,6 +106,11 @@ class Partition(Optimizer):
             for pattern, optimizer in self.optimizers.items()
         ]
         return {"optimizer": "partition", "parts": found, **self._options()}
+
+    def _versions(self) -> Iterator[Version]:
+        yield from super()._versions()
+        for optimizer in filter(None, self._optimizers.values()):
+            yield from optimizer._versions()
 
     def _classes(self) -> Iterator[type]:
         for optimizer in filter(None, self.optimizers.values()):

@@ -10,6 +10,7 @@ from oxigrad.optim.attributes import Sealed, hint
 from oxigrad.rules.ranges import Domain
 from oxigrad.rules.rule import Rule, is_flag
 from oxigrad.schedules.base import number_at, term
+from oxigrad.stepping.version import Version
 
 
 class Hyperparameter:
@@ -30,6 +31,7 @@ class Hyperparameter:
 
     def __set__(self, part: Any, value: Any) -> None:
         part._hyperparameters[self.name] = self.check(value)
+        part._version.raise_number()
 
     def check(self, value: Any) -> Any:
         """The value; `TypeError` where it is not of the kind of the default, `ValueError` where it is out of range."""
@@ -90,6 +92,7 @@ class Part(Sealed):
             raise TypeError(f"{label}: hyperparameters {what}; it has {', '.join(names)}")
         given |= hyperparameters
         self._hyperparameters: dict[str, Any] = {}
+        self._version = Version()  # which a group of parameters compares with the one that it was resolved for
         for name, declared in self.declared.items():
             setattr(self, name, given.get(name, declared.default))
 

@@ -14,7 +14,9 @@ from oxigrad.optim.options import Options, checked_precision
 from oxigrad.rules import gradient_transforms, rule
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping import stepper
+from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.state import Report, collect, read, resume, write
+from oxigrad.stepping.version import Version
 
 
 class Slots(Mapping[Any, Mapping[str, Any]]):
@@ -77,6 +79,7 @@ class Optimizer(Options):
         master: bool = False,
         rounding: str = "nearest",
     ) -> None:
+        self._version = Version()
         self.sparse = sparse
         self.seed = seed
         self.accumulate = accumulate
@@ -113,22 +116,26 @@ class Optimizer(Options):
         if self.loss_scale:
             self.loss_scale.observe(finite=finite)
 
-    def prefix(self) -> tuple[Rule, ...]:
+    def _gradient_parts(self) -> tuple[Rule, ...]:
         """What is done to each gradient before the rule sees it."""
         scales, checks = self.loss_scale is not None, self.nonfinite != "propagate"
         parts = (_UNSCALE,) if scales else ()
         parts = (*parts, _FINITE) if checks else parts
         return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
 
-    def assign(self, path: str, array: Any) -> Any:
+    def _assign(self, path: str, array: Any) -> ParameterGroup | None:
         """The `ParameterGroup` for a parameter: whose rule updates it, with which hyperparameters; None where it is frozen."""
-        return self.choice(self, path, array)
+        return self._group_for(self, path, array)
 
-    def choice(self, owner: "Optimizer", path: str, array: Any) -> Any:
+    def _group_for(self, owner: "Optimizer", path: str, array: Any) -> ParameterGroup | None:
         """As `assign`, where another optimizer, the ``owner``, takes the steps."""
         raise NotImplementedError
 
-    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+    def _versions(self) -> Iterator[Version]:
+        """The versions of its settings, and of those of the optimizers that it is made of: a plan holds until one changes."""
+        yield self._version
+
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
         """`StructureError` where a pattern matches none of the parameters of a model, given as paths and arrays."""
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -345,12 +352,12 @@ class Optimizer(Options):
         """
 
         def row(path: Any, array: Any) -> tuple[str, ...]:
-            choice = self.assign(str(path), array)
+            choice = self._assign(str(path), array)
             what = (choice.optimizer.name, choice.text) if choice else ("frozen", "")
             return (str(path), str(tuple(array.shape)), dtype_name(array.dtype), *what)
 
         parameters = tree.parameters(model)
-        self.check_patterns([(str(path), array) for path, array in parameters.items()])
+        self._check_patterns([(str(path), array) for path, array in parameters.items()])
         rows = (row(path, array) for path, array in parameters.items())
         return param_groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
 

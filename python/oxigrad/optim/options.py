@@ -14,6 +14,7 @@ from oxigrad.rules.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.precision import ROUNDINGS, SLOT_DTYPES, Precision
 from oxigrad.stepping.sparse_rows import FAMILIES
+from oxigrad.stepping.version import Version
 
 _DOMAINS = {
     "seed": Domain(interval=Interval(f"[0, {2**64})"), is_whole=True),
@@ -101,6 +102,7 @@ class Options(Sealed):
     zero_gradients: bool
     sparse: str
     precision: Precision
+    _version: Version
 
     def __setattr__(self, name: str, value: Any) -> None:
         for owner in vars(self).get("_parameter_groups", ()) if name in self.checks else ():
@@ -108,7 +110,7 @@ class Options(Sealed):
                 raise AttributeError(f"{name} belongs to what takes the steps: set it on {owner!r}")
         super().__setattr__(name, value)
         if name in self.checks and "_stepper" in vars(self):
-            vars(self)["_stepper"].reset()
+            self._version.raise_structure()
 
     @property
     def slot_dtype(self) -> str | None:
@@ -125,7 +127,7 @@ class Options(Sealed):
         """How parameters of half precision are rounded."""
         return self.precision.rounding
 
-    def stepping_options(self) -> list[str]:
+    def _stepping_options(self) -> list[str]:
         """Which options it was given of those that belong to what takes the steps."""
         return [name for name, value in Options._given_options(self).items() if value != OPTIONS[name]]
 

@@ -59,6 +59,9 @@ class Plan:
     """
 
     def __init__(self, leaves: list[Any], structure: Any, owner: Any) -> None:
+        self._versions = [
+            (version, version.structure) for version in owner._versions()
+        ]  # before what they are of is read
         self.structure = structure
         self.sparse = owner.sparse != "dense"
         self.lazy = False
@@ -70,7 +73,7 @@ class Plan:
         for index, *tied in _core.tree_tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
             seen.append((str(paths[0]), array))
-            choice = owner.assign(*seen[-1])
+            choice = owner._assign(*seen[-1])
             if choice is None:
                 self.frozen.update(map(str, paths))
                 continue
@@ -80,7 +83,7 @@ class Plan:
                 "the model has no parameters: expected an array of floating-point dtype somewhere"
                 + (" that is not frozen" if self.frozen else "")
             )
-        owner.check_patterns(seen)
+        owner._check_patterns(seen)
         self._choose_executors(leaves)
 
     @property
@@ -117,6 +120,10 @@ class Plan:
         self._recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
         # The core checks the gradients that go to it as they are.
         self._checked_here = self.parameters if self.ruled else self._tied
+
+    def is_current(self) -> bool:
+        """Whether options and groups of hyperparameters are as they were when the plan was made."""
+        return all(version.structure == made for version, made in self._versions)
 
     def fits(self, leaves: list[Any]) -> bool:
         """Whether the plan still holds for these leaves; what changes from step to step the core checks anyway."""

@@ -132,10 +132,6 @@ class Stepper:
         if self._swapped is not None:
             raise StateError("the averages are swapped in: swap_out brings the parameters back")
 
-    def reset(self) -> None:
-        """Forgets the plan, so that the next step makes a new one."""
-        self._plan = None
-
     def build(self, model: Any) -> None:
         """Makes the slots for a model, where there are none yet."""
         plan, leaves = self._planned(model)
@@ -143,7 +139,8 @@ class Stepper:
             self._enter(plan, leaves, self._laid_out(plan)[1])
 
     def _planned(self, model: Any) -> tuple[Plan, list[Any]]:
-        if self._changed or self._process != _core.forks():
+        is_current = self._plan is None or self._plan.is_current()
+        if self._changed or not is_current or self._process != _core.forks():
             # In a forked child, the core may have been in the middle of a step of another thread.
             self._plan, self._process = None, _core.forks()
             self._changed.clear()
