@@ -13,9 +13,10 @@ from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.options import Options, checked_precision
 from oxigrad.rules import gradient_transforms, rule
 from oxigrad.rules.rule import Rule
-from oxigrad.stepping import stepper
+from oxigrad.stepping import functional
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.state import Report, collect, read, resume, write
+from oxigrad.stepping.stepper import Stepper
 from oxigrad.stepping.version import Version
 
 
@@ -87,7 +88,7 @@ class Optimizer(Options):
         self.zero_gradients = zero_gradients
         self.precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
-        self._stepper = stepper.Stepper(self)
+        self._stepper = Stepper(self)
         self._lock = _core.Lock()
 
     @property
@@ -108,23 +109,27 @@ class Optimizer(Options):
 
     @property
     def scale(self) -> float:
-        """What the loss is multiplied by before it is differentiated, and gradients are divided by."""
+        """The factor of the loss in `compute_gradients`, by which the step divides the gradients."""
         return self.loss_scale.value if self.loss_scale else 1.0
 
-    def observe(self, *, finite: bool) -> None:
-        """Is told after each step whether its gradients were finite."""
+    def _observe(self, *, finite: bool) -> None:
+        """Has the loss scale observe a step, whose gradients were finite or not."""
         if self.loss_scale:
             self.loss_scale.observe(finite=finite)
 
+    def _resume(self, stepper: Stepper) -> None:
+        """Goes on from another stepper, that of a state which was loaded."""
+        self._stepper = stepper
+
     def _gradient_parts(self) -> tuple[Rule, ...]:
-        """What is done to each gradient before the rule sees it."""
+        """The rules that change each gradient before the optimizer's own."""
         scales, checks = self.loss_scale is not None, self.nonfinite != "propagate"
         parts = (_UNSCALE,) if scales else ()
         parts = (*parts, _FINITE) if checks else parts
         return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
 
     def _assign(self, path: str, array: Any) -> ParameterGroup | None:
-        """The `ParameterGroup` for a parameter: whose rule updates it, with which hyperparameters; None where it is frozen."""
+        """The group of a parameter, given by its key path and array; None where it is frozen."""
         return self._group_for(self, path, array)
 
     def _group_for(self, owner: "Optimizer", path: str, array: Any) -> ParameterGroup | None:
@@ -214,7 +219,7 @@ class Optimizer(Options):
         {'w': array([-0.5])}
         """
         with self._lock.reading() if model is None else self._lock:
-            return self._stepper.averages(model)
+            return self._stepper.averaged(model)
 
     def copied_parameters(self) -> dict[str, Any]:
         """The copies of the parameters in another dtype, by key path, as `Copy` keeps them.
@@ -329,14 +334,14 @@ class Optimizer(Options):
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
-        return stepper.init(self, params)
+        return functional.init(self, params)
 
     def apply(self, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The same step as `update`, as a pure function: returns new parameters and a new state, and changes nothing.
 
         It may be traced (``jax.jit``) and differentiated.
         """
-        return stepper.apply(self, params, grads, state)
+        return functional.apply(self, params, grads, state)
 
     def table(self, model: Any) -> str:
         """Which parameter of ``model`` is updated by what, as a table to be printed.

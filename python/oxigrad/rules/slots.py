@@ -127,7 +127,8 @@ class Slot:
         """The initial array of the slot of ``p``; None where the parameter has none. ``value`` gives hyperparameters by name."""
         if self.begin is None:
             return xp.zeros_like(p, dtype=dtype)
-        assert isinstance(self.begin, Formula)
+        if not isinstance(self.begin, Formula):
+            raise TypeError(f"the slot {self.name} is one number: expected a slot that is an array")
         return self.begin(xp, xp.astype(p, dtype, copy=False), value)
 
     def renamed(self, names: Mapping[str, str]) -> "Slot":

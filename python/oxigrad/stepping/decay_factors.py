@@ -292,7 +292,8 @@ def _install_operators() -> None:
         setattr(_Unknown, f"__{name}__", lambda a, b, f=function: f(a, b))
         setattr(_Unknown, f"__r{name}__", lambda a, b, f=function: f(b, a))
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(_Unknown, f"__{name}__", lambda a, b, f=_comparison(name): f(a, b))
+        compare = _comparison(name)
+        setattr(_Unknown, f"__{name}__", lambda a, b, f=compare: f(a, b))
     _Unknown.__neg__ = _KNOWN["negative"]
     _Unknown.__abs__ = lambda a: _elementwise("abs", a)
     _Unknown.__mod__ = lambda a, b: _elementwise("remainder", a, b)

@@ -12,6 +12,7 @@ from oxigrad.stepping.decay_factors import decays
 from oxigrad.stepping.executors import trace
 from oxigrad.stepping.precision import Precision
 from oxigrad.stepping.version import Version
+from oxigrad.stepping.weak import alive
 
 if TYPE_CHECKING:
     from oxigrad import _core
@@ -94,12 +95,12 @@ class ParameterGroup:
 
     @property
     def _owner(self) -> SteppingOptions:
-        return _present(self._weak_owner)
+        return alive(self._weak_owner)
 
     @property
     def optimizer(self) -> HyperparameterOwner:
         """The optimizer whose rule it is."""
-        return _present(self._weak_optimizer)
+        return alive(self._weak_optimizer)
 
     def rule(self, holds: bool = False) -> Rule:
         """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
@@ -150,10 +151,12 @@ class ParameterGroup:
 
     def numbers(self, at: Any) -> dict[str, Any]:
         """The numeric hyperparameters at step ``at``, counted from 0: schedules are called, their values read as numbers."""
-        declared = self._declared
-        return {
-            name: declared[name].at(value, at) if callable(value) else value for name, value in self.numeric.items()
-        }
+        numeric = self.numeric
+        return {name: self.evaluate(name, v, at) if callable(v) else v for name, v in numeric.items()}
+
+    def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
+        """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""
+        return self._declared[name].at(schedule, at)
 
     def value(self, name: str) -> Any:
         """The value of a hyperparameter at the first step."""
@@ -175,13 +178,6 @@ class ParameterGroup:
         if not self.catches_up:
             return {}
         return decays(self.rule(), {name: values[name] for name in self._values})
-
-
-def _present(reference: "weakref.ref[Any]") -> Any:
-    """The object; `ReferenceError` where it is gone."""
-    if (found := reference()) is None:
-        raise ReferenceError("the optimizer of this group of parameters is gone")
-    return found
 
 
 def _composed(rule: Rule, before: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:

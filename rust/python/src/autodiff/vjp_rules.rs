@@ -288,7 +288,8 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
 /// A function of the Python layer's namespace module.
 pub fn hook<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let module = MODULE.get_or_try_init(py, || py.import("oxigrad._callbacks").map(|module| module.into_any().unbind()))?;
+    let module =
+        MODULE.get_or_try_init(py, || py.import("oxigrad._callbacks").map(|module| module.into_any().unbind()))?;
     module.bind(py).getattr(name)
 }
 
