@@ -227,7 +227,10 @@ def test_hyperparameters_of_parts_are_attributes_of_the_parts() -> None:
     ("act", "message"),
     [
         (lambda opt: opt.decay, r"decay: several parts have it, parts\[2\] \(EMA\), parts\[3\] \(EMA\)"),
-        (lambda opt: setattr(opt, "decay", 1.0), r"decay: several parts have it, parts\[2\] \(EMA\), parts\[3\] \(EMA\)"),
+        (
+            lambda opt: setattr(opt, "decay", 1.0),
+            r"decay: several parts have it, parts\[2\] \(EMA\), parts\[3\] \(EMA\)",
+        ),
         (lambda opt: opt.max_nrom, r"max_nrom \(did you mean max_norm\?\)"),
         (lambda opt: setattr(opt, "max_nrom", 1.0), r"max_nrom \(did you mean max_norm\?\)"),
         (lambda opt: opt.parts[2].decy, r"EMA has no attribute decy \(did you mean decay\?\)"),
@@ -285,9 +288,7 @@ def test_transforms_of_the_step_are_those_of_optax(library: Any) -> None:
     jax, optax = library("jax"), library("optax")
     jax.config.update("jax_enable_x64", True)
     reference = optax.chain(optax.clip(0.5), optax.adam(0.1), optax.clip_by_global_norm(0.15), optax.clip(0.09))
-    opt = optim.chain(
-        optim.ClipByValue(0.5), optim.Adam(0.1), optim.ClipByGlobalNorm(0.15), optim.ClipByValue(0.09)
-    )
+    opt = optim.chain(optim.ClipByValue(0.5), optim.Adam(0.1), optim.ClipByGlobalNorm(0.15), optim.ClipByValue(0.09))
     model, grads = problem()
     params = jax.tree.map(jax.numpy.asarray, model)
     state = reference.init(params)
