@@ -305,7 +305,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "loss scale": (lambda: optim.Adam(loss_scale=ox.optim.LossScale()), search_with),
     "accumulate": (lambda: optim.RMSprop(centered=True, accumulate=2, nonfinite="skip"), step_of),
     "sparse": (lambda: optim.Adam(sparse="catch_up"), sparse_step_of),
-    "quantized": (lambda: optim.Momentum(0.1, slot_dtype="8bit"), quantized),
+    "quantized": (lambda: optim.SGD(0.1, 0.9, slot_dtype="8bit"), quantized),
     "master": (lambda: optim.Adam(master=True), halves),
     "kahan": (lambda: optim.Adam(rounding="kahan"), halves),
     "schedule": (lambda: optim.Adam(schedules.warmup_cosine(0.1, 3, 20)), step_of),
@@ -560,7 +560,7 @@ import numpy as np
 import oxigrad as ox
 from oxigrad import optim
 def one(number):
-    opt = optim.chain(optim.ClipByValue(), optim.Momentum(0.1), optim.EMA())
+    opt = optim.chain(optim.ClipByValue(), optim.SGD(0.1, 0.9), optim.EMA())
     opt.update({"w": np.ones(2)}, {"w": np.ones(2)})
     made = optim.define(lambda xp, p, g, m, *, learning_rate=0.1: (p - learning_rate * m, m + g), f"Local{number}")
     made(accumulate=2).update({"w": np.ones(2)}, {"w": np.ones(2)})

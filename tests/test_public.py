@@ -69,7 +69,7 @@ def test_signatures() -> None:
     assert str(inspect.signature(xp.add)) == "(x1, x2, /)"
     assert str(inspect.signature(optim.LossScale)).startswith("(initial: float = 65536.0")
     assert next(iter(inspect.signature(optim.SAM).parameters)) == "optimizer"
-    assert [*inspect.signature(optim.SGD).parameters][:3] == ["learning_rate", "weight_decay", "seed"]
+    assert [*inspect.signature(optim.SGD).parameters][:3] == ["learning_rate", "momentum", "nesterov"]
 
 
 def test_a_function_of_the_standard_that_is_passed_on_is_one_object() -> None:
@@ -152,7 +152,9 @@ def test_repr_shows_every_option_that_is_not_the_default(make: Any) -> None:
 def test_repr_shows_groups_and_dtype() -> None:
     opt = optim.SGD(0.1, groups={"*.bias": {"weight_decay": 0.5}, "body.*": None}, dtype="float32")
     expected = "groups={'*.bias': {'weight_decay': 0.5}, 'body.*': None}, dtype='float32')"
-    assert repr(opt) == f"SGD(learning_rate=0.1, weight_decay=0.0, {expected}"
+    assert (
+        repr(opt) == f"SGD(learning_rate=0.1, momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0, {expected}"
+    )
     assert eval(repr(opt), vars(optim)).get_config() == opt.get_config()  # noqa: S307
     assert "<lambda>" in repr(optim.SGD(groups={lambda path, array: True: {}}))
     with np.printoptions(precision=1):

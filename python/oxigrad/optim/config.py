@@ -1,4 +1,4 @@
-"""Optimizers as plain data: what makes one of its configuration."""
+"""Optimizers as plain data: configurations, and optimizers made from them."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -9,8 +9,7 @@ from oxigrad.optim import param_groups
 from oxigrad.optim.hyperparameters import from_plain
 from oxigrad.optim.loss_scale import LossScale
 
-# What makes an optimizer or a part of a chain of its configuration, by name.
-# Classes that a program makes and drops are gone.
+# The constructors of optimizers and parts of chains, by the names in configurations. Classes that are dropped are removed.
 REGISTRY: Registry[Callable[..., Any]] = Registry()
 
 # Names that earlier versions wrote into configurations: of classes, and of hyperparameters by their class.
@@ -21,8 +20,11 @@ RENAMED = {
     "ClipGlobalNorm": "ClipByGlobalNorm",
     "ClipNorm": "ClipByNorm",
     "Decay": "WeightDecay",
+    "Momentum": "SGD",
     "StochasticAverage": "SWA",
 }
+# Hyperparameters that classes of earlier versions had by default, where those that took their place have others.
+EARLIER_DEFAULTS = {"Momentum": {"momentum": 0.9}}
 RENAMED_HYPERPARAMETERS = {
     "LARS": {"trust": "trust_coefficient"},
     "Lookahead": {"every": "sync_period", "share": "slow_step_size"},
@@ -50,10 +52,11 @@ def from_config(config: Mapping[str, Any]) -> Any:
     >>> from oxigrad import schedules
     >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
-    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), weight_decay=0.0)
+    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0)
     """
     values = dict(config)
     name = values.pop("optimizer", None) or values.pop("part", None)
+    values = {**EARLIER_DEFAULTS.get(name, {}), **values}
     name = RENAMED.get(name, name)
     values = {RENAMED_HYPERPARAMETERS.get(name, {}).get(key, key): value for key, value in values.items()}
     parts = values.pop("parts", ())

@@ -14,10 +14,10 @@ from oxigrad.stepping.version import Version
 
 
 class Hyperparameter:
-    """An attribute that is checked when it is set, and takes effect on the next step.
+    """A hyperparameter as an attribute, which is checked when it is set, and takes effect on the next step.
 
-    ``domain`` says what it may be (see `oxigrad.rules.ranges`); None that anything may that is a flag, or a number where the default
-    is None.
+    ``domain`` are the values that it may have (see `oxigrad.rules.ranges`). None admits any flag, and any number where the
+    default is None.
     """
 
     def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
@@ -25,6 +25,9 @@ class Hyperparameter:
         self.default = default
         self.is_flag = is_flag(default)
         self.domain = domain
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Hyperparameter":
+        return self  # It never changes.
 
     def __get__(self, part: Any, owner: type | None = None) -> Any:
         return self if part is None else part._hyperparameters[self.name]
@@ -111,8 +114,13 @@ class Part(Sealed):
         return f"{type(self).__name__}({self._shown()})"
 
     def _shown(self) -> str:
-        """What stands between the brackets of ``repr``."""
+        """The arguments that ``repr`` shows."""
         return ", ".join(f"{name}={value!r}" for name, value in self._hyperparameters.items())
+
+
+def declarations(rule: Rule) -> dict[str, Hyperparameter]:
+    """The hyperparameters of a rule, by name."""
+    return {name: Hyperparameter(name, value, rule.domains.get(name)) for name, value in rule.defaults.items()}
 
 
 def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], module: str) -> type:
@@ -120,7 +128,7 @@ def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], modu
 
     ``module`` is the name of the module that it is a part of, where pickle looks for it.
     """
-    declared = {name: Hyperparameter(name, value, rule.domains.get(name)) for name, value in rule.defaults.items()}
+    declared = declarations(rule)
     own = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in rule.defaults.items()]
     common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in options.items()]
     body = {

@@ -347,12 +347,12 @@ class Optimizer(Options):
         """Which parameter of ``model`` is updated by what, as a table to be printed.
 
         >>> import numpy as np
-        >>> from oxigrad.optim import SGD
-        >>> opt = SGD(0.1, groups={"*bias": {"weight_decay": 0.0}, "head.*": None})
+        >>> from oxigrad.optim import Signum
+        >>> opt = Signum(0.1, groups={"*bias": {"beta": 0.0}, "head.*": None})
         >>> print(opt.table({"w": np.ones((2, 3)), "bias": np.ones(3), "head": {"w": np.ones(2)}}))
         parameter  shape   dtype    optimizer  hyperparameters
-        w          (2, 3)  float64  SGD        learning_rate=0.1, weight_decay=0.0
-        bias       (3,)    float64  SGD        learning_rate=0.1, weight_decay=0.0
+        w          (2, 3)  float64  Signum     learning_rate=0.1, beta=0.9
+        bias       (3,)    float64  Signum     learning_rate=0.1, beta=0.0
         head.w     (2,)    float64  frozen
         """
 
@@ -367,8 +367,6 @@ class Optimizer(Options):
         return param_groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
 
 
-_UNSCALE = rule.read(gradient_transforms.unscale, changes_gradient=True)
-_FINITE = rule.read(gradient_transforms.finite, changes_gradient=True)
-_ACCUMULATE = rule.read(gradient_transforms.accumulate, changes_gradient=True).with_slots_named(
-    gradient_transforms.NAMES
-)
+_UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
+_FINITE = rule.read(gradient_transforms.finite, "gradient")
+_ACCUMULATE = rule.read(gradient_transforms.accumulate, "gradient")

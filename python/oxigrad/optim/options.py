@@ -92,7 +92,18 @@ class Options(Sealed):
         "dtype": _dtype,
     }
     _fixed: ClassVar[frozenset[str]] = frozenset(
-        {"sparse", "slot_dtype", "master", "rounding", "precision", "dtype", "optimizer", "optimizers", "chained"}
+        {
+            "sparse",
+            "slot_dtype",
+            "master",
+            "rounding",
+            "precision",
+            "dtype",
+            "optimizer",
+            "optimizers",
+            "rule",
+            "declared",
+        }
     )
 
     _internal: ClassVar[frozenset[str]] = frozenset({"precision"})

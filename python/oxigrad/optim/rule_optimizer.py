@@ -8,7 +8,6 @@ from typing import Any
 
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import param_groups
-from oxigrad.optim.attributes import hint
 from oxigrad.optim.config import OPTIONS, REGISTRY
 from oxigrad.optim.hyperparameters import Part, declare, plain
 from oxigrad.optim.optimizer import Optimizer
@@ -45,11 +44,6 @@ class RuleOptimizer(Part, Optimizer):
         return type(self).__name__
 
     @property
-    def parts(self) -> tuple[Rule, ...]:
-        """The rules that it is composed of."""
-        return (self.rule,)
-
-    @property
     def groups(self) -> Mapping[Any, Mapping[str, Any] | None]:
         """Hyperparameters by pattern, to be read: set it as a whole."""
         shown = {pattern: values and MappingProxyType(values) for pattern, values in self._groups.items()}
@@ -77,7 +71,7 @@ class RuleOptimizer(Part, Optimizer):
             known = ", ".join(self.declared)
             raise TypeError(
                 f"the group {pattern!r} has hyperparameters unknown: {', '.join(unknown)}"
-                f"{hint(unknown[0], self.declared)}; there are {known}"
+                f"{self._hint(unknown[0])}; there are {known}"
             )
         try:
             return {name: self.declared[name].check(value) for name, value in values.items()}
@@ -179,7 +173,7 @@ def define(
 
     The class belongs to the module that calls this, under its name: there it pickles.
     """
-    read = rule.read(function, elementwise=elementwise, average=average)
+    read = rule.read(function, "update", elementwise=elementwise, average=average)
     made = register(read, name, RuleOptimizer, OPTIONS, module=caller())
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
@@ -207,11 +201,11 @@ def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any
 _TAKEN = {
     *dir(RuleOptimizer),
     *OPTIONS,
-    "chained",
     "compat",
     "hyperparameters",
     "optimizer",
     "part",
+    "parts",
     "precision",
     "rule",
 }

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from oxigrad.rules.ranges import Decay, NonNegative, NonPositive, Positive, Share
-from oxigrad.rules.slots import copied, filled, only_with
+from oxigrad.rules.slots import Slot
 
 
 def rooted(xp, v, epsilon, mode):
@@ -19,7 +19,7 @@ def adagrad(
     xp,
     p,
     g,
-    v=filled,
+    v=Slot.full("initial_accumulator"),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -48,9 +48,9 @@ def rmsprop(
     xp,
     p,
     g,
-    v=filled,
-    mean=only_with("centered"),
-    m=only_with("momentum"),
+    v=Slot.full("initial_accumulator"),
+    mean=Slot.zeros(when="centered"),
+    m=Slot.zeros(when="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -87,7 +87,7 @@ def ftrl(
     p,
     g,
     linear,
-    v=filled,
+    v=Slot.full("initial_accumulator"),
     *,
     learning_rate: Positive = 1e-3,
     power: NonPositive = -0.5,
@@ -114,7 +114,7 @@ def madgrad(
     g,
     v,
     s,
-    start=copied,
+    start=Slot.copy(),
     *,
     step,
     learning_rate: NonNegative = 1e-2,

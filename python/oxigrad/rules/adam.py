@@ -3,7 +3,7 @@
 from typing import Literal
 
 from oxigrad.rules.ranges import Decay, NonNegative, Share
-from oxigrad.rules.slots import only_with
+from oxigrad.rules.slots import Slot
 
 
 def moments(m, v, g, beta1, beta2):
@@ -46,7 +46,7 @@ def adam(
     g,
     m,
     v,
-    v_max=only_with("amsgrad"),
+    v_max=Slot.zeros(when="amsgrad", decay=1.0),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
@@ -71,7 +71,7 @@ def adamw(
     g,
     m,
     v,
-    v_max=only_with("amsgrad"),
+    v_max=Slot.zeros(when="amsgrad", decay=1.0),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
@@ -94,7 +94,7 @@ def adam_lrd(
     g,
     m,
     v,
-    v_max=only_with("amsgrad"),
+    v_max=Slot.zeros(when="amsgrad", decay=1.0),
     *,
     step,
     noise,
@@ -120,7 +120,7 @@ def adamax(
     p,
     g,
     m,
-    u,
+    u=Slot.zeros(decay="beta2"),
     *,
     step,
     learning_rate: NonNegative = 2e-3,
@@ -150,7 +150,7 @@ def nadam(
     g,
     m,
     v,
-    product=1.0,
+    product=Slot.scalar(1.0),
     *,
     step,
     learning_rate: NonNegative = 2e-3,
@@ -207,8 +207,8 @@ def adopt(
     xp,
     p,
     g,
-    m,
-    v,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(),
     *,
     step,
     learning_rate: NonNegative = 1e-3,

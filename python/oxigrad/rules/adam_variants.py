@@ -4,7 +4,7 @@ from typing import Literal
 
 from oxigrad.rules.adam import moments, root
 from oxigrad.rules.ranges import Count, Decay, Limit, NonNegative, Positive
-from oxigrad.rules.slots import filled
+from oxigrad.rules.slots import Slot
 
 
 def adabelief(
@@ -61,8 +61,8 @@ def yogi(
     xp,
     p,
     g,
-    m=lambda xp, p, initial_moment: xp.full_like(p, initial_moment),
-    v=filled,
+    m=Slot.full("initial_moment"),
+    v=Slot.full("initial_accumulator"),
     *,
     step,
     learning_rate: NonNegative = 1e-2,

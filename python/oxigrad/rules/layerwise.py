@@ -4,6 +4,7 @@ from typing import Literal
 
 from oxigrad.rules.adam import moments, root
 from oxigrad.rules.ranges import Decay, Limit, NonNegative
+from oxigrad.rules.slots import Slot
 
 
 def norm(xp, x):
@@ -90,7 +91,7 @@ def novograd(
     p,
     g,
     m,
-    v=0.0,
+    v=Slot.scalar(0.0),
     *,
     step,
     learning_rate: NonNegative = 1e-3,

@@ -5,10 +5,11 @@ computed, and one is chosen.
 """
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.arrays import along, norm, share_of_new, zeros
 from oxigrad.rules.ranges import Count, Decay, Interval, NonNegative, Share
+from oxigrad.rules.slots import Slot
 
 
 def _choose(xp, condition, these, those):
@@ -82,10 +83,10 @@ def shampoo(
     xp,
     p,
     g,
-    statistics=_statistics,
-    roots=_statistics,
-    m: Any = "momentum",
-    v=_where_grafted,
+    statistics=Slot.computed(_statistics),
+    roots=Slot.computed(_statistics),
+    m=Slot.zeros(when="momentum"),
+    v=Slot.computed(_where_grafted),
     *,
     step,
     learning_rate: NonNegative = 0.1,
@@ -162,8 +163,8 @@ def soap(
     g,
     m,
     v,
-    statistics=_matrices,
-    bases=_matrices,
+    statistics=Slot.computed(_matrices),
+    bases=Slot.computed(_matrices),
     *,
     step,
     learning_rate: NonNegative = 3e-3,

@@ -3,44 +3,42 @@
 from typing import Annotated
 
 from oxigrad.rules.ranges import Interval, Limit, NonNegative, Share
-from oxigrad.rules.slots import copied, rates
+from oxigrad.rules.slots import Slot
 
 
-def sgd(xp, p, g, *, learning_rate: NonNegative = 1e-3, weight_decay: NonNegative = 0.0):
-    """Stochastic gradient descent, with L2 regularization ``weight_decay`` added to the gradient (torch.optim.SGD)."""
-    return p - learning_rate * (g + weight_decay * p)
-
-
-def momentum(
+def sgd(
     xp,
     p,
     g,
-    m,
+    m=Slot.zeros(when="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
-    momentum: NonNegative = 0.9,
-    dampening=0.0,
-    weight_decay: NonNegative = 0.0,
+    momentum: NonNegative = 0.0,
     nesterov=False,
+    weight_decay: NonNegative = 0.0,
+    dampening=0.0,
 ):
-    """Gradient descent with momentum, as in torch.optim.SGD: the first step takes the gradient undampened.
+    """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD.
 
-    Nesterov's form looks ahead by one more application of the momentum (Sutskever et al. 2013). The learning rate is
-    applied to the sum, as in torch and optax; Keras sums what it was applied to, which differs while it changes.
+    ``m = momentum * m + (1 - dampening) * g``, where the first step takes the gradient undampened; ``nesterov`` (Sutskever et
+    al. 2013) adds ``momentum * m`` to the gradient rather than taking ``m`` itself. ``weight_decay`` is L2 regularization, added
+    to the gradient. Without momentum there is no slot ``m``, and ``nesterov`` and ``dampening`` change nothing. The learning rate is applied to the
+    sum, as in torch and optax; Keras sums what it was applied to, which differs while it changes.
     """
     g = g + weight_decay * p
-    m = momentum * m + xp.where(step == 1, 1.0, 1.0 - dampening) * g
-    direction = g + momentum * m if nesterov else m
-    return p - learning_rate * direction, m
+    if m is not None:
+        m = momentum * m + xp.where(step == 1, 1.0, 1.0 - dampening) * g
+        g = g + momentum * m if nesterov else m
+    return p - learning_rate * g, m
 
 
 def asgd(
     xp,
     p,
     g,
-    average=copied,
-    last_rate=0.0,
+    average=Slot.copy(),
+    last_rate=Slot.scalar(0.0),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -70,7 +68,7 @@ def rprop(
     p,
     g,
     move,
-    size=rates,
+    size=Slot.full("learning_rate", decay=1.0),
     *,
     learning_rate: NonNegative = 1e-2,
     eta_minus: Annotated[float, Interval("(0, 1)")] = 0.5,

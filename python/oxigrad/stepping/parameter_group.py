@@ -5,11 +5,12 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from oxigrad.rules import rule
-from oxigrad.rules.rule import Rule, Slot
+from oxigrad.rules.composition import compose
+from oxigrad.rules.rule import Rule
+from oxigrad.rules.slots import Slot
+from oxigrad.stepping.decay_factors import decays
 from oxigrad.stepping.executors import trace
 from oxigrad.stepping.precision import Precision
-from oxigrad.stepping.sparse_rows import decays
 from oxigrad.stepping.version import Version
 from oxigrad.stepping.weak import alive
 
@@ -65,8 +66,8 @@ class HyperparameterOwner(Protocol):
         ...
 
     @property
-    def parts(self) -> tuple[Rule, ...]:
-        """The rules that the optimizer is composed of."""
+    def rule(self) -> Rule:
+        """The rule of the optimizer."""
         ...
 
 
@@ -87,10 +88,10 @@ class ParameterGroup:
     ) -> None:
         self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
         self._storage = storage
-        self._own, self._declared, self._parts = optimizer._hyperparameters, optimizer.declared, optimizer.parts
-        self._compose: Callable[..., Rule] = self._parts[-1].remembering(_composed)
+        self._own, self._declared, self._rule = optimizer._hyperparameters, optimizer.declared, optimizer.rule
+        self._compose: Callable[..., Rule] = self._rule.remembering(_composed)
         self._overrides = overrides
-        self._optional = [pair for part in optimizer.parts for pair in part.optional]
+        self._optional = self._rule.optional
 
     @property
     def _owner(self) -> SteppingOptions:
@@ -103,9 +104,9 @@ class ParameterGroup:
 
     def rule(self, holds: bool = False) -> Rule:
         """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
-        owner, parts = self._owner, self._parts
+        owner = self._owner
         before = owner._gradient_parts()
-        composed = self._compose(parts[-1], (*before, *parts), holds and len(before), self.absent)
+        composed = self._compose(self._rule, before, holds and len(before), self.absent)
         return owner.precision.around(composed, self._storage) if self._storage else composed
 
     @property
@@ -173,15 +174,14 @@ class ParameterGroup:
         return self._owner.sparse == "catch_up" and self.rule().elementwise
 
     def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The factors by which a zero gradient multiplies slots that catch up (see `oxigrad.stepping.sparse_rows.decays`)."""
+        """The factors by which a zero gradient multiplies slots that catch up (see `oxigrad.stepping.decay_factors`)."""
         if not self.catches_up:
             return {}
-        first = self.numbers(0)
-        return decays(self.rule(), self.flags, first, {name: values[name] for name in first})
+        return decays(self.rule(), {name: values[name] for name in self._values})
 
 
-def _composed(_: Rule, parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
-    composed = rule.compose(parts, until=until or None)
+def _composed(rule: Rule, before: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
+    composed = compose((*before, rule), until=until or None)
     return composed.without(absent) if composed.optional else composed
 
 
