@@ -40,23 +40,30 @@ class Sealed(metaclass=Sealing):
     """Base class of objects that take no new public attributes after construction.
 
     Attributes set by ``__init__`` or declared in the class may be assigned; a subclass may set others in its ``__init__``. The
-    values of attributes in ``checks`` are passed through a function ``(object, value)``, at construction too; those in ``fixed`` cannot
+    values of attributes in ``_checks`` are passed through a function ``(object, value)``, at construction too; those in ``_fixed`` cannot
     be assigned after it. `AttributeError` names what is refused, and the nearest attribute. Names with an underscore are not looked at.
     """
 
-    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
-    fixed: ClassVar[frozenset[str]] = frozenset()
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
+    _fixed: ClassVar[frozenset[str]] = frozenset()
+
+    # Names without an underscore that are not for users of an object: `dir` does not list them.
+    _internal: ClassVar[frozenset[str]] = frozenset()
+
+    def __dir__(self) -> list[str]:
+        hidden = frozenset().union(*(vars(base).get("_internal", ()) for base in type(self).__mro__))
+        return sorted({*super().__dir__()} - hidden)
 
     def __setattr__(self, name: str, value: Any) -> None:
         label = type(self).__name__
         if not name.startswith("_") and "_sealed" in vars(self):
-            if name in self.fixed:
+            if name in self._fixed:
                 raise AttributeError(
                     f"{label}: {name} is fixed at construction: make another one with {name}={value!r}"
                 )
             if name not in vars(self) and not hasattr(type(self), name):
                 raise AttributeError(f"{label} has no attribute {name}{self._hint(name)}")
-        check = self.checks.get(name)
+        check = self._checks.get(name)
         super().__setattr__(name, check(self, value) if check else value)
 
     def __delattr__(self, name: str) -> None:

@@ -3,7 +3,7 @@
 import inspect
 import types
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from oxigrad import schedules
 from oxigrad.optim.attributes import Sealed, hint
@@ -78,6 +78,8 @@ def from_plain(value: Any) -> Any:
 
 class Part(Sealed):
     """A rule with values for its hyperparameters, which are its attributes."""
+
+    _internal: ClassVar[frozenset[str]] = frozenset({"declared", "rule"})
 
     rule: Rule
     declared: Mapping[str, Hyperparameter] = {}

@@ -27,7 +27,7 @@ class LossScale(Sealed):
     8.0
     """
 
-    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         "initial": lambda scale, value: _POSITIVE.check("initial", value),
         "factor": lambda scale, value: _AT_LEAST_ONE.check("factor", value),
         "interval": lambda scale, value: _COUNT.check("interval", value),
@@ -43,9 +43,9 @@ class LossScale(Sealed):
 
     def observe(self, *, finite: bool) -> None:
         """Updates the scale after a step."""
-        vars(self).update(self.after(finite=finite))
+        vars(self).update(self._after(finite=finite))
 
-    def after(self, *, finite: bool) -> dict[str, Any]:
+    def _after(self, *, finite: bool) -> dict[str, Any]:
         """The `state_dict` after one more step."""
         value, good = self.value, self.good + 1 if finite else 0
         if not finite:

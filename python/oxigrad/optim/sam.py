@@ -37,8 +37,8 @@ class SAM(Optimizer):
     (np.float64(1.0), array([-0.1,  0. ]))
     """
 
-    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
-        **Optimizer.checks,
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        **Optimizer._checks,
         "rho": lambda opt, value: float(_DISTANCE.check("rho", number(value))),
         "eta": lambda opt, value: float(_DISTANCE.check("eta", number(value))),
         "adaptive": lambda opt, value: Domain((True, False)).check("adaptive", value),

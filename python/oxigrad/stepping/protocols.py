@@ -12,9 +12,7 @@ from oxigrad.stepping.version import Version
 class ObservedScale(Protocol):
     """A loss scale that observes steps."""
 
-    def after(self, *, finite: bool) -> dict[str, Any]:
-        """The attributes after one more step."""
-        ...
+    def _after(self, *, finite: bool) -> dict[str, Any]: ...
 
 
 class SteppingOptimizer(Protocol):

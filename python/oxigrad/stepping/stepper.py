@@ -245,7 +245,7 @@ class Stepper:
         """Has the loss scale observe a step that was counted, unless it has."""
         scale = self._owner.loss_scale
         # In one call: a signal handler may run, and save, between any two.
-        attributes, values = (vars(scale), scale.after(finite=True)) if scale else ({}, {})
+        attributes, values = (vars(scale), scale._after(finite=True)) if scale else ({}, {})
         self._core.observe(attributes, values)
 
     def check_whole(self) -> None:
