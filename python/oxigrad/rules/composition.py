@@ -91,7 +91,7 @@ def _shared(parts: Sequence[Rule], number: int, name: str, values: Sequence[Name
     order = [*reversed(range(number)), *range(number + 1, len(parts))]
     found = next((k for k in order if name in parts[k].defaults), None)
     if found is None:
-        raise ValueError(f"{parts[number].name} needs {name}, which no other part of the chain has")
+        raise ValueError(f"{parts[number].name} needs {name}, which no other part has")
     return values[found][name]
 
 

@@ -114,7 +114,7 @@ class Slot:
     ) -> Any:
         """Initializes the slot with ``function(xp, p, ...)``, where further parameters are hyperparameters by name.
 
-        Where the function returns None, the parameter has no such slot.
+        Where the function returns None, the parameter has no such slot, which only rules that are called on arrays allow.
         """
         return cls(name, Formula.of(function), when, decay, dtype_by)
 
