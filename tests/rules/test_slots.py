@@ -10,7 +10,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim
-from oxigrad.optim import Slot
+from oxigrad.rules.slots import Slot
 from oxigrad.stepping.decay_factors import decays
 
 

@@ -34,7 +34,7 @@ class ChainPart:
     >>> from oxigrad import optim
     >>> opt = optim.chain(optim.SGD(0.1), optim.EMA(0.9), optim.EMA(0.99))
     >>> opt.parts[2].decay = 0.999
-    >>> opt.parts[2], opt.parts[2].slot_names
+    >>> opt.parts[2], dict(opt.parts[2].slot_names)
     (EMA(decay=0.999, average_from='start'), {'average': '2.average'})
     """
 

@@ -68,7 +68,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     """
     values = dict(config)
     name = values.pop("optimizer", None) or values.pop("part", None)
-    values = {**EARLIER_DEFAULTS.get(name, {}), **values}
+    values = {**EARLIER_DEFAULTS.get(name or "", {}), **values}
     name = RENAMED.get(name, name)
     values = {RENAMED_HYPERPARAMETERS.get(name, {}).get(key, key): value for key, value in values.items()}
     parts = values.pop("parts", ())

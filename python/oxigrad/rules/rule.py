@@ -172,7 +172,7 @@ class Rule:
     def averaged(self, xp: Any, p: Any, slots: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
         """The average of the parameter, from `average` or the slot of that name; None where the rule keeps none."""
         if self.average is None:
-            return slots.get(self.average_slot)
+            return slots.get(self.average_slot or "")
         return self.average(xp, p, {**values, **slots}.__getitem__)
 
 

@@ -54,7 +54,7 @@ class Slot:
     """
 
     name: str = ""
-    begin: float | Formula | None = None
+    begin: Any = None  # zeros; a number, for the whole parameter; or a `Formula`
     when: str | None = None
     decay: float | str | None = None
     dtype_by: str | None = None
@@ -127,8 +127,6 @@ class Slot:
         """The initial array of the slot of ``p``; None where the parameter has none. ``value`` gives hyperparameters by name."""
         if self.begin is None:
             return xp.zeros_like(p, dtype=dtype)
-        if not isinstance(self.begin, Formula):
-            raise TypeError(f"the slot {self.name} is one number: expected a slot that is an array")
         return self.begin(xp, xp.astype(p, dtype, copy=False), value)
 
     def renamed(self, names: Mapping[str, str]) -> "Slot":

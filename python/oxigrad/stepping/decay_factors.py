@@ -107,7 +107,7 @@ class _Linear(_Unknown):
     """A sum of slots and of the parameter (whose name is empty), each times a number: ``terms``, by name. Without terms it is zero."""
 
     def __init__(self, terms: Mapping[str, Any]) -> None:
-        self.terms = {
+        self.terms: dict[str, Any] = {
             name: factor for name, factor in terms.items() if isinstance(factor, _Unknown) or _is_not(factor, 0)
         }
         super().__init__(("linear", tuple((name, _key(factor)) for name, factor in sorted(self.terms.items()))))
@@ -292,10 +292,14 @@ def _install_operators() -> None:
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         compare = _comparison(name)
         setattr(_Unknown, f"__{name}__", lambda a, b, f=compare: f(a, b))
-    _Unknown.__neg__ = _KNOWN["negative"]
-    _Unknown.__abs__ = lambda a: _elementwise("abs", a)
-    _Unknown.__mod__ = lambda a, b: _elementwise("remainder", a, b)
-    _Unknown.__rmod__ = lambda a, b: _elementwise("remainder", b, a)
+    others: dict[str, Callable[..., Any]] = {
+        "neg": _KNOWN["negative"],
+        "abs": lambda a: _elementwise("abs", a),
+        "mod": lambda a, b: _elementwise("remainder", a, b),
+        "rmod": lambda a, b: _elementwise("remainder", b, a),
+    }
+    for name, function in others.items():
+        setattr(_Unknown, f"__{name}__", function)
 
 
 _install_operators()
