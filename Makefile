@@ -11,11 +11,12 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell $(PYTHON) -c 'import os
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: help demo test test-all test-gpu wheels standard lint audit format bench versus generated develop clean
+.PHONY: help demo test test-all test-gpu wheels standard lint audit format bench bench-small compare counts track report
+.PHONY: versus generated develop clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/demo .venv/wheel ## Train a classifier of handwritten digits and draw how it learned
 	$(BIN)/python examples/digits.py
@@ -38,6 +39,7 @@ wheels: .venv/pip ## Build the wheel, and gather in dist what else test-gpu need
 lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --package oxigrad-core --bench counts -- -D warnings # which is no default target
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
@@ -59,13 +61,31 @@ format: .venv/lint ## Format, and fix what can be fixed
 
 bench: .venv/bench .venv/wheel ## Time the kernels, and the Python package
 	cargo bench --locked --package oxigrad-core
-	$(BIN)/python -m pytest benches
+	$(BIN)/python -m pytest benches $(OPTIONS)
+
+bench-small: .venv/bench .venv/wheel ## Run every benchmark once, on small arrays: none may have stopped working
+	cargo test --locked --package oxigrad-core --bench kernel --bench tape
+	$(BIN)/python -m pytest benches --benchmark-disable
+	$(BIN)/python benches/compare.py --small
+	$(BIN)/python benches/versus.py --small
+
+compare: .venv/wheel ## Time this checkout beside another revision: make compare BASE=main OPTIONS='--rows update'
+	$(BIN)/python benches/compare.py $(BASE) $(OPTIONS)
+
+counts: .venv/pip ## Count the instructions of the core's hot paths, which may grow by 1 %; OPTIONS=--record accepts them
+	$(BIN)/python benches/counts.py $(OPTIONS)
+
+track: .venv/versus .venv/wheel ## Add this revision's times and instruction counts to benches/history, on a quiet machine
+	$(BIN)/python benches/track.py $(OPTIONS)
+
+report: .venv/demo ## Draw benches/history: docs/performance.svg
+	$(BIN)/python benches/report.py $(OPTIONS)
 
 standard: .venv/test .venv/wheel ## Print what of the Array API standard is differentiable, and over which installed libraries
 	PYTHONPATH=tests:tests/tables $(BIN)/python tools/standard.py
 
-versus: .venv/bench .venv/wheel ## Time oxigrad against other libraries
-	$(BIN)/python benches/versus.py
+versus: .venv/versus .venv/wheel ## Time oxigrad against other libraries
+	$(BIN)/python benches/versus.py $(OPTIONS)
 
 generated: .venv/test .venv/wheel ## Print the rules as native code for the core, and as a table, after a rule has changed
 	$(BIN)/python tools/generated.py
@@ -88,7 +108,7 @@ clean: ## Remove everything that was built or installed here
 	$(PIP) --upgrade 'pip>=25.1' # the first that knows dependency groups
 	touch $@
 
-.venv/demo .venv/test .venv/test-all .venv/lint .venv/bench .venv/dev: pyproject.toml | .venv/pip
+.venv/demo .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	$(PIP) --group $(@F)
 	touch $@
 

@@ -12,7 +12,13 @@ _PEERS = ("oxigrad", "numpy", "torch", "jax", "jaxlib", "optax", "autograd", "bi
 
 
 def limit_threads(threads: int) -> None:
-    """Says to every library how many threads to use. Must come before NumPy, torch or JAX are imported.
+    """Says to every library how many threads to use. Must come before NumPy, torch or JAX are imported."""
+    announce_threads(threads)
+    set_threads(threads)
+
+
+def announce_threads(threads: int) -> None:
+    """Says in the environment how many threads to use, to libraries that are not imported yet.
 
     JAX's CPU client takes the size of its pool from ``NPROC``, and its matrix products from the XLA flag.
     """
@@ -22,8 +28,6 @@ def limit_threads(threads: int) -> None:
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
-    set_threads(threads)
 
 
 def set_threads(threads: int) -> None:
@@ -82,7 +86,10 @@ def _cpuinfo(key: str) -> str:
 
 
 def _cpu() -> str:
-    return _cpuinfo("model name") or platform.processor() or platform.machine()
+    """Its name, and its family and model: some names are of a whole series."""
+    name = _cpuinfo("model name") or platform.processor() or platform.machine()
+    numbers = [_cpuinfo(key) for key in ("cpu family", "model\t")]
+    return f"{name} (family {numbers[0]}, model {numbers[1]})" if all(numbers) else name
 
 
 def _isa() -> str:

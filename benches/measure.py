@@ -5,6 +5,7 @@ medians, with the spread (10th to 90th percentile) of the ratios within a round.
 """
 
 import dataclasses
+import fnmatch
 import gc
 import random
 import statistics
@@ -184,6 +185,11 @@ def percentiles(values: Sequence[float]) -> tuple[float, float, float]:
     """The 10th, 50th and 90th percentile."""
     p10, p50, p90 = np.percentile(np.asarray(values), [10, 50, 90])
     return float(p10), float(p50), float(p90)
+
+
+def matches(name: str, patterns: str) -> bool:
+    """Whether a row's name has or matches one of the patterns, with commas between them; no pattern is in every name."""
+    return any(pattern in name or fnmatch.fnmatch(name, pattern) for pattern in patterns.split(","))
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from rows.adamw import Problem, ours
 
 @pytest.mark.parametrize(("count", "size"), [(1, 1_000_000), (1000, 1000), (1, 1)], ids=["1x1M", "1000x1000", "1x1"])
 def test_adamw(benchmark, count, size):
-    ready = ours(Problem(count, size))
+    ready = ours(Problem([(size,)] * count))
     ready.check()
     benchmark(ready.call)
 

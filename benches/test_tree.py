@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxigrad import _core, tree
+from oxigrad import tree
 
 
 @dataclasses.dataclass
@@ -39,12 +39,6 @@ def test_flatten(benchmark, model):
     assert len(leaves) == len(structure) == 1000
     assert leaves[-1] is model["blocks"][-1].norm["shift"]
     benchmark(tree.flatten, model)
-
-
-def test_leaves_like(benchmark, model):
-    leaves, structure = tree.flatten(model)
-    assert all(a is b for a, b in zip(_core.tree_leaves(model, structure), leaves, strict=True))
-    benchmark(_core.tree_leaves, model, structure)
 
 
 def test_unflatten(benchmark, model):

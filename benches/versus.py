@@ -1,6 +1,6 @@
 """oxigrad, its peers and the limit of the machine, side by side.
 
-    python benches/versus.py [--rows PATTERN,...] [--samples N] [--threads N] [--json FILE]
+    python benches/versus.py [--rows PATTERN,...] [--samples N] [--threads N] [--json FILE] [--small]
 
 Each row sets up all contestants, checks each against a float64 reference, and then calls them in turn, round by round:
 right after an untimed call of the same contestant, as in a training loop, or, where the row says "cold caches" or the
@@ -8,65 +8,82 @@ data fit no cache, without one.
 The ratio is the peer's median time over ours (above 1 we are faster), in brackets the 10th to 90th percentile of the
 ratios within a round. A row whose ceiling spreads by more than 2 is UNSTEADY: it decides no goal, and should be run
 again. The exit status is 1 where a result is wrong; a goal missed, or a peer not installed, is only reported.
+With --small every row runs once, on small arrays: it shows that rows run, and no time means anything.
 """
 
 import argparse
-import fnmatch
 import json
 import os
 import sys
 from typing import Any
 
 import machine
+import sizes
 
 
 def main(arguments: list[str]) -> int:
     """Runs the rows that were asked for; returns the exit status."""
-    options = _options(arguments)
-    machine.limit_threads(options.threads)  # before the rows import the peers
+    options = parser(__doc__).parse_args(arguments)
+    header, outcomes = run(options)
+    wrong = int(any(outcome.wrong for outcome in outcomes))
+    if not outcomes:
+        return 2
+    if options.small:
+        return wrong
 
-    import measure
     import rows
 
-    header = machine.describe(options.threads) | {"samples": options.samples, "pause": options.pause}
-    print(_header(header))
-    settings = measure.Settings(options.samples, options.pause)
-    outcomes = []
-    for row in rows.ROWS:
-        if _matches(row.name, options.rows):
-            outcomes.append(row.run(settings))
-            print("\n" + "\n".join(outcomes[-1].lines), flush=True)
-    if not outcomes:
-        print(f"no row matches {options.rows}; there are {', '.join(row.name for row in rows.ROWS)}")
-        return 2
     ran = {outcome.data["row"] for outcome in outcomes}
     together = [family.verdict(outcomes) for family in rows.FAMILIES if ran & family.peers.keys()]
     print("\n" + _table([*(verdict for outcome in outcomes for verdict in outcome.verdicts), *together]))
     if options.json:
         _write(options.json, header, outcomes, together)
-    return int(any(outcome.wrong for outcome in outcomes))
+    return wrong
 
 
-def _options(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[Any]]:
+    """Runs the rows that were asked for and prints each; returns what the machine is, and their outcomes."""
+    machine.limit_threads(options.threads)  # before the rows import the peers
+    if options.small:
+        sizes.shrink()
+        options.samples, options.pause = 1, 0.0
+
+    import measure
+    import rows
+
+    header = machine.describe(options.threads)
+    header |= {"samples": options.samples, "pause": options.pause, "small": options.small}
+    print(_header(header))
+    settings = measure.Settings(options.samples, options.pause)
+    outcomes = []
+    for row in rows.ROWS:
+        if measure.matches(row.name, options.rows):
+            outcomes.append(row.run(settings))
+            print("\n" + "\n".join(outcomes[-1].lines), flush=True)
+    if not outcomes:
+        print(f"no row matches {options.rows}; there are {', '.join(row.name for row in rows.ROWS)}")
+    return header, outcomes
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """The options of whatever runs rows."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="", metavar="PATTERN,...", help="only rows whose name has or matches this")
     parser.add_argument("--samples", type=int, default=31, metavar="N", help="rounds for each row (default 31)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N", help="for every library alike")
     parser.add_argument("--pause", type=float, default=0.005, metavar="S", help="before each call (default 0.005)")
     parser.add_argument("--json", metavar="FILE", help="write everything, each sample included")
-    return parser.parse_args(arguments)
-
-
-def _matches(name: str, patterns: str) -> bool:
-    return any(pattern in name or fnmatch.fnmatch(name, pattern) for pattern in patterns.split(","))
+    parser.add_argument("--small", action="store_true", help="run each row once, on small arrays, whatever the times")
+    return parser
 
 
 def _header(header: dict[str, Any]) -> str:
     libraries = ", ".join(f"{name} {version}" for name, version in header["libraries"].items())
+    small = "\nSMALL ARRAYS, ONCE: the times mean nothing" if header["small"] else ""
     return (
         f"{header['cpu']}, {header['cores']} cores, {header['isa']}; {header['threads']} threads for each library\n"
         f"Python {header['python']}, {libraries}\n"
-        f"{header['samples']} rounds, {header['pause'] * 1e3:g} ms of pause before each call, garbage collector off"
+        f"{header['samples']} rounds, {header['pause'] * 1e3:g} ms of pause before each call, garbage collector off{small}"
     )
 
 

@@ -37,7 +37,7 @@ def relu(x: Any) -> Any:
 
 
 def identity(x: Any) -> Any:
-    """What is given."""
+    """Training and test data."""
     return x
 
 
@@ -132,7 +132,7 @@ def moved(generator: np.random.Generator, images: np.ndarray) -> np.ndarray:
 
 @dataclass
 class History:
-    """What happened: the loss of each step, the accuracies after each epoch, and the seconds that each part took."""
+    """Record of a run: the loss of each step, the accuracies after each epoch, and the seconds spent in each part."""
 
     losses: list[float] = field(default_factory=list)
     train: list[float] = field(default_factory=list)

@@ -49,7 +49,7 @@ def compared(end: Callable[..., tuple[float, ox.optim.Optimizer]], seeds: int = 
 
 
 def standard_errors(losses: dict[str, list[float]]) -> float:
-    """How many of its standard errors the difference of the means is (Welch 1947)."""
+    """Difference of the means in units of its standard error (Welch 1947)."""
     plain, eight = losses.values()
     error = (statistics.variance(plain) / len(plain) + statistics.variance(eight) / len(eight)) ** 0.5
     return (statistics.fmean(eight) - statistics.fmean(plain)) / error

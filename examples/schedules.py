@@ -59,7 +59,7 @@ PANELS: dict[str, dict[str, s.Schedule]] = {
 
 
 def observed() -> list[float]:
-    """What a plateau makes of a loss that falls, and now and then stays where it is."""
+    """Values of `plateau` for a loss that falls in some stretches and stagnates in others."""
     schedule = s.plateau(1.0, factor=0.5, patience=5)
     losses = np.repeat([5.0, 4.0, 3.5, 3.4], 25) - np.tile(np.minimum(np.arange(25), 12) * 0.05, 4)
     return [schedule.observe(loss) for loss in losses]

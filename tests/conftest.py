@@ -1,4 +1,4 @@
-"""What every test may ask for: array libraries, and libraries to compare with."""
+"""Fixtures: array libraries, and libraries to compare with."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def keras(library: Callable[[str], ModuleType], precision: Any) -> Iterator[Modu
 
 @pytest.fixture
 def learning_rate() -> Callable[[Any, int], Any]:
-    """What a rule is given as its learning rate in a step, where that is a schedule."""
+    """Learning rate that a rule receives in a step, for a schedule."""
 
     def given(schedule: Any, step: int) -> Any:
         seen = []

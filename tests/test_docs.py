@@ -1,4 +1,4 @@
-"""What is written down holds: the examples in docstrings and pages, and the types of the compiled module."""
+"""Documentation: the examples in docstrings and pages run, and the stub has the types of the compiled module."""
 
 import doctest
 import importlib

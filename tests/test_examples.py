@@ -103,6 +103,6 @@ def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> No
 
 
 def run(name: str, directory: Path | None = None) -> str:
-    """What an example prints; it must exit with status 0."""
+    """Output of an example, which must exit with status 0."""
     command = [sys.executable, "-W", "error", EXAMPLES / name]
     return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True, timeout=300).stdout

@@ -161,7 +161,7 @@ def _tape_with(x: Any) -> ox.Tape:
 
 @pytest.fixture
 def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was raised where nobody could be told."""
+    """Exceptions that were unraisable."""
     found: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda what: found.append((what.exc_value, what.object)))
     return found
@@ -180,7 +180,7 @@ def test_what_an_object_raises_gets_through(call: str, unraisable: list[Any]) ->
 
 
 def _lost(call: Callable[[Any], Any], make: Callable[[], Any]) -> str:
-    """What came instead of what the object raised; nothing where that came, or nothing was raised."""
+    """The exception that replaced the one that the object raised; None if none did."""
     raised.clear()
     try:
         call(make())

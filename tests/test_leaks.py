@@ -1,4 +1,4 @@
-"""What a program has dropped is gone: at once where nothing of its own holds it, else once the collector has run."""
+"""Dropped objects are freed: at once if they are in no reference cycle, else by the collector."""
 
 from __future__ import annotations
 

@@ -14,6 +14,65 @@ import pytest
 import oxigrad as ox
 from oxigrad import optim, xp
 
+# The public API: what `dir` of each module lists. A name that is added or renamed is added or renamed here.
+API: dict[types.ModuleType, str] = {
+    ox: """AliasError ArrayMemoryError DerivativeError DtypeError InternalError KeyPathError NonFiniteError RuleError
+        ShapeError SparseRows StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
+        custom_vjp derivative field get_num_threads grad hessian hvp jacobian jvp optim schedules set_num_threads state
+        stop_gradient testing tree value_and_grad vjp xp""",
+    optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
+        Centralize Chain ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL GradientNoise Interval LAMB LARS LBFGS Lion
+        Lookahead LossScale MADGRAD Maximize Momentum Muon NAdam NovoGrad Optimizer ParameterGroup Partition Prodigy
+        Quantized RAdam RMSprop Regularize Rprop RuleOptimizer SAM SGD SM3 SOAP SWA ScheduleFreeAdamW ScheduleFreeSGD
+        Shampoo Signum Slots Sophia Transform WeightDecay Yogi chain define from_config partition transform""",
+    ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
+        inverse_power inverse_time join linear multiply multistep noam one_cycle one_minus_sqrt piecewise plateau polynomial
+        rex rsqrt staircase step warmup warmup_cosine wsd""",
+    ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path register unflatten zeros_like""",
+    ox.testing: """check_grads check_rule""",
+    xp.special: """beta betainc betaln digamma entr erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln i0 i1 iv
+        j0 j1 jn log_expit log_softmax logit logsumexp multigammaln polygamma psi rel_entr rgamma softmax softplus xlog1py
+        xlogy y0 y1 yn""",
+    xp.stats: """beta chi2 dirichlet gamma multivariate_normal norm poisson t""",
+    xp.linalg: """EigResult EighResult QRResult SVDResult SlogdetResult cholesky cross det diagonal eig eigh eigvals eigvalsh
+        expm inv matmul matrix_norm matrix_power matrix_rank matrix_transpose norm outer pinv qr slogdet solve solve_banded
+        solve_sylvester solve_triangular sqrtm svd svdvals tensordot trace vecdot vector_norm""",
+    xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
+        rfftn""",
+    xp.integrate: """odeint""",
+}
+
+
+@pytest.mark.parametrize("module", API, ids=lambda module: module.__name__)
+def test_dir_is_the_public_api(module: types.ModuleType) -> None:
+    names = API[module].split()
+    assert sorted(dir(module)) == sorted(names)
+    assert sorted(module.__all__) == sorted(names)
+    assert all(hasattr(module, name) for name in names)
+
+
+# Names of array_api_strict that are its own, and not the standard's.
+OF_STRICT = {"ArrayAPIStrictFlags", "Device", "ModuleType"}
+
+
+def test_dir_of_xp_is_the_standard_and_numpy() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    standard = {
+        name for name in dir(strict) if not (name.startswith("_") or name.endswith("_strict_flags"))
+    } - OF_STRICT
+    numpys = {name for name in np.__all__ if not isinstance(getattr(np, name), types.ModuleType)} - {"__version__"}
+    dunders = {"__array_api_version__", "__array_namespace_info__"}
+    five = {"special", "stats", "linalg", "fft", "integrate"}
+    assert set(dir(xp)) == standard | numpys | dunders | five
+    assert set(xp.__all__) == set(dir(xp)) - dunders
+
+
+@pytest.mark.parametrize("part", ["linalg", "fft"])
+def test_an_extension_has_all_functions_of_the_standard(part: str) -> None:
+    extension = getattr(pytest.importorskip("array_api_strict"), part)
+    assert set(extension.__all__) - {"annotations"} <= set(dir(getattr(xp, part)))
+
+
 SPACES = [
     ox,
     optim,
@@ -70,6 +129,36 @@ def test_signatures() -> None:
     assert str(inspect.signature(optim.LossScale)).startswith("(initial: float = 65536.0")
     assert next(iter(inspect.signature(optim.SAM).parameters)) == "optimizer"
     assert [*inspect.signature(optim.SGD).parameters][:3] == ["learning_rate", "momentum", "nesterov"]
+
+
+FUNCTIONS_OF_XP = [name for name in dir(xp) if inspect.isroutine(getattr(xp, name)) and not name.startswith("__")]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_OF_XP)
+def test_a_function_of_xp_pickles_and_has_a_signature(name: str) -> None:
+    function = getattr(xp, name)
+    assert again(function) is function
+    assert getattr(sys.modules[function.__module__], function.__qualname__) is function
+    assert isinstance(inspect.signature(function), inspect.Signature)
+    if name not in vars(xp):  # passed on
+        assert function.__doc__ == getattr(np, name).__doc__
+        try:
+            expected = inspect.signature(getattr(np, name))
+        except ValueError:
+            expected = inspect.signature(lambda *args, **named: None)
+        assert inspect.signature(function).parameters.keys() == expected.parameters.keys()
+
+
+@pytest.mark.parametrize("name", xp.stats.__all__)
+def test_a_distribution_pickles(name: str) -> None:
+    distribution = getattr(xp.stats, name)
+    assert again(distribution) is distribution
+    assert all(
+        inspect.signature(getattr(distribution, method))
+        for method in dir(distribution)
+        if not method.startswith("_")
+        if callable(getattr(distribution, method))
+    )
 
 
 def test_a_function_of_the_standard_that_is_passed_on_is_one_object() -> None:

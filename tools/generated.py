@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from oxigrad import _core, optim, testing
+from oxigrad import _core, optim
 
 PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "kernel" / "native" / "generated.rs"
 
-# A kernel for each rule of one pass over memory, with the flags that most people set, and for the ceiling of the benchmarks.
-# Some are of parameters of bfloat16. Others are interpreted.
+# A kernel for each rule of one pass over memory, with the flags that most people set. Some are of parameters of bfloat16.
+# Other kernels are interpreted.
 SHIPPED: dict[str, Callable[[], Any]] = {
     "Sgd": optim.SGD,
     "Momentum": lambda: optim.SGD(momentum=0.9),
@@ -43,7 +43,6 @@ SHIPPED: dict[str, Callable[[], Any]] = {
     "Sophia": optim.Sophia,
     "ScheduleFreeSgd": optim.ScheduleFreeSGD,
     "ScheduleFreeAdamW": optim.ScheduleFreeAdamW,
-    "Stream": lambda: optim.define(testing.stream)(),
 }
 
 

@@ -1,4 +1,4 @@
-"""What of the Array API standard is differentiable, and over which array libraries that is tested: ``make standard``.
+"""Prints the differentiable functions of the Array API standard, by array library: ``make standard``.
 
 Each row is a function, each column a library that is installed: the highest order to which derivatives, in both modes,
 agree with central differences (over NumPy) or with NumPy's (over any other library), in every case that tests have of it.
@@ -147,7 +147,7 @@ def table(rows: dict[str, dict[str, int]]) -> list[str]:
 
 
 def summary(rows: dict[str, dict[str, int]], count: int) -> list[str]:
-    """How many functions are differentiable, and over which library to which order, as text."""
+    """Table of the number of differentiable functions, by library and order, as text."""
     lines = [f"{count} functions of the standard: {len(rows)} differentiable, {len(PLAIN)} give plain values"]
     for column in next(iter(rows.values())):
         reached = [of[column] for of in rows.values()]

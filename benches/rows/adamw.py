@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
+import sizes
 from measure import Contestant, Goal, Ready, Row, close
 
 RATE, BETA1, BETA2, EPSILON, DECAY = 1e-2, 0.9, 0.999, 1e-8, 1e-2
@@ -263,6 +264,7 @@ def contestants(shapes: list[tuple[int, ...]]) -> list[Contestant]:
 
 def model(shapes: list[tuple[int, ...]]) -> list[Contestant]:
     """Those who could be fast, for the parameters of a model, which take hundreds of megabytes each."""
+    shapes = sizes.shapes(shapes)
     return [c for c in contestants(shapes) if c.name in ("oxigrad", "torch fused", "4 reads, 3 writes, one array")]
 
 
@@ -302,10 +304,10 @@ LARGE = (Goal(0.98, FUSED), Goal(4.5, FOREACH), Goal(1.45, OPTAX), Goal(0.97, CE
 SMALL = (Goal(15, FUSED), Goal(60, FOREACH), Goal(20, OPTAX))
 
 ROWS = [
-    Row("adamw 1 x 50M", lambda: contestants([(50_000_000,)]), LARGE, warm=False),
-    Row("adamw 1000 x 1000", lambda: contestants([(1000,)] * 1000), SMALL),
-    Row("adamw 1000 x 1000, cold caches", lambda: contestants([(1000,)] * 1000), warm=False),
-    Row("adamw 10000 x 100", lambda: contestants([(100,)] * 10_000), (Goal(20, FUSED),)),
+    Row("adamw 1 x 50M", lambda: contestants([(sizes.numbers(50_000_000),)]), LARGE, warm=False),
+    Row("adamw 1000 x 1000", lambda: contestants([(1000,)] * sizes.items(1000)), SMALL),
+    Row("adamw 1000 x 1000, cold caches", lambda: contestants([(1000,)] * sizes.items(1000)), warm=False),
+    Row("adamw 10000 x 100", lambda: contestants([(100,)] * sizes.items(10_000)), (Goal(20, FUSED),)),
     Row("adamw ResNet-50", lambda: model(resnet50()), (Goal(1, FUSED),), warm=False),
     Row("adamw GPT-2 small", lambda: model(gpt2_small()), (Goal(1, FUSED),), warm=False, samples=11),
     Row("adamw ViT-B", lambda: model(vit_base()), (Goal(1, FUSED),), warm=False, samples=11),

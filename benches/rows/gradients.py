@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
+import sizes
 from measure import Contestant, Goal, Ready, Row, WrongResultError
 from oxigrad import xp
 
@@ -229,7 +230,7 @@ def recurrent(layers: int, characters: int, size: int = 14) -> tuple[Objective, 
 
 def large() -> Arrays:
     """A million numbers."""
-    return [np.random.default_rng(3).standard_normal(1_000_000)]
+    return [np.random.default_rng(3).standard_normal(sizes.numbers(1_000_000))]
 
 
 def goal(target: float) -> tuple[Goal, ...]:
@@ -246,11 +247,11 @@ ROWS = [
         goal(1.2),
         threads=1,
     ),
-    Row("mixture d=10 K=25 n=1000", contestants(*mixture(10, 25, 1000), 1e-5), goal(1.5), samples=15),
-    Row("mixture d=20 K=50 n=1000", contestants(*mixture(20, 50, 1000), 1e-5), goal(1.5), samples=9),
+    Row("mixture d=10 K=25 n=1000", contestants(*mixture(10, 25, sizes.items(1000)), 1e-5), goal(1.5), samples=15),
+    Row("mixture d=20 K=50 n=1000", contestants(*mixture(20, 50, sizes.items(1000)), 1e-5), goal(1.5), samples=9),
     Row(
         "recurrent net, 2 layers, 1024 characters",
-        contestants(*recurrent(2, 1024), 1e-5, jax=False),
+        contestants(*recurrent(2, sizes.items(1024)), 1e-5, jax=False),
         goal(8),
         samples=5,
     ),

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
+import sizes
 from measure import Contestant, Family, Ready, Row
 from rows import adamw
 from rows.adamw import BLOCK, CHECKED_STEPS, FOREACH, OPTAX
 
-SHAPES = [(50_000_000,)]
+SHAPES = [(sizes.numbers(50_000_000),)]
 
 # --- formulas: the parameter after each step, with a gradient that stays the same ------------------------------------------
 

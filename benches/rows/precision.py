@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
+import sizes
 from measure import Contestant, Goal, Ready, Row, close
 from rows.adamw import BETA1, BETA2, BLOCK, CHECKED_STEPS, DECAY, EPSILON, RATE, Threads, reference
 
@@ -136,20 +137,22 @@ def eight_bits(size: int) -> list[Contestant]:
 ROWS = [
     Row(
         "adamw bfloat16 1 x 50M",
-        lambda: halves(50_000_000, "bfloat16"),
+        lambda: halves(sizes.numbers(50_000_000), "bfloat16"),
         (Goal(1.45, "torch fused"), Goal(0.97, CEILING)),
         warm=False,
     ),
     Row(
         "adamw bfloat16, slots float32, 1 x 50M",
-        lambda: halves(50_000_000, "float32"),
+        lambda: halves(sizes.numbers(50_000_000), "float32"),
         (Goal(0.97, CEILING),),
         warm=False,
     ),
-    Row("adamw 8-bit moments 1 x 50M", lambda: eight_bits(50_000_000), (Goal(0.85, CEILING),), warm=False),
+    Row(
+        "adamw 8-bit moments 1 x 50M", lambda: eight_bits(sizes.numbers(50_000_000)), (Goal(0.85, CEILING),), warm=False
+    ),
     Row(
         "adamw 8-bit moments 1 x 10M",
-        lambda: eight_bits(10_000_000),
+        lambda: eight_bits(sizes.numbers(10_000_000)),
         (Goal(50, "bitsandbytes"), Goal(0.85, CEILING)),
         warm=False,
     ),

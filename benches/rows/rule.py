@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
+import sizes
 from measure import Contestant, Goal, Ready, Row, close
 from rows import adamw
 from rows.adamw import ABSOLUTE, BETA1, BETA2, BLOCK, CHECKED_STEPS, EPSILON, RATE, RELATIVE
@@ -101,7 +102,8 @@ BUILT_IN, TORCH = "oxigrad's AdamW", "the rule in torch, foreach"
 
 def contestants() -> list[Contestant]:
     """The rule, what is built in, torch and the ceiling."""
-    problem, plain = Problem([(50_000_000,)]), adamw.Problem([(50_000_000,)])
+    shapes = [(sizes.numbers(50_000_000),)]
+    problem, plain = Problem(shapes), adamw.Problem(shapes)
     return [
         Contestant("oxigrad", "ours", lambda: ours(problem)),
         Contestant(BUILT_IN, "peer", lambda: adamw.ours(plain)),

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
+import sizes
 from measure import Contestant, Goal, Ready, Row, close
 
-ROWS_OF_TABLE, WIDTH, TOUCHED = 1_000_000, 64, 1000
+ROWS_OF_TABLE, WIDTH, TOUCHED = sizes.numbers(1_000_000), 64, 1000
 RATE, BETA1, BETA2, EPSILON = 1e-2, 0.9, 0.999, 1e-8
 CHECKED_STEPS = 3
 SHAPE = (ROWS_OF_TABLE, WIDTH)

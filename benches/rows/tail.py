@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
+import sizes
 from measure import Contestant, Goal, Ready, Row, WrongResultError, close
 from rows import adamw
 from rows.adamw import ABSOLUTE, BETA1, BETA2, BLOCK, CHECKED_STEPS, DECAY, EPSILON, RATE, Threads, near
@@ -174,6 +175,6 @@ def contestants(shapes: list[tuple[int, ...]]) -> list[Contestant]:
 
 
 ROWS = [
-    Row("tail 1 x 50M", lambda: contestants([(50_000_000,)]), (Goal(1.75, TORCH),), warm=False),
-    Row("tail 1000 x 1000", lambda: contestants([(1000,)] * 1000), (Goal(25, TORCH),)),
+    Row("tail 1 x 50M", lambda: contestants([(sizes.numbers(50_000_000),)]), (Goal(1.75, TORCH),), warm=False),
+    Row("tail 1000 x 1000", lambda: contestants([(1000,)] * sizes.items(1000)), (Goal(25, TORCH),)),
 ]

@@ -14,6 +14,8 @@ from oxigrad.autodiff import vjp_rules
 from oxigrad.autodiff.cotangents import initial_cotangent as initial_cotangent
 from oxigrad.autodiff.cotangents import unbroadcast as unbroadcast
 from oxigrad.autodiff.cotangents import unbroadcast_to_number as unbroadcast_to_number
+from oxigrad.autodiff.diagram import mermaid as mermaid
+from oxigrad.autodiff.diagram import svg as svg
 from oxigrad.autodiff.tangents import in_dtype as in_dtype
 from oxigrad.autodiff.tangents import like_cotangent as like_cotangent
 from oxigrad.autodiff.tangents import part as part
@@ -31,7 +33,7 @@ from oxigrad.ops.backends import is_complex as is_complex
 from oxigrad.ops.backends import size_of as size_of
 from oxigrad.ops.indexed_update import At
 from oxigrad.ops.indexed_update import assigned as assigned
-from oxigrad.ops.indexed_update import fitted_in_place as fitted_in_place
+from oxigrad.ops.indexed_update import cast_in_place as cast_in_place
 from oxigrad.ops.numpy_protocols import op_of_ufunc as op_of_ufunc
 from oxigrad.ops.primitives import index as index
 from oxigrad.ops.primitives import matrix_transpose as matrix_transpose

@@ -1,26 +1,24 @@
 """Checks for derivatives and rules, for our own tests and for users'."""
 
+import functools
+import importlib.util
+import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from oxigrad import tree, xp
+from oxigrad import optim, tree, xp
 from oxigrad._core import is_inexact
 from oxigrad.autodiff.transforms import jvp, vjp
-from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
+from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, namespace
 
-__all__ = ["check_grads"]
+__all__ = ["check_grads", "check_rule"]
 
 
 def __dir__() -> list[str]:
     return list(__all__)
-
-
-def stream(xp: Any, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
-    """A rule that moves the memory of Adam and computes next to nothing: the ceiling that benchmarks compare with."""
-    return p + g, -m, -v
 
 
 def _random_like(values: Any, generator: "np.random.Generator") -> Any:
@@ -111,3 +109,149 @@ def _check(
             raise AssertionError(f"derivative {analytic!r} by {path}, central difference {numeric!r}")
         if order > 1:
             _check(derivative, args, order - 1, modes, (mode, *taken), (step, tolerance * 10, seed + 1))
+
+
+# --- rules -------------------------------------------------------------------------------------------------------------
+
+# The largest error that is allowed of each dtype, relative to the largest element of an array.
+_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-2, "bfloat16": 0.2}
+# Sizes of gradients for which results must be finite: zeros divide zero by zero, the others overflow or underflow.
+_SIZES = (0.0, 1e-3, 1.0, 1e3)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+# The memory that parameters lie in, each of which another executor updates.
+_MEMORY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "an array": lambda x: x,
+    "a strided array": lambda x: np.stack([x, x], axis=-1)[..., 0],
+    "a read-only array": _read_only,
+}
+
+
+def check_rule(
+    rule: Callable[..., Any],
+    *,
+    elementwise: bool = True,
+    shapes: Sequence[tuple[int, ...]] = ((), (5,), (3, 4)),
+    steps: int = 3,
+    tolerances: Mapping[str, float] | None = None,
+    seed: int = 0,
+    **hyperparameters: Any,
+) -> None:
+    """Checks an update rule, as `oxigrad.optim.define` takes it, with all hyperparameters at their defaults or as given.
+
+    * It can be traced into a kernel, unless ``elementwise=False``.
+    * Called on arrays, it changes none of its arguments, and returns the parameter and every slot in the shape that they have
+      and in a real floating-point dtype, which is then cast to theirs.
+    * Its results are finite, for gradients of zeros and of sizes from 1e-3 to 1e3.
+    * Every executor (kernels over contiguous, strided and read-only arrays, and the rule on arrays) gives the results of
+      float64 arrays, in float64, float32, float16 and, where ml_dtypes is installed, bfloat16. ``tolerances`` are by dtype,
+      relative to the largest element of an array.
+
+    ``shapes`` are those of the parameters, ``steps`` the number of updates with random gradients. Raises `RuleError` or
+    `TypeError` where the rule cannot be defined, and `AssertionError` with the rule, the parameter or slot, the dtype and the
+    step where a check fails.
+
+    >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
+    ...     return p - learning_rate * xp.sign(g)
+    >>> check_rule(sign_descent)
+    >>> check_rule(lambda xp, p, g, v, *, rate=0.1: (p - rate * g / v, v))
+    Traceback (most recent call last):
+    AssertionError: <lambda>: the parameter is not finite after step 1, for float64 gradients of size 0.0
+    """
+    name = getattr(rule, "__name__", "rule")
+    limits = {**_TOLERANCES, **(tolerances or {})}
+    if unknown := limits.keys() - _TOLERANCES.keys():
+        raise ValueError(f"tolerances has {', '.join(sorted(unknown))}: expected {', '.join(_TOLERANCES)}")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ValueError(f"steps is {steps!r}: expected a whole number, at least 1")
+    kinds = {"the rule on": optim.define(_checked(rule, name), name, elementwise=False)}
+    if elementwise:
+        kinds["a kernel over"] = optim.define(rule, name)
+    dtypes = ["float64", "float32", "float16"] + ["bfloat16"] * (importlib.util.find_spec("ml_dtypes") is not None)
+    for dtype in dtypes[:2]:
+        for size in _SIZES:
+            inputs = _inputs(shapes, steps, dtype, seed, size)
+            for step, arrays in enumerate(
+                _run(kinds["the rule on"](**hyperparameters), inputs, dtype, _MEMORY["an array"]), 1
+            ):
+                for what, array in arrays.items():
+                    if not np.isfinite(array).all():
+                        where = f"after step {step}, for {dtype} gradients of size {size}"
+                        raise AssertionError(f"{name}: the {what.partition(' of ')[0]} is not finite {where}")
+    for dtype in dtypes:
+        inputs = _inputs(shapes, steps, dtype, seed, 1.0)
+        expected = list(_run(kinds["the rule on"](**hyperparameters), inputs, "float64", _MEMORY["an array"]))
+        for (kind, made), (memory, placed) in ((k, m) for k in kinds.items() for m in _MEMORY.items()):
+            found = _run(made(**hyperparameters), inputs, dtype, placed)
+            _compare(f"{name}: {kind} {memory} of {dtype}", found, expected, limits[dtype])
+
+
+def _inputs(
+    shapes: Sequence[tuple[int, ...]], steps: int, dtype: str, seed: int, size: float
+) -> list[list[np.ndarray]]:
+    """Parameters, then their gradients of each step: values of ``dtype``, in float64."""
+    generator = np.random.default_rng(seed)
+    drawn = [[generator.standard_normal(shape) for shape in shapes] for _ in range(steps + 1)]
+    return [[_cast(x * (size if at else 1.0), dtype).astype(np.float64) for x in row] for at, row in enumerate(drawn)]
+
+
+def _cast(x: Any, dtype: str) -> np.ndarray:
+    if dtype == "bfloat16":
+        importlib.import_module("ml_dtypes")
+    return np.asarray(x).astype(dtype)
+
+
+def _run(
+    opt: Any, inputs: Sequence[Sequence[np.ndarray]], dtype: str, placed: Callable[[np.ndarray], np.ndarray]
+) -> Iterator[dict[str, np.ndarray]]:
+    """The parameters and slots after each step, in float64, by name."""
+    model = {f"w{at}": placed(_cast(x, dtype)) for at, x in enumerate(inputs[0])}
+    for gradients in inputs[1:]:
+        model = opt.update(model, {f"w{at}": _cast(g, dtype) for at, g in enumerate(gradients)})
+        found = {f"parameter of shape {x.shape}": x for x in model.values()}
+        for path, x in model.items():
+            found |= {f"slot {slot} of shape {x.shape}": value for slot, value in opt.slots[path].items()}
+        yield {what: np.array(value, np.float64) for what, value in found.items() if value is not None}
+
+
+def _compare(
+    where: str, found: Iterator[dict[str, np.ndarray]], expected: Sequence[dict[str, np.ndarray]], tolerance: float
+) -> None:
+    for step, (own, reference) in enumerate(zip(found, expected, strict=True), 1):
+        for what, array in own.items():
+            scale = np.max(np.abs(reference[what]), initial=0.0)
+            error = np.max(np.abs(array - reference[what]), initial=0.0)
+            if not error <= tolerance * scale + np.finfo(np.float64).tiny:
+                difference = f"an error of {error / max(scale, 1e-300):.1e}, above {tolerance:.0e}"
+                raise AssertionError(f"{where}: the {what} has {difference} relative to float64, after step {step}")
+
+
+def _checked(rule: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The rule, called on arrays: its arguments must stay as they are, its results must have their shapes, and real dtypes."""
+    names = ["parameter", *(f"slot {p}" for p in list(inspect.signature(rule).parameters)[3:])]
+
+    @functools.wraps(rule)
+    def called(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Any:
+        given = dict(zip(["p", "g", *names[1:]], (p, g, *slots), strict=False))
+        before = {what: np.array(x) for what, x in given.items() if is_array(x)}
+        outputs = rule(xp, p, g, *slots, **named)
+        for what, x in before.items():
+            if not np.array_equal(x, given[what], equal_nan=True):
+                raise AssertionError(f"{name}: it changes {what} in place: expected a new array")
+        listed = outputs if isinstance(outputs, tuple) else (outputs,)
+        for what, old, new in zip(names, (p, *slots), listed, strict=False):
+            if is_array(old) and is_array(new):
+                if tuple(new.shape) != tuple(old.shape):
+                    shapes = f"shape {tuple(new.shape)}: expected {tuple(old.shape)}"
+                    raise AssertionError(f"{name}: it returned the {what} with {shapes}")
+                if not is_inexact(new) or is_complex(new):
+                    found = f"dtype {dtype_name(new.dtype)}: expected a real floating-point dtype"
+                    raise AssertionError(f"{name}: it returned the {what} with {found}")
+        return outputs
+
+    return called

@@ -188,7 +188,7 @@ OPERATORS = [operator.iadd, operator.isub, operator.imul]
 
 
 def run(lib: Any, x: Any, program: list[Instruction]) -> Any:
-    """What a program of instructions on a growing list of arrays gives."""
+    """Results of a program of instructions on a growing list of arrays."""
     arrays, total = [x], 0.0
     for what, i, j, choice, number in program:
         i, j = i % len(arrays), j % len(arrays)

@@ -161,3 +161,6 @@ linalg, fft = _Extension(strict.linalg), _Extension(strict.fft)
 def __getattr__(name: str) -> Any:
     found = getattr(strict, name)
     return of_strict(found) if hasattr(found, "__name__") and not isinstance(found, type) else found
+
+
+from device import special as special  # noqa: E402  an extension of the namespace

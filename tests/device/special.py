@@ -1,4 +1,4 @@
-"""The special functions of the library `device`, where array libraries keep theirs."""
+"""The special functions of the library `device`: an extension of its namespace, as `linalg` and `fft` are."""
 
 from __future__ import annotations
 

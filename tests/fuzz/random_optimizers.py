@@ -11,7 +11,7 @@ from oxigrad import optim
 
 STEPS = 5
 
-# Where ours differ by design or others are wrong, so that no configuration has it; docs/optimizers.md says so to users.
+# Deliberate differences and errors of other libraries, which no configuration here has; listed in docs/optimizers.md.
 DELIBERATE = {
     "keras: rate before momentum": "Keras' SGD and RMSprop apply the learning rate before the momentum, ours after it",
     "optax: rate before momentum": "optax's RMSprop applies the learning rate before the momentum, ours after it",
@@ -25,7 +25,7 @@ DELIBERATE = {
     "torch: Muon in bfloat16": "torch iterates in bfloat16, ours in the dtype of the parameter",
 }
 
-# How close numbers are where the other library computes a part of a step in single precision, or has another epsilon.
+# Tolerances for libraries that compute a part of a step in single precision, or with another epsilon.
 TOLERANCES = {
     "optax madgrad": 1e-6,  # the root of the step is single
     "optax adafactor": 1e-6,  # so is its decay
@@ -416,7 +416,7 @@ IN_OPTAX: dict[str, Callable[[Draw, Any], Any]] = {
 
 
 def optax_clips(d: Draw, o: Any) -> tuple[Parts, list[Any]]:
-    """What stands before the optimizer in a chain of ours and of optax's."""
+    """Gradient transforms of a chain, ours and optax's."""
     limit = d.log(0.1, 3.0)
     return d.one_of(
         ([optim.Regularize(l2=limit)], [o.add_decayed_weights(limit)]),

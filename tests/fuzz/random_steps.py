@@ -42,7 +42,7 @@ SEEDED = {"adam-lrd"}
 
 
 class Fault(AssertionError):
-    """What a step did wrong."""
+    """A fault of a step."""
 
 
 def random_options(draw: Draw) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def random_gradients(draw: Draw, model: Model, opt: Any) -> Gradients:
 
 @dataclasses.dataclass
 class Event:
-    """What happens before or in a step: whether the step then has to raise or may, and how it is taken back."""
+    """An event before or in a step: whether the step must or may raise, and how the event is undone."""
 
     name: str
     raises: str = "never"
@@ -243,7 +243,7 @@ class Run:
 
     @property
     def executors(self) -> set[str]:
-        """How the parameters are updated."""
+        """Kind of the optimizer."""
         plan = self.opt._stepper._plan
         return {p.executor for p in plan.parameters} if plan else set()
 

@@ -45,7 +45,7 @@ def difference(found: Any, wanted: Any) -> float:
 
 
 def fault(program: Program) -> str | None:
-    """What is wrong with a program: None where nothing is, and "refused" where variables may not be read any more."""
+    """The fault of a program: None if there is none, "refused" if a variable may not be read any more."""
     value, gradients, products = expected(program)
     if difference(program.run(X.copy(), W.copy(), S), value) > 1e-9:
         return "the simulation is wrong"

@@ -34,7 +34,7 @@ OURS = (
     ox.StateError,
     ox.StructureError,
 )
-# How far results may be apart where a rule is called on arrays of another library, or sums in another order.
+# Tolerances for a rule that is called on arrays of another library, or that sums in another order.
 TOLERANCES = {"float64": 1e-8, "float32": 2e-3, "float16": 0.1, "bfloat16": 0.3}
 
 
@@ -117,7 +117,7 @@ class Watch:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.exact = True
-        # Where rounding is coarse, or decides on a branch, results that differ by it part.
+        # Tolerances for coarse rounding, and for rounding that decides on a branch.
         self.comparable = True
 
     def look(self) -> None:
@@ -234,7 +234,7 @@ def follow(run: Run, grads: Gradients) -> None:
 
 
 def fault(seed: int) -> str | None:
-    """What is wrong with the steps of a seed: None where nothing is."""
+    """The fault of the steps of a seed: None if there is none."""
     log: list[str] = []
     run: Run | None = None
     try:

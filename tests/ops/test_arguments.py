@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,6 +40,7 @@ KEYWORDS: dict[str, list[Any]] = {
     "decimals": [1],
     "deg": [True],
     "descending": [True],
+    "device": ["cpu", "elsewhere"],
     "dtype": [np.float32, np.float64, np.int64],
     "edge_order": [2],
     "endpoint": [False],
@@ -245,6 +247,52 @@ def test_einsum_contracts_in_the_order_that_is_asked_for(optimize: Any) -> None:
         ox.grad(lambda x: xp.sum(np.einsum(f, x, S, S, optimize="best")))(A)
 
 
+def test_a_contraction_order_saves_the_work_that_it_is_asked_for() -> None:
+    """The product of two long matrices first takes a thousand times the work of the product with the vector first."""
+    tall, wide = np.ones((1000, 2)), np.ones((2, 1000))
+
+    def sizes(optimize: Any) -> list[int]:
+        with ox.Tape() as tape:
+            xp.einsum("ij,jk,kl->il", tape.watch(tall), wide, tall, optimize=optimize)
+        return [int(size) for line in str(tape).splitlines() for size in re.findall(r"\((1000), 1000\)", line)]
+
+    assert sizes(False)
+    assert not sizes(True)
+
+
+CREATING = {
+    "asarray": lambda x, **named: xp.asarray(x, **named),
+    "full": lambda x, **named: xp.full((2,), x, **named),
+    "full_like": lambda x, **named: xp.full_like(np.ones(2), x, **named),
+    "linspace": lambda x, **named: xp.linspace(0.0, x, 3, **named),
+}
+
+
+@pytest.mark.parametrize("name", CREATING)
+@pytest.mark.parametrize("value", [2.0, np.array(2.0)], ids=["number", "array"])
+def test_a_device_is_the_variable_s_or_is_refused(name: str, value: Any) -> None:
+    create = CREATING[name]
+    expected = ox.grad(lambda x: xp.sum(create(x)))(value)
+    for device in (None, "cpu"):
+        np.testing.assert_array_equal(ox.grad(lambda x, d=device: xp.sum(create(x, device=d)))(value), expected)
+    with pytest.raises(ValueError, match=f"{name}: device is 'elsewhere'"):
+        ox.grad(lambda x: xp.sum(create(x, device="elsewhere")))(value)
+
+
+@pytest.mark.parametrize("obj", [lambda x: [x, x], lambda x: xp.astype(x, np.float32)], ids=["list", "dtype"])
+def test_a_copy_that_is_needed_and_forbidden_is_refused(obj: Callable[[Any], Any]) -> None:
+    assert ox.grad(lambda x: xp.sum(xp.asarray(x, copy=False)))(2.0) == 1.0
+    with pytest.raises(ValueError, match="copy=False"):
+        ox.grad(lambda x: xp.sum(xp.asarray(obj(x), dtype=np.float64, copy=False)))(np.array(2.0))
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+def test_constant_values_are_refused_in_other_modes(mode: str) -> None:
+    for named in ({"constant_values": 2.0}, {"constant_values": (1.0, 2.0)}):
+        with pytest.raises(ValueError, match="constant_values"):
+            ox.grad(lambda x, named=named: xp.sum(xp.pad(x, 1, mode=mode, **named)))(A)
+
+
 @pytest.mark.parametrize("keyword", [{"where": MASK}, {"dtype": np.float32}, {"casting": "unsafe"}, {"order": "F"}])
 def test_ufuncs_refuse_their_keywords(keyword: dict[str, Any]) -> None:
     for ufunc in (np.sin, np.hypot):
@@ -401,8 +449,7 @@ def wrong(tape: Any) -> list[Any]:
 
 NAMES = [
     *sorted(
-        set(standard.__all__ + numpy_extras.__all__ + primitives.__all__ + products.__all__ + sets.__all__)
-        - {"Parts", "item"}
+        set(standard.__all__ + numpy_extras.__all__ + primitives.__all__ + products.__all__ + sets.__all__) - {"item"}
     ),
     *(function.__name__ for function in ox._core.elementwise_functions()),
     *(f"linalg.{name}" for name in xp.linalg.__all__ if not name.endswith("Result") and name != "eigvalsh"),

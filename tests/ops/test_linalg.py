@@ -1,7 +1,9 @@
 """Linear algebra, products and Fourier transforms beside other libraries, and where they end."""
 
 import math
+import tracemalloc
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import oxigrad as ox
 from cases import Case
 from cases_linalg import CASES, A, complex_normal, definite, regular, symmetric
 from oxigrad import tree, xp
+from oxigrad.ops.matrix_equations import schur
 
 la = xp.linalg
 
@@ -185,6 +188,102 @@ def test_roots_and_linear_equations_agree_with_scipy(library) -> None:
     np.testing.assert_allclose(la.solve_banded((1, 2), ab, ab[0]), scipy.solve_banded((1, 2), ab, ab[0]), rtol=1e-9)
     with pytest.raises(ox.ShapeError, match="expected 3"):
         la.solve_banded((1, 1), ab, ab[0])
+
+
+def rotated(x: np.ndarray) -> np.ndarray:
+    """A matrix with the Jordan form of ``x``, and nothing that shows it."""
+    q, _ = np.linalg.qr(np.random.default_rng(1).standard_normal(x.shape))
+    return q @ x @ q.T
+
+
+def jordan(size: int, eigenvalue: float) -> np.ndarray:
+    return eigenvalue * np.eye(size) + np.eye(size, k=1)
+
+
+@pytest.mark.parametrize(
+    "a",
+    [
+        rotated(jordan(30, 2.0)),
+        np.kron(np.eye(5), rotated(jordan(4, 2.0))),
+        np.roll(np.eye(24), 1, axis=0) + 2.0 * np.eye(24),  # its eigenvalues have one distance from 2
+        2.0 * np.eye(20),
+        rotated(jordan(12, 2.0)) + 0.5j * np.eye(12),
+    ],
+    ids=["defective", "several blocks", "circulant", "scalar", "complex"],
+)
+def test_sylvester_s_equation_with_matrices_that_cannot_be_diagonalized(a: np.ndarray) -> None:
+    rng = np.random.default_rng(0)
+    b, q = np.eye(11) + 0.1 * rng.standard_normal((11, 11)), rng.standard_normal((len(a), 11))
+    x = la.solve_sylvester(a, b, q)
+    np.testing.assert_allclose(a @ x + x @ b, q, atol=1e-12)
+    assert la.solve_sylvester(a.real.astype(np.float32), b.astype(np.float32), q.astype(np.float32)).dtype == np.float32
+
+
+def test_the_schur_form_is_backward_stable() -> None:
+    rng = np.random.default_rng(2)
+    for x in (*(rng.standard_normal((n, n)) for n in (0, 1, 2, 3, 25)), np.zeros((9, 9)), 1e-200 * jordan(9, 1.0)):
+        t, q = schur(x)
+        np.testing.assert_array_equal(t, np.triu(t))
+        scale = max(np.abs(x).max(initial=0.0), 1e-300)
+        np.testing.assert_allclose(q @ t @ q.conj().T / scale, x / scale, atol=1e-13)
+        np.testing.assert_allclose(q @ q.conj().T, np.eye(len(x)), atol=1e-13)
+
+
+def test_sylvester_s_equation_takes_memory_of_the_matrices_alone() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((60, 60)) + 30.0 * np.eye(60), rng.standard_normal((60, 60))
+    tracemalloc.start()
+    x = la.solve_sylvester(a, b, a)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(a @ x + x @ b, a, atol=1e-10)
+    assert peak < 100 * a.nbytes  # the Kronecker product has 3,600 times as much
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0, 0), (1, 0), (0, 2), (1, 1), (3, 1), (20, 3), (2, 30)])
+@pytest.mark.parametrize("size", [1, 2, 17, 64])
+def test_banded_systems_of_any_width(lower: int, upper: int, size: int) -> None:
+    rng = np.random.default_rng(4)
+    ab, b = rng.standard_normal((lower + upper + 1, size)), rng.standard_normal((size, 2))
+    ab[upper] = 0.1 * ab[upper] + (lower + upper)  # pivoting is needed where the diagonal does not dominate
+    offsets = range(-lower, upper + 1)
+    dense = sum(np.diag(ab[upper - d, max(d, 0) : size + min(d, 0)], d) for d in offsets if abs(d) < size)
+    if lower == upper == 0:
+        dense = np.diag(ab[0])
+    x = la.solve_banded((lower, upper), ab, b)
+    np.testing.assert_allclose(dense @ x, b, atol=1e-10 * np.linalg.cond(dense))
+    np.testing.assert_allclose(la.solve_banded((lower, upper), ab, b[:, 0]), x[:, 0], rtol=1e-9)
+    gradient = ox.grad(lambda ab: xp.sum(la.solve_banded((lower, upper), ab, b)))(ab)
+    inside = [[0 <= j - d < size for j in range(size)] for d in reversed(offsets)]
+    assert not gradient[~np.array(inside)].any()  # elements of `ab` outside of the matrix have no gradient
+
+
+def test_a_banded_system_with_zeros_on_the_diagonal() -> None:
+    swaps = np.array([[0.0, 1.0, 0.0, 1.0], [0.0] * 4, [1.0, 0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(la.solve_banded((1, 1), swaps, np.arange(4.0)), [1.0, 0.0, 3.0, 2.0], atol=1e-15)
+    with pytest.raises(np.linalg.LinAlgError):
+        la.solve_banded((1, 1), np.zeros((3, 4)), np.ones(4))
+
+
+def test_a_banded_system_of_a_hundred_thousand_rows() -> None:
+    """The dense matrix has 80 GB."""
+    size = 100_000
+    ab = np.stack([np.full(size, value) for value in (-1.0, 2.5, -1.0)])
+
+    def loss(b: Any) -> Any:
+        return xp.sum(la.solve_banded((1, 1), ab, b) ** 2)
+
+    b = np.ones(size)
+    x = la.solve_banded((1, 1), ab, b)
+    np.testing.assert_allclose(2.5 * x[1:-1] - x[2:] - x[:-2], 1.0, atol=1e-12)
+    np.testing.assert_allclose(ox.grad(loss)(b), la.solve_banded((1, 1), ab, 2.0 * x), atol=1e-10)
+
+
+def test_shapes_of_structured_systems_are_checked() -> None:
+    with pytest.raises(ox.ShapeError, match=r"b has shape \(3,\): expected \(4,\) or \(4, k\)"):
+        la.solve_banded((1, 1), np.ones((3, 4)), np.ones(3))
+    with pytest.raises(ox.ShapeError, match=r"expected \(m, m\), \(n, n\), \(m, n\)"):
+        la.solve_sylvester(A, A, np.ones((3, 2)))
 
 
 def test_both_results_of_a_decomposition_are_pulled_at_once() -> None:

@@ -1,4 +1,4 @@
-"""What hyperparameters, options and attributes may be, and that everything else raises by name, at once."""
+"""Ranges of hyperparameters, options and attributes: everything else raises at once, by name."""
 
 import math
 import pickle

@@ -19,7 +19,7 @@ def dotted() -> dict[str, Any]:
 
 
 def frozen_by(pattern: Any) -> set[str]:
-    """Which parameters of the model above a pattern takes."""
+    """Parameters of the model above that match a pattern."""
     model = dotted()
     optim.SGD(1.0, groups={pattern: None}).update(model, dotted())
     return {name for name, array in model.items() if array[0] == 1.0}

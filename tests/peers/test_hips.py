@@ -1,4 +1,4 @@
-"""What HIPS autograd differentiates is differentiated here, by a case of the table of that name, or left out for a reason."""
+"""Primitives of HIPS autograd: each has a case of that name in the table, or a reason why it is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Keras' optimizers are not what their arguments suggest, and what gives their numbers."""
+"""Optimizers of Keras, and the hyperparameters that reproduce their numbers."""
 
 from __future__ import annotations
 

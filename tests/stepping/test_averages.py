@@ -1,4 +1,4 @@
-"""What stands around an update: regularization, noise, averages, Lookahead, loss scale."""
+"""Gradient and parameter transforms: regularization, noise, averages, Lookahead, loss scale."""
 
 from __future__ import annotations
 

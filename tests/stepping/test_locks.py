@@ -20,7 +20,7 @@ UNDER_WAY = "the optimizer is taking a step already, in this thread"
 
 
 def run(source: str, *, timeout: float = 60, arguments: tuple[str, ...] = ()) -> str:
-    """What a program prints that runs in a process of its own, so that a crash or a hang is one failure."""
+    """Output of a program that runs in a process of its own, so that a crash or a hang is one failure."""
     command = [sys.executable, "-c", "if True:\n" + source, *arguments]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     assert ran.returncode == 0, (ran.returncode, ran.stderr[-2000:])

@@ -172,7 +172,7 @@ def test_parameters_and_gradients_that_move_between_steps() -> None:
 
 @pytest.mark.parametrize("rounds", [20])
 def test_slots_that_move_in_every_step_in_a_process_of_its_own(rounds: int) -> None:
-    """What made the process crash: memory that was freed, and taken by others since."""
+    """Memory that was freed and reused, which crashed the process."""
     pytest.importorskip("torch")
     source = f"""if True:
         import gc, numpy as np, torch, oxigrad as ox

@@ -72,7 +72,7 @@ def test_steps_on_halves_are_those_of_float64_rounded(name: str) -> None:
     assert run(opt, p, grads) is p
     assert not np.array_equal(bits(p), bits(begun))
     spacing = np.maximum(np.abs(expected) * EPSILON[name], 1e-7)
-    # What was rounded the other way once may stay one off.
+    # A value that was rounded the other way once may stay off by one.
     assert np.max(np.abs(p.astype(np.float64) - expected) / spacing) <= 2.0
     assert np.mean(p.astype(np.float64) == expected) > 0.99
     assert {slot.dtype for slot in opt.slots["p"].values()} == {np.dtype(np.float32)}
@@ -210,7 +210,7 @@ SMALL = 1e-4  # A step too small for either half at 1.
 
 
 def drift(name: str, **options: Any) -> np.ndarray:
-    """Where 1000 small steps lead from 1: to 0.9."""
+    """Result of 1000 small steps from 1: 0.9 in exact arithmetic."""
     p = np.ones(20_000, HALVES[name])
     run(optim.SGD(SMALL, **options), p, [np.ones(20_000, HALVES[name])] * 1000)
     return p.astype(float)
@@ -365,7 +365,7 @@ def test_where_slots_are_not_of_eight_bits(library) -> None:
     assert isinstance(opt.slots["large"]["v"], Quantized)
     assert isinstance(opt.slots["small"]["v"], np.ndarray)
     assert opt.slots["jax"]["v"].dtype == np.float32
-    # Where the parameter moves to another library, its slots follow.
+    # Slots follow a parameter that moves to another library.
     opt.update({**model, "large": jax.numpy.asarray(model["large"])}, {**grads, "large": jax.numpy.asarray(large)})
     assert str(opt.slots["large"]["v"].dtype) == "float32"
 

@@ -18,7 +18,7 @@ from oxigrad.stepping.sparse_rows import LAST_STEP
 
 N, WIDTH = 12, 5
 Ids = list[int]
-# Which rows steps touch: unordered, with duplicates, none, all, the same twice.
+# Rows that steps touch: unordered, with duplicates, none, all, the same twice.
 STEPS: list[Ids] = [[3, 7, 0], [7, 7, 2, 7], [], [*range(N)], [11], [11], [5, 3, 5, 0, 11]]
 
 
@@ -527,7 +527,7 @@ def test_slots_that_do_not_decay_cannot_catch_up() -> None:
     ]:
         with pytest.raises(ox.RuleError, match=f"the slot {slot} by a factor"):
             opt.update({"t": np.ones((3, 2))}, g)
-    # What a maximum keeps is kept under a zero gradient: no larger one comes.
+    # A maximum is unchanged by a zero gradient.
     AMSGrad(sparse="catch_up").update({"t": np.zeros((3, 2))}, g)
 
 

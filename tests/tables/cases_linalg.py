@@ -75,6 +75,11 @@ A, S = regular(3, 3), regular(2, 3, 3, seed=1)
 TALL, WIDE = regular(5, 5)[:, :3], regular(2, 5, 5)[:, :3]
 B, V = normal(3, 2, seed=2), normal(3, seed=3)
 Z, Z3 = complex_normal(6), complex_normal(2, 4, 3)
+# One Jordan block, turned: large enough for its Schur form, and without an eigendecomposition.
+TURN = np.linalg.qr(normal(9, 9, seed=5))[0]
+DEFECTIVE = TURN @ (2.0 * np.eye(9) + np.eye(9, k=1)) @ TURN.T
+# Two diagonals above the main one, and one below.
+BAND = normal(4, 5) + 3.0 * np.eye(4)[:, [2]]
 
 COMPLEX = [
     Case("real", lambda z: xp.real(z) ** 2, (Z,)),
@@ -190,6 +195,10 @@ LINALG = [
     *both("sqrtm", la.sqrtm, A),
     Case("sqrtm-stack", la.sqrtm, (S,)),
     *both("solve_sylvester", la.solve_sylvester, A, 1.5 * regular(2, 2, seed=4), normal(3, 2)),
+    *both("solve_sylvester-blocks", la.solve_sylvester, DEFECTIVE, 1.5 * regular(2, 2, seed=4), normal(9, 2)),
+    *both("solve_banded-matrix", lambda ab, b: la.solve_banded((1, 2), ab, b), BAND, normal(5, 2)),
+    Case("solve_banded-vector", lambda ab, b: la.solve_banded((2, 1), ab, b), (BAND[::-1], normal(5))),
+    Case("solve_banded-upper", lambda ab, b: la.solve_banded((0, 3), ab, b), (BAND[[3, 0, 1, 2]][::-1], normal(5, 1))),
     Case(
         "solve_banded",
         lambda ab, b: la.solve_banded((1, 2), ab, b),

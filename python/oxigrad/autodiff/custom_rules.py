@@ -100,7 +100,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **named: Any) -> Any:
         call = _Call(f, args, named)
 
-        def pull(g: primitives.Parts, y: Any, values: Leaves) -> list[Any]:
+        def pull(g: primitives.TupleCotangent, y: Any, values: Leaves) -> list[Any]:
             with Tape() as tape:
                 variables = [tape.watch(value) for value in values]
                 outputs = call.outputs(variables)
@@ -144,7 +144,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...,
     def wrapped(*args: Any, **named: Any) -> Any:
         call, count = _Call(lambda *args: f(*args, **named), args, {}), len(args)
 
-        def pull(g: primitives.Parts, y: Leaves, values: Leaves) -> list[Any]:
+        def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
             arguments, _ = call.arguments(values)
             assert call.structure is not None, "the function has been called"  # noqa: S101
             filled = [g.get(at, zero_tangent(leaf, None) if is_smooth(leaf) else leaf) for at, leaf in enumerate(y)]

@@ -6,7 +6,7 @@ from typing import Any
 from oxigrad._core import Tape, Variable, plain
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
-from oxigrad.ops.primitives import Parts
+from oxigrad.ops.primitives import TupleCotangent
 
 
 def spread(t: Any, y: Any, batch: int | None) -> Any:
@@ -43,13 +43,13 @@ def zero_cotangent(tape: Tape, y: Any) -> tuple[Any, list[Variable]]:
     if not isinstance(value, tuple):
         variable = tape.watch(zero_tangent(value))
         return variable, [variable]
-    parts = Parts({at: tape.watch(zero_tangent(leaf)) for at, leaf in enumerate(value) if is_smooth(leaf)})
+    parts = TupleCotangent({at: tape.watch(zero_tangent(leaf)) for at, leaf in enumerate(value) if is_smooth(leaf)})
     return parts, list(parts.values())
 
 
 def like_cotangent(g: Any, tangents: Sequence[Any]) -> Any:
     """The tangents of a result, in the form of its cotangent."""
-    return Parts(zip(g, tangents, strict=True)) if isinstance(g, Parts) else tangents[0]
+    return TupleCotangent(zip(g, tangents, strict=True)) if isinstance(g, TupleCotangent) else tangents[0]
 
 
 def part(tangents: Any, at: int) -> Any:
@@ -62,7 +62,7 @@ def stack_parts(tangents: Sequence[Any]) -> Any:
     known = next((tangent for tangent in tangents if tangent is not None), None)
     if known is None:
         return None
-    if isinstance(known, Parts):
-        return Parts({at: stack_parts([each and each[at] for each in tangents]) for at in known})
+    if isinstance(known, TupleCotangent):
+        return TupleCotangent({at: stack_parts([each and each[at] for each in tangents]) for at in known})
     zero = zero_tangent(known)
     return ops.stack([zero if tangent is None else tangent for tangent in tangents])

@@ -11,7 +11,7 @@ from typing import Any
 from oxigrad import _core, xp
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, is_complex, namespace
-from oxigrad.ops.primitives import Parts
+from oxigrad.ops.primitives import TupleCotangent
 from oxigrad.ops.primitives import matrix_transpose as _t
 
 _NOTHING = math.nan
@@ -99,7 +99,7 @@ def _cofactor(g: Any, y: Any, x: Any) -> Any:
     return weight * inverse - y @ _t(g) @ inverse
 
 
-def _slogdet(g: Parts, y: Any, x: Any) -> Any:
+def _slogdet(g: TupleCotangent, y: Any, x: Any) -> Any:
     """The logarithm of the determinant is holomorphic: its real part is one result, its imaginary part turns the other."""
     of_sign, of_log = g[0], g[1]
     if of_sign is not None:
@@ -115,7 +115,7 @@ def _cholesky(g: Any, y: Any) -> Any:
     return _h(xp.linalg.solve(_h(y), _h(left)))
 
 
-def _qr(g: Parts, y: Any) -> Any:
+def _qr(g: TupleCotangent, y: Any) -> Any:
     q, r = _results(y, 2)
     of_q, of_r = g[0], g[1]
     middle = _total(None if of_r is None else of_r @ _h(r), None if of_q is None else -(_h(q) @ of_q))
@@ -124,7 +124,7 @@ def _qr(g: Parts, y: Any) -> Any:
     return _h(xp.linalg.solve(r, _h(left)))
 
 
-def _svd(g: Parts, y: Any) -> Any:
+def _svd(g: TupleCotangent, y: Any) -> Any:
     u, s, vh = _results(y, 3)
     of_u, of_s, of_vh = g[0], g[1], g[2]
     rows, values, columns = u.shape[-2], s.shape[-1], vh.shape[-1]
@@ -148,14 +148,14 @@ def _svd(g: Parts, y: Any) -> Any:
     return _total(*terms)
 
 
-def _eigh(g: Parts, y: Any) -> Any:
+def _eigh(g: TupleCotangent, y: Any) -> Any:
     w, v = _results(y, 2)
     of_values = None if g[0] is None else (v * _row(g[0])) @ _h(v)
     of_vectors = None if g[1] is None else v @ (0.5 * _skew(_h(v) @ g[1]) / _gaps(w)) @ _h(v)
     return _total(of_values, of_vectors)
 
 
-def _eig(g: Parts, y: Any, x: Any) -> Any:
+def _eig(g: TupleCotangent, y: Any, x: Any) -> Any:
     w, v = (primitives.item(y, which) for which in range(2))
     inner = None if g[0] is None else xp.where(_is_diagonal(v), _row(g[0]), 0.0 * v)
     if g[1] is not None:
@@ -175,7 +175,7 @@ def _pinv(g: Any, y: Any, x: Any) -> Any:
 
 
 TABLE: dict[str, tuple[Any, ...]] = {
-    "item": (lambda g, index: Parts({index: g}),),
+    "item": (lambda g, index: TupleCotangent({index: g}),),
     "inv": (_inv,),
     "solve": (_solve_x1, _solve_x2),
     "cholesky": (_cholesky,),

@@ -11,7 +11,7 @@ and HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear o
 of a real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent.
 The gradient of a real argument is real.
 
-An op with several results gives a tuple, of which ``item`` takes one; the cotangent of such a tuple is `Parts`.
+An op with several results gives a tuple, of which ``item`` takes one; the cotangent of such a tuple is `TupleCotangent`.
 """
 
 import inspect
@@ -352,7 +352,7 @@ def _push_call(tangents: Any, args: Any, y: Any, batch: int | None, pull: Any, p
     if batch is not None:
         return NotImplemented
     if push is not None:
-        return primitives.Parts(push(args, tangents))
+        return primitives.TupleCotangent(push(args, tangents))
     with _core.Tape() as tape:
         g, variables = zero_cotangent(tape, y)
         pulled = pull(g, primitives.items(y), args)

@@ -5,16 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, xp
+from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
+from oxigrad.ops import standard
+from oxigrad.ops.backends import is_immutable
 
 # What an array is called in an error, the array, and whether it is written.
 Named = tuple[str, Any, bool]
-
-
-def is_immutable(array: Any) -> bool:
-    """Whether its library never changes an array: such arrays share memory without anyone's seeing it."""
-    return type(array) is not np.ndarray and hasattr(array, "at")  # what only arrays that never change have
 
 
 def refuse_unwritable(path: str, what: str, array: Any) -> None:
@@ -84,6 +81,6 @@ def apart(results: Sequence[Any], given: Iterable[Any]) -> list[Any]:
     for at, (number, x) in enumerate(mutable):
         own = {id(x), _on_device(x)} - {None}
         if at in shared or own & seen:
-            found[number] = xp.asarray(x, copy=True)
+            found[number] = standard.asarray(x, copy=True)
         seen |= own
     return found

@@ -12,28 +12,38 @@ import numpy as np
 
 from oxigrad._core import record
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import composed, device_of, namespace
+from oxigrad.ops.backends import device_of, namespace
+from oxigrad.ops.composite import composite
 from oxigrad.ops.primitives import along
 from oxigrad.ops.standard import position, roll
 
-_composed = functools.partial(composed, part="fft")
+_composite = functools.partial(composite, extension="fft")
 
 __all__ = [
     "fft",
+    "fft2",
     "fftfreq",
     "fftn",
     "fftshift",
     "hfft",
     "ifft",
+    "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
     "irfft",
+    "irfft2",
     "irfftn",
     "rfft",
+    "rfft2",
     "rfftfreq",
     "rfftn",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 Norm = str | None
 _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -76,43 +86,43 @@ def _complex(name: str, x: Any, s: Sequence[int] | None, axes: Sequence[int] | N
     return record(name, [x], {"axes": axes, "norm": norm or "backward"}) if axes else x
 
 
-@_composed
+@_composite
 def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The transform along ``axis``, cut or filled with zeros to ``n`` elements before."""
     return _complex("fftn", x, None if n is None else (n,), (axis,), norm)
 
 
-@_composed
+@_composite
 def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The inverse of `fft`."""
     return _complex("ifftn", x, None if n is None else (n,), (axis,), norm)
 
 
-@_composed
+@_composite
 def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
     """The transform along several axes, all of them where nothing is said; ``s`` are the sizes to cut or fill to."""
     return _complex("fftn", x, s, axes, norm)
 
 
-@_composed
+@_composite
 def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
     """The inverse of `fftn`."""
     return _complex("ifftn", x, s, axes, norm)
 
 
-@_composed
+@_composite
 def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
     """NumPy's: `fftn` along two axes."""
     return _complex("fftn", x, s, axes, norm)
 
 
-@_composed
+@_composite
 def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
     """NumPy's: `ifftn` along two axes."""
     return _complex("ifftn", x, s, axes, norm)
 
 
-@_composed
+@_composite
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The first ``n // 2 + 1`` elements of the transform of a real array: the others are their conjugates."""
     opposite(norm)
@@ -121,7 +131,7 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward
     return record("rfft", [x], {"n": x.shape[axis], "axis": axis, "norm": norm or "backward"})
 
 
-@_composed
+@_composite
 def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The inverse of `rfft`, of ``n`` elements; an even number where ``n`` is not given."""
     opposite(norm)
@@ -131,39 +141,39 @@ def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backwar
     return record("irfft", [x], {"n": size, "axis": axis, "norm": norm or "backward"})
 
 
-@_composed
+@_composite
 def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
     """`rfft` along the last of the axes, then `fftn` along the others."""
     sizes, axes = _sizes(x, s, axes)
     return fftn(rfft(x, n=sizes[-1], axis=axes[-1], norm=norm), s=sizes[:-1], axes=axes[:-1], norm=norm)
 
 
-@_composed
+@_composite
 def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
     """The inverse of `rfftn`."""
     sizes, axes = _sizes(x, s, axes)
     return irfft(ifftn(x, s=sizes[:-1], axes=axes[:-1], norm=norm), n=sizes[-1], axis=axes[-1], norm=norm)
 
 
-@_composed
+@_composite
 def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
     """NumPy's: `rfftn` along two axes."""
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-@_composed
+@_composite
 def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
     """NumPy's: `irfftn` along two axes."""
     return irfftn(x, s=s, axes=axes, norm=norm)
 
 
-@_composed
+@_composite
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The real transform, of ``n`` elements, of an array that is the first half of a Hermitian one."""
     return irfft(ops.conjugate(x), n=n, axis=axis, norm=opposite(norm))
 
 
-@_composed
+@_composite
 def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
     """The inverse of `hfft`."""
     return ops.conj(rfft(x, n=n, axis=axis, norm=opposite(norm)))
@@ -176,13 +186,13 @@ def _shifted(x: Any, axes: Any, sign: int) -> Any:
     return roll(x, tuple(sign * (x.shape[axis] // 2) for axis in axes), axis=axes)
 
 
-@_composed
+@_composite
 def fftshift(x: Any, /, axes: Any = None) -> Any:
     """The spectrum with frequency zero in the middle of each axis."""
     return _shifted(x, axes, 1)
 
 
-@_composed
+@_composite
 def ifftshift(x: Any, /, axes: Any = None) -> Any:
     """The inverse of `fftshift`."""
     return _shifted(x, axes, -1)

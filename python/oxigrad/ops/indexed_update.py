@@ -20,12 +20,12 @@ class At:
     def __init__(self, x: Any) -> None:
         self._x = x
 
-    def __getitem__(self, key: Any) -> "Place":
+    def __getitem__(self, key: Any) -> "IndexedUpdate":
         """The places at ``key``."""
-        return Place(self._x, key)
+        return IndexedUpdate(self._x, key)
 
 
-class Place:
+class IndexedUpdate:
     """Some places of an array. Each method returns a new array, of the same dtype; values are broadcast to the places.
 
     A key that names an element twice is refused with `ValueError` where the values may differ, but by `add` and
@@ -46,7 +46,7 @@ class Place:
         part = namespace(self._x).ones_like(plain(self.get()))
         touched = primitives.scatter_add(part, self._key, self._x.shape)
         if not isinstance(value, (list, tuple)) and not getattr(plain(value), "shape", ()):
-            return primitives.where(touched > 0, _fitting(value, self._x), self._x)
+            return primitives.where(touched > 0, _cast_like(value, self._x), self._x)
         if on_host(touched) and bool(namespace(touched).any(touched > 1)):
             raise ValueError("the key names an element twice: which value it would get is not defined")
         return primitives.where(touched > 0, self._scattered(value), self._x)
@@ -73,7 +73,7 @@ class Place:
 
     def _scattered(self, value: Any) -> Any:
         part = plain(self.get())
-        value = _fitting(value, self._x)
+        value = _cast_like(value, self._x)
         if not is_array(value):
             return primitives.scatter_add(standard.full_like(part, value), self._key, self._x.shape)
         added = len(value.shape) - len(part.shape)
@@ -83,12 +83,12 @@ class Place:
         return primitives.scatter_add(value, self._key, self._x.shape)
 
 
-def _fitting(value: Any, x: Any) -> Any:
+def _cast_like(value: Any, x: Any) -> Any:
     """The value in the dtype of ``x``; a list of numbers as an array."""
     if isinstance(value, (list, tuple)):
         library = namespace(x)
         whole = standard.asarray(value) if has_variable(value) else library.asarray(value, device=device_of(plain(x)))
-        return _fitting(whole, x)
+        return _cast_like(whole, x)
     if is_complex(value) and not is_complex(x):
         raise DtypeError(f"complex values do not go into an array of dtype {x.dtype}: take their real part")
     return value if not is_array(plain(value)) or value.dtype == x.dtype else primitives.astype(value, x.dtype)
@@ -99,9 +99,9 @@ def assigned(x: Any, key: Any, value: Any) -> Any:
     return At(x)[key].set(value)
 
 
-def fitted_in_place(x: Any, result: Any) -> Any:
+def cast_in_place(x: Any, result: Any) -> Any:
     """What ``x`` is after ``x += y``, where ``x + y`` is ``result``."""
     shape, expected = tuple(getattr(result, "shape", ())), tuple(x.shape)
     if shape != expected:
         raise ShapeError(f"the result has shape {shape}, and the array that is changed in place {expected}")
-    return _fitting(result, x)
+    return _cast_like(result, x)

@@ -19,6 +19,11 @@ from oxigrad.ops.standard import asarray
 
 __all__ = ["odeint"]
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 # Dormand and Prince (1980): where in a step the slope is taken, of which sums of slopes, and which sums are the result
 # and its error.
 _AT = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)

@@ -5,20 +5,24 @@ Of equal eigenvalues or singular values the vectors have no derivative: it is Na
 values keep theirs. Vectors are determined up to a sign, or a phase if complex: differentiate what does not depend on it.
 """
 
+import builtins
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
+from oxigrad.ops import matrix_equations
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import composed, device_of, has_variable, namespace, of_arrays, on_host, size_of
+from oxigrad.ops.backends import device_of, has_variable, is_array, is_complex, namespace, on_host, size_of, to_host
+from oxigrad.ops.composite import accepts_array_likes, composite
 from oxigrad.ops.primitives import matmul, matrix_transpose
 from oxigrad.ops.products import cross, kron, outer, tensordot, vecdot
 from oxigrad.ops.products import diagonal as _diagonal
 from oxigrad.ops.products import trace as _trace
 from oxigrad.ops.standard import moveaxis
 
-_composed = functools.partial(composed, part="linalg")
+_composite = functools.partial(composite, extension="linalg")
 
 __all__ = [
     "EigResult",
@@ -58,6 +62,10 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 class EigResult(NamedTuple):
@@ -139,7 +147,7 @@ def _adjoint(x: Any) -> Any:
     return matrix_transpose(ops.conjugate(x))
 
 
-@of_arrays
+@accepts_array_likes
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Orthonormal columns and an upper triangle, with the product ``x``; the first columns must be independent.
 
@@ -166,7 +174,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     return record("pinv", [x], {"rtol": rtol})
 
 
-@_composed
+@_composite
 def matrix_power(x: Any, n: int, /) -> Any:
     """Each matrix multiplied by itself ``n`` times; inverted before where ``n`` is negative."""
     if n < 0:
@@ -182,7 +190,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
 
 
-@of_arrays
+@accepts_array_likes
 def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Any:
     """As `solve`, of one triangle of ``x1``, whatever is in the other; it costs as much as `solve`."""
     eye = ops.eye_like(x1)
@@ -193,28 +201,140 @@ def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal:
     return solve(x1, x2)
 
 
-@of_arrays
+@accepts_array_likes
 def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
-    """As `solve`, of the matrix whose diagonals, from the upper ones down, are the rows of ``ab``, as in SciPy.
+    """The solution ``x`` of a banded system, of shape (n,) or (n, k) as ``b``.
 
-    ``l_and_u`` says how many are below and above the main one. The whole matrix is made: it costs as much as `solve`.
+    ``l_and_u`` are the numbers of diagonals below and above the main one; the rows of ``ab`` (l + u + 1, n) are the diagonals,
+    from the uppermost down, as in SciPy: ``ab[u + i - j, j]`` is the matrix's element (i, j). Time and memory are linear in
+    ``n``, but for arrays that the host cannot read (on a GPU, or traced), of which the dense matrix is made. Raises
+    `ShapeError` where the shapes do not agree.
+
+    >>> import numpy as np
+    >>> solve_banded((1, 0), np.array([[2.0, 2.0], [1.0, 0.0]]), np.array([2.0, 3.0]))
+    array([1., 1.])
     """
-    (lower, upper), (rows, size) = l_and_u, ab.shape[-2:]
+    (lower, upper), (rows, size) = l_and_u, ab.shape
     if rows != lower + upper + 1:
         raise ShapeError(f"ab has {rows} rows: expected {lower + upper + 1}, one for each of the diagonals")
-    library = namespace(ab)
+    if len(b.shape) not in (1, 2) or b.shape[0] != size:
+        raise ShapeError(
+            f"b has shape {tuple(b.shape)}: expected ({size},) or ({size}, k), for the {size} columns of ab"
+        )
+    if len(b.shape) == 1:
+        return ops.squeeze(_solve_banded(lower, upper, ab, ops.expand_dims(b, axis=-1)), axis=-1)
+    return _solve_banded(lower, upper, ab, b)
+
+
+def _solve_banded(lower: int, upper: int, ab: Any, b: Any) -> Any:
+    if not (on_host(plain(ab)) and on_host(plain(b))):
+        return solve(_of_band(lower, upper, ab), b)
+
+    def pull(g: Any, x: Any, ab: Any, b: Any) -> tuple[Any, Any]:
+        g = _solve_banded(upper, lower, _transposed_band(lower, upper, ab), g)
+        rows = [ops.sum(_shifted(g, at - upper) * x, axis=-1) for at in range(lower + upper + 1)]
+        return -ops.stack(rows), g
+
+    def push(x: Any, ab: Any, b: Any, d_ab: Any, d_b: Any) -> Any:
+        change = None if d_ab is None else -_banded_product(upper, d_ab, x)
+        change = d_b if change is None else change if d_b is None else change + d_b
+        return _solve_banded(lower, upper, ab, change)
+
+    return _solved_on_host(functools.partial(matrix_equations.solve_banded, lower, upper), (ab, b), pull, push)
+
+
+def _of_band(lower: int, upper: int, ab: Any) -> Any:
+    """The dense matrix whose diagonals are the rows of ``ab``."""
+    library, (rows, size) = namespace(ab), ab.shape
     places = library.arange(size, device=device_of(plain(ab)))
     row = library.reshape(places, (-1, 1)) - library.reshape(places, (1, -1)) + upper
-    is_there = (row >= 0) & (row < rows)
-    row = library.where(is_there, row, library.zeros_like(row))
-    return solve(ops.where(is_there, ops.take_along_axis(ab, row, axis=-2), 0.0), b)
+    is_inside = (row >= 0) & (row < rows)
+    row = library.where(is_inside, row, library.zeros_like(row))
+    return ops.where(is_inside, ops.take_along_axis(ab, row, axis=-2), 0.0)
 
 
-@of_arrays
+def _shifted(x: Any, by: int) -> Any:
+    """``y[j] = x[j + by]`` along the first axis, zero where there is no such row."""
+    size = x.shape[0]
+    part = ops.index(x, (slice(min(max(by, 0), size), max(min(size + by, size), 0)), ...))
+    missing = size - part.shape[0]
+    if not missing:
+        return x
+    zeros = namespace(x).zeros((missing, *x.shape[1:]), dtype=x.dtype, device=device_of(plain(x)))
+    return ops.concat([part, zeros] if by > 0 else [zeros, part], axis=0)
+
+
+def _transposed_band(lower: int, upper: int, ab: Any) -> Any:
+    """The diagonals of the transposed matrix."""
+    diagonals = range(-lower, upper + 1)  # row `upper - d` of `ab` has the elements (j - d, j), stored at j
+    return ops.stack([_shifted(ops.index(ab, (upper - d, ...)), d) for d in diagonals])
+
+
+def _banded_product(upper: int, ab: Any, x: Any) -> Any:
+    """The product of a banded matrix and a dense one."""
+    rows = range(ab.shape[0])
+    terms = [_shifted(ops.expand_dims(ops.index(ab, (at, ...)), axis=-1) * x, upper - at) for at in rows]
+    return builtins.sum(terms[1:], start=terms[0])
+
+
+@accepts_array_likes
 def solve_sylvester(a: Any, b: Any, q: Any, /) -> Any:
-    """The solution ``x`` of ``a @ x + x @ b = q``, for all elements at once: memory grows with the fourth power of the size."""
-    whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
-    return ops.reshape(solve(whole, ops.reshape(q, (-1,))), q.shape)
+    """The solution ``x`` (m, n) of ``a @ x + x @ b = q``, with ``a`` (m, m), ``b`` (n, n) and ``q`` (m, n).
+
+    By the algorithm of Bartels and Stewart (1972), in O(m^3 + n^3) time; arrays that the host cannot read (on a GPU, or
+    traced) are solved for all elements at once, in O(m^3 n^3). The solution is unique where ``a`` and ``-b`` have no
+    eigenvalue in common. Raises `ShapeError` where the shapes do not agree.
+
+    >>> import numpy as np
+    >>> solve_sylvester(np.array([[1.0]]), np.array([[3.0]]), np.array([[8.0]]))
+    array([[2.]])
+    """
+    m, n = a.shape[0], b.shape[0]
+    if (tuple(a.shape), tuple(b.shape), tuple(q.shape)) != ((m, m), (n, n), (m, n)):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (a, b, q))
+        raise ShapeError(f"solve_sylvester: the shapes are {shapes}: expected (m, m), (n, n), (m, n)")
+    if not all(on_host(plain(x)) for x in (a, b, q)):
+        whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
+        return ops.reshape(solve(whole, ops.reshape(q, (-1,))), q.shape)
+
+    def pull(g: Any, x: Any, a: Any, b: Any, q: Any) -> tuple[Any, Any, Any]:
+        g = solve_sylvester(matrix_transpose(a), matrix_transpose(b), g)
+        return -(g @ matrix_transpose(x)), -(matrix_transpose(x) @ g), g
+
+    def push(x: Any, a: Any, b: Any, q: Any, d_a: Any, d_b: Any, d_q: Any) -> Any:
+        terms = (d_q, None if d_a is None else -(d_a @ x), None if d_b is None else -(x @ d_b))
+        first, *others = [term for term in terms if term is not None]
+        return solve_sylvester(a, b, builtins.sum(others, start=first))
+
+    return _solved_on_host(matrix_equations.solve_sylvester, (a, b, q), pull, push)
+
+
+def _solved_on_host(solver: Callable[..., Any], args: tuple[Any, ...], pull: Any, push: Any) -> Any:
+    """The solver of NumPy arrays as an op of arrays of any library that the host can read.
+
+    ``pull(g, x, *args)`` gives the cotangent of each argument, ``push(x, *args, *tangents)`` the tangent of the result, where
+    None stands for no tangent.
+    """
+
+    def function(*values: Any) -> tuple[Any]:
+        like = next(value for value in values if is_array(value))
+        result = solver(*map(to_host, values))
+        return (namespace(like).asarray(result, device=device_of(like)),)
+
+    def pull_all(g: Any, y: Any, values: Any) -> list[Any]:
+        return list(map(_of_dtype, pull(g[0], y[0], *values), values))
+
+    def push_all(values: Any, tangents: Any) -> dict[int, Any]:
+        return {0: push(ops.item(record("call", list(values), attributes), 0), *values, *tangents)}
+
+    attributes = {"function": function, "pull": pull_all, "push": push_all}
+    return ops.item(record("call", list(args), attributes), 0)
+
+
+def _of_dtype(cotangent: Any, value: Any) -> Any:
+    """The cotangent in the dtype of its argument: that of a real one is real."""
+    cotangent = ops.real(cotangent) if is_complex(cotangent) and not is_complex(value) else cotangent
+    return cotangent if cotangent.dtype == value.dtype else ops.astype(cotangent, value.dtype)
 
 
 def sqrtm(x: Any, /) -> Any:
@@ -231,7 +351,7 @@ def sqrtm(x: Any, /) -> Any:
     return record("sqrtm", [x])
 
 
-@of_arrays
+@accepts_array_likes
 def expm(x: Any, /) -> Any:
     """The exponential of each matrix: scaling, a rational approximation of degree 13, squaring (Higham 2005).
 
@@ -272,7 +392,7 @@ _PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factor
 # --- decompositions ----------------------------------------------------------------------------------------------------
 
 
-@of_arrays
+@accepts_array_likes
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular vectors and values: ``x = (U * S) @ Vh``.
 
@@ -288,7 +408,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*_results("svd", x, 3))
 
 
-@_composed
+@_composite
 def svdvals(x: Any, /) -> Any:
     """Singular values, in descending order."""
     return svd(x, full_matrices=False).S
@@ -299,7 +419,7 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(*_results("eigh", x, 2))
 
 
-@_composed
+@_composite
 def eigvalsh(x: Any, /) -> Any:
     """Eigenvalues of a Hermitian matrix, in ascending order."""
     return eigh(x).eigenvalues
@@ -310,7 +430,7 @@ def eig(x: Any, /) -> EigResult:
     return EigResult(*_results("eig", x, 2))
 
 
-@_composed
+@_composite
 def eigvals(x: Any, /) -> Any:
     """Eigenvalues of a matrix that can be diagonalized."""
     return eig(x).eigenvalues
@@ -319,7 +439,7 @@ def eigvals(x: Any, /) -> Any:
 # --- norms -------------------------------------------------------------------------------------------------------------
 
 
-@_composed
+@_composite
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     """The ``ord``-norm over ``axis``, or over everything; at zero its gradient is zero. ``ord=0`` has no derivative."""
     if ord == 0:
@@ -343,7 +463,7 @@ def _root(x: Any, n: float) -> Any:
     return ops.where(zero, 0.0, ops.where(zero, 1.0, x) ** (1 / n))
 
 
-@_composed
+@_composite
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """A norm of each matrix: ``"fro"``, ``"nuc"``, or 1, 2, inf and their negatives."""
     if ord == "fro":
@@ -360,7 +480,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return ops.expand_dims(ops.expand_dims(y, axis=-1), axis=-1) if keepdims else y
 
 
-@_composed
+@_composite
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """NumPy's: `vector_norm` along one axis, `matrix_norm` along two; the 2-norm of all elements where nothing is said."""
     ndim = len(x.shape)

@@ -10,7 +10,8 @@ import numpy as np
 from oxigrad._core import ShapeError, Variable, plain
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import standard
-from oxigrad.ops.backends import composed, device_of, dtype_of, is_array, is_complex, namespace, of_arrays
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
+from oxigrad.ops.composite import accepts_array_likes, composite
 from oxigrad.ops.primitives import Axis, along, arrays_of, concat, copied, expand_dims, flip, permute_dims, reshape
 from oxigrad.ops.standard import copysign, cumulative_prod, cumulative_sum, position, take
 
@@ -55,7 +56,7 @@ __all__ = [
 # --- elementwise -------------------------------------------------------------------------------------------------------
 
 
-@composed
+@composite
 def angle(z: Any, /) -> Any:
     """The angle of complex numbers, in radians."""
     if is_complex(z):
@@ -68,31 +69,31 @@ def _sign(x: Any) -> Any:
     return copysign(ops.ones_like(x), plain(x))
 
 
-@composed
+@composite
 def exp2(x: Any, /) -> Any:
     """2 to the power ``x``."""
     return ops.pow(2.0, x)
 
 
-@composed
+@composite
 def fabs(x: Any, /) -> Any:
     """Absolute value."""
     return ops.abs(x)
 
 
-@composed
+@composite
 def deg2rad(x: Any, /) -> Any:
     """Degrees as radians."""
     return x * (np.pi / 180.0)
 
 
-@composed
+@composite
 def rad2deg(x: Any, /) -> Any:
     """Radians as degrees."""
     return x * (180.0 / np.pi)
 
 
-@composed
+@composite
 def float_power(x1: Any, x2: Any, /) -> Any:
     """``x1`` to the power ``x2``, in double precision."""
     x1, x2 = (standard.double(x) for x in (x1, x2))
@@ -110,19 +111,19 @@ def sinc(x: Any, /) -> Any:
     return ops.where(near, series, sine / (away * np.pi))
 
 
-@composed
+@composite
 def fmax(x1: Any, x2: Any, /) -> Any:
     """The larger, or the one that is not NaN; equal ones share the gradient."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
 
 
-@composed
+@composite
 def fmin(x1: Any, x2: Any, /) -> Any:
     """The smaller, or the one that is not NaN; equal ones share the gradient."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
-@composed
+@composite
 def nan_to_num(
     x: Any, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Any:
@@ -136,13 +137,13 @@ def nan_to_num(
     return ops.where(x == -np.inf, float(limits.min) if neginf is None else neginf, x)
 
 
-@of_arrays
+@accepts_array_likes
 def real_if_close(x: Any, /) -> Any:
     """A real ``x`` as it is."""
     return x
 
 
-@of_arrays
+@accepts_array_likes
 def copy(x: Any, /) -> Any:
     """``x`` in memory of its own, so that it can be changed alone."""
     return copied(x)
@@ -151,14 +152,14 @@ def copy(x: Any, /) -> Any:
 # --- running -----------------------------------------------------------------------------------------------------------
 
 
-@of_arrays
+@accepts_array_likes
 def cumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     """As ``cumulative_sum``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
     x, axis = _flattened(x, axis)
     return cumulative_sum(x, axis=axis, dtype=dtype)
 
 
-@of_arrays
+@accepts_array_likes
 def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     """As ``cumulative_prod``, flattened where ``axis`` is None, or where ``x`` has no dimension."""
     x, axis = _flattened(x, axis)
@@ -171,7 +172,7 @@ def _flattened(x: Any, axis: int | None) -> tuple[Any, int]:
     return x, axis
 
 
-@of_arrays
+@accepts_array_likes
 def gradient(f: Any, /, *spacing: Any, axis: Axis = None) -> Any:
     """Differences of second order inside, of first order at the ends.
 
@@ -208,7 +209,7 @@ def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
 # --- shapes ------------------------------------------------------------------------------------------------------------
 
 
-@of_arrays
+@accepts_array_likes
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
     """Two dimensions in each other's place."""
     order = list(range(x.ndim))
@@ -217,7 +218,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
     return permute_dims(x, tuple(order))
 
 
-@of_arrays
+@accepts_array_likes
 def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
     """The dimension ``axis`` moved to stand before ``start``."""
     axis = position(axis, x.ndim)
@@ -225,19 +226,19 @@ def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
     return standard.moveaxis(x, axis, start - 1 if axis < start else start)
 
 
-@of_arrays
+@accepts_array_likes
 def flipud(x: Any, /) -> Any:
     """Rows in reverse order."""
     return flip(x, axis=0)
 
 
-@of_arrays
+@accepts_array_likes
 def fliplr(x: Any, /) -> Any:
     """Columns in reverse order."""
     return flip(x, axis=1)
 
 
-@of_arrays
+@accepts_array_likes
 def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Turned by a right angle ``k`` times, from the first of the axes towards the second."""
     first, second = (position(a, x.ndim) for a in axes)
@@ -246,53 +247,53 @@ def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return x
 
 
-@of_arrays
+@accepts_array_likes
 def atleast_1d(x: Any, /) -> Any:
     """An array of one dimension or more."""
     return expand_dims(x, axis=0) if x.ndim == 0 else x
 
 
-@of_arrays
+@accepts_array_likes
 def atleast_2d(x: Any, /) -> Any:
     """An array of two dimensions or more, new ones in front."""
     x = atleast_1d(x)
     return expand_dims(x, axis=0) if x.ndim == 1 else x
 
 
-@of_arrays
+@accepts_array_likes
 def atleast_3d(x: Any, /) -> Any:
     """An array of three dimensions or more; a row stands in the middle."""
     x = atleast_2d(x)
     return expand_dims(x, axis=2) if x.ndim == 2 else x
 
 
-@of_arrays
+@accepts_array_likes
 def vstack(arrays: Sequence[Any], /) -> Any:
     """Arrays on top of each other."""
     return concat([atleast_2d(x) for x in arrays_of(arrays, "vstack")], axis=0)
 
 
-@of_arrays
+@accepts_array_likes
 def hstack(arrays: Sequence[Any], /) -> Any:
     """Arrays side by side."""
     arrays = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
     return concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
 
 
-@of_arrays
+@accepts_array_likes
 def dstack(arrays: Sequence[Any], /) -> Any:
     """Arrays behind each other."""
     return concat([atleast_3d(x) for x in arrays_of(arrays, "dstack")], axis=2)
 
 
-@of_arrays
+@accepts_array_likes
 def column_stack(arrays: Sequence[Any], /) -> Any:
     """Arrays as columns of a matrix."""
     columns = [atleast_1d(x) for x in arrays_of(arrays, "column_stack")]
     return concat([expand_dims(x, axis=1) if x.ndim == 1 else x for x in columns], axis=1)
 
 
-@of_arrays
+@accepts_array_likes
 def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
     """Parts along ``axis``: so many, as equal as can be, or cut at the given positions."""
     axis = position(axis, x.ndim)
@@ -312,7 +313,7 @@ def _count(sections: Any) -> int | None:
     return operator.index(sections) if hasattr(sections, "__index__") and not getattr(sections, "shape", ()) else None
 
 
-@of_arrays
+@accepts_array_likes
 def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
     """As `array_split`, of parts that must be equal where their number is given."""
     count = _count(sections)
@@ -321,19 +322,19 @@ def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[An
     return array_split(x, sections, axis=axis)
 
 
-@of_arrays
+@accepts_array_likes
 def vsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
     """Parts along the first axis."""
     return split(x, sections, axis=0)
 
 
-@of_arrays
+@accepts_array_likes
 def hsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
     """Parts along the second axis, or the only one."""
     return split(x, sections, axis=0 if x.ndim == 1 else 1)
 
 
-@of_arrays
+@accepts_array_likes
 def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
     """Parts along the third axis."""
     return split(x, sections, axis=2)
@@ -342,11 +343,13 @@ def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
 # --- elements ----------------------------------------------------------------------------------------------------------
 
 
-@of_arrays
-def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: float = 0.0) -> Any:
+@accepts_array_likes
+def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: Any = 0.0) -> Any:
     """``x`` with elements around it: a number, or its own as ``edge``, ``reflect``, ``symmetric`` or ``wrap`` say."""
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
+    if mode != "constant" and not _is_zero(constant_values):
+        raise ValueError(f"constant_values is for mode 'constant', and mode is {mode!r}")
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     if not any(map(any, widths)):
         return copied(x)
@@ -354,6 +357,10 @@ def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: f
         if any(width):
             x = _padded(x, axis, width, mode, constant_values)
     return x
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == 0.0
 
 
 def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) -> Any:
@@ -377,7 +384,7 @@ def _places(places: Any, mode: str, size: int) -> Any:
     return places if mode == "wrap" else library.minimum(places, period - (mode == "symmetric") - places)
 
 
-@of_arrays
+@accepts_array_likes
 def partition(x: Any, kth: int, /, *, axis: int | None = -1) -> Any:
     """The elements in an order where the ``kth`` stands where sorting puts it: here they are sorted."""
     return standard.sort(x, axis=axis)

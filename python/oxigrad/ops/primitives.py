@@ -274,18 +274,18 @@ def items(results: Any, /) -> tuple[Any, ...]:
     return tuple(item(results, at) if is_smooth(leaf) else leaf for at, leaf in each)
 
 
-class Parts(dict[int, Any]):
-    """The cotangent, or the tangent, of a tuple: that of each result that has one. They add up, item by item."""
+class TupleCotangent(dict[int, Any]):
+    """The cotangent (or the tangent) of an op's tuple of results, by index; results without one are absent. ``+`` adds by index."""
 
     def __init__(self, parts: Any = ()) -> None:
         super().__init__(parts)
 
     def __missing__(self, which: int) -> None:
-        """What has none."""
+        """None for a result without a cotangent."""
 
-    def __add__(self, other: "Parts") -> "Parts":
-        """The parts of both."""
-        return Parts({**self, **{at: self[at] + part if at in self else part for at, part in other.items()}})
+    def __add__(self, other: "TupleCotangent") -> "TupleCotangent":
+        """The sum, index by index."""
+        return TupleCotangent({**self, **{at: self[at] + part if at in self else part for at, part in other.items()}})
 
 
 def conjugate(x: Any, /) -> Any:

@@ -12,7 +12,8 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import composed, device_of, namespace, size_of
+from oxigrad.ops.backends import device_of, namespace, size_of
+from oxigrad.ops.composite import composite
 from oxigrad.ops.primitives import along
 from oxigrad.ops.standard import moveaxis, position
 
@@ -36,7 +37,7 @@ __all__ = [
 # --- products of two arrays --------------------------------------------------------------------------------------------
 
 
-@composed
+@composite
 def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
     """Sum of products over the last ``axes`` dimensions of ``x1`` and the first of ``x2``, or over the axes listed.
 
@@ -66,7 +67,7 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
     return ops.reshape(ops.matmul(left, right), shape)
 
 
-@composed
+@composite
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum over ``axis`` of the products with the conjugate of ``x1``."""
     sizes = [x.shape[position(axis, len(x.shape))] for x in (x1, x2)]
@@ -75,19 +76,19 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return ops.sum(ops.multiply(ops.conjugate(x1), x2), axis=axis)
 
 
-@composed
+@composite
 def vdot(x1: Any, x2: Any, /) -> Any:
     """Sum of the products of all elements with the conjugate of ``x1``."""
     return ops.sum(ops.multiply(ops.conjugate(ops.ravel(x1)), ops.ravel(x2)))
 
 
-@composed
+@composite
 def outer(x1: Any, x2: Any, /) -> Any:
     """The matrix of all products of two vectors; arrays of more dimensions are flattened, as NumPy does."""
     return ops.multiply(ops.expand_dims(ops.ravel(x1), axis=-1), ops.ravel(x2))
 
 
-@composed
+@composite
 def inner(x1: Any, x2: Any, /) -> Any:
     """Sum of products over the last dimensions."""
     if not (_ndim(x1) and _ndim(x2)):
@@ -95,7 +96,7 @@ def inner(x1: Any, x2: Any, /) -> Any:
     return tensordot(x1, x2, axes=(-1, -1))
 
 
-@composed
+@composite
 def dot(x1: Any, x2: Any, /) -> Any:
     """NumPy's product: over the last dimension of ``x1`` and the second to last of ``x2``."""
     if not (_ndim(x1) and _ndim(x2)):
@@ -107,7 +108,7 @@ def _ndim(x: Any) -> int:
     return len(getattr(x, "shape", ()))
 
 
-@composed
+@composite
 def kron(x1: Any, x2: Any, /) -> Any:
     """Kronecker product: blocks of ``x2``, scaled by the elements of ``x1``."""
     ndim = max(_ndim(x1), _ndim(x2))
@@ -117,7 +118,7 @@ def kron(x1: Any, x2: Any, /) -> Any:
     return ops.reshape(ops.multiply(left, right), tuple(a * b for a, b in zip(sizes1, sizes2, strict=True)))
 
 
-@composed
+@composite
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Cross product of vectors of three elements, which lie along ``axis``."""
 
@@ -131,7 +132,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return ops.stack([left - right for left, right in products], axis=axis)
 
 
-@composed
+@composite
 def convolve(x1: Any, x2: Any, mode: str = "full") -> Any:
     """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``."""
     short, long = sorted((x1, x2), key=lambda x: x.shape[0])
@@ -158,7 +159,7 @@ def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
     return slice(start, start + max(0, (length - 1) * (columns + 1) + 1) if length else start, columns + 1), length
 
 
-@composed
+@composite
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of the matrices along two axes, as the last axis; ``offset`` says how far above the main one."""
     x = moveaxis(x, (axis1, axis2), (-2, -1))
@@ -167,13 +168,13 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return ops.index(flat, (..., _diagonal_slice(rows, columns, offset)[0]))
 
 
-@composed
+@composite
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """Sum of the diagonal of the matrices along two axes."""
     return ops.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-@composed
+@composite
 def diag(v: Any, k: int = 0) -> Any:
     """The matrix with the vector ``v`` on its ``k``-th diagonal, or that diagonal of a matrix ``v``."""
     if len(v.shape) == 2:
@@ -185,7 +186,7 @@ def diag(v: Any, k: int = 0) -> Any:
 # --- einsum ------------------------------------------------------------------------------------------------------------
 
 
-@composed
+@composite
 def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
     """Sums of products, as Einstein wrote them: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 

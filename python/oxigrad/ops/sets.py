@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 from oxigrad._core import plain
-from oxigrad.ops.backends import composed, device_of, standard_namespace
+from oxigrad.ops.backends import device_of, standard_namespace
+from oxigrad.ops.composite import composite
 from oxigrad.ops.primitives import reshape
 from oxigrad.ops.standard import take
 
@@ -33,7 +34,7 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Any
 
 
-@composed
+@composite
 def unique_all(x: Any, /) -> UniqueAllResult:
     """The different elements in order, with the gradient of where they come first, and where they are, as plain values."""
     flat = reshape(x, (-1,))
@@ -52,21 +53,21 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     return UniqueAllResult(take(flat, indices), indices, inverse, ends - starts)
 
 
-@composed
+@composite
 def unique_counts(x: Any, /) -> UniqueCountsResult:
     """The different elements, with their gradients, and how often each comes, as plain values."""
     found = unique_all(x)
     return UniqueCountsResult(found.values, found.counts)
 
 
-@composed
+@composite
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
     """The different elements, with their gradients, and the place of each element among them, as plain values."""
     found = unique_all(x)
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
-@composed
+@composite
 def unique_values(x: Any, /) -> Any:
     """The different elements, with the gradient of where they come first."""
     return unique_all(x).values

@@ -61,6 +61,11 @@ __all__ = [
     "yn",
 ]
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 (
     beta,
     betainc,

@@ -12,8 +12,8 @@ import numpy as np
 
 from oxigrad._core import ShapeError, Variable, plain
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import composed as _composed
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace, standard_namespace
+from oxigrad.ops.composite import composite
 from oxigrad.ops.primitives import (
     Axis,
     along,
@@ -76,14 +76,14 @@ def double(x: Any) -> Any:
     return astype(x, library.complex128 if is_complex(x) else library.float64, copy=False)
 
 
-@_composed
+@composite
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """``x`` kept between ``min`` and ``max``; at a bound the gradient is shared evenly with the bound."""
     x = x if min is None else ops.maximum(x, min)
     return x if max is None else ops.minimum(x, max)
 
 
-@_composed
+@composite
 def copysign(x1: Any, x2: Any, /) -> Any:
     """The size of ``x1`` with the sign of ``x2``, which gets no gradient; at zero ``x1`` gets none either."""
     sign = plain(x2)
@@ -105,7 +105,7 @@ def _size(x: Any, axis: Axis) -> int:
     return math.prod(x.shape[a] for a in _axes(axis, x.ndim))
 
 
-@_composed
+@composite
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Variance over ``axis``, or over everything; ``correction`` is taken off the number of elements."""
     count = _size(x, axis)
@@ -115,7 +115,7 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
     return mean(squares, axis=axis, keepdims=keepdims) * (count / free if free else math.nan)
 
 
-@_composed
+@composite
 def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Standard deviation; where it is zero, so is its gradient."""
     variance = var(x, axis=axis, correction=correction, keepdims=keepdims)
@@ -123,7 +123,7 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
     return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, variance)))
 
 
-@_composed
+@composite
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product over ``axis``, or over everything, by halves: derivatives are right where elements are zero.
 
@@ -165,7 +165,7 @@ def _initial(x: Any, axis: int, value: float) -> Any:
     return namespace(x).full(shape, value, dtype=dtype_of(x), device=device_of(plain(x)))
 
 
-@_composed
+@composite
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Sums of the first elements along ``axis``, which only an array of one dimension may leave out."""
     x = x if dtype is None else astype(x, dtype)
@@ -174,7 +174,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return concat([_initial(x, axis, 0.0), sums], axis=axis) if include_initial else sums
 
 
-@_composed
+@composite
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Products of the first elements along ``axis``; derivatives are right where elements are zero."""
     x = x if dtype is None else astype(x, dtype)
@@ -187,7 +187,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     return concat([_initial(x, axis, 1.0), products], axis=axis) if include_initial else products
 
 
-@_composed
+@composite
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """The ``n``-th differences of neighbours along ``axis``."""
     axis = position(axis, x.ndim)
@@ -205,7 +205,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
 # --- shapes ------------------------------------------------------------------------------------------------------------
 
 
-@_composed
+@composite
 def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Any:
     """The dimensions ``source`` moved to ``destination``; the others keep their order."""
     sources, destinations = _axes(source, x.ndim), _axes(destination, x.ndim)
@@ -215,7 +215,7 @@ def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int
     return permute_dims(x, tuple(order))
 
 
-@_composed
+@composite
 def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Any:
     """The elements moved along ``axis``; those that leave at the end come in at the front."""
     if axis is None:
@@ -233,7 +233,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
-@_composed
+@composite
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     """Each element ``repeats`` times, flattened first where ``axis`` is None, or where ``x`` has no dimension."""
     if axis is None or (not x.ndim and axis in (0, -1)):
@@ -244,7 +244,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     return take(x, library.repeat(places, plain(repeats)), axis=axis)
 
 
-@_composed
+@composite
 def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
     """The array put together from so many copies of ``x`` along each axis, the last ones first."""
     counts = tuple(map(operator.index, _tuple(repetitions)))
@@ -258,21 +258,21 @@ def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
     return copied(reshape(broadcast_to(reshape(x, apart), copies), whole))
 
 
-@_composed
+@composite
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The parts along ``axis``, which they no longer have."""
     axis = position(axis, x.ndim)
     return tuple(x[along(axis, i)] for i in range(x.shape[axis]))
 
 
-@_composed
+@composite
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """The arrays, all repeated to one shape."""
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
 
 
-@_composed
+@composite
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     """Coordinates as arrays with a dimension for each argument; the first two are swapped unless ``indexing`` is "ij"."""
     if indexing not in ("xy", "ij"):
@@ -293,13 +293,13 @@ def _below(x: Any, k: int) -> Any:
     return library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1)) <= k
 
 
-@_composed
+@composite
 def tril(x: Any, /, *, k: int = 0) -> Any:
     """The matrix on and below the ``k``-th diagonal, zero above."""
     return ops.where(_below(x, k), x, 0.0)
 
 
-@_composed
+@composite
 def triu(x: Any, /, *, k: int = 0) -> Any:
     """The matrix on and above the ``k``-th diagonal, zero below."""
     return ops.where(_below(x, k - 1), 0.0, x)
@@ -308,13 +308,13 @@ def triu(x: Any, /, *, k: int = 0) -> Any:
 # --- elements ----------------------------------------------------------------------------------------------------------
 
 
-@_composed
+@composite
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """The elements at ``indices`` along ``axis``, which only an array of one dimension may leave out."""
     return index(x, along(_only_axis(x, axis), indices))
 
 
-@_composed
+@composite
 def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements in order along ``axis``, flattened first where it is None; equal ones keep their order.
 
@@ -329,9 +329,10 @@ def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: 
 # --- creation ----------------------------------------------------------------------------------------------------------
 
 
-@_composed
+@composite
 def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of one number, which may be a variable."""
+    _require_device("full", fill_value, device)
     shape = tuple(map(operator.index, _tuple(shape)))
     if any(size < 0 for size in shape):
         raise ShapeError(f"full: the shape {shape} has a negative size")
@@ -339,15 +340,16 @@ def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, de
     return astype(filled, filled.dtype if dtype is None else dtype)
 
 
-@_composed
+@composite
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of one number, which may be a variable, of the shape and dtype of ``x``."""
     if not isinstance(fill_value, Variable):
         return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
+    _require_device("full_like", fill_value, device)
     return full(tuple(x.shape), fill_value, dtype=dtype_of(x) if dtype is None else dtype)
 
 
-@_composed
+@composite
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Any:
@@ -357,8 +359,9 @@ def linspace(
         raise ValueError(f"num is {num}: expected no fewer than 0")
     steps = num - 1 if endpoint else num
     like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
+    _require_device("linspace", like, device)
     library = namespace(like)
-    places = library.arange(num, device=device_of(like) if device is None and is_array(like) else device)
+    places = library.arange(num, device=device_of(like))
     ndim = builtins.max(len(getattr(x, "shape", ())) for x in (start, stop))
     fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
     fractions = library.reshape(fractions, (num,) + (1,) * ndim) if ndim else fractions
@@ -368,18 +371,31 @@ def linspace(
     return spaced if dtype is None else astype(spaced, dtype)
 
 
-@_composed
+@composite
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """An array; of a list that has variables, their stack. A variable is given back itself, unless ``copy`` is true.
+
+    Raises `ValueError` where ``copy=False`` and a copy is needed, and where ``device`` is another than the variable's.
 
     >>> import oxigrad as ox
     >>> ox.grad(lambda x: sum(asarray([x, 2.0, x * x])))(3.0)
     7.0
     """
-    if isinstance(obj, (list, tuple)):
-        obj, copy = stack([asarray(item) for item in obj]), False
+    is_list = isinstance(obj, (list, tuple))
+    obj = stack([asarray(item) for item in obj]) if is_list else obj
+    _require_device("asarray", obj, device)
+    if copy is False and (is_list or (dtype is not None and obj.dtype != dtype)):
+        raise ValueError("asarray: copy=False, and a list or another dtype takes a copy")
+    copy = copy and not is_list
     obj = copied(obj) if copy else obj
     return obj if dtype is None else astype(obj, dtype, copy=False)
+
+
+def _require_device(name: str, x: Any, device: Any) -> None:
+    """Raises `ValueError` where a variable would have to be copied to another device, which no op differentiates."""
+    own = device_of(plain(x))
+    if device is not None and device != own and str(device) != str(own):
+        raise ValueError(f"{name}: device is {device!r}, and the variable lies on {own!r}: expected the same, or None")
 
 
 def _array(value: Any) -> Any:

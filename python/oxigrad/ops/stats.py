@@ -20,6 +20,11 @@ from oxigrad.ops.primitives import sum
 
 __all__ = ["beta", "chi2", "dirichlet", "gamma", "multivariate_normal", "norm", "poisson", "t"]
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 _LOG_2_PI = math.log(2.0 * math.pi)
 
 
@@ -39,6 +44,9 @@ class _Continuous:
     lower: Callable[..., Any]
     upper: Callable[..., Any]
     log_lower: Callable[..., Any] | None = None
+
+    def __reduce__(self) -> str:
+        return self.name
 
     def _split(self, x: Any, args: tuple[Any, ...], loc: Any, scale: Any) -> tuple[Any, tuple[Any, ...], Any]:
         """The standardized ``x``, the shapes, and the scale."""
@@ -157,7 +165,10 @@ chi2 = _Continuous(
 
 
 class _Poisson:
-    """A distribution of whole numbers ``k``, with mean ``mu``."""
+    """The Poisson distribution of counts ``k``, with mean ``mu``."""
+
+    def __reduce__(self) -> str:
+        return "poisson"
 
     def logpmf(self, k: Any, mu: Any, loc: Any = 0.0) -> Any:
         """Logarithm of the probability of ``k``."""
@@ -178,7 +189,10 @@ class _Poisson:
 
 
 class _Dirichlet:
-    """A distribution of shares that add up to one."""
+    """The Dirichlet distribution, of proportions that sum to one."""
+
+    def __reduce__(self) -> str:
+        return "dirichlet"
 
     def logpdf(self, x: Any, alpha: Any) -> Any:
         """Logarithm of the density of shares ``x`` of shape (n, ...), with ``alpha`` of shape (n,)."""
@@ -193,6 +207,9 @@ class _Dirichlet:
 
 class _MultivariateNormal:
     """The normal distribution of vectors of ``d`` numbers; ``cov`` (d, d) is positive definite."""
+
+    def __reduce__(self) -> str:
+        return "multivariate_normal"
 
     def logpdf(self, x: Any, mean: Any, cov: Any) -> Any:
         """Logarithm of the density of vectors ``x`` of shape (..., d)."""

@@ -24,6 +24,7 @@ from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import (
     REFUSALS,
+    adapter_of,
     fetched,
     has_variable,
     is_array,
@@ -230,8 +231,9 @@ def like_column(numbers: Any, shape: tuple[int, ...]) -> Any:
 
 def put_rows(array: Any, indices: Any, rows: Any) -> Any:
     """A new array with other rows at these indices, which are in order; equal ones must have equal rows."""
-    if hasattr(array, "at") and not has_variable((array, rows)):  # arrays that are never changed in place have this
-        return array.at[indices].set(rows)
+    own = adapter_of(array).put_rows
+    if own is not None and not has_variable((array, rows)):
+        return own(array, indices, rows)
     if not indices.shape[0]:
         return array
     library = standard_namespace(indices)

@@ -1,7 +1,7 @@
 //! `AdamW` over one large and over many small leaves, against the memory it moves; and the functions of `simd::math`.
 //!
-//! `cargo bench -p oxigrad-core --bench kernel`. Absolute times drift by a factor of two on shared machines: compare
-//! rows of one run only.
+//! `cargo bench -p oxigrad-core --bench kernel`, with `-- --save-baseline NAME` and `-- --baseline NAME`. Absolute times
+//! drift by a factor of two on shared machines: compare rows of one run only.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
@@ -9,105 +9,33 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
-use oxigrad_core::array::quantized::BLOCK;
-use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
-use oxigrad_core::kernel::native::PROGRAMS;
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
-use oxigrad_core::op::Elementwise::{self, Multiply};
+use oxigrad_core::op::Elementwise::{self, Add, Multiply, Negative};
 use oxigrad_core::simd::dispatch::Isa;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPoolBuilder;
+use steps::{STORAGE, Tree, leaf, shipped};
 
-/// The kernel of a rule that has native code.
-fn shipped(name: &str) -> Kernel {
-    let (_, nodes, wanted) = PROGRAMS.iter().find(|(shipped, ..)| *shipped == name).expect("it is shipped");
-    Kernel::compile_wanted(nodes, wanted).unwrap()
+mod steps;
+
+/// A kernel that moves the memory of `AdamW` and computes next to nothing.
+fn ceiling() -> Kernel {
+    let leaves = (0..4).map(Node::Leaf);
+    let results = [Node::Apply(Add, [1, 0, 0]), Node::Apply(Negative, [2, 0, 0]), Node::Apply(Negative, [3, 0, 0])];
+    Kernel::compile(&leaves.chain(results).collect::<Vec<_>>(), &[4, 5, 6]).unwrap()
 }
 
-const SCALARS: [f64; 6] = [3.0, 1e-3, 0.9, 0.999, 1e-8, 0.01];
-
-/// Where gradient, parameter and slots are kept (`U8` is codes with scales), and whether halves are rounded stochastically.
-const STORAGE: [(&str, [Dtype; 4], bool); 6] = {
-    use Dtype::{BF16, F16, F32, U8};
-    [
-        ("float32", [F32; 4], false),
-        ("bfloat16", [BF16; 4], false),
-        ("float16", [F16; 4], false),
-        ("bfloat16, slots float32", [BF16, BF16, F32, F32], false),
-        ("float32, slots 8bit", [F32, F32, U8, U8], false),
-        ("bfloat16 stochastic", [BF16; 4], true),
-    ]
-};
-
-/// Parameters, gradients and slots of some leaves.
-struct Tree {
-    _memory: Vec<Vec<f32>>,
-    inputs: Vec<Buffer>,
-    outputs: Vec<Buffer>,
-    length: usize,
-}
-
-impl Tree {
-    fn new(leaves: usize, length: usize, dtypes: [Dtype; 4], stochastic: bool) -> Self {
-        let mut memory = Vec::new();
-        let mut allocate = |bytes: usize| {
-            memory.push(vec![0.0f32; bytes.div_ceil(4)]);
-            memory.last_mut().expect("one was pushed").as_mut_ptr().cast::<u8>()
-        };
-        let mut buffer = |k: usize| {
-            let (start, dtype) = (allocate(length * dtypes[k].size()), dtypes[k]);
-            if dtype == Dtype::U8 {
-                let scales = allocate(length.div_ceil(BLOCK) * 4);
-                return Buffer::quantized(start, scales, length, true).unwrap();
-            }
-            let rounding = if stochastic { Rounding::Stochastic(u32::try_from(k).unwrap()) } else { Rounding::Nearest };
-            Buffer::contiguous(start, length, dtype, true).unwrap().with_rounding(rounding)
-        };
-        let inputs: Vec<Buffer> = (0..4 * leaves).map(|k| buffer(k % 4)).collect();
-        let outputs = inputs.chunks(4).flat_map(|leaf| &leaf[1..]).cloned().collect();
-        let tree = Self { _memory: memory, inputs, outputs, length };
-        tree.fill();
-        tree
-    }
-
-    /// Numbers of ordinary size everywhere.
-    fn fill(&self) {
-        let kernel = Kernel::compile(&[Node::Leaf(0)], &[0]).unwrap();
-        for (k, output) in self.inputs.iter().enumerate() {
-            let number = [0.1f32, 0.5, 0.2, 0.3][k % 4];
-            let inputs = [Buffer::repeated((&raw const number).cast(), self.length, Dtype::F32).unwrap()];
-            let leaf = Leaf { inputs: &inputs, outputs: std::slice::from_ref(output), ..leaf(self.length) };
-            // SAFETY: the arrays live in `self`.
-            unsafe { exec::run_one(&kernel, &[], &leaf, Isa::detect(), &mut Scratch::default()) }.unwrap();
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        let of = |buffer: &Buffer| {
-            let scales = buffer.scales().map_or(0, |scales| scales.len() * 4);
-            buffer.len() * buffer.dtype().size() + scales
-        };
-        self.inputs.iter().chain(&self.outputs).map(of).sum()
-    }
-
-    fn step(&self, kernel: &Kernel, isa: Isa, pool: Option<&ThreadPool>) {
-        let scalars = &SCALARS[..kernel.scalar_inputs()];
-        let of = |(inputs, outputs)| Leaf { inputs, outputs, ..leaf(self.length) };
-        let leaves: Vec<Leaf> = self.inputs.chunks(4).zip(self.outputs.chunks(3)).map(of).collect();
-        // SAFETY: the arrays live in `self`, each has a memory of its own.
-        unsafe { exec::run(&[Batch { kernel, scalars, leaves: &leaves }], isa, pool) }.unwrap();
-    }
-}
-
-/// A leaf without arrays yet.
-fn leaf<'a>(length: usize) -> Leaf<'a> {
-    Leaf { inputs: &[], outputs: &[], length, dtype: Dtype::F32, scalar_set: 0, noise_key: 7 }
+/// Leaves and the length of each; small ones where nothing is timed: `cargo test --bench kernel`, `cargo bench -- --test`.
+fn sizes() -> [(usize, usize); 2] {
+    let flag = |name: &str| std::env::args().any(|argument| argument == name);
+    if flag("--bench") && !flag("--test") { [(1000, 1000), (1, 50_000_000)] } else { [(10, 1000), (1, 100_000)] }
 }
 
 fn optimizers(criterion: &mut Criterion) {
-    let (adamw, ceiling) = (shipped("AdamW"), shipped("Stream"));
+    let (adamw, ceiling) = (shipped("AdamW"), ceiling());
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    for (leaves, length) in [(1000, 1000), (1, 50_000_000)] {
+    for (leaves, length) in sizes() {
         for (name, dtypes, stochastic) in STORAGE {
             let tree = Tree::new(leaves, length, dtypes, stochastic);
             let mut group = criterion.benchmark_group(format!("adamw {name} {leaves}x{length}"));

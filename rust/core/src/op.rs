@@ -1,31 +1,13 @@
-//! THE table of operations: a row an op. Nothing else in the project lists them.
+//! THE table of operations: a row an op. Nothing else in the project lists them; what is true of some ops only is an
+//! [`Attribute`] in the table.
 //!
 //! Names are the Array API standard's. An elementwise op also states its meaning, once, over [`Lane`]: the scalar lane
 //! is the meaning of the op on numbers, the wide lanes run it in kernels, so that every executor gives the same bits.
 
-use crate::simd::dispatch::{Isa, Task};
-use crate::simd::{Lane, Simd, math, rounding};
+use crate::simd::dispatch::Isa;
+use crate::simd::{Binary, Lane, Simd, Task, Ternary, Unary, math, rounding};
 
-/// The meaning of an op of one argument, or any other function over lanes. A trait rather than `Fn`: `call` must be
-/// inlined into the loop over elements, however long it is, and a closure cannot be told.
-pub trait Unary<L: Lane>: Copy + Default {
-    /// The function.
-    fn call(self, a: L) -> L;
-}
-
-/// As [`Unary`], of two arguments.
-pub trait Binary<L: Lane>: Copy + Default {
-    /// The function.
-    fn call(self, a: L, b: L) -> L;
-}
-
-/// As [`Unary`], of three arguments.
-pub trait Ternary<L: Lane>: Copy + Default {
-    /// The function.
-    fn call(self, a: L, b: L, c: L) -> L;
-}
-
-/// What is called with the meaning of one elementwise op: see [`Elementwise::visit`].
+/// A function generic over the meanings of ops: see [`Elementwise::visit`].
 pub trait Visitor<L: Lane> {
     /// What the visit returns.
     type Output;
@@ -35,6 +17,70 @@ pub trait Visitor<L: Lane> {
     fn binary(self, f: impl Binary<L>) -> Self::Output;
     /// The op takes three arguments.
     fn ternary(self, f: impl Ternary<L>) -> Self::Output;
+}
+
+/// The kind of result of an elementwise op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number that depends smoothly on the arguments, almost everywhere.
+    Smooth,
+    /// A number whose derivative is zero wherever it has one.
+    Step,
+    /// A truth value: 1 or 0 in a kernel, a plain Boolean array on values.
+    Truth,
+}
+
+/// A column of the table: what is true of some ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Attribute {
+    /// The processor rounds the result correctly, so that every array library gives the same bits.
+    Exact = 1,
+    /// [`math`] has vector code of the function, which may be faster than an array library's.
+    Vectorized = 2,
+    /// The result has digits, next to the function's roots, that NumPy's loses.
+    Precise = 4,
+    /// Swapping the arguments gives the same bits.
+    Commutative = 8,
+    /// The result is the argument, if that is a real number.
+    Identity = 16,
+    /// An array library may give a view of the memory of the first argument. Whether [`Structured::Index`] does depends on
+    /// its key.
+    View = 32,
+    /// Arguments may be objects that stand for no array, such as lists and None.
+    AnyObject = 64,
+}
+
+/// An operator of Python that does an op on arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of Python's module `operator`")]
+pub enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Remainder,
+    Power,
+    MatrixMultiply,
+    Negative,
+    Positive,
+    Abs,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+}
+
+macro_rules! operator {
+    (-) => {
+        None
+    };
+    ($operator:ident) => {
+        Some(Operator::$operator)
+    };
 }
 
 macro_rules! elementwise_ops {
@@ -55,7 +101,7 @@ macro_rules! elementwise_ops {
             fn call(self, $($arg: L),+) -> L { $meaning }
         }
     };
-    ($($variant:ident $name:literal ($($arg:ident)+) $c:literal $kind:ident = $meaning:expr;)*) => {
+    ($($variant:ident $name:literal ($($arg:ident)+) $kind:ident $operator:tt [$($attribute:ident)*] = $meaning:expr;)*) => {
         /// An op that acts on each element by itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "a row of the table says it")]
@@ -96,16 +142,23 @@ macro_rules! elementwise_ops {
                 match self { $(Self::$variant => elementwise_ops!(@arity $($arg)+)),* }
             }
 
-            /// Whether the result can be differentiated, or is a truth value or a step.
+            /// The kind of result.
             #[must_use]
             pub const fn kind(self) -> Kind {
                 match self { $(Self::$variant => Kind::$kind),* }
             }
 
-            /// The C spelling of a call; `{0}`, `{1}`, `{2}` stand for the arguments.
+            /// The operator of Python that does the op on arrays.
             #[must_use]
-            pub const fn c_spelling(self) -> &'static str {
-                match self { $(Self::$variant => $c),* }
+            pub const fn operator(self) -> Option<Operator> {
+                match self { $(Self::$variant => operator!($operator)),* }
+            }
+
+            /// Whether the op has an attribute.
+            #[must_use]
+            pub const fn has(self, attribute: Attribute) -> bool {
+                let attributes = match self { $(Self::$variant => 0 $(| Attribute::$attribute as u8)*),* };
+                attributes & attribute as u8 != 0
             }
 
             /// Calls `visitor` with the meaning of this op, so that a loop over elements holds no dispatch.
@@ -119,103 +172,92 @@ macro_rules! elementwise_ops {
     };
 }
 
-/// What comes out of an elementwise op.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A number that depends smoothly on the arguments, almost everywhere.
-    Smooth,
-    /// A number whose derivative is zero wherever it has one.
-    Step,
-    /// A truth value: 1 or 0 in a kernel, a plain Boolean array on values.
-    Truth,
-}
-
 elementwise_ops! {
-    // variant    name            args     C spelling                          kind    meaning over lanes
-    Add          "add"           (a b)    "{0} + {1}"                         Smooth = a.add(b);
-    Subtract     "subtract"      (a b)    "{0} - {1}"                         Smooth = a.sub(b);
-    Multiply     "multiply"      (a b)    "{0} * {1}"                         Smooth = a.mul(b);
-    Divide       "divide"        (a b)    "{0} / {1}"                         Smooth = a.div(b);
-    Pow          "pow"           (a b)    "pow({0}, {1})"                     Smooth = math::pow(a, b);
-    Remainder    "remainder"     (a b)    "({0} - floor({0} / {1}) * {1})"    Smooth = math::remainder(a, b);
-    Maximum      "maximum"       (a b)    "({0} > {1} || {0} != {0} ? {0} : {1})" Smooth = math::maximum(a, b);
-    Minimum      "minimum"       (a b)    "({0} < {1} || {0} != {0} ? {0} : {1})" Smooth = math::minimum(a, b);
-    Atan2        "atan2"         (a b)    "atan2({0}, {1})"                   Smooth = math::atan2(a, b);
-    Negative     "negative"      (a)      "-{0}"                              Smooth = a.neg();
-    Positive     "positive"      (a)      "{0}"                               Smooth = a;
-    Abs          "abs"           (a)      "fabs({0})"                         Smooth = a.abs();
-    Square       "square"        (a)      "{0} * {0}"                         Smooth = a.mul(a);
-    Sqrt         "sqrt"          (a)      "sqrt({0})"                         Smooth = a.sqrt();
-    Reciprocal   "reciprocal"    (a)      "1 / {0}"                           Smooth = L::one().div(a);
-    Exp          "exp"           (a)      "exp({0})"                          Smooth = math::exp(a);
-    Expm1        "expm1"         (a)      "expm1({0})"                        Smooth = math::expm1(a);
-    Log          "log"           (a)      "log({0})"                          Smooth = math::log(a);
-    Log1p        "log1p"         (a)      "log1p({0})"                        Smooth = math::log1p(a);
-    Sin          "sin"           (a)      "sin({0})"                          Smooth = math::sin(a);
-    Cos          "cos"           (a)      "cos({0})"                          Smooth = math::cos(a);
-    Tan          "tan"           (a)      "tan({0})"                          Smooth = math::tan(a);
-    Tanh         "tanh"          (a)      "tanh({0})"                         Smooth = math::tanh(a);
-    Sinh         "sinh"          (a)      "sinh({0})"                         Smooth = math::sinh(a);
-    Cosh         "cosh"          (a)      "cosh({0})"                         Smooth = math::cosh(a);
-    Asin         "asin"          (a)      "asin({0})"                         Smooth = math::asin(a);
-    Acos         "acos"          (a)      "acos({0})"                         Smooth = math::acos(a);
-    Atan         "atan"          (a)      "atan({0})"                         Smooth = math::atan(a);
-    Asinh        "asinh"         (a)      "asinh({0})"                        Smooth = math::asinh(a);
-    Acosh        "acosh"         (a)      "acosh({0})"                        Smooth = math::acosh(a);
-    Atanh        "atanh"         (a)      "atanh({0})"                        Smooth = math::atanh(a);
-    Log2         "log2"          (a)      "log2({0})"                         Smooth = math::log2(a);
-    Log10        "log10"         (a)      "log10({0})"                        Smooth = math::log10(a);
-    Hypot        "hypot"         (a b)    "hypot({0}, {1})"                   Smooth = math::hypot(a, b);
-    LogAddExp    "logaddexp"     (a b)    "logaddexp({0}, {1})"               Smooth = math::logaddexp(a, b);
-    LogAddExp2   "logaddexp2"    (a b)    "logaddexp2({0}, {1})"              Smooth = math::logaddexp2(a, b);
-    Cbrt         "cbrt"          (a)      "cbrt({0})"                         Smooth = math::cbrt(a);
-    Expit        "expit"         (a)      "1 / (1 + exp(-{0}))"               Smooth = L::one().div(L::one().add(math::exp(a.neg())));
-    Erf          "erf"           (a)      "erf({0})"                          Smooth = math::erf(a);
-    Erfc         "erfc"          (a)      "erfc({0})"                         Smooth = math::erfc(a);
-    ErfInv       "erfinv"        (a)      "erfinv({0})"                       Smooth = math::erfinv(a);
-    ErfcInv      "erfcinv"       (a)      "erfcinv({0})"                      Smooth = math::erfcinv(a);
-    Beta         "beta"          (a b)    "beta({0}, {1})"                    Smooth = math::beta(a, b);
-    BetaLn       "betaln"        (a b)    "betaln({0}, {1})"                  Smooth = math::betaln(a, b);
-    Gamma        "gamma"         (a)      "tgamma({0})"                       Smooth = math::gamma(a);
-    GammaLn      "gammaln"       (a)      "lgamma({0})"                       Smooth = math::gammaln(a);
-    Digamma      "digamma"       (a)      "digamma({0})"                      Smooth = math::digamma(a);
-    Polygamma    "polygamma"     (a b)    "polygamma({0}, {1})"               Smooth = math::polygamma(a, b);
-    Jn           "jn"            (a b)    "jn({0}, {1})"                      Smooth = math::jn(a, b);
-    Yn           "yn"            (a b)    "yn({0}, {1})"                      Smooth = math::yn(a, b);
-    Iv           "iv"            (a b)    "iv({0}, {1})"                      Smooth = math::iv(a, b);
-    GammaInc     "gammainc"      (a b)    "gammainc({0}, {1})"                Smooth = math::gammainc(a, b);
-    GammaIncC    "gammaincc"     (a b)    "gammaincc({0}, {1})"               Smooth = math::gammaincc(a, b);
-    GammaIncA    "gammainc_a"    (a b)    "gammainc_a({0}, {1})"              Smooth = math::gammainc_a(a, b);
-    BetaInc      "betainc"       (a b c)  "betainc({0}, {1}, {2})"            Smooth = math::betainc(a, b, c);
-    Where        "where"         (c a b)  "({0} != 0 ? {1} : {2})"            Smooth = L::select(c.ne(L::zero()), a, b);
-    Real         "real"          (a)      "{0}"                               Smooth = a;
-    Imag         "imag"          (a)      "(0 * {0})"                         Smooth = { let _ = a; L::zero() };
-    Conj         "conj"          (a)      "{0}"                               Smooth = a;
-    RoundToBfloat16 "round_to_bfloat16" (a)   "__bfloat162float(__float2bfloat16({0}))" Smooth = rounding::to_bfloat16(a);
-    RoundToFloat16 "round_to_float16" (a)     "__half2float(__float2half({0}))"   Smooth = rounding::to_float16(a);
-    Sign         "sign"          (a)      "(({0} > 0) - ({0} < 0))"           Step   = math::sign(a);
-    Floor        "floor"         (a)      "floor({0})"                        Step   = a.floor();
-    Ceil         "ceil"          (a)      "ceil({0})"                         Step   = a.neg().floor().neg();
-    Trunc        "trunc"         (a)      "trunc({0})"                        Step   = math::trunc(a);
-    Round        "round"         (a)      "rint({0})"                         Step   = math::round(a);
-    FloorDivide  "floor_divide"  (a b)    "floor({0} / {1})"                  Step   = math::floor_divide(a, b);
-    Less         "less"          (a b)    "({0} < {1})"                       Truth  = L::truth(a.lt(b));
-    LessEqual    "less_equal"    (a b)    "({0} <= {1})"                      Truth  = L::truth(a.le(b));
-    Greater      "greater"       (a b)    "({0} > {1})"                       Truth  = L::truth(b.lt(a));
-    GreaterEqual "greater_equal" (a b)    "({0} >= {1})"                      Truth  = L::truth(b.le(a));
-    Equal        "equal"         (a b)    "({0} == {1})"                      Truth  = L::truth(a.eq(b));
-    NotEqual     "not_equal"     (a b)    "({0} != {1})"                      Truth  = L::truth(a.ne(b));
-    LogicalAnd   "logical_and"   (a b)    "({0} != 0 && {1} != 0)"            Truth  = L::select(a.ne(L::zero()), L::truth(b.ne(L::zero())), L::zero());
-    LogicalOr    "logical_or"    (a b)    "({0} != 0 || {1} != 0)"            Truth  = L::select(a.ne(L::zero()), L::one(), L::truth(b.ne(L::zero())));
-    LogicalXor   "logical_xor"   (a b)    "(({0} != 0) != ({1} != 0))"        Truth  = L::truth(L::truth(a.ne(L::zero())).ne(L::truth(b.ne(L::zero()))));
-    LogicalNot   "logical_not"   (a)      "({0} == 0)"                        Truth  = L::truth(a.eq(L::zero()));
-    IsNan        "isnan"         (a)      "({0} != {0})"                      Truth  = L::truth(a.ne(a));
-    IsFinite     "isfinite"      (a)      "({0} - {0} == 0)"                  Truth  = L::truth(a.sub(a).eq(L::zero()));
-    IsInf        "isinf"         (a)      "(fabs({0}) == INFINITY)"           Truth  = L::truth(a.abs().eq(L::splat(f64::INFINITY)));
+    // variant       name                args     kind   operator     attributes              meaning over lanes
+    Add             "add"               (a b)    Smooth Add          [Exact Commutative]     = a.add(b);
+    Subtract        "subtract"          (a b)    Smooth Subtract     [Exact]                 = a.sub(b);
+    Multiply        "multiply"          (a b)    Smooth Multiply     [Exact Commutative]     = a.mul(b);
+    Divide          "divide"            (a b)    Smooth Divide       [Exact]                 = a.div(b);
+    Pow             "pow"               (a b)    Smooth Power        []                      = math::pow(a, b);
+    Remainder       "remainder"         (a b)    Smooth Remainder    []                      = math::remainder(a, b);
+    Maximum         "maximum"           (a b)    Smooth -            []                      = math::maximum(a, b);
+    Minimum         "minimum"           (a b)    Smooth -            []                      = math::minimum(a, b);
+    Atan2           "atan2"             (a b)    Smooth -            []                      = math::atan2(a, b);
+    Negative        "negative"          (a)      Smooth Negative     [Exact]                 = a.neg();
+    Positive        "positive"          (a)      Smooth Positive     [Identity]              = a;
+    Abs             "abs"               (a)      Smooth Abs          []                      = a.abs();
+    Square          "square"            (a)      Smooth -            [Exact]                 = a.mul(a);
+    Sqrt            "sqrt"              (a)      Smooth -            [Exact]                 = a.sqrt();
+    Reciprocal      "reciprocal"        (a)      Smooth -            [Exact]                 = L::one().div(a);
+    Exp             "exp"               (a)      Smooth -            [Vectorized]            = math::exp(a);
+    Expm1           "expm1"             (a)      Smooth -            [Vectorized]            = math::expm1(a);
+    Log             "log"               (a)      Smooth -            [Vectorized]            = math::log(a);
+    Log1p           "log1p"             (a)      Smooth -            [Vectorized]            = math::log1p(a);
+    Sin             "sin"               (a)      Smooth -            [Vectorized]            = math::sin(a);
+    Cos             "cos"               (a)      Smooth -            [Vectorized]            = math::cos(a);
+    Tan             "tan"               (a)      Smooth -            []                      = math::tan(a);
+    Tanh            "tanh"              (a)      Smooth -            [Vectorized]            = math::tanh(a);
+    Sinh            "sinh"              (a)      Smooth -            []                      = math::sinh(a);
+    Cosh            "cosh"              (a)      Smooth -            []                      = math::cosh(a);
+    Asin            "asin"              (a)      Smooth -            []                      = math::asin(a);
+    Acos            "acos"              (a)      Smooth -            []                      = math::acos(a);
+    Atan            "atan"              (a)      Smooth -            []                      = math::atan(a);
+    Asinh           "asinh"             (a)      Smooth -            []                      = math::asinh(a);
+    Acosh           "acosh"             (a)      Smooth -            []                      = math::acosh(a);
+    Atanh           "atanh"             (a)      Smooth -            []                      = math::atanh(a);
+    Log2            "log2"              (a)      Smooth -            []                      = math::log2(a);
+    Log10           "log10"             (a)      Smooth -            []                      = math::log10(a);
+    Hypot           "hypot"             (a b)    Smooth -            []                      = math::hypot(a, b);
+    LogAddExp       "logaddexp"         (a b)    Smooth -            [Precise]               = math::logaddexp(a, b);
+    LogAddExp2      "logaddexp2"        (a b)    Smooth -            [Precise]               = math::logaddexp2(a, b);
+    Cbrt            "cbrt"              (a)      Smooth -            []                      = math::cbrt(a);
+    Expit           "expit"             (a)      Smooth -            [Vectorized]            = L::one().div(L::one().add(math::exp(a.neg())));
+    Erf             "erf"               (a)      Smooth -            []                      = math::erf(a);
+    Erfc            "erfc"              (a)      Smooth -            []                      = math::erfc(a);
+    ErfInv          "erfinv"            (a)      Smooth -            []                      = math::erfinv(a);
+    ErfcInv         "erfcinv"           (a)      Smooth -            []                      = math::erfcinv(a);
+    Beta            "beta"              (a b)    Smooth -            []                      = math::beta(a, b);
+    BetaLn          "betaln"            (a b)    Smooth -            []                      = math::betaln(a, b);
+    Gamma           "gamma"             (a)      Smooth -            []                      = math::gamma(a);
+    GammaLn         "gammaln"           (a)      Smooth -            []                      = math::gammaln(a);
+    Digamma         "digamma"           (a)      Smooth -            []                      = math::digamma(a);
+    Polygamma       "polygamma"         (a b)    Smooth -            []                      = math::polygamma(a, b);
+    Jn              "jn"                (a b)    Smooth -            []                      = math::jn(a, b);
+    Yn              "yn"                (a b)    Smooth -            []                      = math::yn(a, b);
+    Iv              "iv"                (a b)    Smooth -            []                      = math::iv(a, b);
+    GammaInc        "gammainc"          (a b)    Smooth -            []                      = math::gammainc(a, b);
+    GammaIncC       "gammaincc"         (a b)    Smooth -            []                      = math::gammaincc(a, b);
+    GammaIncA       "gammainc_a"        (a b)    Smooth -            []                      = math::gammainc_a(a, b);
+    BetaInc         "betainc"           (a b c)  Smooth -            []                      = math::betainc(a, b, c);
+    Where           "where"             (c a b)  Smooth -            []                      = L::select(c.ne(L::zero()), a, b);
+    Real            "real"              (a)      Smooth -            [Identity View]         = a;
+    Imag            "imag"              (a)      Smooth -            [View]                  = { let _ = a; L::zero() };
+    Conj            "conj"              (a)      Smooth -            [Identity View]         = a;
+    RoundToBfloat16 "round_to_bfloat16" (a)      Smooth -            []                      = rounding::to_bfloat16(a);
+    RoundToFloat16  "round_to_float16"  (a)      Smooth -            []                      = rounding::to_float16(a);
+    Sign            "sign"              (a)      Step   -            []                      = math::sign(a);
+    Floor           "floor"             (a)      Step   -            []                      = a.floor();
+    Ceil            "ceil"              (a)      Step   -            []                      = a.neg().floor().neg();
+    Trunc           "trunc"             (a)      Step   -            []                      = math::trunc(a);
+    Round           "round"             (a)      Step   -            []                      = math::round(a);
+    FloorDivide     "floor_divide"      (a b)    Step   FloorDivide  []                      = math::floor_divide(a, b);
+    Less            "less"              (a b)    Truth  Less         []                      = L::truth(a.lt(b));
+    LessEqual       "less_equal"        (a b)    Truth  LessEqual    []                      = L::truth(a.le(b));
+    Greater         "greater"           (a b)    Truth  Greater      []                      = L::truth(b.lt(a));
+    GreaterEqual    "greater_equal"     (a b)    Truth  GreaterEqual []                      = L::truth(b.le(a));
+    Equal           "equal"             (a b)    Truth  Equal        [Commutative AnyObject] = L::truth(a.eq(b));
+    NotEqual        "not_equal"         (a b)    Truth  NotEqual     [Commutative AnyObject] = L::truth(a.ne(b));
+    LogicalAnd      "logical_and"       (a b)    Truth  -            [Commutative]           = L::select(a.ne(L::zero()), L::truth(b.ne(L::zero())), L::zero());
+    LogicalOr       "logical_or"        (a b)    Truth  -            [Commutative]           = L::select(a.ne(L::zero()), L::one(), L::truth(b.ne(L::zero())));
+    LogicalXor      "logical_xor"       (a b)    Truth  -            [Commutative]           = L::truth(L::truth(a.ne(L::zero())).ne(L::truth(b.ne(L::zero()))));
+    LogicalNot      "logical_not"       (a)      Truth  -            []                      = L::truth(a.eq(L::zero()));
+    IsNan           "isnan"             (a)      Truth  -            []                      = L::truth(a.ne(a));
+    IsFinite        "isfinite"          (a)      Truth  -            []                      = L::truth(a.sub(a).eq(L::zero()));
+    IsInf           "isinf"             (a)      Truth  -            []                      = L::truth(a.abs().eq(L::splat(f64::INFINITY)));
 }
 
 macro_rules! structured_ops {
-    ($($variant:ident $name:literal $arity:expr;)*) => {
+    ($($variant:ident $name:literal [$arity:expr] $operator:tt [$($attribute:ident)*];)*) => {
         /// An op that moves, folds or contracts whole arrays; the array library does it, the tape remembers it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "a row of the table says it")]
@@ -244,49 +286,62 @@ macro_rules! structured_ops {
             pub const fn arity(self) -> Option<usize> {
                 match self { $(Self::$variant => $arity),* }
             }
+
+            /// The operator of Python that does the op on arrays.
+            #[must_use]
+            pub const fn operator(self) -> Option<Operator> {
+                match self { $(Self::$variant => operator!($operator)),* }
+            }
+
+            /// Whether the op has an attribute.
+            #[must_use]
+            pub const fn has(self, attribute: Attribute) -> bool {
+                let attributes = match self { $(Self::$variant => 0 $(| Attribute::$attribute as u8)*),* };
+                attributes & attribute as u8 != 0
+            }
         }
     };
 }
 
 structured_ops! {
-    // variant       name               array arguments
-    Sum             "sum"              Some(1);
-    Mean            "mean"             Some(1);
-    Max             "max"              Some(1);
-    Min             "min"              Some(1);
-    CumulativeSum   "cumulative_sum"   Some(1);
-    Flip            "flip"             Some(1);
-    Matmul          "matmul"           Some(2);
-    Reshape         "reshape"          Some(1);
-    PermuteDims     "permute_dims"     Some(1);
-    ExpandDims      "expand_dims"      Some(1);
-    Squeeze         "squeeze"          Some(1);
-    BroadcastTo     "broadcast_to"     Some(1);
-    Concat          "concat"           None;
-    Stack           "stack"            None;
-    Astype          "astype"           Some(1);
-    TakeAlongAxis   "take_along_axis"  Some(1);
-    Index           "index"            Some(1);
-    ScatterAdd      "scatter_add"      Some(1);
-    Call            "call"             None;
-    Item            "item"             Some(1);
-    Inv             "inv"              Some(1);
-    Solve           "solve"            Some(2);
-    Cholesky        "cholesky"         Some(1);
-    Qr              "qr"               Some(1);
-    Svd             "svd"              Some(1);
-    Eigh            "eigh"             Some(1);
-    Eig             "eig"              Some(1);
-    Det             "det"              Some(1);
-    Cofactor        "cofactor"         Some(1);
-    Slogdet         "slogdet"          Some(1);
-    Sqrtm           "sqrtm"            Some(1);
-    Pinv            "pinv"             Some(1);
-    VectorNorm      "vector_norm"      Some(1);
-    Fftn            "fftn"             Some(1);
-    Ifftn           "ifftn"            Some(1);
-    Rfft            "rfft"             Some(1);
-    Irfft           "irfft"            Some(1);
+    // variant       name               arguments  operator        attributes
+    Sum             "sum"               [Some(1)]  -               [];
+    Mean            "mean"              [Some(1)]  -               [];
+    Max             "max"               [Some(1)]  -               [];
+    Min             "min"               [Some(1)]  -               [];
+    CumulativeSum   "cumulative_sum"    [Some(1)]  -               [];
+    Flip            "flip"              [Some(1)]  -               [View];
+    Matmul          "matmul"            [Some(2)]  MatrixMultiply  [];
+    Reshape         "reshape"           [Some(1)]  -               [View];
+    PermuteDims     "permute_dims"      [Some(1)]  -               [View];
+    ExpandDims      "expand_dims"       [Some(1)]  -               [View];
+    Squeeze         "squeeze"           [Some(1)]  -               [View];
+    BroadcastTo     "broadcast_to"      [Some(1)]  -               [View];
+    Concat          "concat"            [None]     -               [];
+    Stack           "stack"             [None]     -               [];
+    Astype          "astype"            [Some(1)]  -               [];
+    TakeAlongAxis   "take_along_axis"   [Some(1)]  -               [];
+    Index           "index"             [Some(1)]  -               [View];
+    ScatterAdd      "scatter_add"       [Some(1)]  -               [];
+    Call            "call"              [None]     -               [AnyObject];
+    Item            "item"              [Some(1)]  -               [AnyObject];
+    Inv             "inv"               [Some(1)]  -               [];
+    Solve           "solve"             [Some(2)]  -               [];
+    Cholesky        "cholesky"          [Some(1)]  -               [];
+    Qr              "qr"                [Some(1)]  -               [];
+    Svd             "svd"               [Some(1)]  -               [];
+    Eigh            "eigh"              [Some(1)]  -               [];
+    Eig             "eig"               [Some(1)]  -               [];
+    Det             "det"               [Some(1)]  -               [];
+    Cofactor        "cofactor"          [Some(1)]  -               [];
+    Slogdet         "slogdet"           [Some(1)]  -               [];
+    Sqrtm           "sqrtm"             [Some(1)]  -               [];
+    Pinv            "pinv"              [Some(1)]  -               [];
+    VectorNorm      "vector_norm"       [Some(1)]  -               [];
+    Fftn            "fftn"              [Some(1)]  -               [];
+    Ifftn           "ifftn"             [Some(1)]  -               [];
+    Rfft            "rfft"              [Some(1)]  -               [];
+    Irfft           "irfft"             [Some(1)]  -               [];
 }
 
 /// An operation: what an entry of a tape did.
@@ -305,6 +360,24 @@ impl Op {
         match self {
             Self::Elementwise(op) => op.name(),
             Self::Structured(op) => op.name(),
+        }
+    }
+
+    /// The operator of Python that does the op on arrays.
+    #[must_use]
+    pub const fn operator(self) -> Option<Operator> {
+        match self {
+            Self::Elementwise(op) => op.operator(),
+            Self::Structured(op) => op.operator(),
+        }
+    }
+
+    /// Whether the op has an attribute.
+    #[must_use]
+    pub const fn has(self, attribute: Attribute) -> bool {
+        match self {
+            Self::Elementwise(op) => op.has(attribute),
+            Self::Structured(op) => op.has(attribute),
         }
     }
 

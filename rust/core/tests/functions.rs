@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use oxigrad_core::op::Elementwise;
+use oxigrad_core::op::{Attribute, Elementwise, Op};
 
 const POINTS: &str = include_str!("data/functions.txt");
 
@@ -165,5 +165,37 @@ fn no_numbers_take_long() {
                 }
             }
         }
+    }
+}
+
+const SPECIAL: [f64; 9] = [0.0, -0.0, 1.0, -2.5, 0.75, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+
+/// The bits of a number; one NaN is as good as another.
+fn bits(x: f64) -> u64 {
+    if x.is_nan() { u64::MAX } else { x.to_bits() }
+}
+
+#[test]
+fn attributes_of_ops_hold_for_their_meaning() {
+    for op in Elementwise::ALL {
+        assert!(!op.has(Attribute::Commutative) || op.arity() == 2, "{op:?}");
+        assert!(!op.has(Attribute::Identity) || op.arity() == 1, "{op:?}");
+        for a in SPECIAL {
+            let call = |a, b| bits(op.on_numbers([a, b, 0.0]));
+            assert!(!op.has(Attribute::Identity) || call(a, 0.0) == bits(a), "{op:?} of {a}");
+            for b in SPECIAL {
+                assert!(!op.has(Attribute::Commutative) || call(a, b) == call(b, a), "{op:?} of {a} and {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_operator_and_name_is_that_of_one_op() {
+    let ops: Vec<Op> = Op::all().collect();
+    for (number, op) in ops.iter().enumerate() {
+        assert_eq!((op.index(), Op::from_name(op.name())), (number, Some(*op)));
+        let is_same = |other: &&Op| op.operator().is_some() && other.operator() == op.operator();
+        assert_eq!(ops.iter().filter(is_same).count(), usize::from(op.operator().is_some()), "{op:?}");
     }
 }

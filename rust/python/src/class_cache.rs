@@ -1,4 +1,4 @@
-//! What is known of classes, for as long as they live.
+//! Cache of values by class, which keeps no class alive.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 
-/// Values by class. An address is used again when its class is gone, so an entry counts only while its class lives.
+/// Cache of values by class. An address may be reused after its class is freed, so an entry is valid only while its class lives.
 pub struct ByClass<T>(Mutex<Option<HashMap<usize, Entry<T>>>>);
 
 type Entry<T> = (Py<PyWeakrefReference>, T);
 
-/// From this many on, entries of classes that are gone are removed whenever there are twice as many.
+/// Number of entries above which entries of freed classes are removed, each time that the number has doubled.
 const FEW: usize = 64;
 
 fn address(class: &Bound<'_, PyType>) -> usize {
@@ -19,7 +19,7 @@ fn address(class: &Bound<'_, PyType>) -> usize {
 }
 
 impl<T> ByClass<T> {
-    /// Of no class yet.
+    /// An empty cache.
     pub const fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -29,7 +29,7 @@ impl<T> ByClass<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of a class, as `share` gives another reference to it.
+    /// The value of a class, as another reference that `share` makes.
     pub fn get(&self, class: &Bound<'_, PyType>, share: impl FnOnce(&T) -> T) -> Option<T> {
         let py = class.py();
         let (weak, value) = {
@@ -40,7 +40,7 @@ impl<T> ByClass<T> {
         weak.bind(py).upgrade().is_some_and(|seen| seen.is(class)).then_some(value)
     }
 
-    /// Remembers what is known of a class.
+    /// Sets the value of a class.
     pub fn insert(&self, class: &Bound<'_, PyType>, value: T) -> PyResult<()> {
         let py = class.py();
         let weak = PyWeakrefReference::new(class)?.unbind();
@@ -58,7 +58,7 @@ impl<T> ByClass<T> {
         Ok(())
     }
 
-    /// Forgets all classes.
+    /// Removes all entries.
     pub fn clear(&self) {
         let before = self.lock().take();
         drop(before);

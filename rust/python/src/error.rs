@@ -44,7 +44,7 @@ macro_rules! exceptions {
     };
 }
 
-/// Makes a panic, which `PyO3` raises as an exception that is no `Exception`, one that `except Exception` catches.
+/// Raises a panic as an `Exception`: `PyO3`'s own `PanicException` is a `BaseException`.
 fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let class = py.get_type::<PanicException>();
@@ -84,8 +84,7 @@ impl<T> IntoPython<T> for oxigrad_core::error::Result<T> {
     }
 }
 
-/// The result; none where the error is of the class that is expected. Any other error, an interrupt among them, is not ours
-/// to drop.
+/// The result, or `None` if the error is of the expected class. Any other error, such as an interrupt, is returned.
 pub fn unless<E: PyTypeInfo, T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
     match result {
         Err(error) if error.is_instance_of::<E>(py) => Ok(None),
@@ -93,7 +92,7 @@ pub fn unless<E: PyTypeInfo, T>(py: Python<'_>, result: PyResult<T>) -> PyResult
     }
 }
 
-/// The result; none where an object refuses to share its memory, with one of the errors that exporters raise to say so.
+/// The result, or `None` if an object refuses to share its memory with one of the errors that exporters raise for this.
 pub fn unless_refused<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
     match result {
         Err(error) if is_refusal(py, &error) => Ok(None),

@@ -1,4 +1,4 @@
-//! The thread pool: made when it is first needed, and anew in a forked child, which has none of its parent's threads.
+//! The thread pool, created at first use, and again in a forked child, which inherits no threads.
 
 use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,20 +16,20 @@ struct Pool {
     workers: Option<Arc<ThreadPool>>,
 }
 
-/// More threads than this are a mistake, and would be made all the same.
+/// Upper bound of the number of threads: a larger number is a mistake.
 const MOST: usize = 1024;
 
 static POOL: Mutex<Option<Pool>> = Mutex::new(None);
 
-/// How many forks lie between the first process and this one: tells them apart without a system call.
+/// Number of forks between the first process and this one: a process identity that takes no system call.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// What tells this process from the one that it was forked from.
+/// Identity of this process, which differs from that of its parent.
 pub fn process() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// How many forks lie between the first process and this one.
+/// Number of forks between the first process and this one.
 #[pyfunction]
 pub fn forks() -> u32 {
     process()
@@ -40,7 +40,7 @@ fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Lets Python tell a forked child that it is one.
+/// Registers the function that Python calls in a forked child.
 pub fn register(py: Python<'_>) -> PyResult<()> {
     let Some(at_fork) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
     let named = PyDict::new(py);
@@ -72,24 +72,24 @@ fn with_pool<T>(threads: Option<usize>, read: impl FnOnce(&Pool) -> T) -> T {
     read(slot.as_ref().expect("the pool was just made"))
 }
 
-/// The pool of this process; none with one thread.
+/// The pool of this process; `None` if steps use one thread.
 pub fn pool() -> Option<Arc<ThreadPool>> {
     with_pool(None, |pool| pool.workers.clone())
 }
 
-/// The instruction set, picked once.
+/// The instruction set, detected once.
 pub fn isa() -> Isa {
     static ISA: std::sync::OnceLock<Isa> = std::sync::OnceLock::new();
     *ISA.get_or_init(Isa::detect)
 }
 
-/// How many threads a step may use. No result depends on it.
+/// Number of threads that a step may use. No result depends on it.
 #[pyfunction]
 pub fn get_num_threads() -> usize {
     with_pool(None, |pool| pool.threads)
 }
 
-/// Sets how many threads a step may use, from 1 to 1024; raises `ValueError` for any other number.
+/// Sets the number of threads that a step may use, from 1 to 1024; raises `ValueError` for any other number.
 #[pyfunction]
 pub fn set_num_threads(threads: usize) -> PyResult<()> {
     if !(1..=MOST).contains(&threads) {

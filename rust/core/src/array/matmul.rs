@@ -3,14 +3,14 @@
 //! of threads. One of the files that touch foreign memory.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::ThreadPool;
 
 use crate::array::buffer::{Buffer, Dtype, Layout, elements};
 use crate::error::{Error, Result};
-use crate::simd::dispatch::{Isa, Task};
-use crate::simd::{Element, Lane, Simd};
+use crate::parallel::share_evenly;
+use crate::simd::dispatch::Isa;
+use crate::simd::{Element, Lane, Simd, Task};
 
 /// Rows of the left factor that go together.
 const ROWS: usize = 256;
@@ -79,24 +79,8 @@ impl Product<'_> {
         let blocks = self.rows.div_ceil(ROWS);
         let parts = stacked * blocks;
         let work = Work { product: *self, to: to.pointer, blocks };
-        match threads {
-            Some(pool) if to.length.saturating_mul(self.inner) >= PARALLEL && parts > 1 => {
-                let workers = pool.current_num_threads();
-                let (each, next) = (parts.div_ceil(workers * 4), AtomicUsize::new(0));
-                let run = || loop {
-                    let start = next.fetch_add(each, Relaxed);
-                    if start >= parts {
-                        break;
-                    }
-                    isa.run(Parts { work: &work, parts: start..parts.min(start + each) });
-                };
-                pool.in_place_scope(|scope| {
-                    (1..workers).for_each(|_| scope.spawn(|_| run()));
-                    run();
-                });
-            }
-            _ => isa.run(Parts { work: &work, parts: 0..parts }),
-        }
+        let threads = threads.filter(|_| to.length.saturating_mul(self.inner) >= PARALLEL);
+        share_evenly(parts, threads, |parts| isa.run(Parts { work: &work, parts }));
         Ok(())
     }
 

@@ -2,14 +2,15 @@
 //! number of threads. One of the files that touch foreign memory.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::ThreadPool;
 
 use crate::array::buffer::{Buffer, Dtype, Layout};
 use crate::error::{Error, Result};
-use crate::simd::dispatch::{Isa, Task};
-use crate::simd::{Element, Simd};
+use crate::parallel::share_evenly;
+use crate::simd::dispatch::Isa;
+use crate::simd::{Element, Simd, Task};
 
 /// Rows whose sum is kept apart, so that threads can share a long axis.
 const ROWS: usize = 4096;
@@ -61,24 +62,8 @@ pub unsafe fn sum(
         partials: &(0..partials).map(|_| AtomicU64::new(0)).collect::<Vec<_>>(),
     };
     let parts = axes.outer * chunks * blocks;
-    match threads {
-        Some(pool) if from.length >= PARALLEL && parts > 1 => {
-            let workers = pool.current_num_threads();
-            let (each, next) = (parts.div_ceil(workers * 4), AtomicUsize::new(0));
-            let work = || loop {
-                let start = next.fetch_add(each, Relaxed);
-                if start >= parts {
-                    break;
-                }
-                isa.run(Parts { sums: &sums, parts: start..parts.min(start + each) });
-            };
-            pool.in_place_scope(|scope| {
-                (1..workers).for_each(|_| scope.spawn(|_| work()));
-                work();
-            });
-        }
-        _ => isa.run(Parts { sums: &sums, parts: 0..parts }),
-    }
+    let threads = threads.filter(|_| from.length >= PARALLEL);
+    share_evenly(parts, threads, |parts| isa.run(Parts { sums: &sums, parts }));
     if chunks > 1 {
         sums.add_chunks();
     }

@@ -1,6 +1,5 @@
-//! Automatic differentiation: the tape, its replays in reverse and forwards, and the diagram of a program.
+//! Automatic differentiation: the tape, and its replays in reverse and forwards.
 
-pub mod diagram;
 mod forward;
 pub mod replay;
 pub mod rule;

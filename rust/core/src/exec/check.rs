@@ -1,11 +1,24 @@
-//! What must hold before a kernel touches memory.
+//! The checks before a kernel touches memory.
 
-use super::{Batch, Leaf};
+use super::batch::{Batch, Leaf};
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
-/// How many sets of scalars there are.
+/// Checks all that [`super::run`] does before it writes. The result holds for as long as kernels and buffers stay the same.
+///
+/// # Errors
+/// As [`super::run`].
+pub fn check(batches: &[Batch]) -> Result<()> {
+    for Batch { kernel, leaves, .. } in batches {
+        for (number, leaf) in leaves.iter().enumerate() {
+            self::leaf(kernel, leaf).map_err(|error| of_leaf(number, &error))?;
+        }
+    }
+    together(batches)
+}
+
+/// The number of sets of scalars.
 pub(super) fn scalar_sets(kernel: &Kernel, scalars: &[f64]) -> Result<usize> {
     let (given, each) = (scalars.len(), kernel.scalar_inputs());
     if each == 0 {

@@ -1,28 +1,26 @@
-//! The interpreter: a block of elements at a time, each instruction a tight loop over lanes, or all of them as native code.
+//! The interpreter: a block of elements at a time, each fused loop a tight loop over lanes, or all of them as native code.
 //! It names no op and no instruction set. One of the files that touch foreign memory.
 
-use super::Leaf;
+use super::batch::{CHUNK, Leaf, Part};
 use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
-use super::native::{Stream, reads_halves};
-use super::prefetch::{self, Ahead, Stored};
+use super::native::{NativeRun, reads_halves};
+use super::prefetch::{self, Prefetch, Stored};
+use super::register::{Register, SUMMANDS};
 use super::transfer::{Compute, Transfer};
 use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::array::quantized;
-use crate::kernel::{Kernel, Pass, PassWork, Phase};
-use crate::noise::Draws;
+use crate::kernel::Kernel;
+use crate::kernel::compiled::Phase;
+use crate::kernel::fuse::{FusedLoop, LoopWork};
 use crate::op::Elementwise;
-use crate::simd::{Element, Lane, Simd, dispatch::Task};
+use crate::simd::{Element, Lane, Simd, Task};
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
 const BLOCK: usize = 4096;
 /// Registers lie so far apart, so that the same element of two registers is not on the same cache set.
 const APART: usize = BLOCK + 192;
-/// The room of the widest lane.
+/// The size of the widest lane.
 const LANE: usize = 64;
-/// Elements whose sum is kept apart: sums fold chunk by chunk, so that no thread count changes them.
-pub(super) const CHUNK: usize = 4096;
-/// Partial sums of a chunk: element `i` belongs to number `i % SUMMANDS`, on every instruction set.
-pub(super) const SUMMANDS: usize = 16;
 /// Elements of a block of native code, where some of its arrays must be staged: few, so that the processor, which looks
 /// some hundred instructions ahead, does so for one block while it computes another. Codes come in blocks of their own.
 const NATIVE_BLOCK: usize = 64;
@@ -32,41 +30,30 @@ const _: () = assert!(
     "parts and blocks start where blocks of codes do"
 );
 
-/// Where a value lies: numbers of the leaf's type (or halves, for native code) one after the other; where it does not
-/// move, one lane of the leaf's type.
+/// A fused loop, bound to the registers of a part.
 #[derive(Clone, Copy)]
-pub(super) struct Slot {
-    pub pointer: *mut u8,
-    pub moves: bool,
-    pub dtype: Dtype,
-    /// By what bfloat16 is rounded stochastically.
-    pub draws: Option<Draws>,
-}
-
-/// How a pass is done.
-#[derive(Clone, Copy)]
-struct Step {
-    sweep: Loop,
-    /// Whether an argument moves: if not, the result is the same for all elements, and `sweep` computes a lane of it.
+struct BoundLoop {
+    function: Loop,
+    /// Whether an argument moves: if not, the result is the same for all elements, and `function` computes a lane of it.
     moves: bool,
 }
 
-impl Step {
+impl BoundLoop {
     #[inline(always)]
-    fn of<L: Lane>(pass: &Pass, slots: &[Slot]) -> Self {
+    fn of<L: Lane>(fused: &FusedLoop, registers: &[Register]) -> Self {
         let mut moves = [false; 3];
-        for (moves, arg) in moves.iter_mut().zip(pass.work.arguments()) {
-            *moves = slots[usize::from(*arg)].moves;
+        for (moves, arg) in moves.iter_mut().zip(fused.work.arguments()) {
+            *moves = registers[usize::from(*arg)].moves;
         }
         let any = moves.contains(&true);
         let find = Find { moves: if any { moves } else { [true; 3] } };
-        let sweep = match pass.work {
-            PassWork::Apply(op, _) => op.visit::<L, _>(find),
-            PassWork::Pair(pair, _) => pair.visit::<L, _>(find),
+        let function = match fused.work {
+            LoopWork::Apply(op, _) => op.visit::<L, _>(find),
+            LoopWork::Pair(pair, _) => pair.visit::<L, _>(find),
             // They have loops of their own.
-            PassWork::Noise(_) | PassWork::Sum(_) => Elementwise::Positive.visit::<L, _>(find),
+            LoopWork::Noise(_) | LoopWork::Sum(_) => Elementwise::Positive.visit::<L, _>(find),
         };
-        Self { sweep, moves: any }
+        Self { function, moves: any }
     }
 }
 
@@ -74,40 +61,29 @@ impl Step {
 #[repr(C, align(64))]
 struct Line([u8; LANE]);
 
-/// The memory that a thread works in. It grows to what a kernel needs, and is worth keeping between calls.
+/// The working memory of a thread. It grows to the size that a kernel needs; keep it between calls.
 #[derive(Default)]
 pub struct Scratch {
     memory: Vec<Line>,
-    slots: Vec<Slot>,
-    steps: Vec<Step>,
-    /// Which slots move through foreign memory, in bytes a block.
+    registers: Vec<Register>,
+    loops: Vec<BoundLoop>,
+    /// The registers that are staged: blocks that are converted from and to foreign memory.
     staged_inputs: Vec<u16>,
     staged_outputs: Vec<u16>,
+    /// The registers that lie in foreign memory.
     direct: Vec<u16>,
-    /// The contiguous buffers, which are fetched ahead.
-    streams: Vec<Stored>,
+    /// The contiguous buffers, which are prefetched.
+    prefetched: Vec<Stored>,
     totals: Vec<[f64; SUMMANDS]>,
-    /// The phase, scalars and dtype that the slots were laid out for, if all its memory lay ready for native code.
+    /// The phase, scalars and dtype that the registers were laid out for, if all its memory lay ready for native code.
     laid_out: Option<(*const Phase, *const f64, Dtype)>,
     pub(super) values: Vec<f64>,
     pub(super) sums: Vec<f64>,
 }
 
-// SAFETY: the pointers in `slots` are set anew at the start of each part and never used after it, and those in `laid_out`
+// SAFETY: the pointers in `registers` are set anew at the start of each part and never used after it, and those in `laid_out`
 // only compared.
 unsafe impl Send for Scratch {}
-
-/// Some elements of one leaf, in one phase.
-pub(super) struct Part<'a> {
-    pub kernel: &'a Kernel,
-    pub phase: &'a Phase,
-    pub leaf: &'a Leaf<'a>,
-    /// The values of the scalar program.
-    pub scalars: &'a [f64],
-    /// A multiple of `CHUNK`.
-    pub start: usize,
-    pub end: usize,
-}
 
 /// Runs parts on one instruction set; hands on the sum (its number, the chunk, the value) of each chunk that it met.
 pub(super) struct Run<'a, P, F> {
@@ -156,15 +132,15 @@ fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool 
 /// stochastically, by draws that change only where the upper half of the index does.
 fn is_rounded_apart(buffer: &Buffer, part: &Part) -> bool {
     let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
-    let is_by_lane = part.kernel.printed.is_some() && buffer.dtype == Dtype::BF16;
+    let is_by_lane = part.kernel.native.is_some() && buffer.dtype == Dtype::BF16;
     is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
 }
 
 /// The buffer of an input or output.
 #[inline(always)]
-fn foreign<'a>(kernel: &Kernel, leaf: &'a Leaf, slot: usize) -> &'a Buffer {
+fn foreign<'a>(kernel: &Kernel, leaf: &'a Leaf, register: usize) -> &'a Buffer {
     let outputs = kernel.first_output();
-    if slot < outputs { &leaf.inputs[slot] } else { &leaf.outputs[slot - outputs] }
+    if register < outputs { &leaf.inputs[register] } else { &leaf.outputs[register - outputs] }
 }
 
 impl Interpreter<'_, '_> {
@@ -175,7 +151,7 @@ impl Interpreter<'_, '_> {
         }
         let staging = if self.is_laid_out::<L>() { self.place() } else { self.lay_out::<L>() };
         let leaf = self.part.leaf;
-        let block = match self.part.kernel.printed {
+        let block = match self.part.kernel.native {
             Some(_) if staging == 0 => self.part.end - self.part.start,
             Some(_) if leaf.inputs.iter().chain(leaf.outputs).any(Buffer::is_quantized) => quantized::BLOCK,
             Some(_) => NATIVE_BLOCK,
@@ -200,32 +176,32 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Computes a block, while the memory of the `next` elements after it is fetched.
+    /// Computes a block, while the memory of the `next` elements after it is prefetched.
     #[inline(always)]
     fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize, next: usize) {
         let Part { kernel, phase, .. } = *self.part;
-        if let Some(printed) = kernel.printed {
-            // SAFETY: `lay_out` gave the slots their places, of which foreign ones are checked memory of `end` elements
+        if let Some(native) = kernel.native {
+            // SAFETY: `lay_out` gave the registers their places, of which foreign ones are checked memory of `end` elements
             // and others have room for a block; outputs were checked to be apart from inputs or the same.
-            printed.visit(unsafe { Stream::<L>::new(kernel, &self.scratch.slots, length) });
+            native.visit(unsafe { NativeRun::<L>::new(kernel, &self.scratch.registers, length) });
         } else {
-            let mut ahead = Ahead::new(&self.scratch.streams, start + length..start + length + next);
-            for (step, pass) in phase.passes.iter().enumerate() {
-                if !self.scratch.streams.is_empty() {
-                    ahead.fetch_share(&self.scratch.streams, phase.passes.len() - step);
+            let mut prefetch = Prefetch::new(&self.scratch.prefetched, start + length..start + length + next);
+            for (number, fused) in phase.loops.iter().enumerate() {
+                if !self.scratch.prefetched.is_empty() {
+                    prefetch.fetch_share(&self.scratch.prefetched, phase.loops.len() - number);
                 }
-                self.pass::<L>(step, pass, start, length);
+                self.run_loop::<L>(number, fused, start, length);
             }
         }
     }
 
-    /// What `Scratch::laid_out` is of.
+    /// The key of `Scratch::laid_out`.
     #[inline(always)]
     fn layout<L: Lane<Element: Compute>>(&self) -> (*const Phase, *const f64, Dtype) {
         (std::ptr::from_ref(self.part.phase), self.part.scalars.as_ptr(), L::Element::DTYPE)
     }
 
-    /// Whether the slots have the places that they had in the part before, but for where the leaf lies: most of the cost of
+    /// Whether the registers have the places that they had in the part before, but for where the leaf lies: most of the cost of
     /// a small leaf would be to find them again.
     #[inline(always)]
     fn is_laid_out<L: Lane<Element: Compute>>(&self) -> bool {
@@ -236,26 +212,26 @@ impl Interpreter<'_, '_> {
             && phase.writes.iter().all(|write| is_plain(&leaf.outputs[usize::from(write.output)]))
     }
 
-    /// Points the slots at the leaf. None is staged.
+    /// Points the registers at the leaf. Returns the number of staged ones, which is zero.
     #[inline(always)]
     fn place(&mut self) -> usize {
         let Part { kernel, leaf, start, .. } = *self.part;
         let scratch = &mut *self.scratch;
-        for slot in scratch.direct.iter().map(|slot| usize::from(*slot)) {
-            let buffer = foreign(kernel, leaf, slot);
-            scratch.slots[slot].pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
+        for register in scratch.direct.iter().map(|register| usize::from(*register)) {
+            let buffer = foreign(kernel, leaf, register);
+            scratch.registers[register].pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
         }
         0
     }
 
-    /// Gives every slot its place: see [`Kernel::first_output`]. Says how many are staged.
+    /// Gives every register its memory: see [`Kernel::first_output`]. Returns the number of staged ones.
     #[inline(always)]
     fn lay_out<L: Lane<Element: Compute>>(&mut self) -> usize {
         let Part { kernel, phase, leaf, scalars, start, .. } = *self.part;
         let splats = kernel.inputs + kernel.splats.len();
         let staging = self.classify::<L>();
         let scratch = &mut *self.scratch;
-        let bytes = splats * LANE + (phase.registers + staging) * APART;
+        let bytes = splats * LANE + (phase.temporaries + staging) * APART;
         if scratch.memory.len() * LANE < bytes {
             scratch.memory.resize(bytes.div_ceil(LANE), Line([0; LANE]));
         }
@@ -264,56 +240,56 @@ impl Interpreter<'_, '_> {
         let blocks = lanes.wrapping_add(splats * LANE);
         let dtype = L::Element::DTYPE;
         let still =
-            |number: usize| Slot { pointer: lanes.wrapping_add(number * LANE), moves: false, dtype, draws: None };
+            |number: usize| Register { pointer: lanes.wrapping_add(number * LANE), moves: false, dtype, draws: None };
         let place =
-            |number: usize| Slot { pointer: blocks.wrapping_add(number * APART), moves: true, dtype, draws: None };
+            |number: usize| Register { pointer: blocks.wrapping_add(number * APART), moves: true, dtype, draws: None };
 
-        scratch.slots.clear();
-        scratch.slots.extend((0..kernel.inputs).map(still));
-        scratch.slots.extend((0..leaf.outputs.len()).map(place));
-        for slot in scratch.direct.iter().map(|slot| usize::from(*slot)) {
-            let buffer = foreign(kernel, leaf, slot);
+        scratch.registers.clear();
+        scratch.registers.extend((0..kernel.inputs).map(still));
+        scratch.registers.extend((0..leaf.outputs.len()).map(place));
+        for register in scratch.direct.iter().map(|register| usize::from(*register)) {
+            let buffer = foreign(kernel, leaf, register);
             let pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
             let draws = match buffer.rounding {
                 Rounding::Nearest => None,
                 Rounding::Stochastic(number) => Some(Rounding::draws(leaf.noise_key, number, start as u64)),
             };
-            scratch.slots[slot] = Slot { pointer, moves: true, dtype: buffer.dtype, draws };
+            scratch.registers[register] = Register { pointer, moves: true, dtype: buffer.dtype, draws };
         }
-        for (number, slot) in scratch.staged_inputs.iter().chain(&scratch.staged_outputs).enumerate() {
-            scratch.slots[usize::from(*slot)] = place(phase.registers + number);
+        for (number, register) in scratch.staged_inputs.iter().chain(&scratch.staged_outputs).enumerate() {
+            scratch.registers[usize::from(*register)] = place(phase.temporaries + number);
         }
         for input in phase.reads.iter().map(|input| usize::from(*input)) {
-            if !scratch.slots[input].moves {
+            if !scratch.registers[input].moves {
                 // SAFETY: the caller of `exec::run` promises the element; the lane is a scratch array of its own.
-                unsafe { repeat::<L>(&leaf.inputs[input], scratch.slots[input].pointer.cast()) };
+                unsafe { repeat::<L>(&leaf.inputs[input], scratch.registers[input].pointer.cast()) };
             }
         }
         for (number, step) in kernel.splats.iter().enumerate() {
-            let slot = still(kernel.inputs + number);
+            let register = still(kernel.inputs + number);
             if let Some(value) = scalars.get(usize::from(*step)) {
                 // SAFETY: the scratch has `splats` lanes of `LANE` bytes, and no lane is wider.
-                unsafe { L::splat(*value).store(slot.pointer.cast()) };
+                unsafe { L::splat(*value).store(register.pointer.cast()) };
             }
-            scratch.slots.push(slot);
+            scratch.registers.push(register);
         }
-        scratch.slots.extend((0..phase.registers).map(place));
-        if kernel.printed.is_none() {
-            scratch.steps.clear();
-            scratch.steps.extend(phase.passes.iter().map(|pass| Step::of::<L>(pass, &scratch.slots)));
+        scratch.registers.extend((0..phase.temporaries).map(place));
+        if kernel.native.is_none() {
+            scratch.loops.clear();
+            scratch.loops.extend(phase.loops.iter().map(|fused| BoundLoop::of::<L>(fused, &scratch.registers)));
         }
-        let is_plain = kernel.printed.is_some() && staging == 0;
-        let is_own = |slot: &u16| foreign(kernel, leaf, usize::from(*slot)).dtype == dtype;
+        let is_plain = kernel.native.is_some() && staging == 0;
+        let is_own = |register: &u16| foreign(kernel, leaf, usize::from(*register)).dtype == dtype;
         let is_plain = is_plain && scratch.direct.iter().all(is_own);
         self.scratch.laid_out = is_plain.then(|| self.layout::<L>());
         staging
     }
 
-    /// Sorts the foreign slots into those used where they lie and those staged; says how many are staged.
+    /// Sorts the foreign registers into direct and staged ones; returns the number of staged ones.
     #[inline(always)]
     fn classify<L: Lane<Element: Compute>>(&mut self) -> usize {
         let Part { kernel, phase, leaf, .. } = *self.part;
-        let native = kernel.printed.is_some();
+        let native = kernel.native.is_some();
         let scratch = &mut *self.scratch;
         scratch.staged_inputs.clear();
         scratch.staged_outputs.clear();
@@ -332,12 +308,12 @@ impl Interpreter<'_, '_> {
             // Native code reads all inputs of a lane before it writes an output.
             let keep_back = !native && write.read_later.iter().any(is_read_later);
             let keep_back = keep_back || is_rounded_apart(buffer, self.part) || !lies_ready::<L>(buffer, native);
-            let slots = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
+            let registers = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
             // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
-            slots.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
+            registers.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
         }
         if !native {
-            prefetch::streams(self.part, &mut scratch.streams);
+            prefetch::contiguous(self.part, &mut scratch.prefetched);
         }
         scratch.staged_inputs.len() + scratch.staged_outputs.len()
     }
@@ -347,7 +323,7 @@ impl Interpreter<'_, '_> {
         for input in self.scratch.staged_inputs.iter().map(|input| usize::from(*input)) {
             // SAFETY: the leaf was checked to have these elements, and its memory is what the caller of `exec::run` promised.
             unsafe {
-                let block = staged(self.scratch.slots[input], length);
+                let block = staged(self.scratch.registers[input], length);
                 Transfer::<E> { buffer: &self.part.leaf.inputs[input], start, block }.gather();
             }
         }
@@ -355,11 +331,11 @@ impl Interpreter<'_, '_> {
 
     #[inline(always)]
     fn scatter<E: Compute>(&mut self, start: usize, length: usize) {
-        for slot in self.scratch.staged_outputs.iter().map(|slot| usize::from(*slot)) {
-            let buffer = &self.part.leaf.outputs[slot - self.part.kernel.first_output()];
+        for register in self.scratch.staged_outputs.iter().map(|register| usize::from(*register)) {
+            let buffer = &self.part.leaf.outputs[register - self.part.kernel.first_output()];
             // SAFETY: as for `gather`; and the buffer was checked to be writable.
             unsafe {
-                let block = staged(self.scratch.slots[slot], length);
+                let block = staged(self.scratch.registers[register], length);
                 Transfer::<E> { buffer, start, block }.scatter(self.part.leaf.noise_key);
             }
         }
@@ -368,24 +344,24 @@ impl Interpreter<'_, '_> {
     #[inline(always)]
     fn advance(&mut self, length: usize) {
         let scratch = &mut *self.scratch;
-        for slot in &scratch.direct {
-            let slot = &mut scratch.slots[usize::from(*slot)];
-            slot.pointer = slot.pointer.wrapping_add(length * slot.dtype.size());
-            slot.draws = slot.draws.map(|draws| draws.after(length));
+        for register in &scratch.direct {
+            let register = &mut scratch.registers[usize::from(*register)];
+            register.pointer = register.pointer.wrapping_add(length * register.dtype.size());
+            register.draws = register.draws.map(|draws| draws.after(length));
         }
     }
 
     #[inline(always)]
-    fn pass<L: Lane<Element: Compute>>(&mut self, step: usize, pass: &Pass, start: usize, length: usize) {
-        let slots = &self.scratch.slots[..];
-        match pass.work {
-            PassWork::Apply(_, args) | PassWork::Pair(_, args) => {
-                let from = args.map(|arg| slots[usize::from(arg)].pointer.cast_const());
-                let to = slots[usize::from(pass.to)].pointer;
-                let Step { sweep, moves } = self.scratch.steps[step];
+    fn run_loop<L: Lane<Element: Compute>>(&mut self, number: usize, fused: &FusedLoop, start: usize, length: usize) {
+        let registers = &self.scratch.registers[..];
+        match fused.work {
+            LoopWork::Apply(_, args) | LoopWork::Pair(_, args) => {
+                let from = args.map(|arg| registers[usize::from(arg)].pointer.cast_const());
+                let to = registers[usize::from(fused.to)].pointer;
+                let BoundLoop { function, moves } = self.scratch.loops[number];
                 if moves {
-                    // SAFETY: `lay_out` found the loop for such slots and this instruction set; they have room for a block.
-                    unsafe { sweep(Block { to, from, length }) };
+                    // SAFETY: `lay_out` found the loop for such registers and this instruction set; they have room for a block.
+                    unsafe { function(Block { to, from, length }) };
                     return;
                 }
                 // All is done by one lane, which is a short block.
@@ -393,16 +369,16 @@ impl Interpreter<'_, '_> {
                 let block = lane.0.as_mut_ptr();
                 // SAFETY: as above; a lane has room for a lane.
                 unsafe {
-                    sweep(Block { to: block, from, length: L::WIDTH });
+                    function(Block { to: block, from, length: L::WIDTH });
                     fill(to.cast(), L::load(block.cast()), length);
                 }
             }
-            PassWork::Noise(draw) => {
-                let to = slots[usize::from(pass.to)].pointer.cast::<L::Element>();
+            LoopWork::Noise(draw) => {
+                let to = registers[usize::from(fused.to)].pointer.cast::<L::Element>();
                 let key = self.part.leaf.noise_key;
                 match self.part.leaf.rows() {
                     // Not by a closure, which would be compiled without the instruction set.
-                    // SAFETY: a slot that is written has room for a block.
+                    // SAFETY: a register that is written has room for a block.
                     None => unsafe { draws(to, key, draw, start, length) },
                     Some(rows) => rows.runs(start, length, |start, place, count| {
                         // SAFETY: as above, and the places of all runs lie in it.
@@ -410,25 +386,25 @@ impl Interpreter<'_, '_> {
                     }),
                 }
             }
-            PassWork::Sum(arg) => {
-                let from = slots[usize::from(arg)];
-                let totals = &mut self.scratch.totals[usize::from(pass.to)];
-                // SAFETY: a slot that is read holds a block.
+            LoopWork::Sum(arg) => {
+                let from = registers[usize::from(arg)];
+                let totals = &mut self.scratch.totals[usize::from(fused.to)];
+                // SAFETY: a register that is read holds a block.
                 unsafe { accumulate::<L>(from, length, totals) };
             }
         }
     }
 }
 
-/// The block of a staged slot, which is scratch memory of nobody else's.
+/// The block of a staged register, which is scratch memory of nobody else's.
 ///
 /// # Safety
-/// The slot is staged: it has room for a block, of which `length` numbers are no more, at the alignment of a line. No
+/// The register is staged: it has room for a block, of which `length` numbers are no more, at the alignment of a line. No
 /// other reference to it is in use.
 #[inline(always)]
-unsafe fn staged<'a, E>(slot: Slot, length: usize) -> &'a mut [E] {
+unsafe fn staged<'a, E>(register: Register, length: usize) -> &'a mut [E] {
     // SAFETY: promised by the caller; what was not written yet is zero, and any bits are a number.
-    unsafe { std::slice::from_raw_parts_mut(slot.pointer.cast::<E>(), length) }
+    unsafe { std::slice::from_raw_parts_mut(register.pointer.cast::<E>(), length) }
 }
 
 /// # Safety

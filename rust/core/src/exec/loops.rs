@@ -2,13 +2,12 @@
 
 use std::marker::PhantomData;
 
-use super::interpreter::{SUMMANDS, Slot};
+use super::register::{Register, SUMMANDS};
 use super::transfer::Compute;
 use crate::array::sum::balanced;
 use crate::noise;
-use crate::op::{Binary, Ternary, Unary, Visitor};
-use crate::simd::dispatch::Body;
-use crate::simd::{Element, Lane, Simd};
+use crate::op::Visitor;
+use crate::simd::{Binary, Body, Element, Lane, Simd, Ternary, Unary};
 
 /// Random numbers that are drawn together.
 const DRAWN: usize = 256;
@@ -32,9 +31,9 @@ pub(super) unsafe fn draws<E: Compute>(to: *mut E, key: u64, draw: u32, start: u
 /// Adds each number to one of the totals, in `f64`.
 ///
 /// # Safety
-/// The slot holds `length` numbers.
+/// The register holds `length` numbers.
 #[inline(always)]
-pub(super) unsafe fn accumulate<L: Lane>(from: Slot, length: usize, totals: &mut [f64; SUMMANDS]) {
+pub(super) unsafe fn accumulate<L: Lane>(from: Register, length: usize, totals: &mut [f64; SUMMANDS]) {
     let numbers = from.pointer.cast::<L::Element>().cast_const();
     let whole = length - length % SUMMANDS;
     let mut sums = *totals;
@@ -42,7 +41,7 @@ pub(super) unsafe fn accumulate<L: Lane>(from: Slot, length: usize, totals: &mut
     for i in (0..whole).step_by(SUMMANDS) {
         for k in (0..SUMMANDS).step_by(L::WIDTH) {
             let index = if from.moves { i + k } else { 0 };
-            // SAFETY: `i + k + WIDTH <= length`; a slot that does not move holds one lane.
+            // SAFETY: `i + k + WIDTH <= length`; a register that does not move holds one lane.
             unsafe { L::load(numbers.add(index)).store_wide(wide.as_mut_ptr().add(k)) };
         }
         add::<L::Wide>(&mut sums, &wide);
@@ -120,7 +119,7 @@ impl<L: Lane, const MOVES: bool> Argument<L, MOVES> {
     }
 
     /// # Safety
-    /// The slot holds numbers up to `i + WIDTH`.
+    /// The register holds numbers up to `i + WIDTH`.
     #[inline(always)]
     unsafe fn at(&self, i: usize) -> L {
         // SAFETY: promised by the caller.
@@ -128,7 +127,7 @@ impl<L: Lane, const MOVES: bool> Argument<L, MOVES> {
     }
 
     /// # Safety
-    /// The slot holds numbers up to `i + count`, and `count` is less than a lane.
+    /// The register holds numbers up to `i + count`, and `count` is less than a lane.
     #[inline(always)]
     unsafe fn part(&self, i: usize, count: usize) -> L {
         // SAFETY: promised by the caller.
@@ -160,7 +159,7 @@ impl<L: Lane, F: Unary<L>> Body<Block> for One<L, F> {
     #[inline(always)]
     fn call<S: Simd>(this: Block) {
         let f = F::default();
-        // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
+        // SAFETY: registers that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
             let a = Argument::<L, true>::new(this.from[0]);
             sweep!(L, this, |i| f.call(a.at(i)), |n| f.call(a.part(i, n)));
@@ -175,7 +174,7 @@ impl<L: Lane, F: Binary<L>, const A: bool, const B: bool> Body<Block> for Two<L,
     #[inline(always)]
     fn call<S: Simd>(this: Block) {
         let f = F::default();
-        // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
+        // SAFETY: registers that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
             let (a, b) = (Argument::<L, A>::new(this.from[0]), Argument::<L, B>::new(this.from[1]));
             sweep!(L, this, |i| f.call(a.at(i), b.at(i)), |n| f.call(a.part(i, n), b.part(i, n)));
@@ -190,7 +189,7 @@ impl<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool> Body<B
     #[inline(always)]
     fn call<S: Simd>(this: Block) {
         let f = F::default();
-        // SAFETY: slots that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
+        // SAFETY: registers that move hold a block, others a lane; `i + WIDTH` and `i + n` are at most `length`.
         unsafe {
             let (a, b) = (Argument::<L, A>::new(this.from[0]), Argument::<L, B>::new(this.from[1]));
             let c = Argument::<L, C>::new(this.from[2]);

@@ -1,85 +1,84 @@
-//! Runs printed kernels over slots, whole lanes at a time. One of the files that touch foreign memory.
+//! Runs kernels that have native code, whole lanes at a time. One of the files that touch foreign memory.
 
 #![allow(clippy::cast_ptr_alignment, reason = "lanes and halves are read and written at any alignment")]
 
 use std::hint::black_box;
 use std::marker::PhantomData;
 
-use super::interpreter::Slot;
+use super::register::Register;
 use super::transfer::Compute;
 use crate::array::buffer::Dtype;
 use crate::array::half::{Bfloat16, Float16, Half};
 use crate::kernel::Kernel;
-use crate::kernel::native::{Native, NativeVisitor};
-use crate::simd::dispatch::Body;
-use crate::simd::{Lane, Simd};
+use crate::kernel::native::code::{NativeCode, NativeVisitor};
+use crate::simd::{Body, Lane, Simd};
 
-/// The slots of a kernel that was printed, and how many elements there are.
-pub(super) struct Stream<'a, L> {
+/// A run of native code: the registers of the kernel, and the number of elements.
+pub(super) struct NativeRun<'a, L> {
     kernel: &'a Kernel,
-    slots: &'a [Slot],
+    registers: &'a [Register],
     length: usize,
     lane: PhantomData<L>,
 }
 
-impl<'a, L> Stream<'a, L> {
+impl<'a, L> NativeRun<'a, L> {
     /// # Safety
-    /// The slots are those of the kernel: inputs, outputs and scalars. Inputs that are read and outputs move, and hold
+    /// The registers are those of the kernel: inputs, outputs and scalars. Inputs that are read and outputs move, and hold
     /// `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output is apart from an input,
     /// or the same memory.
     #[inline(always)]
-    pub unsafe fn new(kernel: &'a Kernel, slots: &'a [Slot], length: usize) -> Self {
-        Self { kernel, slots, length, lane: PhantomData }
+    pub unsafe fn new(kernel: &'a Kernel, registers: &'a [Register], length: usize) -> Self {
+        Self { kernel, registers, length, lane: PhantomData }
     }
 }
 
-impl<L: Lane<Element: Compute>> NativeVisitor for Stream<'_, L> {
+impl<L: Lane<Element: Compute>> NativeVisitor for NativeRun<'_, L> {
     #[inline(always)]
-    fn visit<N: Native<I, S, O>, const I: usize, const S: usize, const O: usize>(self) {
-        // Which it is costs too much to ask for each lane.
+    fn visit<N: NativeCode<I, S, O>, const I: usize, const S: usize, const O: usize>(self) {
+        // Too expensive to decide for each lane.
         if reads_halves::<L>() && self.has_halves() {
-            self.call(L::Set::address::<Sweep<L, N, I, S, O, true>, _>());
+            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, true>, _>());
         } else {
-            self.call(L::Set::address::<Sweep<L, N, I, S, O, false>, _>());
+            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, false>, _>());
         }
     }
 }
 
-impl<L> Stream<'_, L> {
+impl<L> NativeRun<'_, L> {
     fn has_halves(&self) -> bool {
-        self.slots[..self.kernel.first_scalar()].iter().any(|slot| slot.dtype.is_half())
+        self.registers[..self.kernel.first_scalar()].iter().any(|register| register.dtype.is_half())
     }
 
     #[inline(always)]
-    fn call(self, sweep: unsafe fn(Self)) {
+    fn call(self, function: unsafe fn(Self)) {
         // SAFETY: the instruction set is the one that this runs on. The compiler shall not see which function it is.
-        unsafe { black_box(sweep)(self) };
+        unsafe { black_box(function)(self) };
     }
 }
 
 /// The loop of one kernel.
-struct Sweep<L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool>(PhantomData<(L, N)>);
+struct NativeLoop<L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool>(PhantomData<(L, N)>);
 
-impl<'a, L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool> Body<Stream<'a, L>>
-    for Sweep<L, N, I, S, O, HALVES>
+impl<'a, L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool> Body<NativeRun<'a, L>>
+    for NativeLoop<L, N, I, S, O, HALVES>
 where
     L: Lane<Element: Compute>,
-    N: Native<I, S, O>,
+    N: NativeCode<I, S, O>,
 {
     #[inline(always)]
-    fn call<T: Simd>(Stream { kernel, slots, length, .. }: Stream<'a, L>) {
+    fn call<T: Simd>(NativeRun { kernel, registers, length, .. }: NativeRun<'a, L>) {
         let (outputs, scalars) = (kernel.first_output(), kernel.first_scalar());
-        // Whether a slot moves costs too much to ask for each lane. Of an input that is not read, any memory will do.
-        let inputs: [Slot; I] = std::array::from_fn(|k| slots[if slots[k].moves { k } else { outputs }]);
-        let outputs: [Slot; O] = std::array::from_fn(|k| slots[outputs + k]);
+        // Which registers move is too expensive to ask for each lane. An input that is not read may have any memory.
+        let inputs: [Register; I] = std::array::from_fn(|k| registers[if registers[k].moves { k } else { outputs }]);
+        let outputs: [Register; O] = std::array::from_fn(|k| registers[outputs + k]);
         let (left, mut i) = (length % L::WIDTH, 0);
         let mut values = [L::zero(); I];
         let mut splats = [L::zero(); S];
         // SAFETY: the promise of `new`: `i + WIDTH` and `i + left` are at most `length`. All inputs of a lane are read
         // before an output is written, so that either may be the other.
         unsafe {
-            for (splat, slot) in splats.iter_mut().zip(&slots[scalars..]) {
-                *splat = L::load(slot.pointer.cast());
+            for (splat, register) in splats.iter_mut().zip(&registers[scalars..]) {
+                *splat = L::load(register.pointer.cast());
             }
             while i < length - left {
                 for k in 0..I {
@@ -104,11 +103,11 @@ where
     }
 }
 
-impl Slot {
-    /// The lane of numbers from `i` on. What is asked here is the same each time: the processor foresees it.
+impl Register {
+    /// The lane of numbers from `i` on. The branch is the same each time, and is predicted.
     ///
     /// # Safety
-    /// The slot moves and holds elements up to `i + WIDTH`; of halves only if `HALVES`, and of `f32` then.
+    /// The register moves and holds elements up to `i + WIDTH`; of halves only if `HALVES`, and of `f32` then.
     #[inline(always)]
     unsafe fn load<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize) -> L {
         // SAFETY: promised by the caller.
@@ -122,7 +121,7 @@ impl Slot {
     }
 
     /// # Safety
-    /// The slot moves and has room for elements up to `i + WIDTH`.
+    /// The register moves and has room for elements up to `i + WIDTH`.
     #[inline(always)]
     unsafe fn store<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize, values: L) {
         // SAFETY: promised by the caller.
@@ -142,7 +141,7 @@ impl Slot {
     }
 
     /// # Safety
-    /// The slot moves and holds elements up to `i + count`, less than a lane of them.
+    /// The register moves and holds elements up to `i + count`, less than a lane of them.
     #[inline(always)]
     unsafe fn load_part<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize, count: usize) -> L {
         // SAFETY: promised by the caller; an array of sixteen holds the widest lane of `f32`.
@@ -156,7 +155,7 @@ impl Slot {
     }
 
     /// # Safety
-    /// The slot moves and has room for elements up to `i + count`, less than a lane of them.
+    /// The register moves and has room for elements up to `i + count`, less than a lane of them.
     #[inline(always)]
     unsafe fn store_part<L: Lane<Element: Compute>, const HALVES: bool>(self, i: usize, count: usize, values: L) {
         // SAFETY: promised by the caller; an array of sixteen has room for the widest lane of `f32`.
@@ -174,7 +173,7 @@ impl Slot {
     /// Halves as numbers of `f32`. Apart, since it is the same for all kernels and not for whole lanes.
     ///
     /// # Safety
-    /// The slot holds halves up to `i + count`, at most sixteen of them.
+    /// The register holds halves up to `i + count`, at most sixteen of them.
     #[inline(never)]
     unsafe fn widened(self, i: usize, count: usize) -> [f32; 16] {
         let mut numbers = [0.0; 16];
@@ -188,7 +187,7 @@ impl Slot {
     }
 
     /// # Safety
-    /// The slot has room for halves from `i` on, as many as there are numbers.
+    /// The register has room for halves from `i` on, as many as there are numbers.
     #[inline(never)]
     unsafe fn narrow(self, i: usize, numbers: &[f32]) {
         for (k, number) in numbers.iter().enumerate() {

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::Leaf;
-use super::interpreter::{CHUNK, Part};
+use super::batch::{CHUNK, Leaf, Part};
 use crate::kernel::Kernel;
 
 /// Fewest and most elements of a task: a task should cost much more than taking it, and be far from a thread's share.

@@ -1,17 +1,21 @@
-//! A kernel as the text of a program. What differs between languages is a [`Dialect`].
+//! Code generation: a kernel as source text. What differs between languages is a [`Dialect`].
 
+use super::compiled::Kernel;
+use super::graph::Graph;
+use super::instruction::Work;
+use super::lower::kernel;
+use super::program::{Node, Wanted};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Node, Wanted, Work};
 use crate::op::Elementwise;
 
-/// How a language says what a kernel needs; `{0}` and so on stand for what is filled in.
+/// The syntax of a language; `{0}`, `{1}` and so on are placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialect {
-    /// A value `{0}` that is `{1}`.
+    /// The declaration of a variable `{0}` with the value `{1}`.
     pub declare: &'static str,
-    /// The call of an op, its arguments standing for themselves.
+    /// The call of an op, with a placeholder for each argument.
     pub call: fn(Elementwise) -> String,
-    /// The draw `{0}` of random numbers, if the language has one.
+    /// The draw `{0}` of random numbers, if the language has it.
     pub noise: Option<&'static str>,
 }
 
@@ -25,14 +29,14 @@ pub const RUST: Dialect = Dialect {
 const HEAD: &str = "\
 //! Printed by `kernel/codegen.rs` from the rules of the Python layer (`make generated`); do not edit.
 
-use super::{Native, NativeVisitor};
-use crate::kernel::Node::{self, Apply, Constant, Leaf, Scalar};
-use crate::kernel::Wanted;
-use crate::simd::Lane;
-#[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
-use crate::op::{Binary, Ternary, Unary, meaning};
+use super::code::{NativeCode, NativeVisitor, native_kernels};
+use crate::kernel::program::Node::{self, Apply, Constant, Leaf, Scalar};
+use crate::kernel::program::Wanted;
 #[allow(clippy::enum_glob_use, reason = \"programs name whatever ops they have\")]
 use crate::op::Elementwise::*;
+use crate::op::meaning;
+#[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
+use crate::simd::{Binary, Lane, Ternary, Unary};
 ";
 
 impl Kernel {
@@ -41,8 +45,8 @@ impl Kernel {
     #[must_use]
     pub fn print(&self, dialect: &Dialect) -> Option<Vec<String>> {
         let [phase] = &self.phases[..] else { return None };
-        let mut names: Vec<String> = (0..self.first_register()).map(|slot| self.place_name(slot)).collect();
-        names.resize(self.first_register() + phase.registers, String::new());
+        let mut names: Vec<String> = (0..self.first_temporary()).map(|register| self.register_name(register)).collect();
+        names.resize(self.first_temporary() + phase.temporaries, String::new());
         let mut lines = Vec::new();
         for (number, code) in phase.code.iter().enumerate() {
             let value = match code.work {
@@ -54,7 +58,7 @@ impl Kernel {
                 Work::Sum(_) => return None,
             };
             let to = usize::from(code.to);
-            if to >= self.first_register() {
+            if to >= self.first_temporary() {
                 names[to] = format!("t{number}");
             }
             lines.push(filled(dialect.declare, &[&names[to], &value]));
@@ -62,43 +66,47 @@ impl Kernel {
         Some(lines)
     }
 
-    /// The kernel as a row and an item of `generated.rs`.
-    #[must_use]
-    pub fn print_native(&self, name: &str) -> Option<(String, String)> {
+    /// The kernel as an item of `generated.rs`: its type, and the function over lanes.
+    fn print_native(&self, name: &str) -> Option<String> {
         let lines = self.print(&RUST)?.join("\n");
-        let list = |from: usize, to: usize| (from..to).map(|slot| self.place_name(slot)).collect::<Vec<_>>().join(", ");
+        let list = |from: usize, to: usize| {
+            (from..to).map(|register| self.register_name(register)).collect::<Vec<_>>().join(", ")
+        };
         let (i, s, o) = (self.first_output(), self.splats.len(), self.outputs());
         // An input may be there for its number only, as the parameter beside its master weights.
-        let input = |slot: usize| if self.reads_leaf(slot) { self.place_name(slot) } else { "_".into() };
+        let input = |register: usize| if self.reads_leaf(register) { self.register_name(register) } else { "_".into() };
         let (inputs, outputs) = ((0..i).map(input).collect::<Vec<String>>().join(", "), list(i, i + o));
-        let scalars = list(self.first_scalar(), self.first_register());
-        let row = format!("    {name} {i} {s} {o} {:?}", self.to_string());
-        let item = format!(
-            "pub(crate) struct {name};\n\nimpl Native<{i}, {s}, {o}> for {name} {{\n    #[inline(always)]\n    fn call<L: \
+        let scalars = list(self.first_scalar(), self.first_temporary());
+        Some(format!(
+            "pub(crate) struct {name};\n\nimpl NativeCode<{i}, {s}, {o}> for {name} {{\n    #[inline(always)]\n    fn call<L: \
              Lane>([{inputs}]: [L; {i}], [{scalars}]: [L; {s}]) -> [L; {o}] {{\n{lines}\n        [{outputs}]\n    }}\n}}\n"
-        );
-        Some((row, item))
+        ))
     }
 }
 
-/// The text of `generated.rs`: native code for programs, given as nodes and what is wanted of them under a name.
+/// The text of `generated.rs`: native code for programs, given as nodes and outputs under a name.
 ///
 /// # Errors
 /// `Rule` where no kernel can run a program, or it has no native form: several phases, or noise.
 pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String> {
     let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for (name, nodes, wanted) in programs {
-        let printed = Kernel::compile_wanted(nodes, wanted)?.print_native(name);
-        let (row, item) = printed.ok_or_else(|| Error::Rule(format!("{name} has no native form")))?;
-        rows.push(row);
+        let graph = Graph::new(nodes, wanted)?;
+        let kernel = kernel(&graph)?;
+        let item = kernel.print_native(name).ok_or_else(|| Error::Rule(format!("{name} has no native form")))?;
+        let (i, s, o) = (kernel.first_output(), kernel.splats.len(), kernel.outputs());
+        rows.push(format!("    {:#018x} {name} {i} {s} {o}", graph.fingerprint()));
         items.push(item);
-        let Wanted { outputs, results, guard } = wanted;
+        let Graph { nodes, outputs, results, guard, .. } = graph;
         let wanted = format!("Wanted {{ outputs: &{outputs:?}, results: &{results:?}, guard: {guard:?} }}");
         sources.push(format!("    ({name:?}, &{nodes:?}, {wanted}),"));
     }
     let (rows, sources, items) = (rows.join("\n"), sources.join("\n"), items.join("\n"));
-    let programs = "pub(super) const PROGRAMS: &[(&str, &[Node], Wanted)]";
-    Ok(format!("{HEAD}\nprinted! {{\n{rows}\n}}\n\n{programs} = &[\n{sources}\n];\n\n{items}"))
+    let programs = "\
+/// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the step,
+/// the hyperparameters and the slots of one number; outputs and results are what is written.
+pub const PROGRAMS: &[(&str, &[Node], Wanted)]";
+    Ok(format!("{HEAD}\nnative_kernels! {{\n{rows}\n}}\n\n{programs} = &[\n{sources}\n];\n\n{items}"))
 }
 
 /// The template with `{0}`, `{1}`, ... replaced.

@@ -1,35 +1,36 @@
-//! A compiled kernel as text, for people and for comparing kernels.
+//! A compiled kernel as text, for people to read.
 
 use std::fmt;
 
-use super::{Instruction, Kernel, ScalarStep, Work};
+use super::compiled::{Kernel, ScalarStep};
+use super::instruction::{Instruction, Work};
 
 impl Kernel {
-    fn slot_name(&self, slot: u16) -> String {
-        self.place_name(usize::from(slot))
+    fn register_name_of(&self, register: u16) -> String {
+        self.register_name(usize::from(register))
     }
 
-    /// What a slot is called in listings and printed programs.
-    pub(crate) fn place_name(&self, slot: usize) -> String {
-        if slot < self.first_output() {
-            format!("in{slot}")
-        } else if slot < self.first_scalar() {
-            format!("out{}", slot - self.first_output())
-        } else if slot < self.first_register() {
-            format!("s{}", self.splats[slot - self.first_scalar()])
+    /// The name of a register in listings and printed code.
+    pub(crate) fn register_name(&self, register: usize) -> String {
+        if register < self.first_output() {
+            format!("in{register}")
+        } else if register < self.first_scalar() {
+            format!("out{}", register - self.first_output())
+        } else if register < self.first_temporary() {
+            format!("s{}", self.splats[register - self.first_scalar()])
         } else {
-            format!("r{}", slot - self.first_register())
+            format!("r{}", register - self.first_temporary())
         }
     }
 
     fn write_instruction(&self, f: &mut fmt::Formatter<'_>, code: &Instruction) -> fmt::Result {
         match code.work {
             Work::Apply(op, args) => {
-                let args: Vec<String> = args[..op.arity()].iter().map(|arg| self.slot_name(*arg)).collect();
-                writeln!(f, "  {} = {}({})", self.slot_name(code.to), op.name(), args.join(", "))
+                let args: Vec<String> = args[..op.arity()].iter().map(|arg| self.register_name_of(*arg)).collect();
+                writeln!(f, "  {} = {}({})", self.register_name_of(code.to), op.name(), args.join(", "))
             }
-            Work::Noise(draw) => writeln!(f, "  {} = noise({draw})", self.slot_name(code.to)),
-            Work::Sum(arg) => writeln!(f, "  sum{} = sum({})", code.to, self.slot_name(arg)),
+            Work::Noise(draw) => writeln!(f, "  {} = noise({draw})", self.register_name_of(code.to)),
+            Work::Sum(arg) => writeln!(f, "  sum{} = sum({})", code.to, self.register_name_of(arg)),
         }
     }
 }
@@ -49,7 +50,7 @@ impl fmt::Display for ScalarStep {
     }
 }
 
-/// A line a scalar, a loop or a phase: `s` are scalars in `f64`, `r` block registers, `in` and `out` a leaf's arrays.
+/// A line a scalar, a loop or a phase: `s` are scalars in `f64`, `r` temporaries, `in` and `out` a leaf's arrays.
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut known = 0;
@@ -58,7 +59,7 @@ impl fmt::Display for Kernel {
                 writeln!(f, "s{step} = {value}")?;
             }
             known = phase.known_scalars;
-            writeln!(f, "phase {number}: {} registers", phase.registers)?;
+            writeln!(f, "phase {number}: {} registers", phase.temporaries)?;
             if let Some((_, guard)) = self.guard.filter(|(at, _)| *at == number) {
                 writeln!(f, "  stop unless s{guard}")?;
             }

@@ -1,28 +1,28 @@
-//! What the interpreter does of a phase: its instructions, where a product, a quotient or a root melts into the one
-//! instruction that reads it. The numbers are the same: each op rounds as it does alone.
+//! Fusion of instructions into the loops of the interpreter: a multiply, divide or sqrt is fused into its single consumer (a
+//! peephole optimization). The numbers are the same: each op rounds as it does alone.
 
-use super::{Instruction, Work};
-use crate::op::{Binary, Elementwise, Ternary, Unary, Visitor, meaning};
-use crate::simd::Lane;
+use super::instruction::{Instruction, Work};
+use crate::op::{Attribute, Elementwise, Visitor, meaning};
+use crate::simd::{Binary, Lane, Ternary, Unary};
 
 /// One loop over the elements of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pass {
-    pub work: PassWork,
+pub(crate) struct FusedLoop {
+    pub work: LoopWork,
     pub to: u16,
 }
 
-/// As [`Work`].
+/// The work of a loop: that of an instruction ([`Work`]), or a fused pair of ops.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum PassWork {
+pub(crate) enum LoopWork {
     Apply(Elementwise, [u16; 3]),
     Pair(Pair, [u16; 3]),
     Noise(u32),
     Sum(u16),
 }
 
-impl PassWork {
-    /// The slots that are read.
+impl LoopWork {
+    /// The registers that are read.
     pub fn arguments(&self) -> &[u16] {
         match self {
             Self::Apply(op, args) => &args[..op.arity()],
@@ -81,9 +81,8 @@ macro_rules! pairs {
 
             /// The pair of ops of which the first computes this argument of the second.
             fn of(inner: Elementwise, outer: Elementwise, argument: usize) -> Option<Self> {
-                // Sums and products have no sides.
-                let is_even = matches!(outer, Elementwise::Add | Elementwise::Multiply);
-                let argument = if is_even { 0 } else { argument };
+                // Of commutative ops, the table has one side.
+                let argument = if outer.has(Attribute::Commutative) { 0 } else { argument };
                 let is_same = |(_, a, b, at): &&(Self, Elementwise, Elementwise, usize)| (*a, *b, *at) == (inner, outer, argument);
                 Self::ALL.iter().find(is_same).map(|(pair, ..)| *pair)
             }
@@ -102,7 +101,7 @@ macro_rules! pairs {
     (@Right) => { 1 };
 }
 
-// Those that update rules are made of.
+// The pairs that are common in update rules.
 pairs! {
     // name          args     side   inner     outer
     ProductPlus      ternary  Left   Multiply  Add;
@@ -119,73 +118,73 @@ pairs! {
     OverRoot         binary   Right  Sqrt      Divide;
 }
 
-/// How many instructions back what an instruction reads is looked for.
+/// How many instructions back the producer of an argument is looked for.
 const NEAR: usize = 16;
 
-/// The passes of some instructions. Slots below `outputs` are inputs, those from `registers` on registers.
-pub(super) fn passes(code: &[Instruction], outputs: u16, registers: u16) -> Vec<Pass> {
-    let mut passes: Vec<Pass> = code.iter().map(pass).collect();
+/// The loops of some instructions. Registers below `outputs` are inputs, those from `temporaries` on temporaries.
+pub(super) fn fused(code: &[Instruction], outputs: u16, temporaries: u16) -> Vec<FusedLoop> {
+    let mut loops: Vec<FusedLoop> = code.iter().map(alone_in_loop).collect();
     let mut at = 1;
-    while at < passes.len() {
+    while at < loops.len() {
         match (at.saturating_sub(NEAR)..at)
             .rev()
-            .find_map(|inner| Some((inner, paired(&passes, inner, at, outputs, registers)?)))
+            .find_map(|inner| Some((inner, paired(&loops, inner, at, outputs, temporaries)?)))
         {
             Some((inner, work)) => {
-                passes[at].work = work;
-                passes.remove(inner);
+                loops[at].work = work;
+                loops.remove(inner);
             }
             None => at += 1,
         }
     }
-    passes
+    loops
 }
 
-fn pass(code: &Instruction) -> Pass {
+fn alone_in_loop(code: &Instruction) -> FusedLoop {
     let work = match code.work {
-        Work::Apply(op, args) => PassWork::Apply(op, args),
-        Work::Noise(draw) => PassWork::Noise(draw),
-        Work::Sum(arg) => PassWork::Sum(arg),
+        Work::Apply(op, args) => LoopWork::Apply(op, args),
+        Work::Noise(draw) => LoopWork::Noise(draw),
+        Work::Sum(arg) => LoopWork::Sum(arg),
     };
-    Pass { work, to: code.to }
+    FusedLoop { work, to: code.to }
 }
 
-/// The work of passes `inner` and `outer` in the place of `outer`, where nobody else reads what `inner` computes, and what
-/// it reads is still there.
-fn paired(passes: &[Pass], inner: usize, outer: usize, outputs: u16, registers: u16) -> Option<PassWork> {
-    let (PassWork::Apply(first, from), PassWork::Apply(second, args)) = (passes[inner].work, passes[outer].work) else {
+/// The fused work of loops `inner` and `outer` in the place of `outer`; `None` where another loop reads the result of `inner`,
+/// or overwrites an argument of it.
+fn paired(loops: &[FusedLoop], inner: usize, outer: usize, outputs: u16, temporaries: u16) -> Option<LoopWork> {
+    let (LoopWork::Apply(first, from), LoopWork::Apply(second, args)) = (loops[inner].work, loops[outer].work) else {
         return None;
     };
-    let value = passes[inner].to;
+    let value = loops[inner].to;
     let argument = args[..second.arity()].iter().position(|arg| *arg == value)?;
     let pair = Pair::of(first, second, argument)?;
     let other = args[1 - argument];
-    if value < registers || other == value {
+    if value < temporaries || other == value {
         return None;
     }
-    for between in &passes[inner + 1..outer] {
+    for between in &loops[inner + 1..outer] {
         let is_read = between.work.arguments().contains(&value);
-        let writes = !matches!(between.work, PassWork::Sum(_));
+        let writes = !matches!(between.work, LoopWork::Sum(_));
         let is_lost = |arg: &u16| {
             // An output may lie where an input does.
-            *arg == between.to || (*arg < outputs && between.to < registers)
+            *arg == between.to || (*arg < outputs && between.to < temporaries)
         };
         if is_read || (writes && (between.to == value || from[..first.arity()].iter().any(is_lost))) {
             return None;
         }
     }
-    let is_written = |pass: &&Pass| pass.to == value && !matches!(pass.work, PassWork::Sum(_));
-    // Up to where the register becomes another value: a pass may read it and write it.
-    let after = &passes[outer + 1..];
-    let end = after.iter().position(|pass| is_written(&pass)).map_or(after.len(), |at| at + 1);
-    let after = if is_written(&&passes[outer]) { &[] } else { &after[..end] };
-    if after.iter().any(|pass| pass.work.arguments().contains(&value)) {
+    let is_written = |this: &&FusedLoop| this.to == value && !matches!(this.work, LoopWork::Sum(_));
+    // Up to where the register becomes another value: a loop may read it and write it.
+    let after = &loops[outer + 1..];
+    let end = after.iter().position(|this| is_written(&this)).map_or(after.len(), |at| at + 1);
+    let after = if is_written(&&loops[outer]) { &[] } else { &after[..end] };
+    if after.iter().any(|this| this.work.arguments().contains(&value)) {
         return None;
     }
     let mut joined = [0; 3];
     joined[..first.arity()].copy_from_slice(&from[..first.arity()]);
     joined[first.arity()] = other;
-    Some(PassWork::Pair(pair, joined))
+    Some(LoopWork::Pair(pair, joined))
 }
 
 #[cfg(test)]
@@ -193,21 +192,21 @@ mod tests {
     use super::*;
     use crate::op::Elementwise::{Add, Divide, Multiply, Sqrt, Subtract};
 
-    /// Slots: 0 to 3 are inputs, 4 and 5 outputs, 6 to 9 scalars, from 10 on registers.
-    fn of(code: &[(Elementwise, [u16; 2], u16)]) -> Vec<Pass> {
+    /// Registers: 0 to 3 are inputs, 4 and 5 outputs, 6 to 9 scalars, from 10 on registers.
+    fn of(code: &[(Elementwise, [u16; 2], u16)]) -> Vec<FusedLoop> {
         let instruction = |(op, [a, b], to): &(Elementwise, [u16; 2], u16)| Instruction {
             work: Work::Apply(*op, [*a, *b, 0]),
             to: *to,
         };
-        passes(&code.iter().map(instruction).collect::<Vec<_>>(), 4, 10)
+        fused(&code.iter().map(instruction).collect::<Vec<_>>(), 4, 10)
     }
 
-    fn alone(op: Elementwise, [a, b]: [u16; 2], to: u16) -> Pass {
-        Pass { work: PassWork::Apply(op, [a, b, 0]), to }
+    fn alone(op: Elementwise, [a, b]: [u16; 2], to: u16) -> FusedLoop {
+        FusedLoop { work: LoopWork::Apply(op, [a, b, 0]), to }
     }
 
-    fn pair(pair: Pair, args: [u16; 3], to: u16) -> Pass {
-        Pass { work: PassWork::Pair(pair, args), to }
+    fn pair(pair: Pair, args: [u16; 3], to: u16) -> FusedLoop {
+        FusedLoop { work: LoopWork::Pair(pair, args), to }
     }
 
     #[test]

@@ -2,20 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::Node;
+use super::program::{Node, Wanted};
 use crate::error::{Error, Result};
-use crate::op::Elementwise;
-
-/// What a program is asked for: arrays, numbers of each leaf, and whether the arrays shall be written at all.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
-    /// Arrays to write, for each leaf.
-    pub outputs: &'a [u32],
-    /// Scalars to hand back, for each leaf.
-    pub results: &'a [u32],
-    /// A scalar: where it is zero nothing is written.
-    pub guard: Option<u32>,
-}
+use crate::op::{Attribute, Elementwise};
 
 /// The nodes that are needed, arguments first, and where each runs.
 pub(super) struct Graph {
@@ -57,20 +46,7 @@ impl Graph {
                     Error::Rule(format!("node {id} of the program uses node {arg}, which does not stand before it"))
                 })
             };
-            let node = match *node {
-                Node::Apply(op, args) => {
-                    let mut new = [0; 3];
-                    for k in 0..op.arity() {
-                        new[k] = rename(args[k])?;
-                    }
-                    Node::Apply(op, new)
-                }
-                Node::Sum(arg) => Node::Sum(rename(arg)?),
-                Node::Total(arg, number) => Node::Total(rename(arg)?, number),
-                leaf @ (Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_)) => leaf,
-            };
-            let id = interner.simplify(node);
-            renamed.push(id);
+            renamed.push(interner.simplify(node.renamed(rename)?));
         }
         let roots = wanted.outputs.iter().chain(wanted.results).chain(&wanted.guard).map(|root| {
             renamed.get(*root as usize).map(|id| *id as usize).ok_or_else(|| {
@@ -87,7 +63,7 @@ impl Graph {
 
     /// What is one number must be computed from numbers and sums.
     fn check(&self) -> Result<()> {
-        let totals = self.nodes.iter().filter(|node| matches!(node, Node::Total(..))).flat_map(arguments);
+        let totals = self.nodes.iter().filter(|node| matches!(node, Node::Total(..))).flat_map(Node::arguments);
         if self.results.iter().copied().chain(self.guard).chain(totals).all(|id| self.scalar[id]) {
             return Ok(());
         }
@@ -108,8 +84,8 @@ impl Graph {
                 Node::Sum(arg) => (true, phase[arg as usize] + 1),
                 Node::Total(arg, _) => (true, phase[arg as usize]),
                 Node::Apply(..) => {
-                    let latest = arguments(node).map(|arg| phase[arg]).max();
-                    (arguments(node).all(|arg| scalar[arg]), latest.unwrap_or(0))
+                    let latest = node.arguments().map(|arg| phase[arg]).max();
+                    (node.arguments().all(|arg| scalar[arg]), latest.unwrap_or(0))
                 }
             };
             scalar.push(is_scalar);
@@ -126,16 +102,10 @@ fn in_order_of_need(nodes: &[Node], outputs: &[usize]) -> (Vec<Node>, Vec<usize>
     let mut ordered = Vec::new();
     let mut waiting: Vec<usize> = outputs.iter().rev().copied().collect();
     while let Some(id) = waiting.last().copied() {
-        let missing: Vec<usize> = arguments(&nodes[id]).filter(|arg| renamed[*arg].is_none()).collect();
+        let missing: Vec<usize> = nodes[id].arguments().filter(|arg| renamed[*arg].is_none()).collect();
         if renamed[id].is_none() && missing.is_empty() {
-            let name = |arg: u32| renamed[arg as usize].unwrap_or(0);
-            let node = match nodes[id] {
-                Node::Apply(op, args) => {
-                    Node::Apply(op, std::array::from_fn(|k| if k < op.arity() { name(args[k]) } else { 0 }))
-                }
-                Node::Sum(arg) => Node::Sum(name(arg)),
-                Node::Total(arg, number) => Node::Total(name(arg), number),
-                leaf @ (Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_)) => leaf,
+            let Ok(node) = nodes[id].renamed(|arg| renamed[arg as usize].ok_or(())) else {
+                unreachable!("none is missing")
             };
             renamed[id] = u32::try_from(ordered.len()).ok();
             ordered.push(node);
@@ -147,16 +117,6 @@ fn in_order_of_need(nodes: &[Node], outputs: &[usize]) -> (Vec<Node>, Vec<usize>
     }
     let outputs = outputs.iter().filter_map(|output| renamed[*output]).map(|id| id as usize).collect();
     (ordered, outputs)
-}
-
-/// The ids that a node reads.
-pub(super) fn arguments(node: &Node) -> impl Iterator<Item = usize> {
-    let (args, count) = match *node {
-        Node::Apply(op, args) => (args, op.arity()),
-        Node::Sum(arg) | Node::Total(arg, _) => ([arg, 0, 0], 1),
-        Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_) => ([0; 3], 0),
-    };
-    args.into_iter().take(count).map(|arg| arg as usize)
 }
 
 /// What the roots need, going only through nodes for which `through` holds.
@@ -171,7 +131,7 @@ pub(super) fn reachable(
     }
     for id in (0..nodes.len()).rev().filter(|id| through(*id)) {
         if needed[id] {
-            arguments(&nodes[id]).for_each(|arg| needed[arg] = true);
+            nodes[id].arguments().for_each(|arg| needed[arg] = true);
         }
     }
     needed
@@ -190,15 +150,14 @@ impl Interner {
         if folded {
             return self.intern(Node::Constant(op.on_numbers(values)));
         }
-        match op {
-            Elementwise::Positive => args[0],
-            // The meaning of pow says so for these two exponents.
-            Elementwise::Pow if constant(args[1]) == Some(1.0) => args[0],
-            Elementwise::Pow if constant(args[1]) == Some(2.0) => {
-                self.intern(Node::Apply(Elementwise::Multiply, [args[0], args[0], 0]))
-            }
-            Elementwise::Square => self.intern(Node::Apply(Elementwise::Multiply, [args[0], args[0], 0])),
-            _ => self.intern(node),
+        // The meaning of pow is the argument, and its product with itself, for these two exponents.
+        let exponent = (op == Elementwise::Pow).then(|| constant(args[1])).flatten();
+        if op.has(Attribute::Identity) || exponent == Some(1.0) {
+            args[0]
+        } else if op == Elementwise::Square || exponent == Some(2.0) {
+            self.intern(Node::Apply(Elementwise::Multiply, [args[0], args[0], 0]))
+        } else {
+            self.intern(node)
         }
     }
 
@@ -218,9 +177,7 @@ fn key(node: Node) -> Key {
         Node::Scalar(k) => Key::Scalar(k),
         Node::Constant(value) => Key::Constant(value.to_bits()),
         Node::Noise(k) => Key::Noise(k),
-        Node::Apply(op @ (Elementwise::Add | Elementwise::Multiply), [a, b, _]) => {
-            Key::Apply(op, [a.min(b), a.max(b), 0])
-        }
+        Node::Apply(op, [a, b, _]) if op.has(Attribute::Commutative) => Key::Apply(op, [a.min(b), a.max(b), 0]),
         Node::Apply(op, args) => Key::Apply(op, args),
         Node::Sum(arg) => Key::Sum(arg),
         Node::Total(arg, number) => Key::Total(arg, number),

@@ -1,22 +1,42 @@
-//! From the simplified program to instructions: what each phase computes, in which order, in which slots.
+//! From the simplified program to instructions: what each phase computes, in which order, in which registers.
 
 use std::collections::HashMap;
 
-use super::fuse::{Pass, PassWork, passes};
-use super::graph::{Graph, arguments, reachable};
-use super::{Instruction, Kernel, Node, Phase, ScalarStep, Work, Write};
+use super::compiled::{Kernel, Phase, ScalarStep, Write};
+use super::fingerprint::native_kernel;
+use super::fuse::{FusedLoop, LoopWork, fused};
+use super::graph::{Graph, reachable};
+use super::instruction::{Instruction, Work};
+use super::program::{Node, Wanted};
 use crate::error::{Error, Result};
-use crate::kernel::native::Printed;
 use crate::op::Elementwise;
+
+impl Kernel {
+    /// Makes a program runnable. Nodes that no output needs are dropped, equal ones are computed once.
+    ///
+    /// # Errors
+    /// `Rule` where an id does not stand before its use, or the program is too large for a kernel.
+    pub fn compile(nodes: &[Node], outputs: &[u32]) -> Result<Self> {
+        Self::compile_wanted(nodes, &Wanted { outputs, ..Wanted::default() })
+    }
+
+    /// Makes a program runnable that hands back scalars too, or may decide that nothing is to be written.
+    ///
+    /// # Errors
+    /// As [`Self::compile`], and `Rule` where an array is wanted as a scalar.
+    pub fn compile_wanted(nodes: &[Node], wanted: &Wanted) -> Result<Self> {
+        kernel(&Graph::new(nodes, wanted)?)
+    }
+}
 
 pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
     let count =
         |f: fn(&Node) -> Option<u32>| graph.nodes.iter().filter_map(f).max().map_or(0, |highest| highest as usize + 1);
     let inputs = count(|node| if let Node::Leaf(k) = node { Some(*k) } else { None });
     let scalars = count(|node| if let Node::Scalar(k) = node { Some(*k) } else { None });
-    let slots = graph.nodes.len() + inputs + scalars + graph.outputs.len();
-    if slots > usize::from(u16::MAX) {
-        return Err(Error::Rule(format!("a program of {slots} values is too large for a kernel; split the rule")));
+    let values = graph.nodes.len() + inputs + scalars + graph.outputs.len();
+    if values > usize::from(u16::MAX) {
+        return Err(Error::Rule(format!("a program of {values} values is too large for a kernel; split the rule")));
     }
     let mut builder = Builder::new(graph, inputs, graph.phase.iter().copied().max().unwrap_or(0));
     let total = |(node, phase): (&Node, &usize)| if let Node::Total(_, k) = node { Some((*phase, *k)) } else { None };
@@ -29,8 +49,7 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
     let (outputs, sums) = (graph.outputs.len(), builder.sums.len());
     let results = graph.results.iter().map(|id| builder.step_of[id]).collect();
     let guard = graph.guard.map(|id| (graph.phase[id], builder.step_of[&id]));
-    let printed = None;
-    let mut kernel = Kernel {
+    Ok(Kernel {
         inputs,
         scalars,
         outputs,
@@ -43,10 +62,8 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
         guard,
         totals,
         reads,
-        printed,
-    };
-    kernel.printed = Printed::of(&kernel.to_string());
-    Ok(kernel)
+        native: native_kernel(graph),
+    })
 }
 
 struct Builder<'a> {
@@ -56,7 +73,7 @@ struct Builder<'a> {
     steps: Vec<ScalarStep>,
     /// How many steps are known before each phase.
     known: Vec<usize>,
-    /// Where each scalar node's value is, and which slot splats it.
+    /// Where each scalar node's value is, and which register splats it.
     step_of: HashMap<usize, u16>,
     splats: Vec<u16>,
     splat_of: HashMap<usize, u16>,
@@ -84,7 +101,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Orders the scalar program by phase, and gives a slot to each scalar that meets an array.
+    /// Orders the scalar program by phase, and gives a register to each scalar that meets an array.
     fn number_scalars(&mut self) {
         let graph = self.graph;
         for phase in 0..=self.last {
@@ -97,7 +114,7 @@ impl<'a> Builder<'a> {
             self.known.push(self.steps.len());
         }
         for id in (0..graph.nodes.len()).filter(|id| meets_arrays(&graph.nodes[*id], graph, *id)) {
-            arguments(&graph.nodes[id]).for_each(|arg| self.splat(arg));
+            graph.nodes[id].arguments().for_each(|arg| self.splat(arg));
         }
         graph.outputs.iter().for_each(|output| self.splat(*output));
     }
@@ -108,7 +125,7 @@ impl<'a> Builder<'a> {
             Node::Constant(value) => ScalarStep::Constant(value),
             Node::Apply(op, _) => {
                 let mut args = [0; 3];
-                for (to, arg) in args.iter_mut().zip(arguments(&self.graph.nodes[id])) {
+                for (to, arg) in args.iter_mut().zip(self.graph.nodes[id].arguments()) {
                     *to = self.step_of[&arg];
                 }
                 ScalarStep::Apply(op, args)
@@ -136,7 +153,7 @@ impl<'a> Builder<'a> {
             .filter(|id| matches!(graph.nodes[*id], Node::Sum(_)) && graph.phase[*id] == phase + 1)
             .collect();
         let outputs = if phase == graph.writing() { &graph.outputs[..] } else { &[] };
-        let roots = sums.iter().flat_map(|id| arguments(&graph.nodes[*id])).chain(outputs.iter().copied());
+        let roots = sums.iter().flat_map(|id| graph.nodes[*id].arguments()).chain(outputs.iter().copied());
         let needed = reachable(&graph.nodes, roots, |id| !graph.scalar[id]);
         let arrays: Vec<usize> = (0..graph.nodes.len()).filter(|id| needed[*id] && !graph.scalar[*id]).collect();
 
@@ -180,9 +197,9 @@ impl<'a> Writer<'a> {
         let nodes = &builder.graph.nodes;
         let mut last_use = HashMap::new();
         for (at, id) in arrays.iter().enumerate() {
-            arguments(&nodes[*id]).for_each(|arg| _ = last_use.insert(arg, at));
+            nodes[*id].arguments().for_each(|arg| _ = last_use.insert(arg, at));
         }
-        let kept = sums.iter().flat_map(|id| arguments(&nodes[*id])).chain(outputs.iter().copied());
+        let kept = sums.iter().flat_map(|id| nodes[*id].arguments()).chain(outputs.iter().copied());
         kept.for_each(|id| _ = last_use.insert(id, usize::MAX));
         let written = vec![false; outputs.len()];
         Self { builder, phase: Phase::default(), place: HashMap::new(), last_use, outputs, written, free: Vec::new() }
@@ -198,8 +215,8 @@ impl<'a> Writer<'a> {
             Node::Noise(draw) => Work::Noise(draw),
             Node::Apply(op, _) => {
                 let mut args = [0; 3];
-                for (to, arg) in args.iter_mut().zip(arguments(&self.builder.graph.nodes[id])) {
-                    *to = self.slot(arg);
+                for (to, arg) in args.iter_mut().zip(self.builder.graph.nodes[id].arguments()) {
+                    *to = self.register(arg);
                 }
                 Work::Apply(op, args)
             }
@@ -214,7 +231,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Where a value is read from.
-    fn slot(&self, id: usize) -> u16 {
+    fn register(&self, id: usize) -> u16 {
         match self.builder.splat_of.get(&id) {
             Some(splat) if self.builder.graph.scalar[id] => small(self.builder.first_scalar()) + splat,
             _ => self.place[&id],
@@ -223,22 +240,22 @@ impl<'a> Writer<'a> {
 
     /// Frees the registers that the node `id`, at position `at`, is the last to read: it may write there.
     fn release(&mut self, at: usize, id: usize) {
-        let mut args: Vec<usize> = arguments(&self.builder.graph.nodes[id]).collect();
+        let mut args: Vec<usize> = self.builder.graph.nodes[id].arguments().collect();
         args.sort_unstable();
         args.dedup();
         for arg in args.into_iter().filter(|arg| self.last_use[arg] == at) {
-            if let Some(slot) = self.place.get(&arg).copied().filter(|slot| self.is_register(*slot)) {
-                self.free.push(slot);
+            if let Some(register) = self.place.get(&arg).copied().filter(|register| self.is_temporary(*register)) {
+                self.free.push(register);
             }
         }
     }
 
-    fn first_register(&self) -> u16 {
+    fn first_temporary(&self) -> u16 {
         small(self.builder.first_scalar() + self.builder.splats.len())
     }
 
-    fn is_register(&self, slot: u16) -> bool {
-        slot >= self.first_register()
+    fn is_temporary(&self, register: u16) -> bool {
+        register >= self.first_temporary()
     }
 
     /// An output's own memory if the value is one, else a register.
@@ -248,24 +265,24 @@ impl<'a> Writer<'a> {
             return small(self.builder.inputs + output);
         }
         self.free.pop().unwrap_or_else(|| {
-            self.phase.registers += 1;
-            self.first_register() + small(self.phase.registers - 1)
+            self.phase.temporaries += 1;
+            self.first_temporary() + small(self.phase.temporaries - 1)
         })
     }
 
     fn sums(&mut self, sums: &[usize]) {
         for id in sums {
             let sum = self.builder.sums[id];
-            let arg = arguments(&self.builder.graph.nodes[*id]).next().expect("a sum has an argument");
+            let arg = self.builder.graph.nodes[*id].arguments().next().expect("a sum has an argument");
             self.phase.sums.push(sum);
-            self.phase.code.push(Instruction { work: Work::Sum(self.slot(arg)), to: sum });
+            self.phase.code.push(Instruction { work: Work::Sum(self.register(arg)), to: sum });
         }
     }
 
     /// Outputs that no instruction computes: inputs, scalars, and values that are two outputs.
     fn copies(&mut self) {
         for output in (0..self.outputs.len()).filter(|output| !self.written[*output]).collect::<Vec<_>>() {
-            let from = self.slot(self.outputs[output]);
+            let from = self.register(self.outputs[output]);
             let work = Work::Apply(Elementwise::Positive, [from, 0, 0]);
             self.phase.code.push(Instruction { work, to: small(self.builder.inputs + output) });
         }
@@ -274,18 +291,18 @@ impl<'a> Writer<'a> {
     fn finish(mut self, known_scalars: usize) -> Phase {
         self.phase.known_scalars = known_scalars;
         let inputs = small(self.builder.inputs);
-        self.phase.passes = passes(&self.phase.code, inputs, self.first_register());
+        self.phase.loops = fused(&self.phase.code, inputs, self.first_temporary());
         for output in 0..small(self.outputs.len()) {
-            let read_later = self.read_after_writing(inputs + output).filter(|slot| *slot < inputs).collect();
+            let read_later = self.read_after_writing(inputs + output).filter(|register| *register < inputs).collect();
             self.phase.writes.push(Write { output, read_later });
         }
         self.phase
     }
 
-    /// The slots that are read after the pass that writes `slot`.
-    fn read_after_writing(&self, slot: u16) -> impl Iterator<Item = u16> {
-        let is_written = move |pass: &&Pass| pass.to != slot || matches!(pass.work, PassWork::Sum(_));
-        let after = self.phase.passes.iter().skip_while(is_written).skip(1);
-        after.flat_map(|pass| pass.work.arguments()).copied()
+    /// The registers that are read after the loop that writes `register`.
+    fn read_after_writing(&self, register: u16) -> impl Iterator<Item = u16> {
+        let is_written = move |this: &&FusedLoop| this.to != register || matches!(this.work, LoopWork::Sum(_));
+        let after = self.phase.loops.iter().skip_while(is_written).skip(1);
+        after.flat_map(|this| this.work.arguments()).copied()
     }
 }

@@ -1,26 +1,16 @@
-//! AVX2 with FMA: eight `f32` or four `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
-//! that is what every safety note here means by "detected".
+//! AVX2 with FMA: eight `f32` or four `f64`. Its lanes are used only in functions that `dispatch` calls after it has
+//! detected the instruction set: every safety comment here that says "detected" means this.
 
 #[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::x86_64::*;
 
-use super::dispatch::{Body, avx2};
-use super::{Lane, Simd, Wide};
+use super::intrinsics::{detected, in_memory};
+use super::lane::{Lane, Unary, Wide};
 use crate::array::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
-use crate::op::Unary;
 
-/// The features that this file relies on; `dispatch` detects and enables them.
+/// The instruction set: see its row in `dispatch`.
 pub struct Avx2;
-
-impl Simd for Avx2 {
-    type F32 = F32x8;
-    type F64 = F64x4;
-
-    fn address<B: Body<A>, A>() -> unsafe fn(A) {
-        avx2::<B, A>
-    }
-}
 
 /// Eight `f32`.
 #[derive(Clone, Copy)]

@@ -1,26 +1,16 @@
-//! AVX-512: sixteen `f32` or eight `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
-//! that is what every safety note here means by "detected".
+//! AVX-512: sixteen `f32` or eight `f64`. Its lanes are used only in functions that `dispatch` calls after it has
+//! detected the instruction set: every safety comment here that says "detected" means this.
 
 #[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::x86_64::*;
 
-use super::dispatch::{Body, avx512};
-use super::{Lane, Simd, Wide};
+use super::intrinsics::{detected, in_memory};
+use super::lane::{Lane, Unary, Wide};
 use crate::array::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
-use crate::op::Unary;
 
-/// The features that this file relies on; `dispatch` detects and enables them.
+/// The instruction set: see its row in `dispatch`.
 pub struct Avx512;
-
-impl Simd for Avx512 {
-    type F32 = F32x16;
-    type F64 = F64x8;
-
-    fn address<B: Body<A>, A>() -> unsafe fn(A) {
-        avx512::<B, A>
-    }
-}
 
 /// Sixteen `f32`.
 #[derive(Clone, Copy)]

@@ -8,8 +8,7 @@
 #![allow(clippy::excessive_precision, reason = "coefficients stand as they were published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use super::{Lane, Wide};
-use crate::op::Unary;
+use super::lane::{Lane, Unary, Wide};
 use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.

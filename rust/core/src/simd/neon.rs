@@ -1,24 +1,14 @@
-//! NEON: four `f32` or two `f64`. The types exist only below [`super::dispatch`], which has seen the processor;
-//! that is what every safety note here means by "detected".
+//! NEON: four `f32` or two `f64`. Its lanes are used only in functions that `dispatch` calls after it has
+//! detected the instruction set: every safety comment here that says "detected" means this.
 
 #[allow(clippy::wildcard_imports, reason = "the names of the intrinsics say where they are from")]
 use std::arch::aarch64::*;
 
-use super::dispatch::{Body, neon};
-use super::{Lane, Simd, Wide};
-use crate::op::Unary;
+use super::intrinsics::{detected, in_memory};
+use super::lane::{Lane, Unary, Wide};
 
-/// The feature that this file relies on; `dispatch` detects and enables it.
+/// The instruction set: see its row in `dispatch`.
 pub struct Neon;
-
-impl Simd for Neon {
-    type F32 = F32x4;
-    type F64 = F64x2;
-
-    fn address<B: Body<A>, A>() -> unsafe fn(A) {
-        neon::<B, A>
-    }
-}
 
 /// Four `f32`.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
-//! Numbers rounded to those that a smaller type has, without leaving their own: written as such, and read again.
+//! Rounding of numbers to those of a narrower type: each lane is stored in that type, and loaded again.
 
-use super::{Lane, WIDEST};
+use super::lane::{Lane, WIDEST};
 use crate::array::half::{Bfloat16, Float16, Half};
 
 /// The nearest number of bfloat16; of two, the even one.

@@ -1,8 +1,6 @@
 //! The scalar lane: the meaning of every op.
 
-use super::dispatch::{Body, scalar};
-use super::{Element, Lane, Simd, Wide};
-use crate::op::Unary;
+use super::lane::{Body, Element, Lane, Simd, Unary, Wide};
 
 /// Plain numbers, on any processor.
 pub struct Scalar;
@@ -12,7 +10,7 @@ impl Simd for Scalar {
     type F64 = f64;
 
     fn address<B: Body<A>, A>() -> unsafe fn(A) {
-        scalar::<B, A>
+        B::call::<Self>
     }
 }
 

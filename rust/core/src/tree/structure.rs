@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-use super::{Key, KeyPath};
+use super::path::{Key, KeyPath};
 use crate::error::{Error, Result};
 
 /// What a structure needs to know of a container: its type's name and the keys of its children.
@@ -342,7 +342,7 @@ fn brackets(name: &str) -> (String, char) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::DictKey;
+    use crate::tree::path::DictKey;
 
     #[derive(PartialEq, Eq, Hash, Clone, Debug)]
     enum Sample {

@@ -8,7 +8,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 use std::sync::Arc;
 
-use super::{DictKey, Key, KeyPath};
+use super::path::{DictKey, Key, KeyPath};
 use crate::error::{Error, Result};
 
 /// What a printed path says of a key: whether it is a number or a name. The tree it is read against says the rest.

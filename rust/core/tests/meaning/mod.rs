@@ -6,8 +6,8 @@ use oxigrad_core::array::quantized::{BLOCK, Codes, decode, encode};
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise::uniform;
-use oxigrad_core::op::{Binary, Elementwise, Ternary, Unary, Visitor};
-use oxigrad_core::simd::{Lane, dispatch::Isa};
+use oxigrad_core::op::{Elementwise, Visitor};
+use oxigrad_core::simd::{Binary, Lane, Ternary, Unary, dispatch::Isa};
 use proptest::prelude::*;
 
 /// The value of a node: of one element, or of all.

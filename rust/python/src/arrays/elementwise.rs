@@ -7,7 +7,7 @@ use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
-use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::op::{Attribute, Elementwise, Op};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -256,7 +256,7 @@ pub fn elementwise<'py, 'v>(
     op: Elementwise,
     values: impl Iterator<Item = &'v Value> + Clone,
 ) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
-    if !is_exact(op) && !has_vector_code(op) && !keeps_more_digits(op) {
+    if !is_computed_here(op) {
         return Ok(None);
     }
     let dense = values.clone().find_map(|value| match value {
@@ -286,7 +286,11 @@ pub fn number_of(py: Python<'_>, value: &Value) -> Option<f64> {
 
 /// The function of a NumPy array of any layout, for the functions that the core has vector code of.
 pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if has_vector_code(op) { compute(kernel(op), std::iter::once(&Value::new(array)), array) } else { Ok(None) }
+    if op.has(Attribute::Vectorized) {
+        compute(kernel(op), std::iter::once(&Value::new(array)), array)
+    } else {
+        Ok(None)
+    }
 }
 
 /// A NumPy array or scalar repeated to a larger shape, if that is not large: for the next op, its own elements are worth
@@ -327,37 +331,7 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
     computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
 }
 
-/// Whether NumPy gives the same bits: an op that the processor rounds correctly.
-const fn is_exact(op: Elementwise) -> bool {
-    matches!(
-        op,
-        Elementwise::Add
-            | Elementwise::Subtract
-            | Elementwise::Multiply
-            | Elementwise::Divide
-            | Elementwise::Negative
-            | Elementwise::Square
-            | Elementwise::Sqrt
-            | Elementwise::Reciprocal
-    )
-}
-
-/// Whether NumPy's function loses digits next to its roots, where the core's does not.
-const fn keeps_more_digits(op: Elementwise) -> bool {
-    matches!(op, Elementwise::LogAddExp | Elementwise::LogAddExp2)
-}
-
-/// Whether the core has vector code of a function that is fast where NumPy's may not be.
-const fn has_vector_code(op: Elementwise) -> bool {
-    matches!(
-        op,
-        Elementwise::Exp
-            | Elementwise::Expm1
-            | Elementwise::Log
-            | Elementwise::Log1p
-            | Elementwise::Sin
-            | Elementwise::Cos
-            | Elementwise::Tanh
-            | Elementwise::Expit
-    )
+/// Whether the core computes the op on NumPy's arrays: NumPy's function gives the same bits, or is slower or less precise.
+const fn is_computed_here(op: Elementwise) -> bool {
+    op.has(Attribute::Exact) || op.has(Attribute::Vectorized) || op.has(Attribute::Precise)
 }

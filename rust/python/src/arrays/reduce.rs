@@ -24,11 +24,10 @@ pub fn reduce<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (Some(dense), Some(named)) = (Dense::of(array), named) else { return Ok(None) };
     let py = array.py();
-    let is_mean = match op {
-        Structured::Sum => false,
-        Structured::Mean if dense.length > 0 => true,
-        _ => return Ok(None),
-    };
+    let is_mean = op == Structured::Mean;
+    if !(op == Structured::Sum || is_mean && dense.length > 0) {
+        return Ok(None);
+    }
     let axis = named.get_item(intern!(py, "axis"))?;
     let keepdims = named.get_item(intern!(py, "keepdims"))?.map_or(Ok(false), |keep| keep.is_truthy())?;
     let extents = dense.shape.extents();

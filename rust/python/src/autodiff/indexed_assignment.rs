@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
-use oxigrad_core::op::{Elementwise, Op, Structured};
+use oxigrad_core::op::{Attribute, Op, Structured};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -114,18 +114,7 @@ pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
         let key = named.map(|named| named.get_item(intern!(named.py(), "key"))).transpose()?.flatten();
         return Ok(!key.map_or(Ok(false), |key| copies(&key))?);
     }
-    Ok(matches!(
-        op,
-        Op::Elementwise(Elementwise::Real | Elementwise::Imag | Elementwise::Conj)
-            | Op::Structured(
-                Structured::Flip
-                    | Structured::Reshape
-                    | Structured::PermuteDims
-                    | Structured::ExpandDims
-                    | Structured::Squeeze
-                    | Structured::BroadcastTo,
-            )
-    ))
+    Ok(op.has(Attribute::View))
 }
 
 /// Whether a key has an array or a list in it, so that what is indexed with it is a copy.
@@ -218,7 +207,7 @@ pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> P
     if slf.get().is_number() || !has(slf, intern!(py, "__iadd__"))? {
         return Ok(result);
     }
-    let fitted = hook(py, "fitted_in_place")?.call1((slf, result))?;
+    let fitted = hook(py, "cast_in_place")?.call1((slf, result))?;
     rebind(slf, &fitted)?;
     Ok(slf.clone().into_any())
 }

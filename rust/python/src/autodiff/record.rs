@@ -2,7 +2,7 @@
 
 use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::error::Error;
-use oxigrad_core::op::{Elementwise, Kind, Op, Structured};
+use oxigrad_core::op::{Attribute, Elementwise, Kind, Op, Operator, Structured};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::intern;
@@ -63,7 +63,7 @@ pub fn record<'py>(
     args: &[Object<'py>],
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Object<'py>> {
-    if takes_arrays(op) && args.iter().any(is_no_array) {
+    if !op.has(Attribute::AnyObject) && args.iter().any(is_no_array) {
         let arrays = args.iter().enumerate().map(|(which, arg)| as_array(op, which, arg, args));
         return record(py, op, &arrays.collect::<PyResult<Few<_>>>()?, named);
     }
@@ -131,12 +131,6 @@ pub fn record<'py>(
         share(&args[0], &variable)?;
     }
     Ok(variable)
-}
-
-/// Whether the op is one of arrays and numbers. Anything may be compared, and results that are tuples have ops of their own.
-const fn takes_arrays(op: Op) -> bool {
-    use Elementwise::{Equal, NotEqual};
-    !matches!(op, Op::Elementwise(Equal | NotEqual) | Op::Structured(Structured::Item | Structured::Call))
 }
 
 /// Whether an argument is a list, a tuple, text or None, which no array library takes for an array by itself.
@@ -382,31 +376,30 @@ fn on_host_numbers<'py>(py: Python<'py>, op: Elementwise, args: &[Object<'py>]) 
     })
 }
 
-/// Ops that Python has an operator for go by it: the shortest way into any array library.
+/// The op by Python's operator, if there is one: the shortest way into any array library.
 pub fn by_operator<'py>(op: Op, args: &[Object<'py>]) -> Option<PyResult<Object<'py>>> {
-    use Elementwise as E;
+    let operator = op.operator()?;
     let a = args.first()?;
     let b = args.get(1);
     let compare = |how| Some(a.rich_compare(b?, how));
-    match op {
-        Op::Elementwise(E::Add) => Some(a.add(b?)),
-        Op::Elementwise(E::Subtract) => Some(a.sub(b?)),
-        Op::Elementwise(E::Multiply) => Some(a.mul(b?)),
-        Op::Elementwise(E::Divide) => Some(a.div(b?)),
-        Op::Elementwise(E::Pow) => Some(a.pow(b?, a.py().None())),
-        Op::Elementwise(E::Remainder) => Some(a.rem(b?)),
-        Op::Elementwise(E::FloorDivide) => Some(a.floor_div(b?)),
-        Op::Elementwise(E::Negative) => Some(a.neg()),
-        Op::Elementwise(E::Positive) => Some(a.pos()),
-        Op::Elementwise(E::Abs) => Some(a.abs()),
-        Op::Elementwise(E::Less) => compare(CompareOp::Lt),
-        Op::Elementwise(E::LessEqual) => compare(CompareOp::Le),
-        Op::Elementwise(E::Greater) => compare(CompareOp::Gt),
-        Op::Elementwise(E::GreaterEqual) => compare(CompareOp::Ge),
-        Op::Elementwise(E::Equal) => compare(CompareOp::Eq),
-        Op::Elementwise(E::NotEqual) => compare(CompareOp::Ne),
-        Op::Structured(Structured::Matmul) => Some(a.matmul(b?)),
-        Op::Elementwise(_) | Op::Structured(_) => None,
+    match operator {
+        Operator::Add => Some(a.add(b?)),
+        Operator::Subtract => Some(a.sub(b?)),
+        Operator::Multiply => Some(a.mul(b?)),
+        Operator::Divide => Some(a.div(b?)),
+        Operator::Power => Some(a.pow(b?, a.py().None())),
+        Operator::Remainder => Some(a.rem(b?)),
+        Operator::FloorDivide => Some(a.floor_div(b?)),
+        Operator::MatrixMultiply => Some(a.matmul(b?)),
+        Operator::Negative => Some(a.neg()),
+        Operator::Positive => Some(a.pos()),
+        Operator::Abs => Some(a.abs()),
+        Operator::Less => compare(CompareOp::Lt),
+        Operator::LessEqual => compare(CompareOp::Le),
+        Operator::Greater => compare(CompareOp::Gt),
+        Operator::GreaterEqual => compare(CompareOp::Ge),
+        Operator::Equal => compare(CompareOp::Eq),
+        Operator::NotEqual => compare(CompareOp::Ne),
     }
 }
 

@@ -325,14 +325,14 @@ impl Tape {
 
     /// The trace as a flow chart in Mermaid's language; of a longer one, the first `limit` entries.
     #[pyo3(signature = (*, limit = 200))]
-    fn to_mermaid(&self, limit: usize) -> String {
-        trace::chart(self, limit).to_mermaid()
+    fn to_mermaid<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        trace::diagram(self, limit, &hook(py, "mermaid")?)
     }
 
     /// The trace as a drawing in SVG; of a longer one, the first `limit` entries.
     #[pyo3(signature = (*, limit = 200))]
-    fn to_svg(&self, limit: usize) -> String {
-        trace::chart(self, limit).to_svg()
+    fn to_svg<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        trace::diagram(self, limit, &hook(py, "svg")?)
     }
 }
 

@@ -1,12 +1,11 @@
-//! What a tape recorded, for people to read: as text, a line an op, and as a chart.
+//! The trace of a tape, for people to read: as text, a line an op, and as a diagram.
 
 use std::collections::HashMap;
 
-use oxigrad_core::autodiff::diagram::{Chart, Shape};
-use oxigrad_core::autodiff::tape::{Id, Origin};
+use oxigrad_core::autodiff::tape::{Id, Origin, View};
 use pyo3::prelude::*;
 
-use crate::autodiff::tape::{Inner, Tape};
+use crate::autodiff::tape::{Attributes, Inner, Tape};
 use crate::autodiff::value::Value;
 use crate::autodiff::vjp_rules;
 
@@ -82,21 +81,28 @@ pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
         .collect()
 }
 
-/// The first `limit` entries as boxes and arrows, with the constants that they read.
-pub fn chart(tape: &Tape, limit: usize) -> Chart {
+/// A box of a diagram: its kind, its label, and the boxes that it reads.
+type Box = (&'static str, String, Vec<u32>);
+
+/// The diagram of the first `limit` entries, drawn by `draw`, a function of the boxes and of how many entries are left out.
+pub fn diagram<'py>(tape: &Tape, limit: usize, draw: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let (boxes, left_out) = boxes(tape, limit);
+    draw.call1((boxes, left_out))
+}
+
+fn boxes(tape: &Tape, limit: usize) -> (Vec<Box>, usize) {
     let inner = tape.lock();
     let names = Names::new(&inner);
-    let mut chart = Chart::new(inner.tape.len().saturating_sub(limit));
-    for view in inner.tape.views().take(limit) {
+    let to_box = |view: View<'_, Value, Attributes>| {
         let name = names.get(view.id);
         match view.origin {
-            Origin::Input => chart.add(Shape::Input, name, &[]),
-            Origin::Op(op) => chart.add(Shape::Op, format!("{name} = {}", op.name()), view.args),
+            Origin::Input => ("input", name, Vec::new()),
+            Origin::Op(op) => ("op", format!("{name} = {}", op.name()), view.args.to_vec()),
             Origin::Constant => match view.result() {
-                Value::Number(number) => chart.add(Shape::Constant, format!("{number:?}"), &[]),
-                Value::Object(_) | Value::Absent => chart.add(Shape::Constant, "constant".into(), &[]),
+                Value::Number(number) => ("constant", format!("{number:?}"), Vec::new()),
+                Value::Object(_) | Value::Absent => ("constant", "constant".into(), Vec::new()),
             },
         }
-    }
-    chart
+    };
+    (inner.tape.views().take(limit).map(to_box).collect(), inner.tape.len().saturating_sub(limit))
 }

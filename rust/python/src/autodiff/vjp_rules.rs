@@ -3,7 +3,7 @@
 use oxigrad_core::autodiff::rule::{self, Rules};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
-use oxigrad_core::op::{Elementwise, Op, Structured};
+use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -261,7 +261,7 @@ fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
         _ => None,
     };
     let read = args[..op.arity()].iter().map(leaf).collect::<Option<Vec<_>>>()?;
-    has_operator(*op).then_some((Op::Elementwise(*op), read))
+    is_exact_operator(*op).then_some((Op::Elementwise(*op), read))
 }
 
 fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
@@ -347,12 +347,9 @@ pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
-/// Whether Python has an operator for the op that does on arrays, bit for bit, what the op means.
-const fn has_operator(op: Elementwise) -> bool {
-    matches!(
-        op,
-        Elementwise::Add | Elementwise::Subtract | Elementwise::Multiply | Elementwise::Divide | Elementwise::Negative
-    )
+/// Whether Python has an operator for the op that gives, on arrays, the bits of the op's meaning.
+const fn is_exact_operator(op: Elementwise) -> bool {
+    op.operator().is_some() && op.has(Attribute::Exact)
 }
 
 /// The error for an op that has no rule for an argument.

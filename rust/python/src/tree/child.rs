@@ -1,4 +1,4 @@
-//! One step down a tree: the child under a key, replacing it, and what to say where there is none.
+//! Children by key: lookup, replacement, and the error for a key that is missing.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::container::{Child, Container, dict_key, take_apart};
 use super::kind::{Field, Kind, TypeInfo, type_info};
 
-/// A part of a tree, and what its class is.
+/// A part of a tree and the kind of its class.
 pub struct Part<'py> {
     /// The part.
     pub object: Bound<'py, PyAny>,
-    /// What its class is.
+    /// The kind of its class.
     pub info: Arc<TypeInfo>,
 }
 
 impl<'py> Part<'py> {
-    /// Looks up what the class of `object` is.
+    /// Looks up the kind of the class of `object`.
     pub fn new(object: Bound<'py, PyAny>) -> PyResult<Self> {
         let info = type_info(&object.get_type())?;
         Ok(Self { object, info })
@@ -128,7 +128,7 @@ impl<'py> Part<'py> {
         })
     }
 
-    /// What is there where `place` names this part and a key below it was not found.
+    /// Message for a key that was not found below this part, which `place` names.
     pub fn instead(&self, place: &str) -> PyResult<String> {
         let name = &self.info.name;
         Ok(match &self.info.kind {

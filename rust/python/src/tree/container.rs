@@ -1,4 +1,4 @@
-//! One container: its children taken out, and an equal one made of other children.
+//! Flattening and rebuilding of one container.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 use super::kind::{Fields, Kind, TypeInfo};
 use crate::error::unless;
 
-/// A child that was taken out.
+/// A child of a flattened container.
 pub struct Child<'py> {
     /// The child; none where a field has no value.
     pub object: Option<Bound<'py, PyAny>>,
@@ -22,11 +22,11 @@ pub struct Child<'py> {
     pub trainable: bool,
 }
 
-/// What a structure keeps of a container: its class, and the keys where it is a dict.
+/// Description of a container in a structure: its class, and its keys if it is a dict.
 pub struct Container {
     /// The class.
     pub class: Py<PyType>,
-    /// What the class is.
+    /// The kind of the class.
     pub info: Arc<TypeInfo>,
     /// The keys of a dict, as Python has them and as key paths have them.
     pub keys: Vec<(Py<PyAny>, DictKey)>,
@@ -72,7 +72,7 @@ impl Container {
             && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b) || are_one_text(a.bind(b.py()), b))
     }
 
-    /// Visits what the garbage collector must know of.
+    /// Visits the Python objects for the garbage collector.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.class)
     }
@@ -89,7 +89,7 @@ fn are_one_text(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
 /// A dict's key for key paths, or what is wrong with it.
 ///
 /// # Errors
-/// What the key raises, where it is printed.
+/// An error that the key raises while it is printed.
 pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
     let py = key.py();
     if let Ok(text) = key.cast::<PyString>() {
@@ -108,10 +108,10 @@ pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
     Ok(Err(format!("a dict key must be a str or an int, found {} ({})", text.to_cow()?, class.to_cow()?)))
 }
 
-/// Appends the children of `object` to `children`, and the keys of a dict to `keys`. Returns what rebuilding needs besides.
+/// Appends the children of `object` to `children`, and the keys of a dict to `keys`. Returns the rest that rebuilding needs.
 ///
-/// That is, by kind: of attributes, a dict of those that are no fields, if there are any; of a class registered with
-/// functions, the rest that its flatten function returned; of a subclass of a builtin, the object itself.
+/// The rest depends on the kind. Attributes: a dict of those that are not fields, if there are any; a class registered with
+/// functions: the value that its flatten function returned; a subclass of a builtin: the object itself.
 pub fn take_apart<'py>(
     object: &Bound<'py, PyAny>,
     info: &TypeInfo,

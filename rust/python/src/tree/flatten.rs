@@ -1,4 +1,4 @@
-//! From a tree to its leaves and its structure, and back. No function recurses.
+//! Flattening of a tree into leaves and structure, without recursion.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::kind::{Kind, TypeInfo, type_info};
 use super::structure::Structure;
 use crate::error::{IntoPython, to_python};
 
-/// Cycles are looked for below this depth: a tree without one pays nothing, a tree with one gets there soon.
+/// Depth below which cycles are searched for: a tree without a cycle pays nothing, a cyclic tree reaches it soon.
 const DEEP: usize = 64;
 
 /// The leaves of `tree`, and its structure.
@@ -32,7 +32,7 @@ struct Walk<'py> {
     leaves: Vec<Py<PyAny>>,
     rests: Vec<(usize, Py<PyAny>)>,
     classes: Classes,
-    /// What is still to be visited, the next one last.
+    /// Stack of the objects to be visited.
     pending: Vec<Child<'py>>,
     /// The containers above, the root first.
     above: Vec<Above<'py>>,
@@ -124,7 +124,7 @@ impl<'py> Walk<'py> {
         Ok(id)
     }
 
-    /// The path of what is being visited.
+    /// Path of the object that is visited.
     fn path(&self) -> tree::KeyPath {
         self.keys_down_to(self.above.len()).collect()
     }
@@ -173,23 +173,23 @@ impl<'py> Walk<'py> {
     }
 }
 
-/// The classes that one walk has met: a short list, looked through from the front.
+/// Classes met in one traversal: a short list with linear search.
 #[derive(Default)]
 pub struct Classes {
     seen: Vec<Class>,
 }
 
-/// A class that a walk has met. It lives as long as the walk, which holds an instance.
+/// A class met in a traversal. It outlives the traversal, which holds an instance.
 pub struct Class {
     address: *mut PyTypeObject,
-    /// What the class is.
+    /// The kind of the class.
     pub info: Arc<TypeInfo>,
     /// The number of the last container of this class.
     container: Option<u32>,
 }
 
 impl Classes {
-    /// Where the class of `object` stands.
+    /// Index of the class of `object`.
     fn find(&mut self, object: &Bound<'_, PyAny>) -> PyResult<usize> {
         let address = object.get_type_ptr();
         if let Some(found) = self.seen.iter().position(|class| class.address == address) {
@@ -199,7 +199,7 @@ impl Classes {
         Ok(self.seen.len() - 1)
     }
 
-    /// What the class of `object` is.
+    /// The kind of the class of `object`.
     pub fn info(&mut self, object: &Bound<'_, PyAny>) -> PyResult<&Arc<TypeInfo>> {
         let found = self.find(object)?;
         Ok(&self.seen[found].info)

@@ -1,4 +1,4 @@
-//! What a class is to a tree: found out once a class, then remembered for as long as the class lives.
+//! The kind of a class as a container: determined once a class and cached for the lifetime of the class.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,9 +15,9 @@ use crate::error::{items, unless};
 /// The key in a field's metadata that says whether the field is trainable.
 pub const TRAINABLE: &str = "oxigrad.trainable";
 
-/// How the instances of a class hold their children.
+/// Storage of the children in the instances of a class.
 pub enum Kind {
-    /// Not looked into.
+    /// A leaf.
     Leaf,
     /// `None`: a node without children.
     Empty,
@@ -43,9 +43,9 @@ pub struct Fields {
     pub assignable: bool,
     /// Whether each field, where it has a value, lies in the instance's `__dict__` or in the class.
     pub in_dict: bool,
-    /// Whether `object.__new__` makes an instance; otherwise one is copied.
+    /// Whether `object.__new__` creates an instance; otherwise an instance is copied.
     pub plain: bool,
-    /// Slots that are no fields.
+    /// Slots that are not fields.
     pub slots: Vec<Py<PyString>>,
 }
 
@@ -59,7 +59,7 @@ pub struct Field {
     pub trainable: bool,
 }
 
-/// What a class was registered with.
+/// The two functions that a class was registered with.
 pub struct Functions {
     /// `flatten(instance) -> (children, rest)`.
     pub flatten: Py<PyAny>,
@@ -67,13 +67,13 @@ pub struct Functions {
     pub unflatten: Py<PyAny>,
 }
 
-/// What a class is to a tree.
+/// Description of a class as a container.
 pub struct TypeInfo {
     /// The name of the class.
     pub name: String,
-    /// How its instances hold their children.
+    /// Storage of the children in its instances.
     pub kind: Kind,
-    /// Whether it is the builtin class itself, no subclass.
+    /// Whether it is the builtin class itself, not a subclass.
     pub exact: bool,
 }
 
@@ -93,13 +93,13 @@ impl TypeInfo {
     }
 }
 
-/// What classes were found to be.
+/// Cache of the descriptions, by class.
 static SEEN: ByClass<Arc<TypeInfo>> = ByClass::new();
 
-/// The attribute of a class that says what it was registered as.
+/// Attribute of a class that holds its registration.
 const REGISTERED: &str = "__oxigrad_tree__";
 
-/// What a class was registered as. The class itself holds it, so that it is gone with the class.
+/// Registration of a class. The class holds it, so that both are freed together.
 #[pyclass(frozen, module = "oxigrad.tree")]
 struct Registration {
     /// The address of the class: a copy of the class with the same attributes is another class.
@@ -124,7 +124,7 @@ impl Registration {
 /// Classes that take no attributes, since they are made in C, and live as long as the process.
 static FIXED: Mutex<Vec<(Py<PyType>, Arc<TypeInfo>)>> = Mutex::new(Vec::new());
 
-/// What the instances of `class` are: found out once.
+/// Description of `class`, determined once.
 pub fn type_info(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
     if let Some(info) = SEEN.get(class, Arc::clone) {
         return Ok(info);
@@ -134,7 +134,7 @@ pub fn type_info(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
     Ok(info)
 }
 
-/// Makes `class` known as one of `kind`, in place of whatever it was.
+/// Registers `class` with `kind`, in place of an earlier registration.
 pub fn register(class: &Bound<'_, PyType>, kind: Kind) -> PyResult<()> {
     let py = class.py();
     let info = Arc::new(TypeInfo { name: class.name()?.to_string(), kind, exact: true });
@@ -225,7 +225,7 @@ fn dataclass(class: &Bound<'_, PyType>) -> PyResult<Fields> {
 }
 
 impl Fields {
-    /// Looks at how `class` stores the attributes `named`, which come with whether they are trainable.
+    /// Determines how `class` stores the attributes `named`, each given with whether it is trainable.
     pub fn new(
         class: &Bound<'_, PyType>,
         named: impl IntoIterator<Item = (String, bool)>,
@@ -247,7 +247,7 @@ impl Fields {
     }
 }
 
-/// A class and its bases, in the order in which attributes are looked for. `PyO3`'s own function panics where Python raises.
+/// A class and its bases, in method resolution order. `PyO3`'s own function panics where Python raises.
 fn bases<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<Bound<'py, PyType>>> {
     let order = class.getattr(intern!(class.py(), "__mro__"))?.cast_into::<PyTuple>()?;
     order.iter().map(|base| Ok(base.cast_into::<PyType>()?)).collect()

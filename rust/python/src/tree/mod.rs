@@ -1,4 +1,4 @@
-//! Trees: nested containers whose leaves are looked at, replaced and named by key paths.
+//! Trees: nested containers whose leaves are read, replaced and named by key paths.
 
 mod child;
 mod container;

@@ -88,12 +88,12 @@ impl Key {
     }
 }
 
-/// The way from the root of a tree to one of its parts.
+/// Path from the root of a tree to one of its parts.
 #[pyclass(frozen, eq, hash, ord, from_py_object, module = "oxigrad.tree")]
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyPath(pub Path);
 
-/// What may follow a path after `/`.
+/// Right operand of `path / key`.
 #[derive(FromPyObject)]
 enum Below {
     Path(KeyPath),
@@ -304,7 +304,7 @@ impl KeyPath {
         self.0.len()
     }
 
-    /// The root is a path like any other.
+    /// The root is a path too.
     #[allow(clippy::unused_self, reason = "Python calls it on an instance")]
     const fn __bool__(&self) -> bool {
         true

@@ -1,4 +1,4 @@
-//! Which parts of a tree are meant: parts of a type or dtype, and parameters.
+//! Selection of parts of a tree: parts of a type or dtype, and parameters.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use super::kind::type_info;
 use super::structure::Structure;
 use super::zip::Along;
 
-/// What a part may be asked to be.
+/// Condition on a part.
 enum Want<'py> {
     /// An instance of the class; or an array of the dtype that the class stands for.
     Class(Bound<'py, PyType>, bool),
     /// Something with this dtype.
     Dtype(Bound<'py, PyAny>),
-    /// Something that the function says yes to.
+    /// A part for which the function returns true.
     Predicate(Bound<'py, PyAny>),
 }
 
@@ -136,7 +136,7 @@ pub fn is_inexact(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Dtypes::default().is_parameter(value)
 }
 
-/// The dtypes met so far, and whether each is floating or complex.
+/// Cache of whether a dtype is floating or complex.
 #[derive(Default)]
 struct Dtypes<'py>(Vec<(Bound<'py, PyAny>, bool)>);
 

@@ -1,4 +1,4 @@
-//! `Structure`: a tree without its leaves, from which it can be built again.
+//! `Structure`: a tree without its leaves, from which trees are rebuilt.
 
 use std::hash::{Hash, Hasher};
 
@@ -18,7 +18,7 @@ use crate::error::to_python;
 pub struct Structure {
     /// The nodes.
     pub(super) shape: tree::Structure<Container>,
-    /// What some containers need besides their children to be built again, by node, in order.
+    /// The rest that some containers need to be rebuilt, by node, in order.
     pub(super) rests: Vec<(usize, Py<PyAny>)>,
 }
 
@@ -57,7 +57,7 @@ impl Structure {
         self.shape.is_trainable(leaf)
     }
 
-    /// What to say of the first place where `found` differs.
+    /// Message for the first node where `found` differs.
     pub fn difference(&self, found: &Self) -> Option<String> {
         self.shape.difference(&found.shape)
     }
@@ -99,7 +99,7 @@ impl Structure {
         Err(PyIndexError::new_err(format!("leaf {index}: the structure has {} leaves", self.len())))
     }
 
-    /// Visits what the garbage collector must know of.
+    /// Visits the Python objects for the garbage collector.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.shape.containers().iter().try_for_each(|container| container.traverse(visit))?;
         self.rests.iter().try_for_each(|(_, rest)| visit.call(rest))

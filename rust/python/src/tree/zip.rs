@@ -1,4 +1,4 @@
-//! Walking a tree along a structure: to read its leaves in the order of another tree.
+//! Traversal of a tree in the order of another tree's structure.
 
 use std::collections::HashMap;
 

@@ -1,0 +1,29 @@
+"""How large rows are: as they stand or, where one only wants to know whether they run, small.
+
+Rows ask here when they are built and when their files are imported, so `shrink` comes before both.
+"""
+
+# A hundred thousand random numbers still have the shares that `rows/rule.py` checks.
+_limits: dict[str, float] = {"numbers": float("inf"), "items": float("inf")}
+
+
+def shrink() -> None:
+    """Small sizes from now on."""
+    _limits.update(numbers=100_000, items=20)
+
+
+def numbers(count: int) -> int:
+    """The length of an array: `count`, or fewer."""
+    return int(min(count, _limits["numbers"]))
+
+
+def items(count: int) -> int:
+    """How many arrays, layers or steps there are: `count`, or fewer."""
+    return int(min(count, _limits["items"]))
+
+
+def shapes(shapes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The parameters of a model, or fewer and smaller ones."""
+    if _limits["numbers"] == float("inf"):
+        return shapes
+    return [tuple(min(extent, 16) for extent in shape) for shape in shapes[: items(len(shapes))]]

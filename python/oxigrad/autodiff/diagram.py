@@ -1,0 +1,89 @@
+"""Diagrams of recorded programs: `Tape.to_mermaid` and `Tape.to_svg`."""
+
+from collections.abc import Sequence
+
+# A box of a diagram: its kind ("input", "op" or "constant"), its label, and the positions of the boxes that it reads, which
+# stand before it.
+Box = tuple[str, str, Sequence[int]]
+
+_BRACKETS = {"input": ("([", "])"), "op": ("[", "]"), "constant": ("(", ")")}
+_FILL = {"input": "#cfe8ff", "op": "#ffffff", "constant": "#eeeeee"}
+
+# The longest label, in characters, and lengths in pixels.
+_LABEL = 40
+_CHARACTER = 8
+_HEIGHT = 28
+_GAP_X = 16
+_GAP_Y = 32
+_MARGIN = 12
+
+
+def mermaid(boxes: Sequence[Box], left_out: int) -> str:
+    """The flow chart of a program in Mermaid's language, with a note of how many entries are left out.
+
+    >>> print(mermaid([("input", "x", []), ("op", "v1 = sin", [0])], 0), end="")
+    flowchart TD
+        n0(["x"])
+        n1["v1 = sin"]
+        n0 --> n1
+    """
+    lines = ["flowchart TD"]
+    for number, (kind, label, arguments) in enumerate(boxes):
+        start, end = _BRACKETS[kind]
+        lines.append(f'    n{number}{start}"{_escaped(_cut(label), "#{};")}"{end}')
+        lines += [f"    n{argument} --> n{number}" for argument in arguments]
+    if left_out:
+        lines.append(f'    more["{left_out} more entries"]')
+    return "\n".join(lines) + "\n"
+
+
+def svg(boxes: Sequence[Box], left_out: int) -> str:
+    """The program as a drawing: each box in the layer below its lowest argument, with lines from its arguments."""
+    labels = [_cut(label) for _, label, _ in boxes]
+    places = _places(labels, [arguments for _, _, arguments in boxes])
+    width = max([160, *(x + width for x, _, width in places)]) + _MARGIN
+    bottom = max([_MARGIN, *(y + _HEIGHT for _, y, _ in places)])
+    height = bottom + (_GAP_Y if left_out else _MARGIN)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}" font-family="monospace" font-size="12">'
+    )
+    lines = [head]
+    for (_, _, arguments), (x, y, width) in zip(boxes, places, strict=True):
+        for argument in arguments:
+            from_x, from_y, from_width = places[argument]
+            path = f"M{from_x + from_width // 2} {from_y + _HEIGHT}L{x + width // 2} {y}"
+            lines.append(f'<path d="{path}" stroke="#888888"/>')
+    for (kind, _, _), label, (x, y, width) in zip(boxes, labels, places, strict=True):
+        lines.append(
+            f'<rect x="{x}" y="{y}" width="{width}" height="{_HEIGHT}" rx="5" fill="{_FILL[kind]}" stroke="#444444"/>'
+            f'<text x="{x + width // 2}" y="{y + 18}" text-anchor="middle">{_escaped(label, "&#{};")}</text>'
+        )
+    if left_out:
+        lines.append(f'<text x="{_MARGIN}" y="{height - _MARGIN}">{left_out} more entries</text>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _places(labels: Sequence[str], arguments: Sequence[Sequence[int]]) -> list[tuple[int, int, int]]:
+    """The left edge, the upper edge and the width of each box; boxes of a layer go from left to right."""
+    layers: list[int] = []
+    ends: list[int] = []
+    places = []
+    for label, read in zip(labels, arguments, strict=True):
+        layer = max((layers[argument] + 1 for argument in read), default=0)
+        layers.append(layer)
+        ends += [_MARGIN] * (layer + 1 - len(ends))
+        width = (len(label) + 2) * _CHARACTER
+        places.append((ends[layer], _MARGIN + layer * (_HEIGHT + _GAP_Y), width))
+        ends[layer] += width + _GAP_X
+    return places
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
+
+
+def _escaped(text: str, template: str) -> str:
+    """The text without control characters, with the template filled in for those that have a meaning in the language."""
+    printable = (c for c in text if not ("\0" <= c < " " or "\x7f" <= c <= "\x9f"))
+    return "".join(template.format(ord(c)) if c in "&<>\"'#;`" else c for c in printable)

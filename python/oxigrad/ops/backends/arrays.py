@@ -1,0 +1,78 @@
+"""Properties of arrays that need no knowledge of their library: dtype, device, size, and whether the host can read them."""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import is_inexact
+
+# Errors by which libraries refuse to share an array's memory. `RecursionError` is a `RuntimeError`, but never a refusal.
+REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)
+
+
+def is_array(value: Any) -> bool:
+    """Whether the value is an array of any library: it has a shape and a dtype."""
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def is_smooth(value: Any) -> bool:
+    """Whether the value can have a derivative: a float, a complex number, an array of either's dtype, or a variable."""
+    return isinstance(value, (float, complex, _core.Variable)) or is_inexact(value)
+
+
+def dtype_of(value: Any) -> Any:
+    """The dtype of an array; float64 for a Python number."""
+    return value.dtype if is_array(value) else np.float64
+
+
+def device_of(value: Any) -> Any:
+    """The device of an array; None where its library chooses one, as while a program is traced; ``"cpu"`` for a number."""
+    return getattr(value, "device", None if is_array(value) else "cpu")
+
+
+def size_of(shape: tuple[int, ...]) -> int:
+    """The number of elements of an array of this shape."""
+    return math.prod(shape)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The standard's name of a dtype of any library.
+
+    >>> dtype_name(np.dtype(">f4"))
+    'float32'
+    """
+    try:
+        return _dtype_name(dtype)
+    except TypeError:  # not hashable
+        return _dtype_name.__wrapped__(dtype)
+
+
+@functools.lru_cache(typed=True)  # NumPy builds the name on each access; dtypes of two libraries may compare equal
+def _dtype_name(dtype: Any) -> str:
+    name = getattr(dtype, "name", None)
+    return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
+
+
+def on_host(array: Any) -> bool:
+    """Whether an array lies in host memory, so that it can be read without waiting for a device."""
+    if _core.exports_memory(array):
+        return True
+    device = getattr(array, "__dlpack_device__", None)
+    try:
+        return device is not None and int(device()[0]) == 1
+    except RecursionError:
+        raise
+    except REFUSALS:  # an array that is not computed yet
+        return False
+
+
+def fetched(value: Any) -> Any:
+    """The value in host memory: arrays on a device are copied, which waits for the device."""
+    if not is_array(value) or on_host(value):
+        return value
+    from array_api_compat import to_device
+
+    return to_device(value, "cpu")

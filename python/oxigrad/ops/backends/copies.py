@@ -1,0 +1,39 @@
+"""Copies of arrays: to NumPy, within a library, and from one library to another."""
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import plain
+from oxigrad.ops.backends.dispatch import adapter_of, namespace, standard_namespace
+
+
+def to_host(array: Any) -> np.ndarray:
+    """An array of any library as NumPy's, of the same dtype; a copy only where necessary.
+
+    A dtype that NumPy does not have by itself (bfloat16) takes the package ml_dtypes. Raises `BufferError` for an array
+    without memory.
+    """
+    return adapter_of(array).to_host(array)
+
+
+def copied(array: Any) -> Any:
+    """A copy of an array, of its own library."""
+    return np.array(array) if type(array) is np.ndarray else standard_namespace(array).asarray(array, copy=True)
+
+
+def copied_like(value: Any, like: Any) -> Any:
+    """A copy of an array of any library, as one of the library and on the device of ``like``, with its shape and dtype."""
+    if type(value) is type(like) is np.ndarray and value.dtype is like.dtype and like.flags.c_contiguous:
+        return value.copy()
+    adapter = adapter_of(like)
+    if namespace(value) is namespace(like):
+        return adapter.copied_like(value, like)
+    return adapter.from_host(to_host(value), like)
+
+
+def fingerprint(value: Any) -> int | None:
+    """A checksum of the elements of a NumPy array; None for anything else."""
+    value = plain(value)
+    return zlib.crc32(np.ascontiguousarray(value).data) if isinstance(value, np.ndarray) else None

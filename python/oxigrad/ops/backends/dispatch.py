@@ -1,0 +1,201 @@
+"""The library of an array: its namespace and its adapter, looked up once for each type of array."""
+
+import functools
+import importlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad.ops.backends.arrays import device_of, is_array
+from oxigrad.ops.backends.generic import Adapter
+from oxigrad.ops.backends.numpy import ADAPTER as NumPyAdapter
+
+_NUMBERS = (bool, int, float, complex)
+_NUMPY = NumPyAdapter(np)
+_UNKNOWN = Adapter(None)
+
+# By the identity of a class: a reference that removes the entry with the class, the namespace (None for numbers), the adapter.
+_Entry = tuple[weakref.ref[type], Any, Adapter]
+_known: dict[int, _Entry] = {}
+
+
+def namespace(*values: Any) -> Any:
+    """The standard's namespace of the first value that is an array; NumPy's where none is.
+
+    Raises `TypeError` for an object of no array library.
+
+    >>> import numpy as np
+    >>> namespace(2.0, np.ones(3)).__name__
+    'numpy'
+    """
+    for value in map(plain, values):
+        known = _known.get(id(type(value))) or _remembered(value)
+        if known[1] is not None:
+            return known[1]
+    return np
+
+
+def adapter_of(value: Any) -> Adapter:
+    """The adapter of the value's library; NumPy's for a number, the generic one for an object of no array library."""
+    value = plain(value)
+    try:
+        return (_known.get(id(type(value))) or _remembered(value))[2]
+    except TypeError:
+        return _UNKNOWN
+
+
+def _remembered(value: Any) -> _Entry:
+    kind, key = type(value), id(type(value))
+    library = _namespace_of(value)
+    adapter = _NUMPY if library is None else adapter_of_library(library)
+    return _known.setdefault(key, (weakref.ref(kind, lambda _: _known.pop(key, None)), library, adapter))
+
+
+def _namespace_of(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np
+    if isinstance(value, _NUMBERS):
+        return None
+    from array_api_compat import array_namespace  # for libraries whose own namespace is not the standard's
+
+    return array_namespace(value)
+
+
+@functools.lru_cache(maxsize=64)
+def adapter_of_library(library: Any) -> Adapter:
+    """The adapter of a namespace: that of the file in this folder with the library's name, else the generic one."""
+    if library is np:
+        return _NUMPY
+    root = getattr(library, "__name__", "").removeprefix("array_api_compat.").partition(".")[0]
+    path = f"{__package__}.{root}"
+    try:
+        module = importlib.import_module(path) if root else None
+    except ModuleNotFoundError as error:
+        if error.name != path:
+            raise
+        module = None
+    return getattr(module, "ADAPTER", Adapter)(library)
+
+
+def standard_namespace(*values: Any) -> Any:
+    """As `namespace`, completed by `array_api_compat` where a library lacks a part of the standard.
+
+    Lists and tuples are searched for arrays.
+    """
+    from array_api_compat import array_namespace
+
+    array = next((x for x in map(plain, _flattened(values)) if is_array(x)), None)
+    try:
+        return namespace() if array is None else array_namespace(array)
+    except TypeError:  # it knows only arrays whose library is imported, and NumPy's scalars are not among them
+        return namespace(array)
+
+
+def implementation(name: str, array: Any) -> Callable[..., Any]:
+    """The function that computes an op on plain arrays of this array's library."""
+    return adapter_of(array).implementation(name)
+
+
+# --- properties --------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=256)
+def is_of_kind(dtype: Any, kind: str | tuple[str, ...], library: Any) -> bool:
+    """Whether a dtype of a library is of a kind, as `isdtype` of the standard; dtypes of ml_dtypes are known too."""
+    return adapter_of_library(library).is_of_kind(dtype, kind)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether the value is a complex number or array; a symbol is not."""
+    value = plain(value)
+    if isinstance(value, _core.Variable):
+        return False
+    return (
+        is_of_kind(value.dtype, "complex floating", namespace(value)) if is_array(value) else isinstance(value, complex)
+    )
+
+
+def is_immutable(array: Any) -> bool:
+    """Whether no array of its library is ever changed in place: such arrays may share memory unnoticed."""
+    return adapter_of(array).is_immutable
+
+
+def detached(array: Any) -> Any:
+    """The array without the derivatives that its own library records, in the same memory."""
+    return array if type(array) is np.ndarray else adapter_of(array).detached(array)
+
+
+def resolved(array: Any) -> Any:
+    """The array with its values in memory, where its library has views that are computed when they are read."""
+    return array if type(array) is np.ndarray else adapter_of(array).resolved(array)
+
+
+def obstacle(array: Any) -> str:
+    """The reason why a step cannot update the array in place, and what it can; empty where it can."""
+    return "" if type(array) is np.ndarray else adapter_of(array).obstacle(array)
+
+
+def refuse_meaning(array: Any, what: str) -> None:
+    """Raises `DtypeError` for an array, called ``what``, with a mask, units or the like, or of no array library.
+
+    >>> import numpy as np
+    >>> refuse_meaning(np.ma.MaskedArray([1.0, 2.0], mask=[True, False]), "w: the parameter")
+    Traceback (most recent call last):
+    ...
+    oxigrad.DtypeError: w: the parameter is a MaskedArray, whose mask would be ignored: expected an array without a mask, such as x.filled(0)
+    """
+    if type(array) is np.ndarray:
+        return
+    meaning, kind = _core.meaning(array), type(array).__name__
+    if meaning is None and hasattr(type(array), "get_mask"):
+        meaning = f"a {kind}, whose mask would be ignored: expected an array without a mask"
+    try:
+        namespace(array)
+    except TypeError:
+        meaning = f"a {kind}: expected an array of NumPy's, or of another library of the Python array API standard"
+    if meaning is not None:
+        raise DtypeError(f"{what} is {meaning}")
+
+
+# --- variables among values --------------------------------------------------------------------------------------------
+
+
+def has_variable(values: Iterable[Any]) -> bool:
+    """Whether a variable is among the values, or in a list or tuple among them."""
+    return any(isinstance(value, _core.Variable) for value in _flattened(values))
+
+
+def _flattened(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flattened(value)
+        else:
+            yield value
+
+
+def strip(value: Any) -> Any:
+    """The value with plain arrays in place of its variables, in lists and tuples too."""
+    return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
+
+
+def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
+    """An array_like as an array, of the library of the first array among ``others``; an array unchanged.
+
+    A list that has variables becomes their stack. Raises `DtypeError` for anything but an array, a number, a list or a tuple.
+    """
+    if isinstance(value, _core.Variable) or is_array(value):
+        return value
+    if not isinstance(value, (list, tuple, *_NUMBERS)):
+        raise DtypeError(f"expected an array, found {type(value).__name__} {value!r}")
+    like = next((x for x in map(plain, others) if is_array(x)), None)
+    if isinstance(value, (list, tuple)) and has_variable(value):
+        items = [array_of(item, others) for item in value]
+        shapes = {tuple(item.shape) for item in items}
+        if len(shapes) > 1:
+            raise ShapeError(f"expected a list of arrays of one shape, found the shapes {sorted(shapes)}")
+        return _core.record("stack", items, {"axis": 0})
+    return np.asarray(value) if like is None else namespace(like).asarray(value, device=device_of(like))

@@ -1,0 +1,341 @@
+"""The adapter of every array library without a file of its own: it calls what the Python array API standard has."""
+
+import functools
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import is_inexact
+from oxigrad.ops.backends import kernels, matrix_functions
+from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name, fetched, is_array, on_host, size_of
+
+# Ops that the standard has in an extension: its name, and the arguments that select the op's results.
+_EXTENSIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "qr": ("linalg", {"mode": "reduced"}),
+    "svd": ("linalg", {"full_matrices": False}),
+    **dict.fromkeys("inv solve cholesky eigh eig det slogdet vector_norm".split(), ("linalg", {})),
+    **dict.fromkeys("fftn ifftn rfft irfft".split(), ("fft", {})),
+}
+
+# Special functions of several arguments: libraries that have them may take arrays only, no numbers.
+_ARRAYS_ONLY = {"beta", "betainc", "betaln", "gammainc", "gammaincc", "logaddexp2"}
+
+# Functions of two arguments without an operator: libraries may copy a number among the arguments to the device.
+_BINARY = {"atan2", "hypot", "logaddexp", "maximum", "minimum"}
+
+# Functions whose first argument is an integer order.
+_ORDERED = {"polygamma", "jn", "yn", "iv"}
+
+Ops = Callable[[str], Callable[..., Any]]
+
+
+def _cbrt(op: Ops, x: Any) -> Any:
+    return op("sign")(x) * op("abs")(x) ** (1.0 / 3.0)
+
+
+def _logaddexp2(op: Ops, x1: Any, x2: Any) -> Any:
+    ln2 = math.log(2.0)
+    return op("logaddexp")(x1 * ln2, x2 * ln2) / ln2
+
+
+def _betaln(op: Ops, a: Any, b: Any) -> Any:
+    gammaln = op("gammaln")
+    return gammaln(a) + gammaln(b) - gammaln(a + b)
+
+
+# Ops composed of others, with fewer digits: for arrays that the host cannot read, of libraries that lack the op.
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "beta": lambda op, a, b: op("exp")(_betaln(op, a, b)),
+    "betaln": _betaln,
+    "cbrt": _cbrt,
+    "erfcinv": lambda op, y: op("erfinv")(1.0 - y),
+    "logaddexp2": _logaddexp2,
+}
+
+
+class Adapter:
+    """One array library: its arrays' properties and its implementation of each op, by the standard alone.
+
+    A library that differs has a file of its name in this folder, whose ``ADAPTER`` is a subclass. A method ``op_<name>``
+    implements the op ``<name>``; every other op is the namespace's function of that name, one of its extensions `linalg`,
+    `fft` and `special`, or the core's kernel.
+    """
+
+    # Modules that have special functions under SciPy's names, beside the namespace's own extension `special`.
+    special_modules: tuple[str, ...] = ()
+    # Whether no array of the library is ever changed in place.
+    is_immutable = False
+    # ``put_rows(array, indices, rows)``, a copy with other rows at sorted indices, where the library has a scatter for it.
+    put_rows: Callable[..., Any] | None = None
+
+    def __init__(self, library: Any) -> None:
+        """An adapter of the library with this namespace; None where there is none."""
+        self.library = library
+
+    # --- properties ----------------------------------------------------------------------------------------------------
+
+    def is_of_kind(self, dtype: Any, kind: str | tuple[str, ...]) -> bool:
+        """Whether a dtype is of a kind, as `isdtype` of the standard; dtypes of ml_dtypes are real floating or none."""
+        try:
+            return self.library.isdtype(dtype, kind)
+        except TypeError:
+            return "real floating" in kind and _is_floating(dtype)
+
+    def is_complex(self, array: Any) -> bool:
+        """Whether an array has a complex dtype."""
+        return self.is_of_kind(array.dtype, "complex floating")
+
+    def detached(self, array: Any) -> Any:
+        """The array without the derivatives that its own library records, in the same memory."""
+        return array
+
+    def resolved(self, array: Any) -> Any:
+        """The array with its values in memory, where the library has views that are computed when they are read."""
+        return array
+
+    def obstacle(self, array: Any) -> str:
+        """The reason why a step cannot update the array in place, and what it can; empty where it can."""
+        return ""
+
+    # --- copies --------------------------------------------------------------------------------------------------------
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """The array as NumPy's, of the same dtype; a copy only where necessary."""
+        name = dtype_name(array.dtype)
+        for read in (_shared, lambda x: None if on_host(x) else _shared(x, device="cpu"), np.asarray):
+            try:
+                found = read(array)
+            except RecursionError:
+                raise
+            except REFUSALS:
+                continue
+            if found is not None and dtype_name(found.dtype) == name:
+                return found
+        there = fetched(array)
+        if isinstance(there, np.ndarray):
+            return there
+        if self.library is None or hasattr(np, name):
+            raise BufferError(f"an array of type {type(array).__name__} has no memory that can be read")
+        importlib.import_module("ml_dtypes")  # NumPy then has bfloat16 and its like
+        return self.to_host(self.library.astype(there, self.library.float32)).astype(name)
+
+    def from_host(self, array: np.ndarray, like: Any) -> Any:
+        """A copy of a NumPy array as one of this library, with the dtype and on the device of ``like``."""
+        array = np.array(array)  # in memory of its own: a library may warn about read-only arrays
+        if array.dtype.isbuiltin == 2:  # of ml_dtypes, which most libraries cannot read: float32 holds all its values
+            array = array.astype(np.float32)
+        return self.copied_like(array, like)
+
+    def copied_like(self, array: Any, like: Any) -> Any:
+        """A copy of an array of this library, with the dtype and on the device of ``like``."""
+        return self.library.asarray(array, dtype=like.dtype, device=device_of(like), copy=True)
+
+    def filled(self, number: Any, like: Any) -> Any:
+        """A number as an array of no dimensions, made on the device of ``like`` and of its dtype where it fits."""
+        fits = is_inexact(like) and (self.is_complex(like) or not isinstance(number, complex))
+        return self.library.full((), number, dtype=like.dtype if fits else None, device=device_of(like))
+
+    # --- ops -----------------------------------------------------------------------------------------------------------
+
+    def implementation(self, name: str) -> Callable[..., Any]:
+        """The function that computes the op ``name`` on plain arrays of this library."""
+        own = getattr(self, f"op_{name}", None)
+        if own is not None:
+            return own
+        if name in _EXTENSIONS:
+            return functools.partial(self._by_extension, name)
+        own = getattr(self.library, name, None) or self.special(name)
+        if own is None:
+            return functools.partial(self._missing, name)
+        if name in _ORDERED:
+            return lambda order, x: own(_as_integer(order), x)
+        if name in _ARRAYS_ONLY:
+            return functools.partial(self._of_arrays, own)
+        return functools.partial(self._of_two, own) if name in _BINARY else own
+
+    def special(self, name: str) -> Callable[..., Any] | None:
+        """The library's special function of that name; None where it has none."""
+        modules = [getattr(self.library, "special", None), *map(importlib.import_module, self.special_modules)]
+        return next((found for module in modules if (found := getattr(module, name, None)) is not None), None)
+
+    def _missing(self, name: str, *args: Any) -> Any:
+        if name in _COMPOSED and not on_host(_first_array(args)):
+            return _COMPOSED[name](self.implementation, *args)
+        return self._by_kernel(name, *args)
+
+    def _by_kernel(self, name: str, *args: Any) -> Any:
+        """The core's kernel of the op, on arrays in host memory."""
+        try:
+            shared = [_shared(self.resolved(value)) if is_array(value) else value for value in args]
+        except RecursionError:
+            raise
+        except REFUSALS as error:
+            raise NotImplementedError(
+                f"{self.library.__name__} has no function {name}, and its array cannot be read in host memory"
+            ) from error
+        return self.library.asarray(kernels.compute(name, *shared), device=_first_array(args).device)
+
+    def _by_extension(self, name: str, *args: Any, **named: Any) -> Any:
+        extension, selected = _EXTENSIONS[name]
+        own = getattr(getattr(self.library, extension, None), name, None)
+        if own is None:
+            raise NotImplementedError(f"{self.library.__name__} has no function {extension}.{name}")
+        return own(*args, **selected, **named)
+
+    def _of_arrays(self, own: Callable[..., Any], *args: Any) -> Any:
+        like = _first_array(args)
+        return own(*(x if is_array(x) else self.filled(x, like) for x in args))
+
+    def _of_two(self, own: Callable[..., Any], x1: Any, x2: Any) -> Any:
+        return own(x1, x2) if on_host(x1 if is_array(x1) else x2) else self._of_arrays(own, x1, x2)
+
+    # --- ops with a signature that the standard does not have ----------------------------------------------------------
+
+    def op_call(self, *args: Any, function: Callable[..., Any], pull: Any, push: Any) -> Any:
+        """A user's function with derivatives of its own."""
+        return function(*args)
+
+    def op_item(self, results: Any, *, index: int) -> Any:
+        """One result of an op that has several."""
+        return results[index]
+
+    def op_astype(self, x: Any, *, dtype: Any, copy: bool) -> Any:
+        """``x`` in another dtype."""
+        return self.library.astype(x, dtype, copy=copy)
+
+    def op_broadcast_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
+        """``x`` repeated to a shape."""
+        return self.library.broadcast_to(x, shape)
+
+    def op_concat(self, *arrays: Any, axis: int, ends: tuple[int, ...]) -> Any:
+        """Arrays joined along ``axis``."""
+        return self.library.concat(arrays, axis=axis)
+
+    def op_stack(self, *arrays: Any, axis: int) -> Any:
+        """Arrays joined along a new ``axis``."""
+        return self.library.stack(arrays, axis=axis)
+
+    def op_where(self, condition: Any, x1: Any, x2: Any) -> Any:
+        """``x1`` where ``condition`` is true, else ``x2``; any of them may be a number, which the standard excludes."""
+        like = _first_array((x1, x2, condition))
+        if not is_array(condition):
+            condition = self.library.full((), bool(condition), device=device_of(like))
+        if not on_host(like):  # copying a number to a device makes the host wait
+            x1, x2 = (value if is_array(value) else self.filled(value, like) for value in (x1, x2))
+        elif not is_array(x1) and not is_array(x2):  # the standard takes one number, not two
+            x1 = self.library.asarray(x1, device=device_of(like))
+        return self.library.where(condition, x1, x2)
+
+    def op_take_along_axis(self, x: Any, *, indices: Any, axis: int) -> Any:
+        """The elements at ``indices`` along ``axis``."""
+        return self.library.take_along_axis(x, indices, axis=axis)
+
+    def op_index(self, x: Any, *, key: Any) -> Any:
+        """``x[key]``; a vector of indices along one axis goes by ``take``, which is all that the standard has for it."""
+        if isinstance(key, tuple) and len(key) > 1 and key[-1] is ...:
+            *before, last = key[:-1]
+            is_whole = all(isinstance(part, slice) and part == slice(None) for part in before)
+            if is_whole and is_array(last) and len(last.shape) == 1 and not self.library.isdtype(last.dtype, "bool"):
+                return self.library.take(x, last, axis=len(before))
+        return x[key]
+
+    def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
+        """Zeros of ``shape`` with ``g`` added at ``key``; elements that the key names twice get the sum."""
+        if is_basic(key):
+            return self.scattered_to_slice(g, key, shape)
+        library = self.library
+        numbers = library.reshape(library.arange(size_of(shape), device=device_of(g)), shape)
+        numbers = library.reshape(self.op_index(numbers, key=key), (-1,))
+        return library.reshape(self.segment_sum(library.reshape(g, (-1,)), numbers, size_of(shape)), shape)
+
+    def scattered_to_slice(self, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+        """Zeros of ``shape`` with ``g`` at a key of integers, slices, ``...`` and None."""
+        zeros = self.library.zeros(shape, dtype=g.dtype, device=device_of(g))
+        if key is None or (isinstance(key, tuple) and None in key):  # assignment takes no new axes
+            key = tuple(part for part in key or () if part is not None)
+            g = self.library.reshape(g, zeros[key].shape)
+        zeros[key] = g
+        return zeros
+
+    def segment_sum(self, values: Any, numbers: Any, size: int) -> Any:
+        """A vector of ``size`` elements, each the sum of the ``values`` that have its number; sums are pairwise.
+
+        The values are sorted by number, then runs of equal numbers are added up in a logarithmic number of rounds.
+        """
+        library, count = self.library, numbers.shape[0]
+        zeros = library.zeros(size, dtype=values.dtype, device=device_of(values))
+        if not count:
+            return zeros
+        order = library.argsort(numbers)
+        numbers, values = library.take(numbers, order), library.take(values, order)
+        width = 1
+        while width < count:
+            same = numbers[width:] == numbers[:-width]
+            if on_host(same) and not library.any(same):
+                break
+            added = library.where(same, values[width:], library.zeros_like(values[width:]))
+            values = library.concat([values[:-width] + added, values[-width:]])
+            width *= 2
+        wanted = library.arange(size, dtype=numbers.dtype, device=device_of(values))
+        first = library.searchsorted(numbers, wanted)
+        is_named = first < library.searchsorted(numbers, wanted, side="right")
+        return library.where(is_named, library.take(values, library.clip(first, max=count - 1)), zeros)
+
+    def op_cofactor(self, x: Any) -> Any:
+        """The derivative of the determinant."""
+        return matrix_functions.cofactor(self.library, x, is_complex=self.is_complex(x))
+
+    def op_sqrtm(self, x: Any) -> Any:
+        """The principal square root of each matrix."""
+        return matrix_functions.sqrtm(self.library, x)
+
+    def op_pinv(self, x: Any, *, rtol: Any) -> Any:
+        """The pseudo-inverse of each matrix."""
+        return self.library.linalg.pinv(x) if rtol is None else self.library.linalg.pinv(x, rtol=rtol)
+
+    def op_round_to_bfloat16(self, x: Any) -> Any:
+        """The nearest values of bfloat16, in the dtype of ``x``."""
+        return self._rounded_to("bfloat16", x)
+
+    def op_round_to_float16(self, x: Any) -> Any:
+        """The nearest values of float16, in the dtype of ``x``."""
+        return self._rounded_to("float16", x)
+
+    def _rounded_to(self, name: str, x: Any) -> Any:
+        dtype = getattr(self.library, name, None)
+        if dtype is None:
+            return self._by_kernel(f"round_to_{name}", x)
+        return self.library.astype(self.library.astype(x, dtype), x.dtype)
+
+
+def _shared(array: Any, **where: Any) -> np.ndarray:
+    """NumPy's array in the memory of another; raises one of `REFUSALS` where that cannot be read."""
+    if not where and on_host(array) and not _core.exports_memory(array):
+        raise BufferError(f"an array of type {type(array).__name__} has no memory that can be read")
+    return np.from_dlpack(array, **where)
+
+
+def _first_array(values: Any) -> Any:
+    return next((value for value in values if is_array(value)), None)
+
+
+def _is_floating(dtype: Any) -> bool:
+    try:
+        return is_inexact(np.empty(0, dtype))
+    except TypeError:
+        return False
+
+
+def _as_integer(order: Any) -> Any:
+    """The order as an integer where it is integral: some libraries take no float."""
+    return int(order) if isinstance(order, float) and order.is_integer() else order
+
+
+def is_basic(key: Any) -> bool:
+    """Whether a key is made of integers, slices, ``...`` and None: it names no element twice."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)

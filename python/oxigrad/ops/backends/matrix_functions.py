@@ -1,0 +1,48 @@
+"""Matrix functions that no array library has, in terms of the standard's `linalg`: of one library's plain arrays."""
+
+import math
+from typing import Any
+
+from oxigrad.ops.backends.arrays import device_of, on_host
+
+# Iterations of `sqrtm` that suffice after scaling, up to the condition numbers that float64 can represent.
+_MAX_ITERATIONS = 24
+
+
+def cofactor(library: Any, x: Any, *, is_complex: bool) -> Any:
+    """The transposed cofactor matrix: the derivative of the determinant.
+
+    Regular matrices on the host use the inverse; others use singular values, of which some may be zero.
+    """
+    if on_host(x):
+        y = library.linalg.det(x)
+        if bool(library.all(y != 0)):
+            return y[..., None, None] * library.matrix_transpose(library.linalg.inv(x))
+    u, s, vh = library.linalg.svd(x, full_matrices=False)
+    n = s.shape[-1]
+    others = library.where(library.eye(n, device=device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :])
+    sign = library.linalg.det(u @ vh)[..., None, None]
+    y = (u * library.prod(others, axis=-1)[..., None, :]) @ vh
+    return sign * (library.conj(y) if is_complex else y)
+
+
+def sqrtm(library: Any, x: Any) -> Any:
+    """The principal square root of each matrix, NaN where there is none.
+
+    The product form of the Denman-Beavers iteration, scaled by determinants (Cheng, Higham, Kenney and Laub 2001).
+    """
+    n = x.shape[-1]
+    eye = library.eye(n, dtype=x.dtype, device=device_of(x))
+    root, m, is_readable = x, x, on_host(x)
+    for _ in range(_MAX_ITERATIONS):
+        logarithm = library.linalg.slogdet(m)[1][..., None, None]
+        scale = library.astype(library.exp(logarithm / (-2.0 * max(n, 1))), x.dtype)
+        inverse = library.linalg.inv(m) / (scale * scale)
+        root = (root + root @ inverse) * scale * 0.5
+        m = (eye + (m * (scale * scale) + inverse) * 0.5) * 0.5
+        if is_readable and not library.any(library.abs(m - eye) > 10.0 * n * float(library.finfo(x.dtype).eps)):
+            break
+    residual = library.linalg.matrix_norm(root @ root - x, keepdims=True)
+    is_root = residual <= 1e-3 * library.linalg.matrix_norm(x, keepdims=True)
+    nan = library.full((), math.nan, dtype=x.dtype, device=device_of(x))
+    return library.where(is_root, root, nan)

@@ -1,0 +1,83 @@
+"""NumPy: the core's kernels for functions that it lacks, or whose digits it loses next to their roots."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import is_inexact
+from oxigrad.ops.backends import kernels
+from oxigrad.ops.backends.arrays import is_array
+from oxigrad.ops.backends.generic import Adapter, is_basic
+
+# Functions of which NumPy's lose digits next to their roots.
+_INACCURATE = {"logaddexp", "logaddexp2"}
+
+
+class NumPyAdapter(Adapter):
+    """NumPy's arrays and scalars, and Python's numbers where no array is among the arguments."""
+
+    def is_of_kind(self, dtype: Any, kind: str | tuple[str, ...]) -> bool:
+        """As `isdtype`, of everything that `numpy.dtype` takes."""
+        return super().is_of_kind(np.dtype(dtype), kind)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """The array itself; an array of a scalar."""
+        return np.asarray(array)
+
+    def from_host(self, array: np.ndarray, like: Any) -> np.ndarray:
+        """A copy with the dtype and the memory order of ``like``."""
+        made = np.empty_like(like)
+        made[...] = array
+        return made
+
+    copied_like = from_host
+
+    def implementation(self, name: str) -> Callable[..., Any]:
+        """The ufunc or function, called as it is; the core's kernel where there is none."""
+        if name in _INACCURATE:
+            return functools.partial(_with_all_digits, name)
+        own = getattr(self, f"op_{name}", None) or getattr(np, name, None)
+        return super().implementation(name) if own is None else own
+
+    def _by_kernel(self, name: str, *args: Any) -> Any:
+        return kernels.compute(name, *args)
+
+    def _missing(self, name: str, *args: Any) -> Any:
+        return kernels.compute(name, *args)
+
+    def _rounded_to(self, name: str, x: Any) -> Any:
+        return kernels.compute(f"round_to_{name}", x)
+
+    def op_broadcast_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
+        """A read-only view; of a number, a tenth of the time that `numpy.broadcast_to` takes."""
+        if type(x) is not np.ndarray and isinstance(x, np.generic):
+            x = np.asarray(x)
+        if type(x) is np.ndarray and x.ndim == 0:
+            repeated = np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
+            repeated.flags.writeable = False
+            return repeated
+        return np.broadcast_to(x, shape)
+
+    def op_where(self, condition: Any, x1: Any, x2: Any) -> Any:
+        """`numpy.where`; one of two numbers where none of the three is an array."""
+        if not (is_array(x1) or is_array(x2) or is_array(condition)):
+            return x1 if condition else x2
+        return np.where(condition, x1, x2)
+
+    def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
+        """By assignment to a slice, else by ``numpy.add.at``."""
+        if is_basic(key):
+            return self.scattered_to_slice(g, key, shape)
+        zeros = np.zeros(shape, dtype=g.dtype)
+        np.add.at(zeros, key, g)
+        return zeros
+
+
+def _with_all_digits(name: str, *args: Any) -> Any:
+    """The core's kernel of floating-point arrays; NumPy's function of other dtypes."""
+    return kernels.compute(name, *args) if all(map(is_inexact, args)) else getattr(np, name)(*args)
+
+
+ADAPTER = NumPyAdapter

@@ -1,0 +1,63 @@
+"""PyTorch: tensors that record their own derivatives, and lazy views, whose values are computed when they are read.
+
+Negation and conjugation are bits of a tensor, and a tensor of zeros may have no memory. The core reads no such tensor.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from oxigrad.ops.backends.arrays import REFUSALS, device_of
+from oxigrad.ops.backends.generic import Adapter
+
+
+class TorchAdapter(Adapter):
+    """PyTorch's tensors."""
+
+    special_modules = ("torch.special",)
+
+    def detached(self, array: Any) -> Any:
+        """The tensor without its gradient, in the same memory."""
+        return array.detach() if array.requires_grad else array
+
+    def resolved(self, array: Any) -> Any:
+        """The tensor with its values in memory; most tensors are returned as they are."""
+        if array._is_zerotensor():
+            return self.library.zeros(tuple(array.shape), dtype=array.dtype, device=array.device)
+        return array.resolve_conj().resolve_neg()
+
+    def obstacle(self, array: Any) -> str:
+        """The layout or the laziness that keeps a tensor from being updated in place."""
+        if str(array.layout) != "torch.strided":
+            return f"a tensor of layout {array.layout}: expected torch.strided"
+        if array.is_neg():
+            return "a lazy view, with its negative bit set: expected a tensor of its own, tensor.resolve_neg()"
+        if array._is_zerotensor():
+            return "a tensor of zeros without memory: expected torch.zeros"
+        if _is_freed(array):
+            return "a tensor whose storage is freed: expected one that has memory"
+        return ""
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """The tensor's memory as a NumPy array, or a copy."""
+        array = self.resolved(array)
+        if _is_freed(array):
+            raise BufferError("the storage of the tensor is freed: it has no memory that can be read")
+        return super().to_host(array)
+
+    def segment_sum(self, values: Any, numbers: Any, size: int) -> Any:
+        """By ``Tensor.index_put_``, which adds up elements of one index."""
+        zeros = self.library.zeros(size, dtype=values.dtype, device=device_of(values))
+        return zeros.index_put_((numbers,), values, accumulate=True)
+
+
+def _is_freed(tensor: Any) -> bool:
+    """Whether a tensor in host memory has elements but no memory."""
+    try:
+        storage = tensor.untyped_storage()
+    except REFUSALS:  # a tensor inside a transform such as ``vmap`` has no storage by design
+        return False
+    return storage.device.type == "cpu" and tensor.numel() > 0 and storage.nbytes() == 0
+
+
+ADAPTER = TorchAdapter

@@ -1,0 +1,90 @@
+"""Composite functions: composed of ops where variables are among the arguments, the array library's own elsewhere."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad import _core
+from oxigrad._core import DtypeError, plain
+from oxigrad.ops.backends import array_of, has_variable, is_array, standard_namespace
+
+# Functions that may return their argument itself, as NumPy's do; all others return a copy where nothing is to be done.
+_MAY_RETURN_ARGUMENT = {"asarray", "diff", "matrix_power", "nan_to_num"}
+
+# Parameters that are arrays, in the signatures of these functions.
+_ARRAY_PARAMETERS = {"a", "ab", "arrays", "b", "f", "operands", "q", "v", "x", "x1", "x2", "z"}
+
+_CONVERTED = {list, tuple, str, type(None)}
+
+
+def composite(function: Callable[..., Any], extension: str | None = None) -> Callable[..., Any]:
+    """Decorates a function of ops: called as it is on variables; on plain values the array library's own, if it has one.
+
+    ``extension`` names the standard's extension that has the library's function: "linalg" or "fft".
+    """
+    name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
+    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    is_elementwise = all(kind is inspect.Parameter.POSITIONAL_ONLY for kind in kinds)
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        if has_variable(args) or has_variable(named.values()):
+            result = on_variables(*args, **named)
+            if name not in _MAY_RETURN_ARGUMENT and any(result is arg for arg in args) and is_array(plain(result)):
+                return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
+            return result
+        if is_elementwise and len(args) > len(kinds):  # one more might be an array that the library writes to
+            raise TypeError(f"{name} takes {len(kinds)} positional arguments, got {len(args)}")
+        library = standard_namespace(*args)
+        library = library if extension is None else getattr(library, extension)
+        try:
+            return getattr(library, name, function)(*args, **named)
+        except AttributeError:
+            _require_arrays(function, args, where or slice(0, 0))
+            raise
+
+    return called
+
+
+def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function of arrays to accept lists and tuples (array_like) in their place.
+
+    Raises `DtypeError`, naming the argument, where an argument that is no array lacks an attribute of arrays.
+    """
+    where = _array_positions(function)
+    if where is None:
+        return function
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        for arg in args[where]:
+            if arg.__class__ in _CONVERTED:
+                given = [array_of(x, args) if x.__class__ in _CONVERTED else x for x in args[where]]
+                args = (*args[: where.start], *given, *args[where.start + len(given) :])
+                break
+        try:
+            return function(*args, **named)
+        except AttributeError:
+            _require_arrays(function, args, where)
+            raise
+
+    return called
+
+
+def _array_positions(function: Callable[..., Any]) -> slice | None:
+    """The positional parameters of a function that are arrays; None where none is, or one is a list of arrays."""
+    parameters = list(inspect.signature(function).parameters.values())
+    positions = [i for i, p in enumerate(parameters) if p.name in _ARRAY_PARAMETERS and p.kind is not p.KEYWORD_ONLY]
+    if not positions or (parameters[positions[0]].name == "arrays" and parameters[positions[0]].kind.value < 2):
+        return None
+    is_variadic = parameters[positions[-1]].kind is inspect.Parameter.VAR_POSITIONAL
+    return slice(positions[0], None if is_variadic else positions[-1] + 1)
+
+
+def _require_arrays(function: Callable[..., Any], args: tuple[Any, ...], where: slice) -> None:
+    """Raises `DtypeError` for the first argument in the place of an array that is none."""
+    for at, arg in enumerate(args[where], where.start):
+        if not is_array(arg) or str(arg.dtype) == "object":
+            what = f"{type(arg).__name__} {arg!r}"
+            raise DtypeError(f"{function.__name__}: argument {at} is {what}: expected an array of numbers") from None

@@ -1,0 +1,56 @@
+//! The work of a run: kernels, the leaves that they run over, and parts of leaves.
+
+use crate::array::buffer::{Buffer, Dtype};
+use crate::array::rows::Rows;
+use crate::kernel::Kernel;
+use crate::kernel::compiled::Phase;
+
+/// A leaf: its arrays, and how they are updated.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf<'a> {
+    /// One buffer for each array input of the kernel (further ones are ignored), of any dtype and layout.
+    pub inputs: &'a [Buffer],
+    /// One buffer for each output: exactly the memory of an input, or apart from all.
+    pub outputs: &'a [Buffer],
+    /// How many elements each buffer has.
+    pub length: usize,
+    /// The type in which to compute: `F32` or `F64`.
+    pub dtype: Dtype,
+    /// The number of this leaf's set of scalars.
+    pub scalar_set: usize,
+    /// The key of its random numbers: see [`crate::noise::noise_key`].
+    pub noise_key: u64,
+}
+
+impl<'a> Leaf<'a> {
+    /// The rows of a table that it writes, if not all: its random numbers are those of the elements of the whole table.
+    pub(super) fn rows(&self) -> Option<&'a Rows> {
+        self.outputs.first().and_then(|output| output.rows.as_deref())
+    }
+}
+
+/// A kernel and the leaves that it runs over. `scalars` holds one or more sets of [`Kernel::scalar_inputs`] values.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The sets of scalars, one after the other.
+    pub scalars: &'a [f64],
+    /// The leaves.
+    pub leaves: &'a [Leaf<'a>],
+}
+
+/// Some elements of a leaf, in one phase.
+pub(super) struct Part<'a> {
+    pub kernel: &'a Kernel,
+    pub phase: &'a Phase,
+    pub leaf: &'a Leaf<'a>,
+    /// The values of the scalar program.
+    pub scalars: &'a [f64],
+    /// A multiple of `CHUNK`.
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Elements whose sum is kept apart: sums fold chunk by chunk, so that no thread count changes them.
+pub(super) const CHUNK: usize = 4096;

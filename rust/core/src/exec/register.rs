@@ -1,0 +1,18 @@
+//! The registers of a kernel: the operands of its instructions, while it runs over a part of a leaf.
+
+use crate::array::buffer::Dtype;
+use crate::noise::Draws;
+
+/// The memory of a register: numbers of the leaf's type (or halves, for native code) one after the other; of a register that
+/// does not move, one lane of the leaf's type.
+#[derive(Clone, Copy)]
+pub(super) struct Register {
+    pub pointer: *mut u8,
+    pub moves: bool,
+    pub dtype: Dtype,
+    /// The random numbers by which bfloat16 is rounded stochastically.
+    pub draws: Option<Draws>,
+}
+
+/// Partial sums of a chunk: element `i` belongs to number `i % SUMMANDS`, on every instruction set.
+pub(super) const SUMMANDS: usize = 16;

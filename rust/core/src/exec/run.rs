@@ -1,0 +1,122 @@
+//! The entry points: kernels run over the leaves of a tree in one fork-join, balanced over the threads as they go.
+
+use rayon::ThreadPool;
+
+use super::batch::{Batch, Leaf, Part};
+use super::check::{check, leaf as check_leaf, of_leaf, scalar_set, scalar_sets, writes_only};
+use super::interpreter::{Run, Scratch};
+use super::plan::Plan;
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::parallel::share;
+use crate::simd::dispatch::Isa;
+
+/// Runs kernels over leaves, together: their totals are over the leaves of all, and nothing is written if a guard says so.
+///
+/// With a pool, its threads and the calling one share the work; without, or for little work, the calling thread does
+/// all. Everything is checked before anything is written. Returns the results of each kernel for each leaf
+/// ([`Kernel::results`] numbers a leaf); `None` where a guard stopped it and nothing was written.
+///
+/// # Errors
+/// `Shape` where a leaf has too few buffers, a buffer not `length` elements, or there is no such set of scalars;
+/// `Dtype` where a leaf's dtype is none that kernels compute in, or an output is not of floating point; `Memory` where
+/// an output is read-only or overlaps itself; `Alias` where an output overlaps another buffer of its leaf otherwise than
+/// element for element; `Rule` where kernels do not have the same totals and guards.
+///
+/// # Safety
+/// The memory of every buffer (its `span`) must be valid to read, and of every output to write, for the whole call, and
+/// nobody else may write any of it or read the outputs meanwhile. No output may overlap a buffer of another leaf:
+/// [`crate::array::overlap::Sweep`] finds out.
+pub unsafe fn run(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
+    check(batches)?;
+    // SAFETY: the caller's promise, and what was just checked.
+    unsafe { run_checked(batches, isa, threads) }
+}
+
+/// As [`run`], for kernels and buffers for which [`check`] found nothing wrong.
+///
+/// # Errors
+/// `Shape` where there are not as many scalars as there must be.
+///
+/// # Safety
+/// As [`run`]; and `check` must have been asked about batches of the same kernels and buffers.
+pub unsafe fn run_checked(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
+    let mut plans = Vec::with_capacity(batches.len());
+    for Batch { kernel, scalars, leaves } in batches {
+        let sets = scalar_sets(kernel, scalars)?;
+        for (number, leaf) in leaves.iter().enumerate() {
+            scalar_set(leaf, sets).map_err(|error| of_leaf(number, &error))?;
+        }
+        plans.push(Plan::new(kernel, scalars, sets, leaves));
+    }
+    let phases = batches.iter().map(|batch| batch.kernel.phases.len()).max().unwrap_or(0);
+    for phase in 0..phases {
+        enter(&mut plans, phase);
+        if plans.iter().any(|plan| plan.stops(phase)) {
+            return Ok(None);
+        }
+        for plan in plans.iter().filter(|plan| plan.works(phase)) {
+            fork_join(plan, phase, isa, threads);
+        }
+    }
+    Ok(Some(plans.iter().map(Plan::results).collect()))
+}
+
+/// Computes the scalars of a phase in all plans, which wait for each other at each total.
+fn enter(plans: &mut [Plan], phase: usize) {
+    let mut waiting: Vec<&mut Plan> = plans.iter_mut().filter(|plan| plan.has_phase(phase)).collect();
+    loop {
+        let parts: Vec<f64> = waiting.iter_mut().filter_map(|plan| plan.enter(phase)).collect();
+        if parts.is_empty() {
+            return;
+        }
+        let total = parts.iter().sum();
+        for plan in &mut waiting {
+            plan.set_total(total);
+        }
+    }
+}
+
+/// Runs the kernel over one leaf, on the calling thread. Nothing is allocated once `scratch` has grown.
+///
+/// # Errors
+/// As [`run`], and `Rule` where the kernel hands back results or may be stopped.
+///
+/// # Safety
+/// As [`run`], for the one leaf.
+pub unsafe fn run_one(kernel: &Kernel, scalars: &[f64], leaf: &Leaf, isa: Isa, scratch: &mut Scratch) -> Result<()> {
+    let sets = scalar_sets(kernel, scalars)?;
+    scalar_set(leaf, sets)?;
+    check_leaf(kernel, leaf)?;
+    writes_only(kernel)?;
+    let scalars = &scalars[leaf.scalar_set * kernel.scalars..][..kernel.scalars];
+    let mut values = std::mem::take(&mut scratch.values);
+    let mut sums = std::mem::take(&mut scratch.sums);
+    values.clear();
+    sums.clear();
+    sums.resize(kernel.sums, 0.0);
+    for (number, phase) in kernel.phases.iter().enumerate() {
+        while let Some(total) = kernel.compute_scalars(number, scalars, &sums, &mut values, &[]) {
+            values.push(total);
+        }
+        let part = Part { kernel, phase, leaf, scalars: &values, start: 0, end: leaf.length };
+        let on_sum = |_: &Part, sum: u16, _: usize, value: f64| sums[usize::from(sum)] += value;
+        isa.run(Run { parts: std::iter::once(part), scratch, on_sum });
+    }
+    scratch.values = values;
+    scratch.sums = sums;
+    Ok(())
+}
+
+/// One phase over all leaves.
+fn fork_join(plan: &Plan, phase: usize, isa: Isa, threads: Option<&ThreadPool>) {
+    let workers = threads.map_or(1, ThreadPool::current_num_threads);
+    let tasks = plan.tasks(workers);
+    share(tasks.count, 1, threads, |ranges| {
+        let mut scratch = Scratch::default();
+        for task in ranges.flatten() {
+            let on_sum = |part: &Part, sum, chunk, value| plan.keep_sum(part, sum, chunk, value);
+            isa.run(Run { parts: plan.parts(phase, &tasks, task), scratch: &mut scratch, on_sum });
+        }
+    });
+}

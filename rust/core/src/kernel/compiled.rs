@@ -1,0 +1,186 @@
+//! A compiled program: phases of instructions, and the program of its scalars.
+
+use super::fuse::FusedLoop;
+use super::instruction::Instruction;
+use super::native::generated::NativeKernel;
+use crate::op::Elementwise;
+
+/// A program ready to run over any number of leaves: see [`crate::exec`].
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// How many array inputs, scalar inputs and outputs a leaf brings.
+    pub(crate) inputs: usize,
+    pub(crate) scalars: usize,
+    pub(crate) outputs: usize,
+    /// The values of the scalar program; those of phase `p` come after those of phase `p - 1`.
+    pub(crate) scalar_steps: Vec<ScalarStep>,
+    /// Which of them depend on the sums of a leaf.
+    pub(crate) is_of_leaf: Vec<bool>,
+    /// Which scalar value each scalar register holds.
+    pub(crate) splats: Vec<u16>,
+    pub(crate) phases: Vec<Phase>,
+    pub(crate) sums: usize,
+    /// The scalar values to hand back for each leaf.
+    pub(crate) results: Vec<u16>,
+    /// In which phase it is known whether to write, and by which scalar value.
+    pub(crate) guard: Option<(usize, u16)>,
+    /// The phase and the number of each total, in order: kernels that run together must agree.
+    pub(crate) totals: Vec<(usize, u32)>,
+    pub(super) reads: Vec<bool>,
+    /// The native code of the kernel, if there is some.
+    pub(crate) native: Option<NativeKernel>,
+}
+
+/// What computes one value of the scalar program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ScalarStep {
+    Input(u16),
+    Constant(f64),
+    Apply(Elementwise, [u16; 3]),
+    Sum(u16),
+    Total(u16),
+}
+
+impl ScalarStep {
+    /// For each step, whether its value depends on the sums of a leaf, other than by a total over all leaves.
+    pub(super) fn are_of_leaf(steps: &[Self]) -> Vec<bool> {
+        let mut found: Vec<bool> = Vec::with_capacity(steps.len());
+        for step in steps {
+            let is_of_leaf = match step {
+                Self::Input(_) | Self::Constant(_) | Self::Total(_) => false,
+                Self::Apply(op, args) => args[..op.arity()].iter().any(|arg| found[usize::from(*arg)]),
+                Self::Sum(_) => true,
+            };
+            found.push(is_of_leaf);
+        }
+        found
+    }
+}
+
+/// The work between two whole-leaf reductions: one pass over the elements.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Phase {
+    pub code: Vec<Instruction>,
+    /// The same, as loops of the interpreter.
+    pub loops: Vec<FusedLoop>,
+    /// How many scalar values are known before this phase starts.
+    pub known_scalars: usize,
+    /// How many temporaries there are: registers that hold a block of numbers.
+    pub temporaries: usize,
+    /// The inputs that this phase reads.
+    pub reads: Vec<u16>,
+    /// The outputs that this phase writes, with the inputs that its loops read after that: an output that lies in the
+    /// memory of one of these must be kept back to the end of the block.
+    pub writes: Vec<Write>,
+    /// The sums that this phase computes.
+    pub sums: Vec<u16>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub output: u16,
+    pub read_later: Vec<u16>,
+}
+
+impl Kernel {
+    /// How many array inputs each leaf must bring: one more than the highest `Node::Leaf` in use.
+    #[must_use]
+    pub fn leaf_inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// How many scalars a set of scalars must have: one more than the highest `Node::Scalar` in use.
+    #[must_use]
+    pub fn scalar_inputs(&self) -> usize {
+        self.scalars
+    }
+
+    /// How many arrays each leaf must have written.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// How many scalars it hands back for each leaf.
+    #[must_use]
+    pub fn results(&self) -> usize {
+        self.results.len()
+    }
+
+    /// The number of passes over memory: one more than the longest chain of sums.
+    #[must_use]
+    pub fn phases(&self) -> usize {
+        self.phases.len()
+    }
+
+    /// Whether input `leaf` has any influence.
+    #[must_use]
+    pub fn reads_leaf(&self, leaf: usize) -> bool {
+        self.reads.get(leaf).copied().unwrap_or(false)
+    }
+
+    /// Ops on each element, all phases together: a measure of the cost.
+    #[must_use]
+    pub fn instructions(&self) -> usize {
+        self.phases.iter().map(|phase| phase.code.len()).sum()
+    }
+
+    /// Whether it runs as native code where the arrays are contiguous, instead of block by block: the bits are the same.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.native.is_some()
+    }
+
+    /// The largest number of temporaries in any phase.
+    #[must_use]
+    pub fn registers(&self) -> usize {
+        self.phases.iter().map(|phase| phase.temporaries).max().unwrap_or(0)
+    }
+
+    /// The number of the first register of outputs. Registers are numbered through: inputs, outputs,
+    /// scalars, temporaries.
+    pub(crate) fn first_output(&self) -> usize {
+        self.inputs
+    }
+
+    /// The number of the first register of scalars.
+    pub(crate) fn first_scalar(&self) -> usize {
+        self.inputs + self.outputs
+    }
+
+    /// The number of the first temporary.
+    pub(crate) fn first_temporary(&self) -> usize {
+        self.first_scalar() + self.splats.len()
+    }
+
+    /// Computes the scalar values of phases up to `phase`, in `f64`, or up to the next total: then returns what this leaf
+    /// adds to it, and the caller appends the total. `values` keeps what was computed before; `others` are those of a leaf
+    /// with the same inputs, so far as they are known: what does not depend on sums is taken from there.
+    pub(crate) fn compute_scalars(
+        &self,
+        phase: usize,
+        inputs: &[f64],
+        sums: &[f64],
+        values: &mut Vec<f64>,
+        others: &[f64],
+    ) -> Option<f64> {
+        let known = self.phases[phase].known_scalars;
+        for (at, step) in self.scalar_steps.iter().enumerate().take(known).skip(values.len()) {
+            if let Some(value) = others.get(at).filter(|_| !self.is_of_leaf[at]) {
+                values.push(*value);
+                continue;
+            }
+            let value = match *step {
+                ScalarStep::Input(k) => inputs[usize::from(k)],
+                ScalarStep::Constant(value) => value,
+                ScalarStep::Apply(op, args) => {
+                    op.on_numbers(args.map(|arg| values.get(usize::from(arg)).copied().unwrap_or(0.0)))
+                }
+                ScalarStep::Sum(k) => sums[usize::from(k)],
+                ScalarStep::Total(arg) => return Some(values[usize::from(arg)]),
+            };
+            values.push(value);
+        }
+        None
+    }
+}

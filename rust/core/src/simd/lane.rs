@@ -1,0 +1,300 @@
+//! The traits of lanes: vectors of floating-point numbers of one instruction set, and functions and loops over them.
+
+use crate::array::half::{Bfloat16, Float16, Half, narrowed};
+use crate::noise::Draws;
+
+/// A number in memory that a lane holds: `f32` or `f64`.
+pub trait Element: Copy + Send + Sync + 'static {
+    /// The nearest number of this type.
+    fn from_f64(value: f64) -> Self;
+    /// The same number.
+    fn to_f64(self) -> f64;
+}
+
+/// A vector of `WIDTH` floating-point numbers of one instruction set. Every method is IEEE 754, rounds to nearest even
+/// and keeps subnormal numbers, so that all lanes agree to the bit (which NaN comes out aside).
+#[allow(clippy::return_self_not_must_use, clippy::must_use_candidate, reason = "arithmetic, like that of `f32`")]
+pub trait Lane: Copy {
+    /// What a comparison gives, one truth value an element.
+    type Mask: Copy;
+    /// One of the numbers.
+    type Element: Element;
+    /// The lane of the same instruction set that holds `f64`: functions are computed there.
+    type Wide: Wide;
+    /// The instruction set.
+    type Set: Simd;
+    /// How many numbers the lane holds.
+    const WIDTH: usize;
+
+    /// Every element the number of this type that is nearest to `value`.
+    fn splat(value: f64) -> Self;
+    /// Every element zero.
+    #[inline(always)]
+    fn zero() -> Self {
+        Self::splat(0.0)
+    }
+    /// Every element one.
+    #[inline(always)]
+    fn one() -> Self {
+        Self::splat(1.0)
+    }
+
+    /// Reads `WIDTH` numbers.
+    ///
+    /// # Safety
+    /// They must lie at `from`, at any alignment.
+    unsafe fn load(from: *const Self::Element) -> Self;
+    /// Reads the first `count` elements; the others are zero.
+    ///
+    /// # Safety
+    /// `count < WIDTH`, and that many numbers must lie at `from`, at any alignment.
+    unsafe fn load_part(from: *const Self::Element, count: usize) -> Self;
+    /// Writes `WIDTH` numbers.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    unsafe fn store(self, to: *mut Self::Element);
+    /// Writes the first `count` elements and nothing else.
+    ///
+    /// # Safety
+    /// `count < WIDTH`, and there must be room for that many at `to`, at any alignment.
+    unsafe fn store_part(self, to: *mut Self::Element, count: usize);
+
+    /// Reads `WIDTH` numbers of bfloat16.
+    ///
+    /// # Safety
+    /// They must lie at `from`, at any alignment.
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const Bfloat16) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { load_halves(from) }
+    }
+    /// Reads `WIDTH` numbers of float16.
+    ///
+    /// # Safety
+    /// They must lie at `from`, at any alignment.
+    #[inline(always)]
+    unsafe fn load_f16(from: *const Float16) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { load_halves(from) }
+    }
+    /// Writes `WIDTH` numbers as the nearest of bfloat16.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    #[inline(always)]
+    unsafe fn store_bf16(self, to: *mut Bfloat16) {
+        // SAFETY: the caller's promise.
+        unsafe { store_halves(self, to) };
+    }
+    /// Writes `WIDTH` numbers as bfloat16, rounded stochastically by the draws of as many elements.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    #[inline(always)]
+    unsafe fn store_bf16_at_random(self, to: *mut Bfloat16, draws: Draws) {
+        let mut numbers = [0.0; WIDEST];
+        // SAFETY: the array has room for the widest lane.
+        unsafe { self.store_wide(numbers.as_mut_ptr()) };
+        for (k, number) in numbers[..Self::WIDTH].iter().enumerate() {
+            let half = Bfloat16::stochastic(narrowed(*number), draws.after(k).first());
+            // SAFETY: the caller's promise.
+            unsafe { to.add(k).write_unaligned(half) };
+        }
+    }
+    /// Writes `WIDTH` numbers as the nearest of float16.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut Float16) {
+        // SAFETY: the caller's promise.
+        unsafe { store_halves(self, to) };
+    }
+
+    /// Sum.
+    fn add(self, other: Self) -> Self;
+    /// Difference.
+    fn sub(self, other: Self) -> Self;
+    /// Product.
+    fn mul(self, other: Self) -> Self;
+    /// Quotient.
+    fn div(self, other: Self) -> Self;
+    /// `self * factor + summand`, rounded once.
+    fn mul_add(self, factor: Self, summand: Self) -> Self;
+    /// Sign flipped.
+    fn neg(self) -> Self;
+    /// Sign cleared.
+    fn abs(self) -> Self;
+    /// Square root.
+    fn sqrt(self) -> Self;
+    /// Largest whole number that is not greater.
+    fn floor(self) -> Self;
+    /// Less than; false where either is NaN.
+    fn lt(self, other: Self) -> Self::Mask;
+    /// Less than or equal; false where either is NaN.
+    fn le(self, other: Self) -> Self::Mask;
+    /// Equal; false where either is NaN.
+    fn eq(self, other: Self) -> Self::Mask;
+    /// Not equal; true where either is NaN.
+    fn ne(self, other: Self) -> Self::Mask;
+    /// Whether the mask is set anywhere.
+    fn any(mask: Self::Mask) -> bool;
+    /// `yes` where the mask is set, `no` elsewhere.
+    fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
+    /// One where the mask is set, zero elsewhere.
+    #[inline(always)]
+    fn truth(mask: Self::Mask) -> Self {
+        Self::select(mask, Self::one(), Self::zero())
+    }
+
+    /// Computes a function in `f64` and rounds the result.
+    fn wide(self, f: impl Unary<Self::Wide>) -> Self;
+    /// Writes `WIDTH` numbers as `f64`.
+    ///
+    /// # Safety
+    /// There must be room for them at `to`, at any alignment.
+    unsafe fn store_wide(self, to: *mut f64);
+    /// Reads `WIDTH` numbers of `f64` and rounds them.
+    ///
+    /// # Safety
+    /// They must lie at `from`, at any alignment.
+    unsafe fn load_wide(from: *const f64) -> Self;
+    /// Calls a scalar function on each element: for what has no vector form.
+    #[inline(always)]
+    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        let mut numbers = [0.0; WIDEST];
+        // SAFETY: the array has room for the widest lane.
+        unsafe { self.store_wide(numbers.as_mut_ptr()) };
+        numbers[..Self::WIDTH].iter_mut().for_each(|number| *number = f(*number));
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load_wide(numbers.as_ptr()) }
+    }
+    /// Calls a scalar function on each pair of elements.
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        let (mut numbers, mut others) = ([0.0; WIDEST], [0.0; WIDEST]);
+        // SAFETY: the arrays have room for the widest lane.
+        unsafe { self.store_wide(numbers.as_mut_ptr()) };
+        // SAFETY: as above.
+        unsafe { other.store_wide(others.as_mut_ptr()) };
+        numbers[..Self::WIDTH].iter_mut().zip(others).for_each(|(number, other)| *number = f(*number, other));
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load_wide(numbers.as_ptr()) }
+    }
+    /// Calls a scalar function on each triple of elements.
+    #[inline(always)]
+    fn zip3(self, second: Self, third: Self, f: impl Fn(f64, f64, f64) -> f64) -> Self {
+        let (mut numbers, mut seconds, mut thirds) = ([0.0; WIDEST], [0.0; WIDEST], [0.0; WIDEST]);
+        for (lane, into) in [(self, &mut numbers), (second, &mut seconds), (third, &mut thirds)] {
+            // SAFETY: the arrays have room for the widest lane.
+            unsafe { lane.store_wide(into.as_mut_ptr()) };
+        }
+        for (number, (second, third)) in numbers[..Self::WIDTH].iter_mut().zip(seconds.into_iter().zip(thirds)) {
+            *number = f(*number, second, third);
+        }
+        // SAFETY: the array holds a lane.
+        unsafe { Self::load_wide(numbers.as_ptr()) }
+    }
+}
+
+/// The largest [`Lane::WIDTH`] of any lane.
+pub(super) const WIDEST: usize = 16;
+
+/// A lane of halves, where no instruction reads one.
+///
+/// # Safety
+/// `WIDTH` of them must lie at `from`.
+#[inline(always)]
+unsafe fn load_halves<L: Lane, H: Half>(from: *const H) -> L {
+    let mut numbers = [0.0; WIDEST];
+    for (k, number) in numbers[..L::WIDTH].iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        *number = f64::from(unsafe { from.add(k).read_unaligned() }.to_f32());
+    }
+    // SAFETY: the array holds a lane.
+    unsafe { L::load_wide(numbers.as_ptr()) }
+}
+
+/// # Safety
+/// There must be room for `WIDTH` halves at `to`.
+#[inline(always)]
+unsafe fn store_halves<L: Lane, H: Half>(lane: L, to: *mut H) {
+    let mut numbers = [0.0; WIDEST];
+    // SAFETY: the array has room for the widest lane.
+    unsafe { lane.store_wide(numbers.as_mut_ptr()) };
+    for (k, number) in numbers[..L::WIDTH].iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { to.add(k).write_unaligned(H::nearest(narrowed(*number))) };
+    }
+}
+
+/// A lane of `f64`, whose bits can be worked on: what functions are computed in.
+pub trait Wide: Lane<Element = f64> {
+    /// The same bits as whole numbers.
+    type Bits: Copy;
+    /// Every element this whole number.
+    fn bits(value: u64) -> Self::Bits;
+    /// The bits of each element.
+    fn to_bits(self) -> Self::Bits;
+    /// The numbers that have these bits.
+    fn from_bits(bits: Self::Bits) -> Self;
+    /// Sum, without carry out.
+    fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Difference, without borrow.
+    fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Bits set in both.
+    fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Bits set in either.
+    fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Shifted up by 52, to where the exponent is.
+    fn bits_up52(a: Self::Bits) -> Self::Bits;
+    /// Shifted down by 52, zeros coming in.
+    fn bits_down52(a: Self::Bits) -> Self::Bits;
+}
+
+/// A function of one lane: the meaning of an op, or any other. A trait rather than `Fn`, since `call` must be inlined into
+/// the loop over elements, however long it is, and a closure cannot be marked so.
+pub trait Unary<L: Lane>: Copy + Default {
+    /// The function.
+    fn call(self, a: L) -> L;
+}
+
+/// A function of two lanes: see [`Unary`].
+pub trait Binary<L: Lane>: Copy + Default {
+    /// The function.
+    fn call(self, a: L, b: L) -> L;
+}
+
+/// A function of three lanes: see [`Unary`].
+pub trait Ternary<L: Lane>: Copy + Default {
+    /// The function.
+    fn call(self, a: L, b: L, c: L) -> L;
+}
+
+/// An instruction set: its lane of each type.
+pub trait Simd {
+    /// The lane of `f32`.
+    type F32: Lane<Element = f32>;
+    /// The lane of `f64`.
+    type F64: Wide;
+    /// The address of a function compiled for this instruction set. A function called by its address is not inlined into its
+    /// caller: this is for loops, of which there are too many for one function.
+    fn address<B: Body<A>, A>() -> unsafe fn(A);
+}
+
+/// Work that runs on any instruction set: see `Isa::run` of `dispatch`. Mark `run` `#[inline(always)]`, and all that
+/// it calls in a loop.
+pub trait Task {
+    /// What `run` returns.
+    type Output;
+    /// Does the work on the lanes of one instruction set.
+    fn run<S: Simd>(self) -> Self::Output;
+}
+
+/// Work that runs on an instruction set and is called by its address: see [`Simd::address`]. As of [`Task`], mark `call`
+/// `#[inline(always)]`.
+pub trait Body<A> {
+    /// Does the work on the lanes of one instruction set.
+    fn call<S: Simd>(argument: A);
+}

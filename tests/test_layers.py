@@ -1,0 +1,338 @@
+"""The imports of all files: no cycle between files, and none against the layers.
+
+A file of Rust depends on the files that its `mod` items declare, and on those that its paths (``crate::``, ``super::``,
+``self::``, ``oxigrad_core::``) lead to, as far as modules go. A file of Python depends on the modules that it imports, in
+functions too.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Each layer and the layers that it imports. A file belongs to the layer with the longest name that its own begins with.
+PYTHON = {
+    "_core": "",
+    "_registry": "",
+    "ops": "_core",
+    "xp": "_core ops",
+    "tree": "_core xp",
+    "autodiff": "_core ops xp tree",
+    "testing": "_core ops xp tree autodiff",
+    "rules": "_core ops",
+    "schedules": "_core _registry ops xp",
+    "stepping": "_core ops xp tree rules",
+    "optim": "_core _registry ops xp tree autodiff rules schedules stepping",
+    "torch": "_core ops rules stepping",
+    "_callbacks": "_core ops xp autodiff",
+    "__init__": "_core _callbacks autodiff optim schedules stepping testing tree xp",
+}
+CORE = {
+    "error": "",
+    "noise": "",
+    "parallel": "",
+    "special": "",
+    "tree": "error",
+    "array/half": "",
+    "array/dtype": "array/half",
+    "simd": "array/half noise special",
+    "op": "simd",
+    "array": "array/dtype array/half error noise parallel simd",
+    "kernel": "error op simd",
+    "exec": "array array/dtype array/half error kernel noise op parallel simd",
+    "autodiff": "array error exec kernel op",
+    "lib": "array autodiff error exec kernel noise op parallel simd special tree",
+}
+BINDING = {
+    "error": "core",
+    "threads": "core",
+    "class_cache": "",
+    "tree": "core class_cache error",
+    "arrays": "core class_cache error threads",
+    "autodiff": "core arrays class_cache error threads tree",
+    "stepper": "core arrays autodiff class_cache error threads tree",
+    "lib": "core arrays autodiff class_cache error stepper threads tree",
+}
+
+Graph = dict[str, set[str]]
+
+
+def cycles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """The sets of files that import each other, by way of others or at once (Tarjan's algorithm)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(file: str) -> None:
+        order[file] = low[file] = len(order)
+        path.append(file)
+        for other in sorted(graph.get(file, ())):
+            if other not in order:
+                visit(other)
+            if other in path:
+                low[file] = min(low[file], low[other])
+        if low[file] == order[file]:
+            members = path[path.index(file) :]
+            del path[path.index(file) :]
+            if len(members) > 1:
+                found.append(sorted(members))
+
+    for file in sorted(graph):
+        if file not in order:
+            visit(file)
+    return found
+
+
+def layer(file: str, layers: Mapping[str, str]) -> str:
+    """The layer of a file, named by its path from the root of its sources, without the suffix."""
+    matching = [name for name in layers if file == name or file.startswith(f"{name}/")]
+    assert matching, f"{file} belongs to no layer"
+    return max(matching, key=len)
+
+
+def violations(graph: Graph, layers: Mapping[str, str]) -> list[str]:
+    """The imports that the layers do not allow."""
+    found = []
+    for file, others in sorted(graph.items()):
+        of_file = layer(file, layers)
+        allowed = {of_file, *layers[of_file].split()}
+        wrong = {other for other in others if layer(other, layers) not in allowed}
+        found += [f"{file} ({of_file}) imports {other} ({layer(other, layers)})" for other in sorted(wrong)]
+    return found
+
+
+# --- Python ----------------------------------------------------------------------------------------------------------
+
+
+def python_graph(root: Path) -> Graph:
+    """The modules of a package and those that each imports; a package is its ``__init__``."""
+    files = {file.relative_to(root).with_suffix("").as_posix(): file for file in root.rglob("*.py")}
+    return {name: set(_python_imports(root.name, name, file, files)) - {name} for name, file in files.items()}
+
+
+def _python_imports(package: str, name: str, file: Path, files: Mapping[str, Path]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            paths = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = (node.module or "").split(".") if node.module else []
+            if node.level:
+                parents = [package, *name.split("/")]
+                module = parents[: len(parents) - node.level] + module
+            paths = [[*module, alias.name] for alias in node.names]
+        else:
+            continue
+        yield from (_python_file(path[1:], files) for path in paths if path[0] == package)
+
+
+def _python_file(path: list[str], files: Mapping[str, Path]) -> str:
+    if path[:1] == ["_core"]:
+        return "_core"
+    for end in range(len(path), -1, -1):
+        for name in ("/".join(path[:end]), "/".join([*path[:end], "__init__"])):
+            if name in files:
+                return name
+    raise AssertionError(f"no module for {path}")
+
+
+# --- Rust ------------------------------------------------------------------------------------------------------------
+
+_NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|\br(\#*)".*?"\1|b?"(?:\\.|[^"\\])*"|'(?:\\[^']*|[^'\\])'""", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_]\w*|::|[^\s]")
+
+
+def rust_graph(roots: Mapping[str, Path]) -> Graph:
+    """The files of crates and those that each depends on. Crates are given by the name that paths begin with."""
+    modules: dict[tuple[str, ...], str] = {}
+    sources: dict[str, tuple[tuple[str, ...], str]] = {}
+    for crate, root in roots.items():
+        for file in sorted(root.rglob("*.rs")):
+            parts = file.relative_to(root).with_suffix("").parts
+            module = (crate, *(parts[:-1] if parts[-1] in {"mod", "lib"} else parts))
+            name = "/".join([crate, *parts])
+            modules[module] = name
+            sources[name] = (module, file.read_text())
+    return {
+        name: {modules[to] for to in _rust_modules(module, text, modules)} - {name}
+        for name, (module, text) in sources.items()
+    }
+
+
+Module = tuple[str, ...]
+
+
+def _rust_modules(module: Module, text: str, modules: Mapping[Module, str]) -> Iterator[Module]:
+    words = _WORD.findall(_NO_CODE.sub(" ", text))
+    crates = {known[0] for known in modules}
+    inline: list[tuple[int, str]] = []  # the modules inside of the file, with the depth of braces at which each ends
+    depth, at = 0, 0
+    while at < len(words):
+        word, following = words[at], words[at + 1 : at + 3]
+        here = (*module, *(name for _, name in inline))
+        if word == "mod" and following[1:] == ["{"]:
+            inline.append((depth, following[0]))
+        elif word == "mod" and following[1:] == [";"]:
+            yield from _resolve((*here, following[0]), len(here), modules)
+        elif word == "use":
+            end = words.index(";", at)
+            for path in _paths(words[at + 1 : end]):
+                yield from _target(path, here, crates, modules, in_use=True)
+            at = end
+        elif word in {"crate", "super", "self", *crates} and following[:1] == ["::"] and words[at - 1] != "::":
+            end = _path_end(words, at)
+            for path in _paths(words[at:end]):
+                yield from _target(path, here, crates, modules, in_use=False)
+            at = end - 1
+        elif word == "{":
+            depth += 1
+        elif word == "}":
+            depth -= 1
+            if inline and inline[-1][0] == depth:
+                inline.pop()
+        at += 1
+
+
+def _path_end(words: list[str], at: int) -> int:
+    while words[at + 1] == "::":
+        at += 2
+        if words[at] == "{":
+            return words.index("}", at) + 1
+        if words[at] in {"$", "<", "("}:  # a name that a macro fills in, or arguments
+            return at
+    return at + 1
+
+
+def _paths(words: list[str]) -> Iterator[list[str]]:
+    """The paths of a tree such as ``a::{b, c::{self, d as e}}``."""
+    prefixes: list[list[str]] = []
+    path: list[str] = []
+    before: list[str] = []
+    for word in words:
+        if word == "{":
+            prefixes.append(path)
+        elif word in {",", "}"}:
+            if path != before:
+                yield path
+            before = path = prefixes[-1] if word == "," else prefixes.pop()
+            if word == "}":
+                before = path
+        elif word != "::" and "as" not in path:
+            path = [*path, word]
+        if word == "{":
+            before = path
+    if path != before:
+        yield path
+
+
+def _target(
+    path: list[str], here: Module, crates: set[str], modules: Mapping[Module, str], *, in_use: bool
+) -> Iterator[Module]:
+    names = path[: path.index("as")] if "as" in path else path
+    start = here
+    while names and names[0] in {"crate", "self", "super", *crates}:
+        first, names = names[0], names[1:]
+        start = {"crate": here[:1], "self": start, "super": start[:-1]}.get(first, (first,))
+    if in_use and start == here and path[0] != "self" and (*here, *names[:1]) not in modules:
+        return  # the path of another crate, or of the standard library
+    if not names and not in_use:
+        return  # the rest is filled in by a macro
+    yield from _resolve((*start, *names), len(start), modules)
+
+
+def _resolve(path: Module, known: int, modules: Mapping[Module, str]) -> Iterator[Module]:
+    """The deepest module of a file on the way of a path. What is not below a file is in an inline module of it."""
+    end = known
+    while end < len(path) and path[: end + 1] in modules:
+        end += 1
+    while path[:end] not in modules:
+        end -= 1
+    yield path[:end]
+
+
+def rust() -> Graph:
+    return rust_graph({"oxigrad_core": ROOT / "rust/core/src", "binding": ROOT / "rust/python/src"})
+
+
+def of_crate(graph: Graph, crate: str) -> Graph:
+    """The part of the graph that is a crate's, with names as in the tables; files of the core are ``core`` elsewhere."""
+
+    def renamed(name: str) -> str:
+        return name.removeprefix(f"{crate}/") if name.startswith(f"{crate}/") else "core"
+
+    return {
+        renamed(file): {renamed(other) for other in others} for file, others in graph.items() if file.startswith(crate)
+    }
+
+
+# --- the tests -------------------------------------------------------------------------------------------------------
+
+
+def test_python_has_no_import_cycle() -> None:
+    assert cycles(python_graph(ROOT / "python/oxigrad")) == []
+
+
+def test_python_keeps_its_layers() -> None:
+    assert violations(python_graph(ROOT / "python/oxigrad"), PYTHON) == []
+
+
+def test_rust_has_no_import_cycle() -> None:
+    assert cycles(rust()) == []
+
+
+@pytest.mark.parametrize(("crate", "layers"), [("oxigrad_core", CORE), ("binding", BINDING)])
+def test_rust_keeps_its_layers(crate: str, layers: dict[str, str]) -> None:
+    assert violations(of_crate(rust(), crate), {"core": "", **layers}) == []
+
+
+@pytest.mark.parametrize("layers", [PYTHON, CORE, BINDING])
+def test_layers_are_listed_after_those_that_they_import(layers: dict[str, str]) -> None:
+    names = list(layers)
+    for number, (name, imported) in enumerate(layers.items()):
+        assert set(imported.split()) <= {"core", *names[:number]}, name
+
+
+def write(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root
+
+
+def test_a_cycle_of_python_files_is_found(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "from made import a\n",
+        "a.py": "import made.b.c\n",
+        "b/__init__.py": "",
+        "b/c.py": "from ..d import f\n",
+        "d.py": "def f():\n    from made.a import g\n",
+        "e.py": "from made import d\nfrom made._core import x\n",
+    }
+    graph = python_graph(write(tmp_path / "made", files))
+    assert graph["e"] == {"d", "_core"} and cycles(graph) == [["a", "b/c", "d"]]
+    assert violations({"d": graph["d"]}, {"a": "d", "d": ""}) == ["d (d) imports a (a)"]
+
+
+def test_a_cycle_of_rust_files_is_found(tmp_path: Path) -> None:
+    files = {
+        "lib.rs": "mod a;\nmod b;\nmod c;\nmod d;",
+        "a.rs": "use std::fmt::{self, Write};\n\nuse crate::{b::inner::{self as other, Thing}, c::{Deep as _}};",
+        "b/mod.rs": "mod inner;\npub use inner::Thing;",
+        "b/inner.rs": "/// As [`crate::a`].\nfn f() -> &'static str { let _ = 'a'; \"crate::a\" }\nstruct Thing;",
+        "c.rs": "fn f() { crate::d::g(); }\nmod tests { use super::*; mod deeper { use super::super::Deep; } }",
+        "d.rs": "macro_rules! m { ($x:ident) => { $crate::a::f(super::$x::y) } }",
+    }
+    graph = rust_graph({"made": write(tmp_path, files)})
+    assert graph["made/a"] == {"made/b/inner", "made/c"} and graph["made/c"] == {"made/d"}
+    assert graph["made/b/inner"] == set() and graph["made/b/mod"] == {"made/b/inner"}
+    assert cycles(graph) == [["made/a", "made/c", "made/d"]]
+
+
+def test_a_child_that_uses_what_its_parent_defines_is_a_cycle(tmp_path: Path) -> None:
+    files = {"lib.rs": "mod a;", "a/mod.rs": "mod b;\npub struct X;", "a/b.rs": "use super::X;"}
+    assert cycles(rust_graph({"made": write(tmp_path, files)})) == [["made/a/b", "made/a/mod"]]
