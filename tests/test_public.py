@@ -21,10 +21,10 @@ API: dict[types.ModuleType, str] = {
         custom_vjp derivative field get_num_threads grad hessian hvp jacobian jvp optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
-        Centralize Chain ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL GradientNoise Interval LAMB LARS LBFGS Lion
-        Lookahead LossScale MADGRAD Maximize Momentum Muon NAdam NovoGrad Optimizer ParameterGroup Partition Prodigy
+        Centralize Chain ChainPart ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL GradientNoise Interval LAMB LARS LBFGS Lion
+        Lookahead LossScale MADGRAD Maximize Muon NAdam NovoGrad Optimizer ParameterGroup Partition Prodigy
         Quantized RAdam RMSprop Regularize Rprop RuleOptimizer SAM SGD SM3 SOAP SWA ScheduleFreeAdamW ScheduleFreeSGD
-        Shampoo Signum Slots Sophia Transform WeightDecay Yogi chain define from_config partition transform""",
+        Shampoo Signum Slot Slots Sophia Transform WeightDecay Yogi chain define from_config partition transform""",
     ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
         inverse_power inverse_time join linear multiply multistep noam one_cycle one_minus_sqrt piecewise plateau polynomial
         rex rsqrt staircase step warmup warmup_cosine wsd""",
