@@ -363,3 +363,35 @@ def test_a_state_of_a_chain_of_parts_with_earlier_names() -> None:
     assert opt.name == "clip_by_global_norm then sgd then lookahead then ema"
     assert {*opt.slots["w"]} == {"m", "lookahead-slow", "average"}
     np.testing.assert_allclose(opt.averaged_parameters()["w"], 0.78720312, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"accumulate": 2},
+        {"nonfinite": "skip", "loss_scale": optim.LossScale(4.0)},
+        {"master": True},
+        {"rounding": "kahan"},
+    ],
+    ids=str,
+)
+def test_options_around_repeated_parts(options: dict[str, Any]) -> None:
+    """The options add parts and slots of their own, and leave the names of those of the chain."""
+    parts = [
+        optim.ClipByGlobalNorm(1.0),
+        optim.ClipByGlobalNorm(0.5),
+        optim.SGD(0.5, 0.9),
+        optim.EMA(0.5),
+        optim.EMA(0.75),
+    ]
+    opt, model = optim.chain(*parts, **options), {"w": np.ones(3, np.float16), "b": np.ones(2, np.float16)}
+    plain, expected = optim.chain(*parts), {path: p.astype(np.float32) for path, p in model.items()}
+    scale = opt.scale
+    for _ in range(3):
+        plain.update(expected, {path: np.ones_like(p) for path, p in expected.items()})
+        for _ in range(opt.accumulate):
+            opt.update(model, {path: np.full_like(p, scale) for path, p in model.items()})
+    for path, own in plain.slots.items():
+        assert {*own} <= {*opt.slots[path]}
+        np.testing.assert_allclose(model[path], expected[path], rtol=2e-3)
+        np.testing.assert_allclose(opt.slots[path]["4.average"], own["4.average"], rtol=2e-3)
