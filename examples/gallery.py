@@ -56,7 +56,6 @@ VALLEYS = [
 
 RATES: dict[str, tuple[float, float]] = {
     "SGD": (0.003, 0.02),
-    "Momentum": (0.001, 0.002),
     "ASGD": (0.003, 0.02),
     "Rprop": (3e-05, 3e-05),
     "Signum": (0.01, 0.01),

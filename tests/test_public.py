@@ -21,10 +21,10 @@ API: dict[types.ModuleType, str] = {
         custom_vjp derivative field get_num_threads grad hessian hvp jacobian jvp optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
-        Centralize Chain ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL GradientNoise Interval LAMB LARS LBFGS Lion
-        Lookahead LossScale MADGRAD Maximize Momentum Muon NAdam NovoGrad Optimizer ParameterGroup Partition Prodigy
+        Centralize Chain ChainPart ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL GradientNoise Interval LAMB LARS LBFGS Lion
+        Lookahead LossScale MADGRAD Maximize Muon NAdam NovoGrad Optimizer ParameterGroup Partition Prodigy
         Quantized RAdam RMSprop Regularize Rprop RuleOptimizer SAM SGD SM3 SOAP SWA ScheduleFreeAdamW ScheduleFreeSGD
-        Shampoo Signum Slots Sophia Transform WeightDecay Yogi chain define from_config partition transform""",
+        Shampoo Signum Slot Slots Sophia Transform WeightDecay Yogi chain define from_config partition transform""",
     ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
         inverse_power inverse_time join linear multiply multistep noam one_cycle one_minus_sqrt piecewise plateau polynomial
         rex rsqrt staircase step warmup warmup_cosine wsd""",
@@ -128,7 +128,7 @@ def test_signatures() -> None:
     assert str(inspect.signature(xp.add)) == "(x1, x2, /)"
     assert str(inspect.signature(optim.LossScale)).startswith("(initial: float = 65536.0")
     assert next(iter(inspect.signature(optim.SAM).parameters)) == "optimizer"
-    assert [*inspect.signature(optim.SGD).parameters][:3] == ["learning_rate", "weight_decay", "seed"]
+    assert [*inspect.signature(optim.SGD).parameters][:3] == ["learning_rate", "momentum", "nesterov"]
 
 
 FUNCTIONS_OF_XP = [name for name in dir(xp) if inspect.isroutine(getattr(xp, name)) and not name.startswith("__")]
@@ -241,7 +241,9 @@ def test_repr_shows_every_option_that_is_not_the_default(make: Any) -> None:
 def test_repr_shows_groups_and_dtype() -> None:
     opt = optim.SGD(0.1, groups={"*.bias": {"weight_decay": 0.5}, "body.*": None}, dtype="float32")
     expected = "groups={'*.bias': {'weight_decay': 0.5}, 'body.*': None}, dtype='float32')"
-    assert repr(opt) == f"SGD(learning_rate=0.1, weight_decay=0.0, {expected}"
+    assert (
+        repr(opt) == f"SGD(learning_rate=0.1, momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0, {expected}"
+    )
     assert eval(repr(opt), vars(optim)).get_config() == opt.get_config()  # noqa: S307
     assert "<lambda>" in repr(optim.SGD(groups={lambda path, array: True: {}}))
     with np.printoptions(precision=1):

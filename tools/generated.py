@@ -12,8 +12,8 @@ PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "kernel" / "nati
 # Other kernels are interpreted.
 SHIPPED: dict[str, Callable[[], Any]] = {
     "Sgd": optim.SGD,
-    "Momentum": optim.Momentum,
-    "Nesterov": lambda: optim.Momentum(nesterov=True),
+    "Momentum": lambda: optim.SGD(momentum=0.9),
+    "Nesterov": lambda: optim.SGD(momentum=0.9, nesterov=True),
     "Asgd": optim.ASGD,
     "Rprop": optim.Rprop,
     "Signum": optim.Signum,

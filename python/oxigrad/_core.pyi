@@ -310,38 +310,53 @@ class Program:
     def is_native(self) -> bool: ...
 
 @final
+class HostParameter:
+    def __new__(
+        cls,
+        *,
+        path: str,
+        position: int,
+        array: Any,
+        slots: Sequence[tuple[str, Any]],
+        numbers: Sequence[tuple[str, Any]],
+        catches_up: bool,
+        stochastic: bool,
+        program: int,
+        scalar_set: int,
+    ) -> Self: ...
+
+@final
+class Writes:
+    def __new__(
+        cls,
+        *,
+        replacements: Sequence[tuple[KeyPath, Any]] = ...,
+        assignments: Sequence[tuple[Any, Any, Any]] = ...,
+        copies: Sequence[tuple[Any, Any]] = ...,
+    ) -> Self: ...
+
+@final
 class Stepper:
     count: int
     micro: int
     def __new__(cls) -> Self: ...
     def observe(self, attributes: dict[str, Any], values: dict[str, Any]) -> None: ...
     def check_whole(self) -> None: ...
-    def prepare(
-        self,
-        parameters: Sequence[
-            tuple[str, int, Any, Sequence[tuple[str, Any]], Sequence[tuple[str, Any]], bool, bool, int, int]
-        ],
-    ) -> None: ...
+    def prepare(self, parameters: Sequence[HostParameter]) -> None: ...
     def step(
         self,
-        programs: Sequence[tuple[Program, Sequence[Sequence[float]]]],
-        seed: int,
+        model: _T,
         written: tuple[Any, ...],
         gradients: tuple[Any, ...],
-        touched: Sequence[tuple[int, Any, Sequence[Any]]],
-        model: _T,
-        replacements: Sequence[tuple[KeyPath, Any]],
-        assignments: Sequence[tuple[Any, Any, Any]],
-        copies: Sequence[tuple[Any, Any]],
-        holds: bool,
+        *,
+        programs: Sequence[tuple[Program, Sequence[Sequence[float]]]],
+        seed: int,
+        holds: bool = False,
+        observes: bool = False,
+        touched: Sequence[tuple[int, Any, Sequence[Any]]] = ...,
+        writes: Writes | None = None,
     ) -> _T | None: ...
-    def write(
-        self,
-        model: _T,
-        replacements: Sequence[tuple[KeyPath, Any]],
-        assignments: Sequence[tuple[dict[str, Any], str, Any]],
-        copies: Sequence[tuple[Any, Any]],
-    ) -> _T: ...
+    def write(self, model: _T, writes: Writes) -> _T: ...
 
 @final
 class Lock:

@@ -178,7 +178,7 @@ def o_sgd(d: Draw, o: Any) -> Any:
     momentum, nesterov = d.one_of(None, d.uniform()), d.flag()
     if momentum is None:
         return [optim.SGD(d.rate, compat="optax")], o.sgd(d.theirs)
-    ours = optim.Momentum(d.rate, momentum, nesterov=nesterov, compat="optax")
+    ours = optim.SGD(d.rate, momentum, nesterov=nesterov, compat="optax")
     return [ours], o.sgd(d.theirs, momentum, nesterov=nesterov)
 
 
@@ -442,9 +442,9 @@ def k_sgd(d: Draw) -> Any:
     d.constant("keras: rate before momentum", where=momentum > 0)
     theirs = {"momentum": momentum, "nesterov": nesterov}
     if momentum:
-        return optim.Momentum(d.rate, momentum, nesterov=nesterov, compat="keras"), theirs
+        return optim.SGD(d.rate, momentum, nesterov=nesterov, compat="keras"), theirs
     decay = d.decay()
-    return optim.SGD(d.rate, decay, compat="keras"), {"weight_decay": decay, **theirs}
+    return optim.SGD(d.rate, weight_decay=decay, compat="keras"), {"weight_decay": decay, **theirs}
 
 
 def k_rmsprop(d: Draw) -> Any:

@@ -107,7 +107,7 @@ def fits(opt: Any, model: Model) -> bool:
             trial.update(flat, rows)
     except (ox.RuleError, ox.ShapeError, ox.StructureError):
         return False
-    choices = [opt.assign(w.text, model.array(w)) for w in model.weights]
+    choices = [opt._assign(w.text, model.array(w)) for w in model.weights]
     rules = [choice.rule() for choice in choices if choice is not None]
     if (
         len({rule.name for rule in rules if "total" in rule.supplied}) > 1
@@ -124,7 +124,7 @@ def fits(opt: Any, model: Model) -> bool:
 
 def unoptioned(make: Callable[[], Any]) -> Any:
     """An optimizer that can be a part of a partition."""
-    while (made := make()).stepping_options():
+    while (made := make())._stepping_options():
         pass
     return made
 
@@ -250,7 +250,7 @@ class Run:
     @property
     def decomposes(self) -> bool:
         """Whether a rule computes eigenvectors, which there are none of where numbers are not finite."""
-        choices = [self.opt.assign(w.text, self.model.array(w)) for w in self.model.weights]
+        choices = [self.opt._assign(w.text, self.model.array(w)) for w in self.model.weights]
         names = [choice.rule().name for choice in choices if choice is not None]
         return any("shampoo" in name or "soap" in name for name in names)
 

@@ -293,7 +293,7 @@ def test_schedules_that_optax_applies_elsewhere(name: str, library: Any, precisi
 @pytest.mark.parametrize("changes", [False, True])
 def test_keras_applies_the_rate_before_the_momentum(changes: bool, keras: Any) -> None:
     rates = RATES if changes else [0.1] * STEPS
-    opt = optim.Momentum(lambda step: rates[int(step)], 0.9, compat="keras")
+    opt = optim.SGD(lambda step: rates[int(step)], 0.9, compat="keras")
     peer, model = keras.optimizers.SGD(schedule_of_keras(keras, rates), momentum=0.9), {"w": np.ones(3)}
     variable = keras.Variable(np.ones(3), dtype="float64")
     for t in range(STEPS):

@@ -127,9 +127,9 @@ class Watch:
             return
         self.exact = False
         dtypes = {w.dtype for w in run.model.weights}
-        rules = {c.rule().elementwise for c in run.opt._stepper._plan.choices}
+        rules = {c.rule().elementwise for c in run.opt._stepper._plan.groups}
         # The eigenvectors of a matrix of low rank are anyone's choice.
-        degenerate = any("soap" in c.rule().name or "shampoo" in c.rule().name for c in run.opt._stepper._plan.choices)
+        degenerate = any("soap" in c.rule().name or "shampoo" in c.rule().name for c in run.opt._stepper._plan.groups)
         halves = degenerate or run.opt.slot_dtype in ("8bit", "float16", "bfloat16") or run.opt.rounding == "stochastic"
         if halves or (False in rules and dtypes != {"float64"}):
             self.comparable = False

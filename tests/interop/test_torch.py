@@ -19,9 +19,9 @@ PAIRS: dict[str, tuple[Any, Any, bool]] = {
     "adam": (lambda: optim.Adam(0.1), lambda p: torch.optim.Adam(p, 0.1), True),
     "adamw": (lambda: optim.AdamW(0.1, weight_decay=0.3), lambda p: torch.optim.AdamW(p, 0.1, weight_decay=0.3), True),
     "amsgrad": (lambda: optim.Adam(0.1, amsgrad="raw"), lambda p: torch.optim.Adam(p, 0.1, amsgrad=True), True),
-    "momentum": (lambda: optim.Momentum(0.1, 0.9), lambda p: torch.optim.SGD(p, 0.1, 0.9), False),
+    "momentum": (lambda: optim.SGD(0.1, 0.9), lambda p: torch.optim.SGD(p, 0.1, 0.9), False),
     "damped": (
-        lambda: optim.Momentum(0.1, 0.9, dampening=0.5, weight_decay=0.1),
+        lambda: optim.SGD(0.1, 0.9, dampening=0.5, weight_decay=0.1),
         lambda p: torch.optim.SGD(p, 0.1, 0.9, dampening=0.5, weight_decay=0.1),
         False,
     ),

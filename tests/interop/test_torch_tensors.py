@@ -126,7 +126,7 @@ def test_the_core_reads_no_lazy_view() -> None:
 
 
 def test_a_state_with_lazy_views_is_loaded_as_it_reads() -> None:
-    opt, model = optim.Momentum(0.1), {"w": tensor()}
+    opt, model = optim.SGD(0.1, 0.9), {"w": tensor()}
     opt.update(model, {"w": tensor()})
     state = opt.state_dict()
     state["slots"]["w"]["m"] = negative()

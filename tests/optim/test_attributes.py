@@ -336,7 +336,7 @@ def test_options_of_an_optimizer_inside_of_another_belong_outside(around: Any) -
         outer.build(model)
     inner.accumulate = 1
     outer.build(model)
-    with pytest.raises(AttributeError, match="accumulate belongs to what takes the steps: set it on"):
+    with pytest.raises(AttributeError, match="accumulate belongs to the optimizer that takes the steps: set it on"):
         inner.accumulate = 2
     inner.groups = {"w": {"learning_rate": 0.25}}
     outer.minimize(lambda model: ox.xp.sum(model["w"]), model)

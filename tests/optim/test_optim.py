@@ -158,7 +158,7 @@ def test_a_hyperparameter_takes_effect_on_the_next_step() -> None:
 
 
 def test_a_flag_can_change_between_steps() -> None:
-    opt, model = optim.Momentum(1.0, 0.5), {"x": np.zeros(1)}
+    opt, model = optim.SGD(1.0, 0.5), {"x": np.zeros(1)}
     opt.update(model, {"x": np.ones(1)})
     opt.nesterov = True
     opt.update(model, {"x": np.ones(1)})
@@ -183,7 +183,7 @@ def test_a_failing_schedule_changes_nothing() -> None:
             raise RuntimeError("no rate")
         return 1.0
 
-    opt, model = optim.Momentum(learning_rate=schedule), {"x": np.zeros(2)}
+    opt, model = optim.SGD(learning_rate=schedule, momentum=0.9), {"x": np.zeros(2)}
     opt.update(model, {"x": np.ones(2)})
     with pytest.raises(RuntimeError, match="no rate"):
         opt.update(model, {"x": np.ones(2)})
@@ -231,10 +231,10 @@ def test_a_schedule_round_trips_through_the_config() -> None:
     [
         (lambda: optim.Adam(lr=0.1), "unknown: lr; it has learning_rate, beta1"),
         (lambda: optim.Adam(0.1, learning_rate=0.1), "given twice: learning_rate"),
-        (lambda: optim.SGD(1, 2, 3), "at most 2 positional"),
+        (lambda: optim.SGD(1, 2, True, 3, 4, 5), "at most 5 positional"),
         (lambda: optim.Adam(learning_rate="fast"), "expected a number or a schedule"),
         (lambda: optim.Adam(learning_rate=None), "expected a number or a schedule"),
-        (lambda: optim.Momentum(nesterov=0.5), "nesterov is 0.5: expected True or False"),
+        (lambda: optim.SGD(nesterov=0.5), "nesterov is 0.5: expected True or False"),
     ],
 )
 def test_wrong_hyperparameters(make: Any, message: str) -> None:

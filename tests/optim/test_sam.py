@@ -62,7 +62,7 @@ def test_as_in_the_papers(rho: float, eta: float | None, asarray: Any) -> None:
     assert opt.step == STEPS
 
 
-@pytest.mark.parametrize(("make", "inner"), [(optim.AdamW, "adamw"), (lambda rate: optim.Momentum(rate), "sgd")])
+@pytest.mark.parametrize(("make", "inner"), [(optim.AdamW, "adamw"), (lambda rate: optim.SGD(rate, 0.9), "sgd")])
 def test_as_optax(make: Any, inner: str, library: Any) -> None:
     jax, optax = library("jax"), library("optax")
     jax.config.update("jax_enable_x64", True)

@@ -72,7 +72,7 @@ def test_all_configurations_of_torch(name: str, in_double: Any, library: Callabl
             lambda torch, p: torch.optim.ASGD(p, 0.1, lambd=0.1, t0=5, alpha=0.6, weight_decay=0.1),
         ),
         (
-            lambda: optim.Momentum(0.1, 0.8, 0.3, 0.1, compat="torch"),
+            lambda: optim.SGD(0.1, 0.8, dampening=0.3, weight_decay=0.1, compat="torch"),
             lambda torch, p: torch.optim.SGD(p, 0.1, 0.8, 0.3, weight_decay=0.1),
         ),
         (
@@ -114,8 +114,8 @@ def squared(optax: Any) -> Any:
 # Our optimizer, optax's, and how close they are.
 IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "sgd": (lambda: optim.SGD(0.1), lambda optax: optax.sgd(0.1)),
-    "sgd momentum": (lambda: optim.Momentum(0.1, 0.8), lambda optax: optax.sgd(0.1, 0.8)),
-    "sgd nesterov": (lambda: optim.Momentum(0.1, nesterov=True), lambda optax: optax.sgd(0.1, 0.9, nesterov=True)),
+    "sgd momentum": (lambda: optim.SGD(0.1, 0.8), lambda optax: optax.sgd(0.1, 0.8)),
+    "sgd nesterov": (lambda: optim.SGD(0.1, 0.9, nesterov=True), lambda optax: optax.sgd(0.1, 0.9, nesterov=True)),
     "sign_sgd": (lambda: optim.Signum(0.1, beta=0.0), lambda optax: optax.sign_sgd(0.1)),
     "signum": (lambda: optim.Signum(0.1), lambda optax: optax.signum(0.1)),
     "rprop": (lambda: optim.Rprop(0.1, compat="optax"), lambda optax: optax.rprop(0.1)),

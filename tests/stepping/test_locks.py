@@ -189,7 +189,7 @@ def test_a_signal_handler_that_saves_gets_the_state_before_or_after_a_step(tmp_p
     source = """
         import signal, sys, time, numpy as np, oxigrad as ox
         from oxigrad import optim
-        opt = optim.chain(optim.Momentum(1.0, 0.0), optim.EMA(0.5), loss_scale=ox.optim.LossScale(1.0, interval=10**9))
+        opt = optim.chain(optim.SGD(1.0), optim.EMA(0.5), loss_scale=ox.optim.LossScale(1.0, interval=10**9))
         size = 1 << 17
         model, grads = {f"w{k}": np.zeros(size) for k in range(3)}, {f"w{k}": np.ones(size) for k in range(3)}
         seen, refused = [], []

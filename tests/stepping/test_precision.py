@@ -402,7 +402,7 @@ def test_codes_are_saved_and_loaded_to_the_bit(in_a_file: bool, tmp_path: Any) -
 @pytest.mark.parametrize("part", ["codes", "scales"])
 def test_a_file_with_half_of_the_codes_is_refused(part: str, tmp_path: Any) -> None:
     safetensors = pytest.importorskip("safetensors.numpy")
-    opt = optim.Momentum(slot_dtype="8bit")
+    opt = optim.SGD(momentum=0.9, slot_dtype="8bit")
     run(opt, *problem(np.float32, 5000))
     opt.save(tmp_path / "state")
     with safetensors.safe_open(tmp_path / "state", framework="np") as file:

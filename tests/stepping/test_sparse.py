@@ -40,7 +40,7 @@ AMSGrad = optim.define(amsgrad, "AMSGradOfRows")
 
 OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "sgd": lambda **options: optim.SGD(0.1, weight_decay=0.1, **options),
-    "nesterov": lambda **options: optim.Momentum(0.1, nesterov=True, **options),
+    "nesterov": lambda **options: optim.SGD(0.1, 0.9, nesterov=True, **options),
     "adam": lambda **options: optim.Adam(0.1, **options),
     "adamw": lambda **options: optim.AdamW(schedules.linear(0.1, 0.01, 5), **options),
     "adam-lrd": lambda **options: optim.AdamLRD(0.1, dropout_rate=0.5, seed=7, **options),
@@ -447,7 +447,7 @@ def test_catch_up_in_float32() -> None:
 
 
 def test_catch_up_uses_the_hyperparameters_of_the_present() -> None:
-    model, opt = {"t": np.zeros((2, 1))}, optim.Momentum(0.0, momentum=0.9, sparse="catch_up")
+    model, opt = {"t": np.zeros((2, 1))}, optim.SGD(0.0, momentum=0.9, sparse="catch_up")
     g = lambda row: {"t": SparseRows([row], np.ones((1, 1)), (2, 1))}  # noqa: E731
     opt.update(model, g(0))
     opt.update(model, g(1))
@@ -522,7 +522,7 @@ def test_slots_that_do_not_decay_cannot_catch_up() -> None:
         assert opt.step == 0 and not model["t"].any()
     for opt, slot in [
         (optim.chain(optim.SGD(0.1), optim.EMA(decay=0.5), sparse="catch_up"), "average"),
-        (optim.Momentum(0.1, weight_decay=0.1, sparse="catch_up"), "m"),
+        (optim.SGD(0.1, 0.9, weight_decay=0.1, sparse="catch_up"), "m"),
         (optim.Sophia(0.1, every=10, sparse="catch_up"), "h"),
     ]:
         with pytest.raises(ox.RuleError, match=f"the slot {slot} by a factor"):
@@ -618,7 +618,7 @@ def test_groups_and_partitions() -> None:
     opt = optim.SGD(1.0, groups={"b": {"learning_rate": 0.5}, "c": None}, sparse="lazy")
     opt.update(model, grads)
     np.testing.assert_array_equal(model["a"] + model["b"], [[-1, -1], [-0.5, -0.5], [0, 0]])
-    parts = optim.partition({"a": optim.Adam(1.0), "b": optim.Momentum(1.0), "c": None}, sparse="catch_up")
+    parts = optim.partition({"a": optim.Adam(1.0), "b": optim.SGD(1.0, 0.9), "c": None}, sparse="catch_up")
     for _ in range(2):
         parts.update(model, grads)
     assert {path: set(own) for path, own in parts.slots.items()} == {"a": {"m", "v", LAST_STEP}, "b": {"m", LAST_STEP}}

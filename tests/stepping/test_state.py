@@ -44,17 +44,17 @@ RATE = schedules.warmup_cosine(0.1, 3, 20)
 # Optimizers that remember something of every kind; each is made anew, as another process would.
 OPTIMIZERS: dict[str, Any] = {
     "sgd": lambda: optim.SGD(0.1),
-    "momentum": lambda: optim.Momentum(RATE, nesterov=True),
+    "momentum": lambda: optim.SGD(RATE, 0.9, nesterov=True),
     "adamw": lambda: optim.AdamW(RATE),
     "noise": lambda: Noisy(seed=3),
     "a slot of one number": AveragedNorm,
     "groups": lambda: optim.Adam(0.1, groups={"a": {"learning_rate": RATE}, "b.*": None}),
     "chain": lambda: optim.chain(optim.GradientNoise(), optim.ClipByGlobalNorm(1.0), optim.AdamW(), optim.EMA()),
-    "lookahead": lambda: optim.chain(optim.Momentum(0.1), optim.Lookahead(sync_period=3)),
+    "lookahead": lambda: optim.chain(optim.SGD(0.1, 0.9), optim.Lookahead(sync_period=3)),
     "accumulate": lambda: optim.chain(optim.ClipByValue(), Noisy(), accumulate=3),
     "partition": lambda: optim.partition({"a": optim.AdamW(RATE), "*": Noisy()}, accumulate=2, seed=5),
     "loss scale": lambda: optim.Adam(0.1, loss_scale=ox.optim.LossScale(initial=4.0, interval=2)),
-    "plateau": lambda: optim.Momentum(0.5 * schedules.plateau(0.2, patience=1), groups={"a": {"momentum": 0.5}}),
+    "plateau": lambda: optim.SGD(0.5 * schedules.plateau(0.2, patience=1), 0.9, groups={"a": {"momentum": 0.5}}),
     "matrices": lambda: optim.partition({"a": optim.Muon(), "*": optim.Adam(0.1)}),
     "catching up": lambda: optim.Adam(0.1, sparse="catch_up"),
     "skip": lambda: optim.Adam(0.1, nonfinite="skip"),
@@ -131,7 +131,7 @@ def test_resuming_with_any_array_library(name: str, asarray: Any, tmp_path: Path
     "make",
     [
         lambda: optim.LBFGS(max_iterations=2),
-        lambda: optim.SAM(optim.Momentum(1e-4 * schedules.plateau(1.0)), rho=0.01),
+        lambda: optim.SAM(optim.SGD(1e-4 * schedules.plateau(1.0), 0.9), rho=0.01),
     ],
     ids=["LBFGS", "SAM"],
 )
@@ -223,7 +223,7 @@ def test_slots_of_the_names_that_they_had_before() -> None:
 )
 def test_each_slot_of_an_option_by_its_name_before(options: Any, names: dict[str, str]) -> None:
     model = {"w": np.ones((3, 2), np.float16)}
-    opt = optim.Momentum(0.1, **options)
+    opt = optim.SGD(0.1, 0.9, **options)
     for _ in range(3):
         model = opt.update(model, {"w": np.ones((3, 2), np.float16)})
     found = opt.state_dict()
@@ -232,7 +232,7 @@ def test_each_slot_of_an_option_by_its_name_before(options: Any, names: dict[str
     before = {**found, "slots": {"w": {names.get(name, name): slot for name, slot in found["slots"]["w"].items()}}}
     assert old in before["slots"]["w"]
     for build_first in (False, True):
-        again = optim.Momentum(0.1, **options)
+        again = optim.SGD(0.1, 0.9, **options)
         if build_first:
             again.build(model)
         again.load_state_dict(before)
@@ -506,13 +506,13 @@ def test_another_optimizer_is_told() -> None:
     assert opt.load_state_dict(found, strict=False).mismatched
     assert opt.step == 1
     with pytest.raises(ox.StateError, match=r"unexpected: w: slot v"):
-        trained_momentum().load_state_dict({**found, "optimizer": "Momentum"})
+        trained_momentum().load_state_dict({**found, "optimizer": "SGD"})
     with pytest.raises(ox.StateError, match="the optimizer accumulates 2, the state has 2 already"):
         optim.Adam(accumulate=2).load_state_dict({**found, "micro": 2})
 
 
 def trained_momentum() -> Any:
-    opt = optim.Momentum()
+    opt = optim.SGD(momentum=0.9)
     opt.build({"w": np.zeros(2)})
     return opt
 

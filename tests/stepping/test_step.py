@@ -134,7 +134,7 @@ def test_overlap_is_refused_by_path(kind: str) -> None:
 
 
 def test_a_slot_as_a_gradient_is_refused() -> None:
-    opt, model = optim.Momentum(1.0), {"a": np.zeros(3)}
+    opt, model = optim.SGD(1.0, 0.9), {"a": np.zeros(3)}
     opt.update(model, {"a": np.ones(3)})
     with pytest.raises(ox.AliasError, match="the gradient of a and a slot of a share memory"):
         opt.update(model, {"a": opt.slots["a"]["m"]})
@@ -257,7 +257,7 @@ def test_an_array_that_becomes_read_only_is_never_written() -> None:
 
 
 def test_parameters_may_be_replaced_by_the_user() -> None:
-    opt, model = optim.Momentum(1.0, 0.5), {"p": np.zeros(2)}
+    opt, model = optim.SGD(1.0, 0.5), {"p": np.zeros(2)}
     opt.update(model, {"p": np.ones(2)})
     model["p"] = np.full(2, 10.0)
     opt.update(model, {"p": np.ones(2)})

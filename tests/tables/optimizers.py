@@ -26,7 +26,6 @@ from oxigrad.optim import (
     Adan,
     AdEMAMix,
     Lion,
-    Momentum,
     NAdam,
     NovoGrad,
     Prodigy,
@@ -45,8 +44,8 @@ Make = Callable[[], Any]
 # A row an optimizer, and a row a flag that gives it another kernel; every test of executors runs over all of them.
 OPTIMIZERS: dict[str, Make] = {
     "sgd": lambda: SGD(0.1, weight_decay=0.01),
-    "momentum": lambda: Momentum(0.1, dampening=0.5),
-    "nesterov": lambda: Momentum(0.1, nesterov=True, weight_decay=0.1),
+    "momentum": lambda: SGD(0.1, 0.9, dampening=0.5),
+    "nesterov": lambda: SGD(0.1, 0.9, nesterov=True, weight_decay=0.1),
     "asgd": lambda: ASGD(0.1, t0=2),
     "asgd-torch": lambda: ASGD(0.1, t0=1, compat="torch"),
     "rprop": lambda: Rprop(0.1),
@@ -132,8 +131,8 @@ FOLLOWERS: dict[str, Make] = {
     "keras_ftrl": lambda: FTRL(0.1, compat="keras"),
     "keras_lion": lambda: Lion(0.1, compat="keras"),
     "keras_lamb": lambda: LAMB(0.1, compat="keras"),
-    "torch_sgd_nesterov": lambda: Momentum(0.1, compat="torch", nesterov=True, weight_decay=0.1),
-    "torch_sgd_damp": lambda: Momentum(0.1, compat="torch", dampening=0.5),
+    "torch_sgd_nesterov": lambda: SGD(0.1, 0.9, compat="torch", nesterov=True, weight_decay=0.1),
+    "torch_sgd_damp": lambda: SGD(0.1, 0.9, compat="torch", dampening=0.5),
     "torch_adam": lambda: Adam(0.1, compat="torch"),
     "torch_adam_l2": lambda: optim.chain(optim.Regularize(l2=0.1), Adam(0.1, compat="torch")),
     "torch_adamw": lambda: AdamW(0.1, compat="torch"),
@@ -191,10 +190,6 @@ def like_torch(name: str, given: dict[str, Any]) -> Any:
         }
     before, after = [optim.Maximize()] if found.pop("maximize", False) else [], []
     made = getattr(optim, name)
-    if name == "SGD" and not found.get("momentum"):
-        found = {n: v for n, v in found.items() if n not in ("momentum", "dampening", "nesterov")}
-    elif name == "SGD":
-        made = optim.Momentum
     is_decoupled = found.pop("decoupled_weight_decay", False)
     if "weight_decay" in found and "weight_decay" not in made.declared:
         decay = found.pop("weight_decay")

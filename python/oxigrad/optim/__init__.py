@@ -10,42 +10,36 @@ array([0., 0.])
 """
 
 from oxigrad import rules
-from oxigrad.optim.chain import Chain, Partition, Transform, chain, partition, transform
+from oxigrad.optim.chain import Chain, ChainPart, Partition, Transform, chain, partition, transform
 from oxigrad.optim.config import from_config
 from oxigrad.optim.lbfgs import LBFGS
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.optimizer import Optimizer, Slots
-from oxigrad.optim.rule_optimizer import ParameterGroup, RuleOptimizer, define, register
+from oxigrad.optim.rule_optimizer import RuleOptimizer, define
 from oxigrad.optim.sam import SAM
-from oxigrad.rules import gradient_transforms, rule
+from oxigrad.rules import gradient_transforms
 from oxigrad.rules.ranges import Interval
+from oxigrad.rules.slots import Slot
+from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.quantized import Quantized
 
-# What stands around an optimizer in a chain.
-ClipByValue = transform(gradient_transforms.clip_by_value)
-ClipByNorm = transform(gradient_transforms.clip_by_norm)
-ClipByGlobalNorm = transform(gradient_transforms.clip_by_global_norm)
-Maximize = transform(gradient_transforms.maximize)
-Regularize = transform(gradient_transforms.regularize)
-GradientNoise = transform(gradient_transforms.gradient_noise)
-WeightDecay = transform(gradient_transforms.weight_decay)
-EMA = transform(gradient_transforms.ema, "EMA")
-SWA = transform(gradient_transforms.swa, "SWA")
-Copy = register(
-    rule.read(gradient_transforms.copy).with_slots_named(gradient_transforms.NAMES), None, Transform, module=__name__
-)
-Lookahead = register(
-    rule.read(gradient_transforms.lookahead).with_slots_named(gradient_transforms.NAMES),
-    None,
-    Transform,
-    module=__name__,
-)
-Centralize = transform(gradient_transforms.centralize, elementwise=False)
-AdaptiveGradientClip = transform(gradient_transforms.adaptive_gradient_clip, elementwise=False)
+# Transforms: parts of a chain beside optimizers.
+ClipByValue = transform(gradient_transforms.clip_by_value, changes="gradient")
+ClipByNorm = transform(gradient_transforms.clip_by_norm, changes="gradient")
+ClipByGlobalNorm = transform(gradient_transforms.clip_by_global_norm, changes="gradient")
+Maximize = transform(gradient_transforms.maximize, changes="gradient")
+Regularize = transform(gradient_transforms.regularize, changes="gradient")
+GradientNoise = transform(gradient_transforms.gradient_noise, changes="gradient")
+Centralize = transform(gradient_transforms.centralize, changes="gradient", elementwise=False)
+AdaptiveGradientClip = transform(gradient_transforms.adaptive_gradient_clip, changes="gradient", elementwise=False)
+WeightDecay = transform(gradient_transforms.weight_decay, changes="parameters")
+EMA = transform(gradient_transforms.ema, "EMA", changes="parameters")
+SWA = transform(gradient_transforms.swa, "SWA", changes="parameters")
+Lookahead = transform(gradient_transforms.lookahead, changes="parameters")
+Copy = transform(gradient_transforms.copy, changes="parameters")
 
 # Optimizers of one rule.
 SGD = define(rules.sgd, "SGD")
-Momentum = define(rules.momentum)
 ASGD = define(rules.asgd, "ASGD")
 Rprop = define(rules.rprop)
 Signum = define(rules.signum)
@@ -106,6 +100,7 @@ __all__ = [
     "AdaptiveGradientClip",
     "Centralize",
     "Chain",
+    "ChainPart",
     "ClipByGlobalNorm",
     "ClipByNorm",
     "ClipByValue",
@@ -116,7 +111,6 @@ __all__ = [
     "Lookahead",
     "LossScale",
     "Maximize",
-    "Momentum",
     "Muon",
     "NAdam",
     "NovoGrad",
@@ -134,6 +128,7 @@ __all__ = [
     "ScheduleFreeSGD",
     "Shampoo",
     "Signum",
+    "Slot",
     "Slots",
     "Sophia",
     "Transform",

@@ -1,4 +1,4 @@
-"""Objects whose attributes are known once they are made: assignment to another is an error, and a value may be checked."""
+"""Objects that take no new attributes once they are made, check the values of those that they have, and suggest near names."""
 
 import abc
 import difflib
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """A question that names the nearest of the known names; nothing where none is near.
+    """The text that suggests the nearest of the known names; empty where none is near.
 
     >>> hint("learning_rte", ["learning_rate", "beta1"])
     ' (did you mean learning_rate?)'
@@ -39,24 +39,31 @@ class Sealing(abc.ABCMeta):
 class Sealed(metaclass=Sealing):
     """Base class of objects that take no new public attributes after construction.
 
-    Attributes set by ``__init__`` or declared in the class may be assigned; a subclass may set others in its ``__init__``. What
-    stands in ``checks`` is passed through a function ``(object, value)``, at construction too; what stands in ``fixed`` cannot
-    be assigned after it. `AttributeError` names what is refused. Names with an underscore are not looked at.
+    Attributes set by ``__init__`` or declared in the class may be assigned; a subclass may set others in its ``__init__``. The
+    values of attributes in ``_checks`` are passed through a function ``(object, value)``, at construction too; those in ``_fixed`` cannot
+    be assigned after it. `AttributeError` names what is refused, and the nearest attribute. Names with an underscore are not looked at.
     """
 
-    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
-    fixed: ClassVar[frozenset[str]] = frozenset()
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
+    _fixed: ClassVar[frozenset[str]] = frozenset()
+
+    # Names without an underscore that are not for users of an object: `dir` does not list them.
+    _internal: ClassVar[frozenset[str]] = frozenset()
+
+    def __dir__(self) -> list[str]:
+        hidden = frozenset().union(*(vars(base).get("_internal", ()) for base in type(self).__mro__))
+        return sorted({*super().__dir__()} - hidden)
 
     def __setattr__(self, name: str, value: Any) -> None:
         label = type(self).__name__
         if not name.startswith("_") and "_sealed" in vars(self):
-            if name in self.fixed:
+            if name in self._fixed:
                 raise AttributeError(
                     f"{label}: {name} is fixed at construction: make another one with {name}={value!r}"
                 )
             if name not in vars(self) and not hasattr(type(self), name):
                 raise AttributeError(f"{label} has no attribute {name}{self._hint(name)}")
-        check = self.checks.get(name)
+        check = self._checks.get(name)
         super().__setattr__(name, check(self, value) if check else value)
 
     def __delattr__(self, name: str) -> None:
@@ -64,6 +71,11 @@ class Sealed(metaclass=Sealing):
             raise AttributeError(f"{type(self).__name__}: {name} cannot be deleted")
         super().__delattr__(name)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name}{self._hint(name)}")
+
     def _hint(self, name: str) -> str:
-        """What to say of an attribute that there is not."""
+        """The end of the error message about an attribute that there is not."""
         return hint(name, [each for each in (*vars(self), *dir(type(self))) if not each.startswith("_")])

@@ -2,55 +2,191 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from oxigrad._core import StructureError
 from oxigrad.optim import param_groups
+from oxigrad.optim.attributes import hint
 from oxigrad.optim.config import OPTIONS, REGISTRY
-from oxigrad.optim.hyperparameters import Part, declare
+from oxigrad.optim.hyperparameters import Part, declarations
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.rule_optimizer import ParameterGroup, RuleOptimizer, caller, register
-from oxigrad.rules import rule
+from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
+from oxigrad.rules import composition, rule
 from oxigrad.rules.compat import filled_in
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.version import Version
 
 
 class Transform(Part):
-    """A part of a chain that is no optimizer: it changes gradients before the update, or parameters after it.
+    """Base class of parts of a chain that are no optimizers: they change gradients or steps, or parameters after a step.
 
-    ``compat`` is as optimizers have it: "torch", "optax" or "keras".
+    ``compat`` is "torch", "optax" or "keras": hyperparameters that are not given have the defaults of that library.
     """
 
     def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
         super().__init__(*args, **filled_in(type(self).__name__, compat, list(self.declared)[: len(args)], keywords))
 
 
-class Chain(RuleOptimizer):
-    """What `chain` makes: parts that are one rule."""
+class ChainPart:
+    """A part of a chain as it is there: its hyperparameters are attributes, which can be set.
 
-    chained: tuple[Part, ...]
+    >>> from oxigrad import optim
+    >>> opt = optim.chain(optim.SGD(0.1), optim.EMA(0.9), optim.EMA(0.99))
+    >>> opt.parts[2].decay = 0.999
+    >>> opt.parts[2], dict(opt.parts[2].slot_names)
+    (EMA(decay=0.999, average_from='start'), {'average': '2.average'})
+    """
+
+    __slots__ = ("_chain", "_number")
+
+    _chain: "Chain"
+    _number: int
+
+    def __init__(self, chain: "Chain", number: int) -> None:
+        object.__setattr__(self, "_chain", chain)
+        object.__setattr__(self, "_number", number)
+
+    @property
+    def name(self) -> str:
+        """The name of its class."""
+        return self._kind.__name__
+
+    @property
+    def rule(self) -> Rule:
+        """Its rule."""
+        return self._kind.rule
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """Its hyperparameters by name, read-only: they are set as attributes."""
+        values = self._chain.hyperparameters
+        return MappingProxyType({own: values[name] for own, name in self._names.items()})
+
+    @property
+    def slot_names(self) -> Mapping[str, str]:
+        """The names of its slots in the slots of the optimizer, by their own names."""
+        return MappingProxyType(self._chain._slot_names[self._number])
+
+    def get_config(self) -> dict[str, Any]:
+        """The part as plain data."""
+        return self._copy().get_config()
+
+    @property
+    def _kind(self) -> type[Part]:
+        return self._chain._kinds[self._number]
+
+    @property
+    def _names(self) -> Mapping[str, str]:
+        return self._chain._hyperparameter_names[self._number]
+
+    def _copy(self) -> Part:
+        """A part of the same class on its own, with the present hyperparameters."""
+        return self._kind(**self.hyperparameters)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._names:
+            return self._chain.hyperparameters[self._names[name]]
+        raise self._missing(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._names:
+            raise self._missing(name)
+        try:
+            setattr(self._chain, self._names[name], value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"parts[{self._number}]: {error}") from None
+
+    def _missing(self, name: str) -> AttributeError:
+        near = "" if name.startswith("_") else hint(name, [*self._names, *vars(ChainPart)])
+        return AttributeError(f"{self.name} has no attribute {name}{near}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._names]
+
+    def __repr__(self) -> str:
+        return repr(self._copy())
+
+
+class Chain(RuleOptimizer):
+    """Optimizer of several parts, composed into one rule; `chain` makes one.
+
+    A hyperparameter of a part is an attribute of the chain where no other part has one of this name, and of the part
+    (``opt.parts[1].decay``) in any case; in ``groups``, that of one of several parts is ``"1.decay"``. So are slots named:
+    ``average``, or ``1.average`` where several parts have one.
+    """
+
+    def __init__(self, *parts: Part, **options: Any) -> None:
+        if unknown := sorted(options.keys() - OPTIONS.keys()):
+            raise TypeError(f"chain: options unknown: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}")
+        flat = [one for part in parts for one in _flat(part)]
+        rules = [part.rule for part in flat]
+        self.rule = composition.compose(rules)
+        self.declared = declarations(self.rule)
+        self._kinds = tuple(map(type, flat))
+        self._hyperparameter_names = composition.hyperparameter_names(rules)
+        self._slot_names = composition.slot_names(rules)
+        named = zip(self._hyperparameter_names, flat, strict=True)
+        values = {names[own]: value for names, part in named for own, value in part.hyperparameters.items()}
+        super().__init__(**values, **options)
 
     @property
     def name(self) -> str:
         """See `Optimizer.name`."""
         return self.rule.name
 
+    @property
+    def parts(self) -> tuple[ChainPart, ...]:
+        """The parts, in their order; chains in the chain count part by part."""
+        return tuple(ChainPart(self, number) for number in range(len(self._kinds)))
+
     def get_config(self) -> dict[str, Any]:
         """See `Optimizer.get_config`."""
-        return {"optimizer": "chain", "parts": [part.get_config() for part in self._present()], **self._options()}
-
-    def _present(self) -> list[Part]:
-        """The parts, with the hyperparameters as they are now."""
-        return [type(part)(**{n: self._hyperparameters[n] for n in part.declared}) for part in self.chained]
+        return {"optimizer": "chain", "parts": [part.get_config() for part in self.parts], **self._options()}
 
     def _classes(self) -> Iterator[type]:
-        yield from map(type, self.chained)
+        yield from self._kinds
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self._hyperparameters:
+            return self._hyperparameters[name]
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self).get("declared", ()):
+            self.declared[name].__set__(self, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in self.declared if name.isidentifier())]
+
+    def _hint(self, name: str) -> str:
+        owners = [part for part in self.parts if name in part._names]
+        if owners:
+            shown = ", ".join(f"parts[{part._number}] ({part.name})" for part in owners)
+            return f": several parts have it, {shown}"
+        return hint(name, [*self.declared, *(each for each in (*vars(self), *dir(type(self))) if each[0] != "_")])
 
     def __repr__(self) -> str:
-        return f"chain({', '.join(map(repr, self._present()))}{self._shown_options()})"
+        return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
+
+
+def _flat(part: Any) -> list[Part]:
+    """The parts of a part, each on its own: those of a chain, else the part itself."""
+    if not isinstance(part, Part):
+        raise TypeError(f"{part!r} is no part of a chain: expected optimizers of one rule and transforms")
+    label = "chain" if isinstance(part, Chain) else type(part).__name__
+    if isinstance(part, Optimizer):
+        if given := part._options():
+            raise ValueError(f"{label}: {', '.join(given)} belong to the chain")
+        if type(part).minimize is not Optimizer.minimize:
+            raise TypeError(f"{label} is no part of a chain: it evaluates the loss, and takes no step from a gradient")
+    return [each._copy() for each in part.parts] if isinstance(part, Chain) else [part]
 
 
 class Partition(Optimizer):
-    """What `partition` makes: several optimizers, each for some of the parameters."""
+    """Optimizer of several, each for some of the parameters; `partition` makes one."""
 
     def __init__(self, optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> None:
         super().__init__(**options)
@@ -63,7 +199,7 @@ class Partition(Optimizer):
 
     def _refuse_options(self) -> None:
         for pattern, optimizer in self._optimizers.items():
-            if given := optimizer.stepping_options() if optimizer else []:
+            if given := optimizer._stepping_options() if optimizer else []:
                 raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
 
     @property
@@ -82,20 +218,20 @@ class Partition(Optimizer):
             found = optimizer._parts() if optimizer else ()
             yield from ((f"parts.{number}.{name}", part) for name, part in found)
 
-    def choice(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
-        """See `Optimizer.choice`."""
+    def _group_for(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
+        """See `Optimizer._group_for`."""
         at = param_groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(f"{path}: no pattern of the partition matches; None as an optimizer freezes")
         optimizer = list(self.optimizers.values())[at]
-        return optimizer and optimizer.choice(owner, path, array)
+        return optimizer and optimizer._group_for(owner, path, array)
 
-    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
-        """See `Optimizer.check_patterns`."""
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer._check_patterns`."""
         self._refuse_options()
         param_groups.check_matched(self.optimizers, parameters)
         for optimizer in filter(None, self.optimizers.values()):
-            optimizer.check_patterns(parameters)
+            optimizer._check_patterns(parameters)
 
     def get_config(self) -> dict[str, Any]:
         """See `Optimizer.get_config`."""
@@ -104,6 +240,11 @@ class Partition(Optimizer):
             for pattern, optimizer in self.optimizers.items()
         ]
         return {"optimizer": "partition", "parts": found, **self._options()}
+
+    def _versions(self) -> Iterator[Version]:
+        yield from super()._versions()
+        for optimizer in filter(None, self._optimizers.values()):
+            yield from optimizer._versions()
 
     def _classes(self) -> Iterator[type]:
         for optimizer in filter(None, self.optimizers.values()):
@@ -118,27 +259,41 @@ class Partition(Optimizer):
         return super()._hint(name)
 
 
-def transform(function: Callable[..., Any], name: str | None = None, *, elementwise: bool = True) -> type[Transform]:
+def transform(
+    function: Callable[..., Any],
+    name: str | None = None,
+    *,
+    changes: Literal["gradient", "parameters"] | None = None,
+    elementwise: bool = True,
+) -> type[Transform]:
     """A new part for a `chain`, from a rule that changes gradients or new parameters.
 
-    The rule is ``(xp, p, g, *slots, ...)`` and returns another gradient, or ``(xp, p, new, *slots, ...)`` and returns the
-    new parameter changed; each followed by its slots.
+    With ``changes="gradient"`` the rule is ``(xp, p, g, *slots, ...)`` and returns another gradient; after an optimizer of the
+    chain, ``g`` is its step. With ``changes="parameters"`` it is ``(xp, p, new, *slots, ...)``, stands after an optimizer, and
+    returns the new parameter changed. Each returns its slots, too. By default it is the one whose arguments it has. Raises `TypeError` for any other signature.
 
     >>> from oxigrad.optim import SGD
-    >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve")
-    >>> chain(Halve(share=0.1), SGD(1.0))
-    chain(Halve(share=0.1), SGD(learning_rate=1.0, weight_decay=0.0))
+    >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve", changes="gradient")
+    >>> chain(Halve(share=0.1), SGD(1.0)).parts[0]
+    Halve(share=0.1)
     """
-    read = rule.read(function, changes_gradient=True, elementwise=elementwise)
+    kinds = {"gradient": "gradient", "parameters": "after", None: rule.kind_of_transform(function)}
+    if changes not in kinds:
+        raise ValueError(f"changes is {changes!r}: expected 'gradient' or 'parameters'")
+    read = rule.read(function, kinds[changes], elementwise=elementwise)
     return register(read, name, Transform, module=caller())
 
 
 def chain(*parts: Part, **options: Any) -> Chain:
-    """One optimizer of several parts: what changes gradients, an optimizer, what changes parameters after it, in this order.
+    """One optimizer of several parts, each of which takes up what those before it did; ``options`` are those of every optimizer.
 
-    It is one rule, in one pass over memory where the formula allows. The hyperparameters of the parts are its attributes, and
-    are set there, since the parts are copied;
-    ``options`` are those of every optimizer. Raises `ValueError` where parts do not fit.
+    Transforms before the first optimizer change the gradient. After it, the step ``p - new`` stands for the gradient: a
+    transform of gradients changes the step, and another optimizer takes it for its gradient. What changes parameters stands
+    after an optimizer. Every part may stand there any number of times; a chain among the parts is its parts.
+
+    It is one rule, in one pass over memory where the formula allows. The parts are copied: their hyperparameters are attributes of
+    the chain, and of its ``parts`` where several have the same (see `Chain`). The averages that `Optimizer.averaged_parameters`
+    gives are those of the last part that keeps any; all are in the slots. Raises `ValueError` where parts do not fit.
 
     >>> import numpy as np
     >>> from oxigrad.optim import SGD, ClipByGlobalNorm
@@ -146,16 +301,7 @@ def chain(*parts: Part, **options: Any) -> Chain:
     >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
     {'a': array([-0.6]), 'b': array([-0.8])}
     """
-    flat = [one for part in parts for one in (part._present() if isinstance(part, Chain) else [part])]
-    for part in flat:
-        if not isinstance(part, Part):
-            raise TypeError(f"{part!r} is no part of a chain: expected optimizers and transforms")
-        if isinstance(part, Optimizer) and part._options():
-            raise ValueError(f"{type(part).__name__}: {', '.join(part._options())} belong to the chain")
-    made = declare(rule.compose([part.rule for part in flat]), "Chain", Chain, OPTIONS, Chain.__module__)
-    made.chained = tuple(flat)
-    values = {name: value for part in flat for name, value in part.hyperparameters.items()}
-    return made(**values, **options)
+    return Chain(*parts, **options)
 
 
 def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> Partition:

@@ -1,4 +1,4 @@
-"""Optimizers as plain data: what makes one of its configuration."""
+"""Optimizers as plain data: configurations, and optimizers made from them."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -9,8 +9,7 @@ from oxigrad.optim import param_groups
 from oxigrad.optim.hyperparameters import from_plain
 from oxigrad.optim.loss_scale import LossScale
 
-# What makes an optimizer or a part of a chain of its configuration, by name.
-# Classes that a program makes and drops are gone.
+# The constructors of optimizers and parts of chains, by the names in configurations. Classes that are dropped are removed.
 REGISTRY: Registry[Callable[..., Any]] = Registry()
 
 # Names that earlier versions wrote into configurations: of classes, and of hyperparameters by their class.
@@ -21,11 +20,26 @@ RENAMED = {
     "ClipGlobalNorm": "ClipByGlobalNorm",
     "ClipNorm": "ClipByNorm",
     "Decay": "WeightDecay",
+    "Momentum": "SGD",
     "StochasticAverage": "SWA",
 }
+# Hyperparameters that classes of earlier versions had by default, where those that took their place have others.
+EARLIER_DEFAULTS = {"Momentum": {"momentum": 0.9}}
 RENAMED_HYPERPARAMETERS = {
     "LARS": {"trust": "trust_coefficient"},
     "Lookahead": {"every": "sync_period", "share": "slow_step_size"},
+}
+
+# Rules of earlier versions, whose names are in the states of chains.
+RENAMED_RULES = {
+    "average": "ema",
+    "clip": "clip_by_value",
+    "clip_adaptive": "adaptive_gradient_clip",
+    "clip_global_norm": "clip_by_global_norm",
+    "clip_norm": "clip_by_norm",
+    "decay": "weight_decay",
+    "momentum": "sgd",
+    "stochastic_average": "swa",
 }
 
 # The options that optimizers have by keyword, as they are by default.
@@ -50,10 +64,11 @@ def from_config(config: Mapping[str, Any]) -> Any:
     >>> from oxigrad import schedules
     >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
-    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), weight_decay=0.0)
+    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0)
     """
     values = dict(config)
     name = values.pop("optimizer", None) or values.pop("part", None)
+    values = {**EARLIER_DEFAULTS.get(name or "", {}), **values}
     name = RENAMED.get(name, name)
     values = {RENAMED_HYPERPARAMETERS.get(name, {}).get(key, key): value for key, value in values.items()}
     parts = values.pop("parts", ())
@@ -76,6 +91,29 @@ def restored(config: Mapping[str, Any], state: Mapping[str, Any], *classes: type
     made = from_config(config)
     made.load_state_dict(state)
     return made
+
+
+def with_present_names(state: Any, expected: str) -> Any:
+    """A state that an earlier version wrote of the optimizer ``expected``, under the present names; any other state as it is."""
+    name = state.get("optimizer") if isinstance(state, Mapping) else None
+    if not isinstance(name, str) or name == expected:
+        return state
+    rules = [RENAMED_RULES.get(rule, rule) for rule in name.split(" then ")]
+    present = " then ".join(rules) if len(rules) > 1 else RENAMED.get(name, name)
+    if name == "Momentum" and isinstance(state.get("slots"), Mapping):
+        state = {**state, "slots": {path: _with_momentum(state, path, own) for path, own in state["slots"].items()}}
+    return {**state, "optimizer": present}
+
+
+def _with_momentum(state: Mapping[str, Any], path: str, own: Any) -> Any:
+    """The slots of a parameter, without the slot ``m`` that Momentum kept where its momentum was 0, and `SGD` does not."""
+    config = state.get("config")
+    if not (isinstance(config, Mapping) and isinstance(own, Mapping) and "m" in own):
+        return own
+    groups = {param_groups.from_plain(pattern): values for pattern, values in config.get("groups") or ()}
+    at = param_groups.first_match(groups, path, own["m"])
+    values = {"momentum": 0.9, **config, **((at is not None and [*groups.values()][at]) or {})}
+    return own if values["momentum"] else {name: array for name, array in own.items() if name != "m"}
 
 
 def _part(part: Any) -> Any:

@@ -3,20 +3,21 @@
 import inspect
 import types
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from oxigrad import schedules
 from oxigrad.optim.attributes import Sealed, hint
 from oxigrad.rules.ranges import Domain
 from oxigrad.rules.rule import Rule, is_flag
 from oxigrad.schedules.base import number_at, term
+from oxigrad.stepping.version import Version
 
 
 class Hyperparameter:
-    """An attribute that is checked when it is set, and takes effect on the next step.
+    """A hyperparameter as an attribute, which is checked when it is set, and takes effect on the next step.
 
-    ``domain`` says what it may be (see `oxigrad.rules.ranges`); None that anything may that is a flag, or a number where the default
-    is None.
+    ``domain`` are the values that it may have (see `oxigrad.rules.ranges`). None admits any flag, and any number where the
+    default is None.
     """
 
     def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
@@ -25,11 +26,15 @@ class Hyperparameter:
         self.is_flag = is_flag(default)
         self.domain = domain
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Hyperparameter":
+        return self  # It never changes.
+
     def __get__(self, part: Any, owner: type | None = None) -> Any:
         return self if part is None else part._hyperparameters[self.name]
 
     def __set__(self, part: Any, value: Any) -> None:
         part._hyperparameters[self.name] = self.check(value)
+        part._version.raise_number()
 
     def check(self, value: Any) -> Any:
         """The value; `TypeError` where it is not of the kind of the default, `ValueError` where it is out of range."""
@@ -74,6 +79,8 @@ def from_plain(value: Any) -> Any:
 class Part(Sealed):
     """A rule with values for its hyperparameters, which are its attributes."""
 
+    _internal: ClassVar[frozenset[str]] = frozenset({"declared", "rule"})
+
     rule: Rule
     declared: Mapping[str, Hyperparameter] = {}
 
@@ -90,6 +97,7 @@ class Part(Sealed):
             raise TypeError(f"{label}: hyperparameters {what}; it has {', '.join(names)}")
         given |= hyperparameters
         self._hyperparameters: dict[str, Any] = {}
+        self._version = Version()  # which a group of parameters compares with the one that it was resolved for
         for name, declared in self.declared.items():
             setattr(self, name, given.get(name, declared.default))
 
@@ -106,8 +114,13 @@ class Part(Sealed):
         return f"{type(self).__name__}({self._shown()})"
 
     def _shown(self) -> str:
-        """What stands between the brackets of ``repr``."""
+        """The arguments that ``repr`` shows."""
         return ", ".join(f"{name}={value!r}" for name, value in self._hyperparameters.items())
+
+
+def declarations(rule: Rule) -> dict[str, Hyperparameter]:
+    """The hyperparameters of a rule, by name."""
+    return {name: Hyperparameter(name, value, rule.domains.get(name)) for name, value in rule.defaults.items()}
 
 
 def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], module: str) -> type:
@@ -115,7 +128,7 @@ def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], modu
 
     ``module`` is the name of the module that it is a part of, where pickle looks for it.
     """
-    declared = {name: Hyperparameter(name, value, rule.domains.get(name)) for name, value in rule.defaults.items()}
+    declared = declarations(rule)
     own = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in rule.defaults.items()]
     common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in options.items()]
     body = {

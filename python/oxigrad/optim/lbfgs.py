@@ -262,14 +262,14 @@ class Searching(RuleOptimizer):
         """
         with self._lock.stepping():
             plan, leaves = self._stepper.begin(model)
-            if len(plan.choices) > 1:
+            if len(plan.groups) > 1:
                 raise ValueError(f"{self.name}: groups may freeze parameters; all others have the same hyperparameters")
-            choice = plan.choices[0]
-            if choice.value("line_search") not in ("strong_wolfe", None):
-                raise ValueError(f"line_search is {choice.value('line_search')!r}: expected 'strong_wolfe' or None")
+            group = plan.groups[0]
+            if group.value("line_search") not in ("strong_wolfe", None):
+                raise ValueError(f"line_search is {group.value('line_search')!r}: expected 'strong_wolfe' or None")
             problem = _Problem(value_and_grad(loss), plan, leaves)
             slots = [self._stepper.slots[p.text] for p in plan.parameters]
-            descent = _Descent(problem, slots, {**choice.flags, **choice.numbers(self.step)})
+            descent = _Descent(problem, slots, {**group.flags, **group.numbers(self.step)})
             first = descent.loss
             if self.nonfinite == "propagate" or descent.is_finite:
                 descent.run()

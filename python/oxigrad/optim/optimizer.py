@@ -8,13 +8,16 @@ from oxigrad import _core, tree
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import param_groups
-from oxigrad.optim.config import is_importable, restored
+from oxigrad.optim.config import is_importable, restored, with_present_names
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.options import Options, checked_precision
 from oxigrad.rules import gradient_transforms, rule
 from oxigrad.rules.rule import Rule
-from oxigrad.stepping import stepper
+from oxigrad.stepping import functional
+from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.state import Report, collect, read, resume, write
+from oxigrad.stepping.stepper import Stepper
+from oxigrad.stepping.version import Version
 
 
 class Slots(Mapping[Any, Mapping[str, Any]]):
@@ -77,6 +80,7 @@ class Optimizer(Options):
         master: bool = False,
         rounding: str = "nearest",
     ) -> None:
+        self._version = Version()
         self.sparse = sparse
         self.seed = seed
         self.accumulate = accumulate
@@ -84,7 +88,7 @@ class Optimizer(Options):
         self.zero_gradients = zero_gradients
         self.precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
-        self._stepper = stepper.Stepper(self)
+        self._stepper = Stepper(self)
         self._lock = _core.Lock()
 
     @property
@@ -105,30 +109,38 @@ class Optimizer(Options):
 
     @property
     def scale(self) -> float:
-        """What the loss is multiplied by before it is differentiated, and gradients are divided by."""
+        """The factor of the loss in `compute_gradients`, by which the step divides the gradients."""
         return self.loss_scale.value if self.loss_scale else 1.0
 
-    def observe(self, *, finite: bool) -> None:
-        """Is told after each step whether its gradients were finite."""
+    def _observe(self, *, finite: bool) -> None:
+        """Has the loss scale observe a step, whose gradients were finite or not."""
         if self.loss_scale:
             self.loss_scale.observe(finite=finite)
 
-    def prefix(self) -> tuple[Rule, ...]:
-        """What is done to each gradient before the rule sees it."""
+    def _resume(self, stepper: Stepper) -> None:
+        """Goes on from another stepper, that of a state which was loaded."""
+        self._stepper = stepper
+
+    def _gradient_parts(self) -> tuple[Rule, ...]:
+        """The rules that change each gradient before the optimizer's own."""
         scales, checks = self.loss_scale is not None, self.nonfinite != "propagate"
         parts = (_UNSCALE,) if scales else ()
         parts = (*parts, _FINITE) if checks else parts
         return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
 
-    def assign(self, path: str, array: Any) -> Any:
-        """The `ParameterGroup` for a parameter: whose rule updates it, with which hyperparameters; None where it is frozen."""
-        return self.choice(self, path, array)
+    def _assign(self, path: str, array: Any) -> ParameterGroup | None:
+        """The group of a parameter, given by its key path and array; None where it is frozen."""
+        return self._group_for(self, path, array)
 
-    def choice(self, owner: "Optimizer", path: str, array: Any) -> Any:
+    def _group_for(self, owner: "Optimizer", path: str, array: Any) -> ParameterGroup | None:
         """As `assign`, where another optimizer, the ``owner``, takes the steps."""
         raise NotImplementedError
 
-    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+    def _versions(self) -> Iterator[Version]:
+        """The versions of its settings, and of those of the optimizers that it is made of: a plan holds until one changes."""
+        yield self._version
+
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
         """`StructureError` where a pattern matches none of the parameters of a model, given as paths and arrays."""
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -196,6 +208,7 @@ class Optimizer(Options):
     def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
         """The averages of the parameters, by key path, as ASGD, `EMA`, `SWA` and the like keep them.
 
+        Of several parts of a chain that keep averages, those of the last.
         Schedule-free optimizers compute theirs from slots and parameters, and have to be given the ``model``. Raises
         `StateError` where there are no averages.
 
@@ -207,7 +220,7 @@ class Optimizer(Options):
         {'w': array([-0.5])}
         """
         with self._lock.reading() if model is None else self._lock:
-            return self._stepper.averages(model)
+            return self._stepper.averaged(model)
 
     def copied_parameters(self) -> dict[str, Any]:
         """The copies of the parameters in another dtype, by key path, as `Copy` keeps them.
@@ -267,7 +280,7 @@ class Optimizer(Options):
         `build` or the first `update`, which then raise the error, or fill the report.
         """
         with self._lock:
-            return resume(self, state, strict=strict)
+            return resume(self, with_present_names(state, self.name), strict=strict)
 
     def save(self, file: Any) -> None:
         """Writes `state_dict` to a safetensors file, which is replaced whole or not at all, whatever happens.
@@ -322,41 +335,39 @@ class Optimizer(Options):
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
-        return stepper.init(self, params)
+        return functional.init(self, params)
 
     def apply(self, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The same step as `update`, as a pure function: returns new parameters and a new state, and changes nothing.
 
         It may be traced (``jax.jit``) and differentiated.
         """
-        return stepper.apply(self, params, grads, state)
+        return functional.apply(self, params, grads, state)
 
     def table(self, model: Any) -> str:
         """Which parameter of ``model`` is updated by what, as a table to be printed.
 
         >>> import numpy as np
-        >>> from oxigrad.optim import SGD
-        >>> opt = SGD(0.1, groups={"*bias": {"weight_decay": 0.0}, "head.*": None})
+        >>> from oxigrad.optim import Signum
+        >>> opt = Signum(0.1, groups={"*bias": {"beta": 0.0}, "head.*": None})
         >>> print(opt.table({"w": np.ones((2, 3)), "bias": np.ones(3), "head": {"w": np.ones(2)}}))
         parameter  shape   dtype    optimizer  hyperparameters
-        w          (2, 3)  float64  SGD        learning_rate=0.1, weight_decay=0.0
-        bias       (3,)    float64  SGD        learning_rate=0.1, weight_decay=0.0
+        w          (2, 3)  float64  Signum     learning_rate=0.1, beta=0.9
+        bias       (3,)    float64  Signum     learning_rate=0.1, beta=0.0
         head.w     (2,)    float64  frozen
         """
 
         def row(path: Any, array: Any) -> tuple[str, ...]:
-            choice = self.assign(str(path), array)
+            choice = self._assign(str(path), array)
             what = (choice.optimizer.name, choice.text) if choice else ("frozen", "")
             return (str(path), str(tuple(array.shape)), dtype_name(array.dtype), *what)
 
         parameters = tree.parameters(model)
-        self.check_patterns([(str(path), array) for path, array in parameters.items()])
+        self._check_patterns([(str(path), array) for path, array in parameters.items()])
         rows = (row(path, array) for path, array in parameters.items())
         return param_groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
 
 
-_UNSCALE = rule.read(gradient_transforms.unscale, changes_gradient=True)
-_FINITE = rule.read(gradient_transforms.finite, changes_gradient=True)
-_ACCUMULATE = rule.read(gradient_transforms.accumulate, changes_gradient=True).with_slots_named(
-    gradient_transforms.NAMES
-)
+_UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
+_FINITE = rule.read(gradient_transforms.finite, "gradient")
+_ACCUMULATE = rule.read(gradient_transforms.accumulate, "gradient")

@@ -1,4 +1,4 @@
-"""The options that every optimizer has by keyword: what they may be, which may be changed, and how they are written down."""
+"""The options that every optimizer has by keyword: their domains, which of them may be changed, and their configuration."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ from oxigrad.rules.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.precision import ROUNDINGS, SLOT_DTYPES, Precision
 from oxigrad.stepping.sparse_rows import FAMILIES
+from oxigrad.stepping.version import Version
 
 _DOMAINS = {
     "seed": Domain(interval=Interval(f"[0, {2**64})"), is_whole=True),
@@ -42,7 +43,7 @@ def _nonfinite(opt: Any, value: Any) -> str:
 
 
 def _effective(nonfinite: str, loss_scale: Any) -> str:
-    """What becomes of steps that are not finite: with a loss scale they are skipped at least."""
+    """The option ``nonfinite`` in effect: with a loss scale, steps that are not finite are at least skipped."""
     return "skip" if loss_scale and nonfinite == "propagate" else nonfinite
 
 
@@ -79,9 +80,9 @@ def text_of_dtype(dtype: Any) -> str | None:
 
 
 class Options(Sealed):
-    """The options of optimizers as attributes. One that is set takes effect on the next step, or says that it is fixed."""
+    """The options of optimizers as attributes. One that is set takes effect on the next step; a fixed one raises `AttributeError`."""
 
-    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         "seed": lambda opt, value: _whole("seed", value),
         "accumulate": _accumulate,
         "nonfinite": _nonfinite,
@@ -90,9 +91,22 @@ class Options(Sealed):
         "sparse": lambda opt, value: _DOMAINS["sparse"].check("sparse", value),
         "dtype": _dtype,
     }
-    fixed: ClassVar[frozenset[str]] = frozenset(
-        {"sparse", "slot_dtype", "master", "rounding", "precision", "dtype", "optimizer", "optimizers", "chained"}
+    _fixed: ClassVar[frozenset[str]] = frozenset(
+        {
+            "sparse",
+            "slot_dtype",
+            "master",
+            "rounding",
+            "precision",
+            "dtype",
+            "optimizer",
+            "optimizers",
+            "rule",
+            "declared",
+        }
     )
+
+    _internal: ClassVar[frozenset[str]] = frozenset({"precision"})
 
     seed: int
     accumulate: int
@@ -101,14 +115,15 @@ class Options(Sealed):
     zero_gradients: bool
     sparse: str
     precision: Precision
+    _version: Version
 
     def __setattr__(self, name: str, value: Any) -> None:
-        for owner in vars(self).get("_parameter_groups", ()) if name in self.checks else ():
+        for owner in vars(self).get("_parameter_groups", ()) if name in self._checks else ():
             if owner is not self and value != OPTIONS[name]:
-                raise AttributeError(f"{name} belongs to what takes the steps: set it on {owner!r}")
+                raise AttributeError(f"{name} belongs to the optimizer that takes the steps: set it on {owner!r}")
         super().__setattr__(name, value)
-        if name in self.checks and "_stepper" in vars(self):
-            vars(self)["_stepper"].reset()
+        if name in self._checks and "_stepper" in vars(self):
+            self._version.raise_structure()
 
     @property
     def slot_dtype(self) -> str | None:
@@ -122,15 +137,15 @@ class Options(Sealed):
 
     @property
     def rounding(self) -> str:
-        """How parameters of half precision are rounded."""
+        """The rounding of parameters of half precision."""
         return self.precision.rounding
 
-    def stepping_options(self) -> list[str]:
-        """Which options it was given of those that belong to what takes the steps."""
+    def _stepping_options(self) -> list[str]:
+        """The options, given to it, that belong to the optimizer that takes the steps."""
         return [name for name, value in Options._given_options(self).items() if value != OPTIONS[name]]
 
     def _options(self) -> dict[str, Any]:
-        """The options that are not as they are by default, as plain data."""
+        """The options that differ from their defaults, as plain data."""
         return {name: value for name, value in self._given_options().items() if value != OPTIONS[name]}
 
     def _given_options(self) -> dict[str, Any]:
@@ -145,7 +160,7 @@ class Options(Sealed):
         }
 
     def _shown_options(self) -> str:
-        """The options that are not as they are by default, for ``repr``: each with a comma before it."""
+        """The options that differ from their defaults, for ``repr``: each after a comma."""
         own = {
             "loss_scale": self.loss_scale,
             "groups": getattr(self, "_groups", None),
@@ -156,6 +171,6 @@ class Options(Sealed):
 
 
 def checked_precision(slot_dtype: Any, master: Any, rounding: Any) -> Precision:
-    """The options that say how many bits, each checked."""
+    """The options of precision, each checked."""
     given = {"slot_dtype": slot_dtype, "master": master, "rounding": rounding}
     return Precision(**{name: _DOMAINS[name].check(name, value) for name, value in given.items()})

@@ -1,6 +1,5 @@
 """Optimizers of one rule, which `define` makes, and the hyperparameters that each parameter has."""
 
-import dataclasses
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -9,126 +8,19 @@ from typing import Any
 
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import param_groups
-from oxigrad.optim.attributes import hint
 from oxigrad.optim.config import OPTIONS, REGISTRY
 from oxigrad.optim.hyperparameters import Part, declare, plain
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.options import text_of_dtype
 from oxigrad.rules import rule
 from oxigrad.rules.compat import filled_in
-from oxigrad.rules.rule import Rule, Slot
-from oxigrad.stepping.executors import trace
-from oxigrad.stepping.precision import Precision, half
-from oxigrad.stepping.sparse_rows import decays
-
-
-class ParameterGroup:
-    """A rule with one group of hyperparameters, as some parameters of a model have it.
-
-    ``storage`` is the name of their dtype, where that is half precision. It serves as long as its optimizer is there.
-    """
-
-    def __init__(
-        self, owner: Optimizer, optimizer: "RuleOptimizer", overrides: Mapping[str, Any], storage: str | None = None
-    ) -> None:
-        # The optimizer keeps this: no cycle keeps its slots.
-        self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
-        self._storage = storage
-        self._own, self._declared, self._parts = optimizer._hyperparameters, optimizer.declared, optimizer.parts
-        self._compose = self._parts[-1].remembering(_composed)
-        self._overrides = overrides
-        self._optional = [pair for part in optimizer.parts for pair in part.optional]
-
-    @property
-    def _owner(self) -> Any:
-        return self._weak_owner()
-
-    @property
-    def optimizer(self) -> Any:
-        """Whose rule it is."""
-        return self._weak_optimizer()
-
-    def rule(self, holds: bool = False) -> Rule:
-        """What is done to a parameter: all of it, or (where gradients are accumulated) all before the step itself."""
-        owner: Any = self._weak_owner()
-        prefix, parts = owner.prefix(), self._parts
-        composed = self._compose(parts[-1], (*prefix, *parts), holds and len(prefix), self.absent)
-        return owner.precision.around(composed, self._storage) if self._storage else composed
-
-    @property
-    def precision(self) -> Precision:
-        """How many bits."""
-        return self._owner.precision
-
-    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
-        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
-        if slot.dtype_by:
-            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
-        return self.precision.kept_in(slot, p, on_host=on_host)
-
-    @property
-    def absent(self) -> tuple[str, ...]:
-        """The optional slots that nothing asks for."""
-        if not self._optional:
-            return ()
-        own, given = self._own, self._overrides
-        return tuple([slot for slot, asks in self._optional if not given.get(asks, own[asks])])
-
-    @property
-    def _values(self) -> dict[str, Any]:
-        return {**self._own, **self._overrides}
-
-    @property
-    def text(self) -> str:
-        """The hyperparameters, to be read."""
-        return ", ".join(f"{name}={value!r}" for name, value in self._values.items())
-
-    @property
-    def flags(self) -> dict[str, Any]:
-        """The hyperparameters that the rule branches on."""
-        declared = self._declared
-        return {name: value for name, value in self._values.items() if declared[name].is_flag}
-
-    def numbers(self, at: Any) -> dict[str, Any]:
-        """The numeric hyperparameters at step ``at``, counted from 0: schedules called, their values read as numbers."""
-        declared = self._declared
-        numeric = {name: value for name, value in self._values.items() if not declared[name].is_flag}
-        return {name: declared[name].at(value, at) if callable(value) else value for name, value in numeric.items()}
-
-    def value(self, name: str) -> Any:
-        """A hyperparameter as it is in the first step."""
-        return self.optimizer.declared[name].at(self._values[name], 0)
-
-    def program(self, rule: Rule) -> Any:
-        """The kernel that `rule` becomes with the present flags; None for one that is not elementwise."""
-        if not rule.elementwise:
-            return None
-        return rule.remembering(_traced)(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
-
-    @property
-    def catches_up(self) -> bool:
-        """Whether slots of rows that steps skipped catch up with them."""
-        return self._owner.sparse == "catch_up" and self.rule().elementwise
-
-    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """By how much a zero gradient multiplies each slot, if slots catch up: see `oxigrad.stepping.sparse_rows.decays`."""
-        if not self.catches_up:
-            return {}
-        first = self.numbers(0)
-        return decays(self.rule(), self.flags, first, {name: values[name] for name in first})
-
-
-def _composed(_: Rule, parts: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
-    composed = rule.compose(parts, until=until or None)
-    return composed.without(absent) if composed.optional else composed
-
-
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
-    return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.precision import half
 
 
 class RuleOptimizer(Part, Optimizer):
-    """What `define` makes of a rule. Hyperparameters are attributes: constants, or schedules (functions of the step).
+    """Base class of optimizers of one rule, which `define` makes. Hyperparameters are attributes: constants, or schedules (functions of the step).
 
     ``groups`` gives some parameters other hyperparameters, by pattern: a dict from globs, compiled regular expressions or
     predicates ``(path, array)`` to dicts of hyperparameters, or to None for parameters that are frozen (no slots, no decay, no
@@ -152,11 +44,6 @@ class RuleOptimizer(Part, Optimizer):
         return type(self).__name__
 
     @property
-    def parts(self) -> tuple[Rule, ...]:
-        """The rules that it is composed of."""
-        return (self.rule,)
-
-    @property
     def groups(self) -> Mapping[Any, Mapping[str, Any] | None]:
         """Hyperparameters by pattern, to be read: set it as a whole."""
         shown = {pattern: values and MappingProxyType(values) for pattern, values in self._groups.items()}
@@ -166,13 +53,11 @@ class RuleOptimizer(Part, Optimizer):
     def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
         param_groups.check(given)
         self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
-        for owner in vars(self).get("_parameter_groups", ()):
-            owner._stepper.reset()
         self._parameter_groups: weakref.WeakKeyDictionary[
             Optimizer, dict[tuple[int | None, str | None], ParameterGroup]
         ]
         self._parameter_groups = weakref.WeakKeyDictionary()
-        self._stepper.reset()
+        self._version.raise_structure()
 
     def _checked(self, pattern: Any, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if values is None:
@@ -186,19 +71,19 @@ class RuleOptimizer(Part, Optimizer):
             known = ", ".join(self.declared)
             raise TypeError(
                 f"the group {pattern!r} has hyperparameters unknown: {', '.join(unknown)}"
-                f"{hint(unknown[0], self.declared)}; there are {known}"
+                f"{self._hint(unknown[0])}; there are {known}"
             )
         try:
             return {name: self.declared[name].check(value) for name, value in values.items()}
         except (TypeError, ValueError) as error:
             raise type(error)(f"the group {pattern!r}: {error}") from None
 
-    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
-        """See `Optimizer.check_patterns`."""
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer._check_patterns`."""
         param_groups.check_matched(self._groups, parameters)
 
-    def choice(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
-        """See `Optimizer.choice`."""
+    def _group_for(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
+        """See `Optimizer._group_for`."""
         if self.dtype is not None and not _has(array, self.dtype):
             return None
         at = param_groups.first_match(self._groups, path, array)
@@ -288,7 +173,7 @@ def define(
 
     The class belongs to the module that calls this, under its name: there it pickles.
     """
-    read = rule.read(function, elementwise=elementwise, average=average)
+    read = rule.read(function, "update", elementwise=elementwise, average=average)
     made = register(read, name, RuleOptimizer, OPTIONS, module=caller())
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
@@ -316,11 +201,11 @@ def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any
 _TAKEN = {
     *dir(RuleOptimizer),
     *OPTIONS,
-    "chained",
     "compat",
     "hyperparameters",
     "optimizer",
     "part",
+    "parts",
     "precision",
     "rule",
 }

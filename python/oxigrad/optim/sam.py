@@ -11,6 +11,7 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.version import Version
 
 _DISTANCE = Domain(interval=Interval("[0, inf)"))
 
@@ -36,8 +37,8 @@ class SAM(Optimizer):
     (np.float64(1.0), array([-0.1,  0. ]))
     """
 
-    checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
-        **Optimizer.checks,
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        **Optimizer._checks,
         "rho": lambda opt, value: float(_DISTANCE.check("rho", number(value))),
         "eta": lambda opt, value: float(_DISTANCE.check("eta", number(value))),
         "adaptive": lambda opt, value: Domain((True, False)).check("adaptive", value),
@@ -54,17 +55,17 @@ class SAM(Optimizer):
         self.rho, self.adaptive, self.eta = rho, adaptive, eta
 
     def _refuse_options(self) -> None:
-        if given := self.optimizer.stepping_options():
+        if given := self.optimizer._stepping_options():
             raise ValueError(f"{self.optimizer!r}: {', '.join(given)} belong to SAM")
 
-    def check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
-        """See `Optimizer.check_patterns`."""
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer._check_patterns`."""
         self._refuse_options()
-        self.optimizer.check_patterns(parameters)
+        self.optimizer._check_patterns(parameters)
 
-    def choice(self, owner: Optimizer, path: str, array: Any) -> Any:
-        """See `Optimizer.choice`."""
-        return self.optimizer.choice(owner, path, array)
+    def _group_for(self, owner: Optimizer, path: str, array: Any) -> Any:
+        """See `Optimizer._group_for`."""
+        return self.optimizer._group_for(owner, path, array)
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield from super()._parts()
@@ -109,6 +110,10 @@ class SAM(Optimizer):
             "SAM takes the gradient where the loss is higher: call minimize(loss, model); with gradients of your own, take "
             "them at perturbed(model, grads), and give them to apply"
         )
+
+    def _versions(self) -> Iterator[Version]:
+        yield from super()._versions()
+        yield from self.optimizer._versions()
 
     def _classes(self) -> Iterator[type]:
         yield from self.optimizer._classes()

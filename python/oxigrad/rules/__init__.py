@@ -1,14 +1,13 @@
-"""Update rules: what an optimizer does to one parameter, written once over ``xp``.
+"""Update rules: the formulas of optimizers for one parameter, written once over ``xp``.
 
 A rule takes ``xp``, the parameter ``p``, its gradient ``g`` and its slots, and returns the new parameter and the new
-slots. After ``*`` come what is supplied, if it is named (``step``, counted from 1, ``noise`` and ``total``), and the
+slots. After ``*`` come ``step`` (counted from 1), ``noise`` and ``total``, which are supplied to rules that name them, and the
 hyperparameters with their defaults. A hyperparameter that is True, False, None or a string is a flag: it may be branched
 on; a numeric one is a symbol, and may not.
 
-How a slot begins, its default says: as zeros (none), as one number for the whole leaf (a number), or as `oxigrad.rules.slots` has
-it: as the parameter, as a value, or as zeros and only where a hyperparameter is set; where it is not, the rule has None for it.
-It has the dtype of the parameter, or the one that a hyperparameter names, which is called as the slot is, followed by
-``_dtype``.
+The default of a slot declares it (see `oxigrad.rules.slots.Slot`): ``Slot.zeros()``, which no default means too,
+``Slot.zeros(when="amsgrad")`` for a slot that is there only where a hyperparameter is set, ``Slot.scalar(0.0)`` for one number
+for the whole leaf, ``Slot.copy()`` of the parameter, ``Slot.full(...)`` and ``Slot.computed(...)``.
 
 Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.rules.compat` has those of others.
 """
@@ -21,7 +20,7 @@ from oxigrad.rules.layerwise import lamb, lars, novograd
 from oxigrad.rules.orthogonal import muon
 from oxigrad.rules.preconditioned import shampoo, soap
 from oxigrad.rules.schedule_free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
-from oxigrad.rules.sgd import asgd, lion, momentum, rprop, sgd, signum
+from oxigrad.rules.sgd import asgd, lion, rprop, sgd, signum
 
 __all__ = [
     "adabelief",
@@ -41,7 +40,6 @@ __all__ = [
     "lars",
     "lion",
     "madgrad",
-    "momentum",
     "muon",
     "nadam",
     "novograd",

@@ -1,13 +1,13 @@
-"""Rules that divide by the root of a sum or a mean of squared gradients, each coordinate by its own."""
+"""Adagrad, Adadelta, RMSprop, FTRL and MADGRAD: steps divided by the root of a sum or mean of squared gradients."""
 
 from typing import Literal
 
 from oxigrad.rules.ranges import Decay, NonNegative, NonPositive, Positive, Share
-from oxigrad.rules.slots import copied, filled, only_with
+from oxigrad.rules.slots import Slot
 
 
 def rooted(xp, v, epsilon, mode):
-    """The root of ``v``, kept from zero by an ``epsilon`` "inside" or "outside" of the root."""
+    """The root of ``v``, bounded away from zero by an ``epsilon`` "inside" or "outside" of the root."""
     if mode == "outside":
         return xp.sqrt(v) + epsilon
     if mode == "inside":
@@ -19,7 +19,7 @@ def adagrad(
     xp,
     p,
     g,
-    v=filled,
+    v=Slot.full("initial_accumulator"),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -48,9 +48,9 @@ def rmsprop(
     xp,
     p,
     g,
-    v=filled,
-    mean=only_with("centered"),
-    m=only_with("momentum"),
+    v=Slot.full("initial_accumulator"),
+    mean=Slot.zeros(when="centered"),
+    m=Slot.zeros(when="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -87,7 +87,7 @@ def ftrl(
     p,
     g,
     linear,
-    v=filled,
+    v=Slot.full("initial_accumulator"),
     *,
     learning_rate: Positive = 1e-3,
     power: NonPositive = -0.5,
@@ -97,7 +97,7 @@ def ftrl(
     shrinkage: NonNegative = 0.0,
     beta: NonNegative = 0.0,
 ):
-    """Follow the regularized leader, by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
+    """FTRL, follow the regularized leader by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
 
     ``l1`` sets parameters to zero exactly; ``l2`` regularizes too, ``shrinkage`` by the gradient only.
     """
@@ -114,7 +114,7 @@ def madgrad(
     g,
     v,
     s,
-    start=copied,
+    start=Slot.copy(),
     *,
     step,
     learning_rate: NonNegative = 1e-2,

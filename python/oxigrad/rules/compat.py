@@ -1,4 +1,4 @@
-"""Where libraries give other numbers under one name: the hyperparameters with which ours gives theirs."""
+"""Presets: the hyperparameters with which optimizers give the numbers of PyTorch, optax and Keras."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,7 +7,6 @@ from typing import Any
 # no such optimizer. Rates are given where a library has one by default.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "SGD": {"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01}},
-    "Momentum": {"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01}},
     "ASGD": {"torch": {"lambd": 1e-4, "t0": 1_000_000, "lag": True}},
     "Rprop": {"torch": {}, "optax": {"late": True}},
     "Signum": {"optax": {}},

@@ -1,10 +1,11 @@
-"""Rules that keep second moments by row and by column, rather than for each element. They are called on arrays."""
+"""Adafactor and SM3: second moments by row and by column, rather than for each element. The rules are called on arrays."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from oxigrad.ops.backends import namespace
 from oxigrad.rules.arrays import along, mean_over, root_mean_square, share_of_new, zeros
 from oxigrad.rules.ranges import CountOrZero, Interval, NonNegative, NonPositive, Share
+from oxigrad.rules.slots import Slot
 
 
 def _factored_axes(shape, factored, min_factored):
@@ -38,10 +39,10 @@ def adafactor(
     xp,
     p,
     g,
-    row=_row_moments,
-    column=_column_moments,
-    v=_whole_moments,
-    m: Any = "momentum",
+    row=Slot.computed(_row_moments),
+    column=Slot.computed(_column_moments),
+    v=Slot.computed(_whole_moments),
+    m=Slot.zeros(when="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -97,7 +98,7 @@ def sm3(
     p,
     g,
     m,
-    cover=_covers,
+    cover=Slot.computed(_covers),
     *,
     learning_rate: NonNegative = 0.1,
     momentum: Share = 0.9,

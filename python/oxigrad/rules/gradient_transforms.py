@@ -1,4 +1,4 @@
-"""What stands around a rule in a chain, written as rules over ``xp``.
+"""Transforms: parts of a chain beside optimizers, written as rules over ``xp``.
 
 Those that take ``g`` return another gradient; those that take ``new``, the parameter after the update, return it changed.
 """
@@ -6,19 +6,19 @@ Those that take ``g`` return another gradient; those that take ``new``, the para
 from typing import Literal
 
 from oxigrad.rules.ranges import Count, CountOrZero, Limit, NonNegative, Share
-from oxigrad.rules.slots import copied
+from oxigrad.rules.slots import Slot
 
-# Slots of an optimizer's own, by the parameters that they are below: no rule of a user's has one of such a name.
+# Slots with names that no argument of a user's rule can have, by the names of the arguments that they are.
 NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy", "slow": "lookahead-slow"}
 
 
 def finite(xp, p, g, *, total, guard):
-    """Lets no step happen unless every gradient is finite: the difference of infinities, and of NaN, is NaN."""
+    """The gradient; the step is dropped unless all are finite: the difference of infinities, and of NaN, is NaN."""
     guard(total(g - g) == 0.0)
     return g
 
 
-def accumulate(xp, p, g, mean, *, micro):
+def accumulate(xp, p, g, mean=Slot.zeros(name=NAMES["mean"]), *, micro):
     """The mean of the gradients so far, of which this is number ``micro``, updated by Welford's recurrence."""
     mean = xp.where(micro == 1, g, mean + (g - mean) / micro)
     return mean, mean
@@ -77,7 +77,7 @@ def ema(
     xp,
     p,
     new,
-    average=copied,
+    average=Slot.copy(),
     *,
     step,
     decay: Share = 0.999,
@@ -101,7 +101,7 @@ def ema(
     return new, kept * average + (1 - kept) * new
 
 
-def swa(xp, p, new, average=copied, *, step, start: CountOrZero = 0, every: Count = 1):
+def swa(xp, p, new, average=Slot.copy(), *, step, start: CountOrZero = 0, every: Count = 1):
     """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
 
     Before that it is the parameters themselves. As torch's ``AveragedModel``, updated after each of these steps.
@@ -112,7 +112,14 @@ def swa(xp, p, new, average=copied, *, step, start: CountOrZero = 0, every: Coun
     return new, average + xp.where(is_new, 1.0 / number, 0.0) * (new - average)
 
 
-def copy(xp, p, new, copy=copied, *, copy_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"):
+def copy(
+    xp,
+    p,
+    new,
+    copy=Slot.copy(name=NAMES["copy"], dtype_by="copy_dtype"),
+    *,
+    copy_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16",
+):
     """The parameters in another dtype, "bfloat16", "float16" or "float32", as a forward pass in mixed precision reads them.
 
     Rounded as the optimizer's ``rounding`` says; see `Optimizer.copied_parameters`.
@@ -120,7 +127,9 @@ def copy(xp, p, new, copy=copied, *, copy_dtype: Literal["bfloat16", "float16", 
     return new, new
 
 
-def lookahead(xp, p, new, slow=copied, *, step, sync_period: Count = 6, slow_step_size: Share = 0.5):
+def lookahead(
+    xp, p, new, slow=Slot.copy(name=NAMES["slow"]), *, step, sync_period: Count = 6, slow_step_size: Share = 0.5
+):
     """Every ``sync_period`` steps, the slow parameters move by ``slow_step_size`` of the way to the fast ones, which restart from there.
 
     Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: the model holds the fast parameters.

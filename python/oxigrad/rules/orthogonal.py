@@ -1,10 +1,11 @@
-"""Momentum made orthogonal: rules for matrices, which are called on arrays."""
+"""Muon: orthogonalized momentum, for matrices. The rule is called on arrays."""
 
 from typing import Annotated, Literal
 
 from oxigrad._core import ShapeError
 from oxigrad.rules.arrays import norm
 from oxigrad.rules.ranges import Interval, NonNegative, Share
+from oxigrad.rules.slots import Slot
 
 # Coefficients of the quintic x -> a x + b x^3 + c x^5 on singular values, one triple an iteration: those of Dion (Ahn et al.
 # 2025, arXiv:2504.05295), which optax has under this name.
@@ -41,7 +42,7 @@ def muon(
     xp,
     p,
     g,
-    m=_of_a_matrix,
+    m=Slot.computed(_of_a_matrix),
     *,
     step,
     learning_rate: NonNegative = 1e-3,

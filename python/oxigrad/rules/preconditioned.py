@@ -1,18 +1,19 @@
-"""Rules with a statistic for each axis of a parameter, all of them in one slot, flat. They are called on arrays.
+"""Shampoo and SOAP: a statistic for each axis of a parameter, all of them flat in one slot. The rules are called on arrays.
 
 A condition on the step that is a plain truth value saves the work that is not due; under a trace (``jax.jit``) both sides are
 computed, and one is chosen.
 """
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.arrays import along, norm, share_of_new, zeros
 from oxigrad.rules.ranges import Count, Decay, Interval, NonNegative, Share
+from oxigrad.rules.slots import Slot
 
 
 def _choose(xp, condition, these, those):
-    """What ``these`` returns where the condition holds, else what ``those`` does: both are called only if it is not known."""
+    """The results of ``these`` where the condition holds, else of ``those``; both are called only under a trace."""
     if isinstance(condition, bool):
         return these() if condition else those()
     return [None if a is None else xp.where(condition, a, b) for a, b in zip(these(), those(), strict=True)]
@@ -37,7 +38,7 @@ def _joined(xp, arrays):
 
 
 def _covariance(xp, x, axis, shape):
-    """What ``x`` adds to the statistic of an axis: products of its slices, summed over all else."""
+    """The term of ``x`` in the statistic of an axis: products of its slices, summed over all other axes."""
     n = x.shape[axis]
     unfolded = xp.reshape(xp.moveaxis(x, axis, 0), (n, math.prod(x.shape) // max(n, 1)))
     if len(shape) == 1:
@@ -82,10 +83,10 @@ def shampoo(
     xp,
     p,
     g,
-    statistics=_statistics,
-    roots=_statistics,
-    m: Any = "momentum",
-    v=_where_grafted,
+    statistics=Slot.computed(_statistics),
+    roots=Slot.computed(_statistics),
+    m=Slot.zeros(when="momentum"),
+    v=Slot.computed(_where_grafted),
     *,
     step,
     learning_rate: NonNegative = 0.1,
@@ -162,8 +163,8 @@ def soap(
     g,
     m,
     v,
-    statistics=_matrices,
-    bases=_matrices,
+    statistics=Slot.computed(_matrices),
+    bases=Slot.computed(_matrices),
     *,
     step,
     learning_rate: NonNegative = 3e-3,

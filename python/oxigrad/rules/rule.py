@@ -1,67 +1,51 @@
-"""Rules as values: what a rule's signature says, and rules composed into one.
+"""Rules as values: what the signature of a rule declares, and how a rule is evaluated on one parameter.
 
-A part of a chain is a rule of one of three kinds, told by its third argument and by how it was defined. An *update* takes the
-gradient ``g`` and returns the new parameter; a *gradient* part takes ``g`` and returns another gradient; an *after* part
-takes the ``new`` parameter and returns it changed. Each may have slots and hyperparameters of its own.
+There are three kinds. An *update* takes the gradient ``g`` and returns the new parameter; a *gradient* transform takes ``g`` and
+returns another gradient; an *after* transform takes the ``new`` parameter and returns it changed. Each may have slots and
+hyperparameters of its own. See `oxigrad.rules.composition` for chains of them.
 """
 
 import dataclasses
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from oxigrad._core import RuleError
 from oxigrad.rules import ranges
+from oxigrad.rules.slots import Formula, Slot, declared
 
-# What a rule is given if it names it, besides hyperparameters; those of the second line are numbers.
+# Arguments that are supplied to a rule that names them, besides hyperparameters; those of the second line are numbers.
 SUPPLIED_FUNCTIONS = ("noise", "total", "guard")
 SUPPLIED_NUMBERS = ("step", "micro", "inverse_scale")
-# How many results of each function of a rule are remembered: the flags that one optimizer may have.
+KINDS = ("update", "gradient", "after")
+# The results that are cached for each function of a rule: the combinations of flags that one optimizer may have.
 _REMEMBERED = 64
 
 
-@dataclasses.dataclass(frozen=True)
-class Slot:
-    """An auxiliary variable of a rule, and how it begins: a number, a function ``(xp, p, **hyperparameters)``, or zeros.
+class Total:
+    """A sum over all leaves: the ``term`` of one leaf, and the ``sum``, once it is known."""
 
-    One whose default is the name of a hyperparameter begins as zeros, and is there only where that is neither 0, None nor
-    False: elsewhere the rule is given None for it, and returns None (see `Rule.without`). An update's own, where it begins
-    as zeros, ``is_moment``, which may be kept in fewer bits; ``dtype`` names the one dtype that a slot must have, and
-    ``dtype_by`` the hyperparameter that does so.
-    """
+    __slots__ = ("sum", "term")
 
-    name: str
-    begin: Any = None
-    is_moment: bool = False
-    dtype: str | None = None
-    dtype_by: str | None = None
+    def __init__(self, term: Any) -> None:
+        self.term = term
+        self.sum: Any = None
 
-    @property
-    def is_number(self) -> bool:
-        """Whether it is one number for the whole leaf, rather than an array."""
-        return isinstance(self.begin, (int, float))
 
-    def first(self, xp: Any, p: Any, dtype: Any, value: Callable[[str], Any]) -> Any:
-        """The array that the slot of ``p`` is before the first step; None where the parameter has none.
-
-        ``value`` tells the value of a hyperparameter.
-        """
-        if self.begin is None:
-            return xp.zeros_like(p, dtype=dtype)
-        names = list(inspect.signature(self.begin).parameters)[2:]
-        return self.begin(xp, xp.astype(p, dtype, copy=False), **{name: value(name) for name in names})
+# An evaluation of a rule that is suspended at each total, and returns the results.
+Stages = Generator[Total, None, list[Any]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rule:
-    """A rule and what its signature says. ``shared`` are hyperparameters that another part of the chain declares.
+    """A rule and what its signature declares.
 
-    ``domains`` says what hyperparameters may be, by the annotations of the signature: see `oxigrad.rules.ranges`.
-
-    ``average`` computes the average of the parameters that a rule keeps without a slot of that name: a function
-    ``(xp, p, ...)`` of the parameter and those slots and hyperparameters that it names.
+    ``call`` is the function itself; where the rule ``is_staged``, a generator function that yields a `Total` for each total that
+    it is not supplied. ``shared`` are hyperparameters that another part of the chain declares. ``domains`` are the values that
+    hyperparameters may have, by the annotations of the signature (see `oxigrad.rules.ranges`). ``average`` computes the average
+    of the parameters, of a rule that keeps it without a slot of that name.
     """
 
     name: str
@@ -72,8 +56,9 @@ class Rule:
     supplied: frozenset[str]
     shared: frozenset[str] = frozenset()
     elementwise: bool = True
-    average: Callable[..., Any] | None = None
+    average: Formula | None = None
     domains: Mapping[str, ranges.Domain | None] = dataclasses.field(default_factory=dict)
+    is_staged: bool = False
 
     @functools.cached_property
     def numbers(self) -> list[str]:
@@ -86,54 +71,133 @@ class Rule:
         return {}
 
     def remembering(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function ``f`` of the rule and of other values, with its last results remembered: here, so as long as the rule lives."""
+        """The function ``f`` of the rule and of other values, with a bounded cache that lives as long as the rule."""
         if f not in self._remembered:
             self._remembered[f] = functools.lru_cache(_REMEMBERED)(f)
         return self._remembered[f]
 
-    def with_slots_named(self, names: Mapping[str, str]) -> "Rule":
-        """The rule with other names for some of its slots, by the names that they have."""
-        slots = [dataclasses.replace(slot, name=names.get(slot.name, slot.name)) for slot in self.slots]
-        return dataclasses.replace(self, slots=tuple(slots))
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Rule":
+        return self  # It never changes.
 
     @property
     def optional(self) -> list[tuple[str, str]]:
-        """The slots that are not always there, each with the hyperparameter that asks for it."""
-        return [(slot.name, slot.begin) for slot in self.slots if isinstance(slot.begin, str)]
+        """The slots that are not always there, each with the hyperparameter that it depends on."""
+        return [(slot.name, slot.when) for slot in self.slots if slot.when is not None]
 
     def without(self, absent: Iterable[str]) -> "Rule":
         """The rule where these of its optional slots are absent, and the others are there."""
         kept = [slot.name not in absent for slot in self.slots]
 
-        def call(xp: Any, p: Any, g: Any, *given: Any, **named: Any) -> tuple[Any, ...]:
+        def call(xp: Any, p: Any, g: Any, *given: Any, **named: Any) -> Stages:
             present = iter(given)
-            first, *after = self.run(xp, p, g, [next(present) if keep else None for keep in kept], named)
-            return (first, *itertools.compress(after, kept))
+            outputs = yield from self.stages(xp, p, g, [next(present) if keep else None for keep in kept], named)
+            return [outputs[0], *itertools.compress(outputs[1:], kept)]
 
-        slots = [dataclasses.replace(s, begin=None) if isinstance(s.begin, str) else s for s in self.slots]
-        return dataclasses.replace(self, call=call, slots=tuple(itertools.compress(slots, kept)))
+        slots = [dataclasses.replace(slot, when=None) for slot in itertools.compress(self.slots, kept)]
+        return dataclasses.replace(self, call=call, slots=tuple(slots), is_staged=True)
+
+    def with_slot(self, call: Callable[..., Stages], slot: Slot) -> "Rule":
+        """The rule with one slot more, its last, and another generator function to ``call``."""
+        return dataclasses.replace(self, call=call, slots=(*self.slots, slot), is_staged=True)
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the values that it takes."""
-        return {name: values[name] for name in (*self.supplied, *self.defaults, *self.shared)}
+        """Those of the values that it takes; ``total`` may be missing."""
+        found = {name: values[name] for name in (*self.defaults, *self.shared)}
+        return found | {name: values[name] for name in self.supplied if name in values or name != "total"}
 
     def run(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
-        """What the rule returns, as a list: the parameter (or the gradient), then the slots."""
-        outputs = self.call(xp, p, g, *slots, **self.named(values))
-        listed = list(outputs) if isinstance(outputs, tuple) else [outputs]
+        """The results of the rule, where ``values`` supply everything: the parameter (or the gradient), then the slots."""
+        evaluation = Evaluation(self.stages(xp, p, g, slots, values))
+        if evaluation.resume() is not None:
+            raise RuleError(f"the rule {self.name} needs total: expected it among the values")
+        return evaluation.results
+
+    def stages(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> Stages:
+        """As `run`, but where ``values`` do not supply ``total``, yields a `Total` for each, and goes on with its sum."""
+        named = self.named(values)
+        if self.is_staged:
+            outputs = yield from self.call(xp, p, g, *slots, **named)
+        elif "total" in self.supplied and "total" not in named:
+            outputs = yield from self._totalled(xp, p, g, slots, named)
+        else:
+            outputs = self.call(xp, p, g, *slots, **named)
+        listed = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
         if len(listed) != 1 + len(slots):
             raise RuleError(
                 f"the rule {self.name} must return the parameter and {len(slots)} slots, it returned {len(listed)} values"
             )
         return listed
 
+    def _totalled(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], named: Mapping[str, Any]) -> Stages:
+        """The outputs of a function that calls ``total``, which is called again with each sum that differs from the leaf's term.
+
+        Until a sum is known, the term stands for it: they are the same where there is one leaf.
+        """
+        sums: list[Any] = []
+        draws: list[Any] = []
+        while True:
+            terms: list[Any] = []
+            guards: list[Any] = []
+            drawn = itertools.count()
+
+            def total(value: Any, terms: list[Any] = terms) -> Any:
+                number = len(terms)
+                terms.append(None if number < len(sums) else xp.sum(value))
+                return sums[number] if number < len(sums) else terms[number]
+
+            def noise(drawn: Any = drawn) -> Any:
+                number = next(drawn)
+                if number == len(draws):
+                    draws.append(named["noise"]())
+                return draws[number]
+
+            own = {"total": total, "noise": noise, "guard": guards.append}
+            outputs = self.call(xp, p, g, *slots, **{**named, **{n: own[n] for n in self.supplied if n in own}})
+            is_final = True
+            while is_final and len(sums) < len(terms):
+                pending = Total(terms[len(sums)])
+                yield pending
+                sums.append(pending.sum)
+                is_final = pending.sum is pending.term
+            if is_final:
+                for guard in guards:
+                    named["guard"](guard)
+                return outputs
+
+    @property
+    def average_slot(self) -> str | None:
+        """The name of the slot that is the average of the parameters, the last where there are several; None without one."""
+        return last_named([slot.name for slot in self.slots], "average")
+
     def averaged(self, xp: Any, p: Any, slots: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-        """The average of the parameter: that which `average` computes, or a slot of that name; None where it keeps none."""
+        """The average of the parameter, from `average` or the slot of that name; None where the rule keeps none."""
         if self.average is None:
-            return slots.get("average")
-        given = {**values, **slots}
-        names = list(inspect.signature(self.average).parameters)[2:]
-        return self.average(xp, p, **{name: given[name] for name in names})
+            return slots.get(self.average_slot or "")
+        return self.average(xp, p, {**values, **slots}.__getitem__)
+
+
+class Evaluation:
+    """A rule that is evaluated stage by stage."""
+
+    def __init__(self, stages: Stages) -> None:
+        self.results: list[Any] = []
+        self._stages = self._collected(stages)
+
+    def _collected(self, stages: Stages) -> Generator[Total, None, None]:
+        self.results = yield from stages
+
+    def resume(self) -> Total | None:
+        """Goes on to the next total, whose sum is to be filled in; None where the results are there."""
+        return next(self._stages, None)
+
+
+def last_named(names: Iterable[str], name: str) -> str | None:
+    """The last of the names of slots that is ``name``, or ``name`` with the number of a part before it.
+
+    >>> last_named(["m", "1.average", "2.average"], "average")
+    '2.average'
+    """
+    return next((each for each in reversed([*names]) if each.rpartition(".")[2] == name), None)
 
 
 def is_flag(default: Any) -> bool:
@@ -143,20 +207,17 @@ def is_flag(default: Any) -> bool:
 
 def read(
     function: Callable[..., Any],
+    kind: str = "update",
     *,
-    changes_gradient: bool = False,
     elementwise: bool = True,
     average: Callable[..., Any] | None = None,
 ) -> Rule:
-    """The rule that a function is, by its signature; `TypeError` where it is none."""
+    """The rule of this ``kind`` that a function is, by its signature; `TypeError` where it is none."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     label = getattr(function, "__name__", "rule")
-    names = [p.name for p in positional]
-    if names[:3] not in (["xp", "p", "g"], ["xp", "p", "new"]) or len(positional) + len(keywords) != len(parameters):
-        raise TypeError(f"{label}: a rule has the signature (xp, p, g, *slots, then after *: hyperparameters)")
-    kind = "after" if names[2] == "new" else "gradient" if changes_gradient else "update"
+    _check_arguments(label, kind, [p.name for p in positional], len(positional) + len(keywords) == len(parameters))
     supplied = {p.name for p in keywords} & {*SUPPLIED_FUNCTIONS, *SUPPLIED_NUMBERS}
     if stated := [p.name for p in keywords if p.name in supplied and p.default is not p.empty]:
         raise TypeError(f"{label}: {', '.join(stated)} is supplied in each step: expected no default, or another name")
@@ -164,87 +225,52 @@ def read(
     without = [p.name for p in own if p.default is p.empty]
     if without and kind == "update":
         raise TypeError(f"{label}: hyperparameters need a default: {', '.join(without)}")
-    of_update = kind == "update"
-
-    def slot(p: inspect.Parameter) -> Slot:
-        begin = None if p.default is p.empty else p.default
-        named = f"{p.name}_dtype"
-        is_moment = of_update and isinstance(begin, (str, type(None)))
-        return Slot(p.name, begin, is_moment, dtype_by=named if any(h.name == named for h in own) else None)
-
     defaults = {p.name: p.default for p in own if p.default is not p.empty}
     return Rule(
         label,
         function,
         kind,
-        tuple(slot(p) for p in positional[3:]),
+        tuple(_slot(label, kind, p, defaults) for p in positional[3:]),
         defaults,
         frozenset(supplied),
         frozenset(without),
         elementwise,
-        average,
+        average and Formula.of(average),
         ranges.domains(function, defaults),
     )
 
 
-def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
-    """One rule that does what the parts do, one after the other; with ``until``, only the first so many of them.
+def kind_of_transform(function: Callable[..., Any]) -> str:
+    """The kind of a transform, by its arguments: "after" for ``(xp, p, new, ...)``, else "gradient"."""
+    names = list(inspect.signature(function).parameters)
+    return "after" if names[:3] == ["xp", "p", "new"] else "gradient"
 
-    Raises `ValueError` where two parts claim one name, or there is not exactly one update.
-    """
-    updates = [part.name for part in parts if part.kind == "update"]
-    if len(updates) != 1:
-        raise ValueError(f"a chain has one optimizer, this one has {len(updates)}: {', '.join(updates) or 'none'}")
-    if len(parts) == 1:
-        return parts[0]
-    order = [("gradient", "update", "after").index(part.kind) for part in parts]
-    if order != sorted(order):
-        raise ValueError(
-            "in a chain, what changes gradients stands before the optimizer, what changes parameters after it"
+
+def _check_arguments(label: str, kind: str, names: list[str], are_all: bool) -> None:
+    third = "new" if kind == "after" else "g"
+    if names[:3] == ["xp", "p", third] and are_all:
+        return
+    if kind == "update" and names[:3] == ["xp", "p", "new"]:
+        raise TypeError(f"{label}: a rule (xp, p, new, ...) changes new parameters: expected oxigrad.optim.transform")
+    raise TypeError(f"{label}: a rule has the signature (xp, p, {third}, *slots, then after *: hyperparameters)")
+
+
+def _slot(label: str, kind: str, p: inspect.Parameter, defaults: Mapping[str, Any]) -> Slot:
+    """The slot that a parameter of a rule declares."""
+    try:
+        slot = Slot(p.name) if p.default is p.empty else declared(p.name, p.default)
+    except TypeError as error:
+        raise TypeError(f"{label}: {error}") from None
+    formula = [*slot.begin.names.values()] if isinstance(slot.begin, Formula) else []
+    named = [name for name in (slot.when, slot.decay, slot.dtype_by, *formula) if isinstance(name, str)]
+    if unknown := [name for name in named if name not in defaults]:
+        known = ", ".join(defaults) or "none"
+        raise TypeError(
+            f"{label}: the slot {slot.name} names {', '.join(unknown)}: expected a hyperparameter of {known}"
         )
-    slots = [slot for part in parts for slot in part.slots]
-    defaults = {name: value for part in parts for name, value in part.defaults.items()}
-    _refuse_twice("slot", [slot.name for slot in slots] + ["average" for part in parts if part.average])
-    _refuse_twice("hyperparameter", [name for part in parts for name in part.defaults])
-    shared = {name for part in parts for name in part.shared}
-    if missing := sorted(shared - defaults.keys()):
-        raise ValueError(f"a part of the chain needs {', '.join(missing)}, which no other part has")
-
-    def call(xp: Any, p: Any, g: Any, *values: Any, **named: Any) -> tuple[Any, ...]:
-        new, after = p, []
-        for number, (part, own) in enumerate(zip(parts, _split(parts, values), strict=True)):
-            if until is not None and number >= until:
-                after += own
-                continue
-            first, *rest = part.run(xp, p, new if part.kind == "after" else g, own, named)
-            if part.kind == "gradient":
-                g = first
-            else:
-                new = first
-            after += rest
-        return (new, *after)
-
-    return Rule(
-        " then ".join(part.name for part in parts),
-        call,
-        "update",
-        tuple(slots),
-        defaults,
-        frozenset().union(*(part.supplied for part in parts)),
-        elementwise=all(part.elementwise for part in parts),
-        average=next((part.average for part in parts if part.average), None),
-        domains={name: domain for part in parts for name, domain in part.domains.items()},
-    )
-
-
-def _split(parts: Sequence[Rule], values: Sequence[Any]) -> Iterator[list[Any]]:
-    at = 0
-    for part in parts:
-        yield list(values[at : at + len(part.slots)])
-        at += len(part.slots)
-
-
-def _refuse_twice(what: str, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"two parts of the chain have a {what} {', '.join(twice)}")
+    by_name = f"{p.name}_dtype"
+    if slot.dtype_by is None and by_name in defaults:
+        raise TypeError(
+            f"{label}: the slot {slot.name} has to declare its dtype, as in Slot.zeros(dtype_by={by_name!r})"
+        )
+    return dataclasses.replace(slot, is_moment=kind == "update" and slot.begin is None)

@@ -1,10 +1,10 @@
-"""Rules that need no schedule, or no learning rate at all."""
+"""Schedule-free SGD and AdamW, which need no schedule, and Prodigy, which needs no learning rate."""
 
 from typing import Annotated
 
-from oxigrad.rules.adam import root
+from oxigrad.rules.moments import root
 from oxigrad.rules.ranges import Decay, Interval, NonNegative, Positive
-from oxigrad.rules.slots import copied
+from oxigrad.rules.slots import Slot
 
 
 def schedule_free_average(xp, y, z, *, beta1):
@@ -27,9 +27,9 @@ def schedule_free_sgd(
     xp,
     p,
     g,
-    z=copied,
-    weights=0.0,
-    largest=0.0,
+    z=Slot.copy(),
+    weights=Slot.scalar(0.0),
+    largest=Slot.scalar(0.0),
     *,
     learning_rate: NonNegative = 1.0,
     beta1: Annotated[float, Interval("(0, 1]")] = 0.9,
@@ -51,9 +51,9 @@ def schedule_free_adamw(
     p,
     g,
     v,
-    z=copied,
-    weights=0.0,
-    largest=0.0,
+    z=Slot.copy(),
+    weights=Slot.scalar(0.0),
+    largest=Slot.scalar(0.0),
     *,
     step,
     learning_rate: NonNegative = 2.5e-3,
@@ -86,9 +86,9 @@ def prodigy(
     m,
     v,
     s,
-    start=copied,
-    d=0.0,
-    numerator=0.0,
+    start=Slot.copy(),
+    d=Slot.scalar(0.0),
+    numerator=Slot.scalar(0.0),
     *,
     step,
     total,

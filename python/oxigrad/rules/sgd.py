@@ -1,46 +1,45 @@
-"""Rules that go down the gradient itself, its sign, or a sum of gradients."""
+"""SGD, averaged SGD, and the rules of the sign of the gradient: Rprop, Signum and Lion."""
 
 from typing import Annotated
 
+from oxigrad.rules.moments import moving_mean
 from oxigrad.rules.ranges import Interval, Limit, NonNegative, Share
-from oxigrad.rules.slots import copied, rates
+from oxigrad.rules.slots import Slot
 
 
-def sgd(xp, p, g, *, learning_rate: NonNegative = 1e-3, weight_decay: NonNegative = 0.0):
-    """Stochastic gradient descent, with L2 regularization ``weight_decay`` added to the gradient (torch.optim.SGD)."""
-    return p - learning_rate * (g + weight_decay * p)
-
-
-def momentum(
+def sgd(
     xp,
     p,
     g,
-    m,
+    m=Slot.zeros(when="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
-    momentum: NonNegative = 0.9,
-    dampening=0.0,
-    weight_decay: NonNegative = 0.0,
+    momentum: NonNegative = 0.0,
     nesterov=False,
+    weight_decay: NonNegative = 0.0,
+    dampening=0.0,
 ):
-    """Gradient descent with momentum, as in torch.optim.SGD: the first step takes the gradient undampened.
+    """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD.
 
-    Nesterov's form looks ahead by one more application of the momentum (Sutskever et al. 2013). The learning rate is
-    applied to the sum, as in torch and optax; Keras sums what it was applied to, which differs while it changes.
+    ``m = momentum * m + (1 - dampening) * g``, where the first step takes the gradient undampened; ``nesterov`` (Sutskever et
+    al. 2013) adds ``momentum * m`` to the gradient rather than taking ``m`` itself. ``weight_decay`` is L2 regularization, added
+    to the gradient. Without momentum there is no slot ``m``, and ``nesterov`` and ``dampening`` change nothing. The learning rate is applied to the
+    sum, as in torch and optax; Keras sums what it was applied to, which differs while it changes.
     """
     g = g + weight_decay * p
-    m = momentum * m + xp.where(step == 1, 1.0, 1.0 - dampening) * g
-    direction = g + momentum * m if nesterov else m
-    return p - learning_rate * direction, m
+    if m is not None:
+        m = momentum * m + xp.where(step == 1, 1.0, 1.0 - dampening) * g
+        g = g + momentum * m if nesterov else m
+    return p - learning_rate * g, m
 
 
 def asgd(
     xp,
     p,
     g,
-    average=copied,
-    last_rate=0.0,
+    average=Slot.copy(),
+    last_rate=Slot.scalar(0.0),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -50,7 +49,7 @@ def asgd(
     alpha: NonNegative = 0.75,
     lag=False,
 ):
-    """Averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
+    """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
 
     Before that it is the parameters themselves. The learning rate may be any schedule; ``lambd`` adds what torch.optim.ASGD
     and Bottou's programs do: decay of the parameters, and of the rate, by ``(1 + lambd * rate * (step - 1)) ** alpha``.
@@ -70,7 +69,7 @@ def rprop(
     p,
     g,
     move,
-    size=rates,
+    size=Slot.full("learning_rate", decay=1.0),
     *,
     learning_rate: NonNegative = 1e-2,
     eta_minus: Annotated[float, Interval("(0, 1)")] = 0.5,
@@ -79,7 +78,7 @@ def rprop(
     max_size: Limit = 50.0,
     late=False,
 ):
-    """Resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
+    """Rprop, resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
 
     Where the sign changes, the parameter stays for a step. As torch.optim.Rprop. ``late`` makes it optax's, which moves one
     step late, and bounds a step size when it changes only. ``learning_rate`` is the first step size: torch, too, bounds
@@ -94,8 +93,8 @@ def rprop(
 
 
 def signum(xp, p, g, m, *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
-    """The sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD."""
-    m = beta * m + (1 - beta) * g
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD."""
+    m = moving_mean(m, g, beta)
     return p - learning_rate * xp.sign(m), m
 
 
@@ -114,5 +113,5 @@ def lion(
 
     ``weight_decay`` is 0 by default as in Keras, 1e-3 in optax.
     """
-    direction = xp.sign(beta1 * m + (1 - beta1) * g)
-    return p - learning_rate * (direction + weight_decay * p), beta2 * m + (1 - beta2) * g
+    direction = xp.sign(moving_mean(m, g, beta1))
+    return p - learning_rate * (direction + weight_decay * p), moving_mean(m, g, beta2)

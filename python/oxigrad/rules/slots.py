@@ -1,23 +1,163 @@
-"""How slots begin that do not simply begin as zeros: their defaults; see `oxigrad.rules.rule.Slot`."""
+"""Declarations of slots, the auxiliary variables of rules: the initial value, the condition, the dtype and the decay of each."""
 
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def only_with(hyperparameter: str) -> Any:
-    """As zeros, and only where a hyperparameter is neither 0, None nor False: elsewhere the rule has None for the slot."""
-    return hyperparameter
+@dataclasses.dataclass(frozen=True)
+class Formula:
+    """A function ``(xp, p, ...)`` of slots and hyperparameters of a rule; ``names`` maps its parameters to their names there."""
+
+    function: Callable[..., Any]
+    names: Mapping[str, str]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> "Formula":
+        """The formula of a function whose parameters have the names of slots and hyperparameters."""
+        return cls(function, {name: name for name in list(inspect.signature(function).parameters)[2:]})
+
+    def renamed(self, names: Mapping[str, str]) -> "Formula":
+        """The formula in a rule that has other ``names`` for slots and hyperparameters."""
+        return dataclasses.replace(self, names={own: names.get(name, name) for own, name in self.names.items()})
+
+    def __call__(self, xp: Any, p: Any, value: Callable[[str], Any]) -> Any:
+        """The result for a parameter, with the values that ``value`` gives by name."""
+        return self.function(xp, p, **{own: value(name) for own, name in self.names.items()})
 
 
-def copied(xp, p):
-    """As the parameter does."""
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """A slot of a rule: an auxiliary variable of each parameter, declared as the default of an argument of the rule.
+
+    An argument without a default is ``Slot.zeros()``.
+
+    Args of all declarations:
+        name: the name of the slot, by default that of the argument.
+        when: the name of a hyperparameter. Where that is 0, None or False, a parameter has no such slot: the rule is given None
+            for it, and returns None.
+        decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a hyperparameter. By
+            default it is read off the rule; see `oxigrad.stepping.decay_factors`.
+        dtype_by: the name of a hyperparameter that names the dtype of the slot, which otherwise has that of the parameter.
+
+    >>> from oxigrad import optim
+    >>> def descent(xp, p, g, m=Slot.zeros(when="momentum"), *, learning_rate=0.1, momentum=0.0):
+    ...     if m is not None:
+    ...         g = m = momentum * m + g
+    ...     return p - learning_rate * g, m
+    >>> optim.define(descent)(momentum=0.5)
+    Descent(learning_rate=0.1, momentum=0.5)
+
+    The other fields are filled in where a rule is read: ``is_moment`` says that ``slot_dtype`` applies (slots of an update that
+    are initialized with zeros), and ``dtype`` is the one dtype that the slot must have.
+    """
+
+    name: str = ""
+    begin: Any = None  # zeros; a number, for the whole parameter; or a `Formula`
+    when: str | None = None
+    decay: float | str | None = None
+    dtype_by: str | None = None
+    is_moment: bool = False
+    dtype: str | None = None
+
+    # The declarations return Any: what a rule is given for the argument is an array.
+
+    @classmethod
+    def zeros(
+        cls,
+        *,
+        name: str = "",
+        when: str | None = None,
+        decay: float | str | None = None,
+        dtype_by: str | None = None,
+    ) -> Any:
+        """Initializes the slot with zeros, in the shape of the parameter."""
+        return cls(name, None, when, decay, dtype_by)
+
+    @classmethod
+    def scalar(cls, value: float = 0.0, *, name: str = "") -> Any:
+        """A slot that is one number for the whole parameter, initialized with ``value``."""
+        return cls(name, float(value))
+
+    @classmethod
+    def copy(cls, *, name: str = "", decay: float | str | None = None, dtype_by: str | None = None) -> Any:
+        """Initializes the slot with a copy of the parameter."""
+        return cls(name, Formula.of(_copied), None, decay, dtype_by)
+
+    @classmethod
+    def full(
+        cls,
+        value: float | str,
+        *,
+        name: str = "",
+        when: str | None = None,
+        decay: float | str | None = None,
+        dtype_by: str | None = None,
+    ) -> Any:
+        """Initializes the slot with ``value``, a number or the name of a hyperparameter, in the shape of the parameter."""
+        if isinstance(value, str):
+            begin = Formula(_filled, {"value": value})
+        else:
+            begin = Formula.of(lambda xp, p: xp.full_like(p, value))
+        return cls(name, begin, when, decay, dtype_by)
+
+    @classmethod
+    def computed(
+        cls,
+        function: Callable[..., Any],
+        *,
+        name: str = "",
+        when: str | None = None,
+        decay: float | str | None = None,
+        dtype_by: str | None = None,
+    ) -> Any:
+        """Initializes the slot with ``function(xp, p, ...)``, where further parameters are hyperparameters by name.
+
+        Where the function returns None, the parameter has no such slot, which only rules that are called on arrays allow.
+        """
+        return cls(name, Formula.of(function), when, decay, dtype_by)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number for the whole leaf, rather than an array."""
+        return isinstance(self.begin, (int, float))
+
+    def first(self, xp: Any, p: Any, dtype: Any, value: Callable[[str], Any]) -> Any:
+        """The initial array of the slot of ``p``; None where the parameter has none. ``value`` gives hyperparameters by name."""
+        if self.begin is None:
+            return xp.zeros_like(p, dtype=dtype)
+        return self.begin(xp, xp.astype(p, dtype, copy=False), value)
+
+    def renamed(self, names: Mapping[str, str]) -> "Slot":
+        """The slot in a rule that has other ``names`` for slots and hyperparameters."""
+
+        def name(own: Any) -> Any:
+            return names.get(own, own) if isinstance(own, str) else own
+
+        begin = self.begin.renamed(names) if isinstance(self.begin, Formula) else self.begin
+        return dataclasses.replace(
+            self, begin=begin, when=name(self.when), decay=name(self.decay), dtype_by=name(self.dtype_by)
+        )
+
+
+def declared(name: str, default: Any) -> Slot:
+    """The slot that an argument with this default declares: a number is a scalar, a function computes the initial value.
+
+    Raises `TypeError` for any other default.
+    """
+    if isinstance(default, Slot):
+        return default if default.name else dataclasses.replace(default, name=name)
+    if isinstance(default, (int, float)) and not isinstance(default, bool):
+        return Slot(name, float(default))
+    if callable(default):
+        return Slot(name, Formula.of(default))
+    raise TypeError(f"the slot {name} has the default {default!r}: expected a declaration, such as Slot.zeros()")
+
+
+def _copied(xp: Any, p: Any) -> Any:
     return xp.asarray(p, copy=True)
 
 
-def filled(xp, p, initial_accumulator):
-    """With the hyperparameter ``initial_accumulator`` everywhere."""
-    return xp.full_like(p, initial_accumulator)
-
-
-def rates(xp, p, learning_rate):
-    """With the learning rate everywhere."""
-    return xp.full_like(p, learning_rate)
+def _filled(xp: Any, p: Any, value: Any) -> Any:
+    return xp.full_like(p, value)

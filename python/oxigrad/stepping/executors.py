@@ -1,6 +1,7 @@
-"""A rule as a kernel, and a rule as a function on arrays: the two ways in which a parameter is updated."""
+"""Executors of rules: a rule traced into a kernel, and a rule called on arrays."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from oxigrad import _core, xp
 from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import device_of, fetched, is_array, namespace, size_of
-from oxigrad.rules.rule import Rule
+from oxigrad.rules.rule import Evaluation, Rule, Stages
 from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
 
@@ -91,38 +92,27 @@ class Leaf:
         return put_rows(last, rows, xp.zeros_like(rows, dtype=last.dtype) + self.values["step"])
 
 
-class _TotalNeededError(Exception):
-    """Stops a rule at a total that is not known yet, with what its leaf adds to it."""
-
-    def __init__(self, part: Any) -> None:
-        super().__init__()
-        self.part = part
-
-
 def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]:
     """The rules on the arrays of these leaves: for each the new parameter and the new slots, and whether to keep them.
 
-    A total over all leaves takes another round: each rule is called up to it, the parts are added up, and then again.
+    All rules are evaluated up to their first total over all leaves, whose terms are added up, and go on from there with the sum.
     """
-    totals: list[Any] = []
+    guards: list[Any] = []
     if not leaves:
         return [], True
-    while True:
-        results, parts, guards = [], [], []
-        for leaf in leaves:
-            try:
-                with np.errstate(all="ignore"):  # infinities and NaN go where arithmetic has them go, as in a kernel
-                    results.append(_call(leaf, seed, totals, guards))
-            except _TotalNeededError as needed:
-                parts.append(needed.part)
-        if parts and results:
-            raise RuleError("rules that take a step together must have the same totals over all parameters")
-        if not parts:
-            keep = True
-            for guard in guards:
-                keep = guard if keep is True else xp.logical_and(keep, guard)
-            return _apart(leaves, results), keep
-        totals.append(sum(parts[1:], parts[0]))
+    with np.errstate(all="ignore"):  # infinities and NaN propagate as in a kernel
+        evaluations = [Evaluation(_stages(leaf, seed, guards)) for leaf in leaves]
+        while pending := [found for each in evaluations if (found := each.resume()) is not None]:
+            if len(pending) < len(evaluations):
+                raise RuleError("rules that take a step together must have the same totals over all parameters")
+            first, *others = [total.term for total in pending]
+            found = sum(others, first)
+            for total in pending:
+                total.sum = found
+    keep = True
+    for guard in guards:
+        keep = guard if keep is True else xp.logical_and(keep, guard)
+    return _apart(leaves, [each.results for each in evaluations]), keep
 
 
 def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -141,10 +131,10 @@ def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[lis
     return [[next(kept) for _ in own] for own in results]
 
 
-def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
+def _stages(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
     part = leaf.touched()
-    found = _call_on_all(part, seed, totals, guards)
+    found = yield from _stages_on_all(part, seed, guards)
     if part.rows is None:
         return found
     before = [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
@@ -155,19 +145,19 @@ def _call(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> li
     ]
 
 
-def _call_on_all(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]) -> list[Any]:
+def _stages_on_all(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
     """The rule on all there is of a leaf, computed in float32 where it has half precision."""
     p, g, path = widened(leaf.p), leaf.g, leaf.path
     if tuple(g.shape) != tuple(p.shape):
         raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
     if g.dtype not in (leaf.p.dtype, p.dtype):
         raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {leaf.p.dtype}")
-    supplied = _supplied(leaf, p, seed, totals, guards)
+    supplied = {"noise": _noise(leaf, p, seed), "guard": guards.append}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
         value if value is None or slot.is_number else xp.astype(value, p.dtype, copy=False) for slot, value in slots
     ]
-    outputs = leaf.rule.run(xp, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied})
+    outputs = yield from leaf.rule.stages(xp, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied})
     found, number = [_stored(leaf, seed, "parameter", 0, leaf.p, outputs[0])], 0
     for (slot, old), new in zip(slots, outputs[1:], strict=True):
         number += not slot.is_number
@@ -176,7 +166,7 @@ def _call_on_all(leaf: Leaf, seed: int, totals: Sequence[Any], guards: list[Any]
 
 
 def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:
-    """What the rule returned for an array, in the dtype that it has; the parameter has number 0, slots count from 1."""
+    """The result of a rule for an array, in the dtype of that array; the parameter has number 0, slots count from 1."""
     path = leaf.path
     if old is None:
         if new is not None:
@@ -195,7 +185,7 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
 
 
 def _elements(leaf: Leaf) -> tuple[int, list[int] | None]:
-    """How many elements there are in all, or in each of which rows: what random numbers are drawn for."""
+    """The number of elements for which random numbers are drawn: of all, or of each row, and the rows."""
     if leaf.rows is None:
         return size_of(leaf.p.shape), None
     return size_of(leaf.p.shape[1:]), list(map(int, fetched(leaf.rows)))
@@ -207,17 +197,12 @@ def _asarray(numbers: bytes, like: Any) -> Any:
     return namespace(like).asarray(found, dtype=like.dtype, device=device_of(like))
 
 
-def _supplied(leaf: Leaf, p: Any, seed: int, totals: Sequence[Any], guards: list[Any]) -> dict[str, Callable[..., Any]]:
-    step = leaf.values["step"]
-    draws, known = iter(range(2**32)), iter(totals)
+def _noise(leaf: Leaf, p: Any, seed: int) -> Callable[[], Any]:
+    """The function that draws uniform numbers for a leaf, others in each call."""
+    draws = itertools.count()
 
     def noise() -> Any:
-        return _asarray(_core.uniform(seed, int(step), leaf.position, next(draws), *_elements(leaf)), p)
+        numbers = _core.uniform(seed, int(leaf.values["step"]), leaf.position, next(draws), *_elements(leaf))
+        return _asarray(numbers, p)
 
-    def total(value: Any) -> Any:
-        found = next(known, None)
-        if found is None:
-            raise _TotalNeededError(xp.sum(value))
-        return found
-
-    return {"noise": noise, "total": total, "guard": guards.append}
+    return noise

@@ -1,4 +1,4 @@
-"""How many bits: in what the slots of a parameter are kept, and how those that half precision lacks are made up for."""
+"""Precision: the dtypes of slots, and master weights, compensated and stochastic rounding for parameters of half precision."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._core import DtypeError
 from oxigrad.ops.backends import dtype_name, namespace, size_of
-from oxigrad.rules.rule import Rule, Slot
-from oxigrad.rules.slots import copied
+from oxigrad.rules.rule import Rule, Stages
+from oxigrad.rules.slots import Slot
 
 SLOT_DTYPES = (None, "float32", "bfloat16", "float16", "8bit")
 ROUNDINGS = ("nearest", "stochastic", "kahan")
@@ -33,7 +33,7 @@ def half(array: Any) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class Precision:
-    """The options of an optimizer that say how many bits; see `oxigrad.optim.Optimizer`."""
+    """The options of an optimizer about precision; see `oxigrad.optim.Optimizer`."""
 
     slot_dtype: str | None = None
     master: bool = False
@@ -41,10 +41,10 @@ class Precision:
 
     def __post_init__(self) -> None:
         if self.master and self.rounding == "kahan":
-            raise ValueError("a compensation is what master weights have no need of: expected one of the two")
+            raise ValueError("master=True and rounding='kahan' are mutually exclusive")
 
     def around(self, rule: Rule, storage: str | None) -> Rule:
-        """The rule for parameters of half precision (``storage``), which it sees in float32, with what makes up for bits."""
+        """The rule for parameters of half precision (``storage``), which it is given in float32, with master weights or compensation."""
         if storage is None:
             return rule
         if self.master:
@@ -52,7 +52,7 @@ class Precision:
         return rule.remembering(_compensated)(rule, storage) if self.rounding == "kahan" else rule
 
     def whole(self, p: Any, slots: Mapping[str, Any]) -> Any:
-        """The parameter with the bits that its slots make up for, in the dtype in which kernels compute."""
+        """The parameter in the dtype in which kernels compute: its master weights, or with its compensation."""
         if half(p) and self.master:
             return slots[MASTER]
         return widened(p) + widened(slots[COMPENSATION]) if half(p) and self.rounding == "kahan" else widened(p)
@@ -85,12 +85,12 @@ def widened(array: Any) -> Any:
 def _on_master(rule: Rule) -> Rule:
     """The rule on a copy of the parameter in float32, a slot `MASTER`, of which the parameter is what is left of it."""
 
-    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> tuple[Any, ...]:
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
         *own, master = slots
-        new, *after = rule.run(xp, master, g, own, named)
-        return (p if new is master else new, *after, new)
+        new, *after = yield from rule.stages(xp, master, g, own, named)
+        return [p if new is master else new, *after, new]
 
-    return _with_slot(rule, call, Slot(MASTER, copied, dtype="float32"))
+    return rule.with_slot(call, dataclasses.replace(Slot.copy(name=MASTER), dtype="float32"))
 
 
 def _compensated(rule: Rule, storage: str) -> Rule:
@@ -99,20 +99,16 @@ def _compensated(rule: Rule, storage: str) -> Rule:
     So the two hold about 16 significant bits of bfloat16, 22 of float16.
     """
 
-    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> tuple[Any, ...]:
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
         *own, compensation = slots
         whole = p + compensation
-        new, *after = rule.run(xp, whole, g, own, named)
+        new, *after = yield from rule.stages(xp, whole, g, own, named)
         if new is whole:
-            return (p, *after, compensation)
+            return [p, *after, compensation]
         near = getattr(xp, f"round_to_{storage}")(new)
-        return (near, *after, new - near)
+        return [near, *after, new - near]
 
-    return _with_slot(rule, call, Slot(COMPENSATION, dtype=storage))
-
-
-def _with_slot(rule: Rule, call: Any, slot: Slot) -> Rule:
-    return dataclasses.replace(rule, call=call, slots=(*rule.slots, slot))
+    return rule.with_slot(call, Slot(COMPENSATION, dtype=storage))
 
 
 def rounded(value: Any, dtype: Any, random: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The slots of one parameter by name, as an optimizer keeps and shows them."""
+"""The slots of one parameter, by name."""
 
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -6,21 +6,23 @@ from typing import Any, NoReturn
 from oxigrad._core import DtypeError, ShapeError
 from oxigrad.ops.backends import copied_like, dtype_name
 from oxigrad.stepping.quantized import Quantized
+from oxigrad.stepping.version import Version
 
 
 class ParameterSlots(dict[str, Any]):
-    """A dict of slots whose arrays can be replaced, by others of the same shape and dtype, which are copied.
+    """A dict of slots whose arrays can be replaced by others of the same shape and dtype, which are copied.
 
-    The next step goes on from what is assigned. Slots cannot be added or removed: the rule says which there are.
+    The next step goes on from what is assigned; each assignment raises ``version``. Slots cannot be added or removed: the rule
+    declares them.
     """
 
-    __slots__ = ("_changed", "_kinds", "_path")
+    __slots__ = ("_kinds", "_path", "_version")
 
-    def __init__(self, path: str, slots: Mapping[str, Any], changed: list[str]) -> None:
+    def __init__(self, path: str, slots: Mapping[str, Any], version: Version) -> None:
         super().__init__(slots)
         self._path = path
         self._kinds = {name: (tuple(slot.shape), slot.dtype) for name, slot in self.items()}
-        self._changed = changed  # the paths of parameters whose slots were assigned to: the stepper's, which empties it
+        self._version = version
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name not in self:
@@ -36,10 +38,10 @@ class ParameterSlots(dict[str, Any]):
             raise ShapeError(f"{self._path}: the slot {name} has shape {shapes[0]}: found {shapes[1]}")
         copied = value.copy() if isinstance(value, Quantized) else copied_like(value, before)
         super().__setitem__(name, copied)
-        self._changed.append(self._path)
+        self._version.raise_structure()
 
     def check(self) -> None:
-        """Raises `ShapeError` or `DtypeError` where a slot was given another shape or dtype in place."""
+        """Raises `ShapeError` or `DtypeError` for a slot whose shape or dtype was changed in place."""
         for name, (shape, dtype) in self._kinds.items():
             slot = self[name]
             if tuple(slot.shape) != shape:
@@ -48,7 +50,7 @@ class ParameterSlots(dict[str, Any]):
                 raise DtypeError(f"{self._path}: the slot {name} has dtype {slot.dtype}, it had {dtype}")
 
     def update(self, *args: Any, **named: Any) -> None:
-        """Replaces slots, each as by assignment."""
+        """Assigns to each of these slots."""
         for name, value in dict(*args, **named).items():
             self[name] = value
 
@@ -62,7 +64,7 @@ class ParameterSlots(dict[str, Any]):
     __delitem__ = pop = popitem = clear = _refuse
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """The slot of this name; there is none to be added."""
+        """The slot of this name; raises `TypeError` where there is none."""
         return self[name] if name in self else self._refuse()
 
     def __copy__(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._core import DtypeError, RuleError, ShapeError, plain
+from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import (
     REFUSALS,
@@ -34,7 +34,6 @@ from oxigrad.ops.backends import (
     size_of,
     standard_namespace,
 )
-from oxigrad.rules.rule import Rule
 
 FAMILIES = ("dense", "lazy", "catch_up")
 # The slot that remembers in which step each row was last updated.
@@ -184,7 +183,7 @@ def _as_indices(given: Any, values: Any) -> Any:
 
 
 def _device_of(array: Any) -> Any:
-    """Where an array lives; None, which stands for where its library makes arrays, while it is traced."""
+    """The device of an array; None, the default device of its library, while it is traced."""
     return getattr(plain(array), "device", None)
 
 
@@ -244,87 +243,8 @@ def put_rows(array: Any, indices: Any, rows: Any) -> Any:
     return xp.where(like_column(touched, array.shape), xp.take(rows, place, axis=0), array)
 
 
-# --- the steps that rows have skipped ----------------------------------------------------------------------------------
-
-_PROBES = 16
-_PROBED_STEPS = 68
-_PARAMETER = np.linspace(-1.5, 2.5, _PROBES)
-Items = tuple[tuple[str, Any], ...]
-
-
-def decays(rule: Rule, flags: Mapping[str, Any], first: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """By how much one step with a zero gradient multiplies each slot, with the present ``values`` of numeric hyperparameters.
-
-    ``first`` are those of the first step, with which is found out that the slots decay at all: after some steps with random
-    gradients, steps with none must multiply each slot by one factor, whatever it holds, whatever the other slots and the parameter
-    are, and in each of dozens of steps. Raises `RuleError` with the name of a slot of which this does not hold: an average of the parameter, say, or a
-    momentum to which L2 weight decay adds. Where hyperparameters changed while a row was skipped, the present ones count.
-    """
-    key = rule, tuple(flags.items()), tuple(first.items()), tuple(values.items())
-    is_plain = all(isinstance(value, (int, float)) for value in values.values())
-    return (rule.remembering(_decays) if is_plain else _decays)(*key)
-
-
-def _decays(rule: Rule, flags: Items, first: Items, values: Items) -> dict[str, Any]:
-    before = rule.remembering(_reached)(rule, flags, first)
-    after = _after(rule, before, 0.0, {**dict(flags), **dict(values)})
-    arrays = [slot.name for slot in rule.slots if not slot.is_number]
-    return {name: _factor(before[name], after[name]) for name in arrays}
-
-
-def _factor(before: Any, after: Any) -> Any:
-    """What the largest number of a slot was multiplied by."""
-    at = int(np.argmax(np.abs(before)))
-    factor = after[at] / before[at] if before[at] else 1.0
-    return float(factor) if isinstance(factor, np.generic) else factor
-
-
-def _reached(rule: Rule, flags: Items, first: Items) -> dict[str, Any]:
-    """Slots after some steps with random gradients; `RuleError` where one does not decay by a factor from there."""
-    values = {**dict(flags), **dict(first)}
-    random = np.random.default_rng(0)
-    state = {
-        s.name: float(s.begin) if s.is_number else s.first(xp, _PARAMETER, _PARAMETER.dtype, values.get)
-        for s in rule.slots
-    }
-    for step in range(1, 4):
-        state = _after(rule, state, random.standard_normal(_PROBES), {**values, "step": step})
-    reached, factors = state, {}
-    for step in range(4, _PROBED_STEPS):
-        after = _after(rule, state, 0.0, {**values, "step": step})
-        for slot in rule.slots:
-            if slot.is_number:
-                continue
-            old, new = state[slot.name], after[slot.name]
-            factor = factors.setdefault(slot.name, _factor(old, new))
-            if not np.allclose(new, factor * old, rtol=1e-9, atol=0.0):
-                raise RuleError(
-                    f"the rule {rule.name}: rows cannot catch up, since a step with a zero gradient does not multiply the slot "
-                    f"{slot.name} by a factor; expected sparse='lazy' or 'dense'"
-                )
-        state = after if step < 6 else state
-    return reached
-
-
-def _after(rule: Rule, state: Mapping[str, Any], g: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The slots after one step."""
-    supplied = {
-        "step": 6,
-        "micro": 1,
-        "inverse_scale": 1.0,
-        "noise": lambda: np.linspace(0.0, 1.0, _PROBES, endpoint=False),
-        "total": xp.sum,
-        "guard": lambda truth: None,
-    }
-    before = [state[slot.name] for slot in rule.slots]
-    with np.errstate(all="ignore"):
-        zeros = np.zeros(_PROBES)
-        _, *after = rule.run(xp, _PARAMETER, zeros + g, before, {**supplied, **values})
-    return {s.name: value if s.is_number else value + zeros for s, value in zip(rule.slots, after, strict=True)}
-
-
 def factors(decays: Mapping[str, Any], last: Any, taken: Any) -> dict[str, Any]:
-    """What the slots of rows last updated in the steps ``last`` are multiplied by, where ``taken`` steps have been taken."""
+    """The factors of the slots of rows last updated in the steps ``last``, where ``taken`` steps have been taken."""
     library = standard_namespace(last)
     floats = library.__array_namespace_info__().dtypes(kind="real floating", device=_device_of(last))
     skipped = library.astype(taken - last, floats.get("float64", floats["float32"]))

@@ -1,4 +1,4 @@
-"""The state of an optimizer by key path: collected, checked, written to a file and taken up again.
+"""The state of an optimizer by key path: collected, checked, saved to a file and loaded.
 
 >>> import numpy as np
 >>> import oxigrad as ox
@@ -13,9 +13,9 @@ Report(missing=[], unexpected=[], mismatched=[])
 >>> again.step
 1
 
-In a file, which is of the format safetensors, the slot ``m`` of the parameter ``layers.0.weight`` has the name
-``m.layers.0.weight``; what is no array is JSON under ``oxigrad`` in the file's metadata. A slot of eight bits is two arrays,
-``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``.
+Files are of the format safetensors. The slot ``m`` of the parameter ``layers.0.weight`` has the name ``m.layers.0.weight``; an
+8-bit slot is two arrays, ``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``. The slot ``1.average`` of a chain is ``1.average.layers.0.weight``. All that is not an array is JSON, under
+``oxigrad`` in the metadata of the file.
 """
 
 import copy as copying
@@ -23,7 +23,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, Self
 
 from oxigrad._core import MOST_STEPS, StateError
 from oxigrad.ops.backends import copied, copied_like, dtype_name, is_array
@@ -55,9 +55,80 @@ _FIELDS: dict[str, Any] = {
 Slots = Mapping[str, Mapping[str, Any]]
 
 
+class Remembering(Protocol):
+    """A part of an optimizer that has a state of its own: a loss scale or a schedule."""
+
+    def state_dict(self) -> Any:
+        """The state, as plain data."""
+        ...
+
+    def load_state_dict(self, state: Any) -> None:
+        """Goes on from a state."""
+        ...
+
+
+class Swappable(Protocol):
+    """The averages of an optimizer, which may be swapped with the parameters."""
+
+    def refuse_swapped(self) -> None:
+        """Raises `StateError` while they are."""
+        ...
+
+
+class Stepping(Protocol):
+    """The counts and slots of an optimizer."""
+
+    skipped: int
+    fitting: "Fitting | None"
+    averages: Swappable
+
+    @property
+    def count(self) -> int:
+        """The number of steps taken."""
+        ...
+
+    @property
+    def micro(self) -> int:
+        """The number of gradients accumulated since."""
+        ...
+
+    @property
+    def slots(self) -> Slots:
+        """The slots."""
+        ...
+
+    def check_whole(self) -> None:
+        """Raises `StateError` in the middle of a step."""
+        ...
+
+    def resumed(self, counts: Mapping[str, int], slots: Slots, fitting: "Fitting | None") -> Self:
+        """Another stepper with these counts and slots."""
+        ...
+
+
+class Stateful(Protocol):
+    """What the state of an optimizer is collected from, and loaded into."""
+
+    accumulate: int
+    _stepper: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the optimizer."""
+        ...
+
+    def get_config(self) -> dict[str, Any]:
+        """The configuration; raises `TypeError` where it cannot be written down."""
+        ...
+
+    def _remembering(self) -> dict[str, Remembering]: ...
+
+    def _resume(self, stepper: Any) -> None: ...
+
+
 @dataclasses.dataclass
 class Report:
-    """How a state differs from what was expected: a line for each thing, with the key path. False where it does not."""
+    """The differences between a state and the one that an optimizer expects, as lines with key paths. False where there are none."""
 
     missing: list[str] = dataclasses.field(default_factory=list)
     unexpected: list[str] = dataclasses.field(default_factory=list)
@@ -67,12 +138,12 @@ class Report:
         return bool(self.missing or self.unexpected or self.mismatched)
 
     def lines(self) -> Iterator[str]:
-        """All of it, as text."""
+        """The differences as lines of text."""
         for kind in dataclasses.fields(self):
             yield from (f"{kind.name}: {line}" for line in getattr(self, kind.name))
 
     def check(self) -> None:
-        """Raises `StateError`, with the first of the lines, where there is a difference."""
+        """Raises `StateError` with the first lines where there is a difference."""
         if not self:
             return
         lines = list(self.lines())
@@ -85,10 +156,10 @@ class Report:
 # --- collecting --------------------------------------------------------------------------------------------------------
 
 
-def collect(opt: Any, *, copy: bool = True) -> dict[str, Any]:
+def collect(opt: Stateful, *, copy: bool = True) -> dict[str, Any]:
     """See `Optimizer.state_dict`."""
-    stepper = opt._stepper
-    stepper.refuse_swapped()
+    stepper: Stepping = opt._stepper
+    stepper.averages.refuse_swapped()
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
     return {
@@ -103,7 +174,7 @@ def collect(opt: Any, *, copy: bool = True) -> dict[str, Any]:
     }
 
 
-def _config(opt: Any) -> dict[str, Any] | None:
+def _config(opt: Stateful) -> dict[str, Any] | None:
     try:
         return opt.get_config()
     except TypeError:  # a function of the user's is a part of it
@@ -123,11 +194,11 @@ def _copied_like(array: Any, like: Any) -> Any:
     return array.copy() if isinstance(array, Quantized) else copied_like(array, like)
 
 
-# --- taking up ---------------------------------------------------------------------------------------------------------
+# --- loading -----------------------------------------------------------------------------------------------------------
 
 
 def checked(state: Any) -> Mapping[str, Any]:
-    """The state, or `StateError` where it is none, or one of a format that is not known."""
+    """The state; raises `StateError` where it is not one, or has an unknown format."""
     if not isinstance(state, Mapping):
         raise StateError(f"the state is {type(state).__name__}: expected what state_dict gives")
     if "format" in state and state["format"] != FORMAT:
@@ -148,11 +219,12 @@ def checked(state: Any) -> Mapping[str, Any]:
     return state
 
 
-def resume(opt: Any, state: Any, *, strict: bool = True) -> Report:
+def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
     """See `Optimizer.load_state_dict`."""
     checked(state)
-    stepper, parts, fitting = opt._stepper, opt._remembering(), Fitting(strict, report := Report())
-    stepper.refuse_swapped()
+    stepper: Stepping = opt._stepper
+    parts, fitting = opt._remembering(), Fitting(strict, report := Report())
+    stepper.averages.refuse_swapped()
     if state["optimizer"] != opt.name:
         report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
     if state["micro"] >= opt.accumulate:
@@ -170,17 +242,17 @@ def resume(opt: Any, state: Any, *, strict: bool = True) -> Report:
             _remind(report, name, parts[name], before[name], state["remembered"][name])
         fitting.check(report)
         counts = {**{name: state[name] for name in _COUNTS}, **({"micro": 0} if report else {})}
-        opt._stepper = stepper.resumed(counts, slots, waits)
+        opt._resume(stepper.resumed(counts, slots, waits))
     except BaseException:  # An interrupt may come at any place: all is as it was, then.
-        opt._stepper = stepper
+        opt._resume(stepper)
         for name, part in parts.items():
             part.load_state_dict(before[name])
         raise
     return report
 
 
-def _remind(report: Report, name: str, part: Any, before: Any, remembered: Any) -> None:
-    """Gives a part back what it remembered, or, where it does not take that, what it had before."""
+def _remind(report: Report, name: str, part: Remembering, before: Any, remembered: Any) -> None:
+    """Loads the state of a part; where the part refuses it, loads the one before, and reports it."""
     try:
         part.load_state_dict(remembered)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -190,13 +262,13 @@ def _remind(report: Report, name: str, part: Any, before: Any, remembered: Any) 
 
 @dataclasses.dataclass
 class Fitting:
-    """Makes slots that were loaded those of parameters, and reports what does not fit: all must, if it is strict."""
+    """Matches loaded slots with those of parameters, and reports the differences; where it is ``strict``, raises them."""
 
     strict: bool
     report: Report
 
     def __call__(self, slots: Slots, own: Slots) -> dict[str, dict[str, Any]]:
-        """The slots for parameters that have ``own`` ones: those given, where they fit, as arrays of the same libraries."""
+        """The slots for parameters that have ``own`` ones: those given, where they match, as arrays of the same libraries."""
         slots = {path: renamed(named, own.get(path, {})) for path, named in slots.items()}
         found = copying.deepcopy(self.report)
         _compare(found, own, slots, str)
@@ -206,18 +278,18 @@ class Fitting:
         return {path: _taken(fitting.get(path, {}), named) for path, named in own.items()}
 
     def check(self, report: Report) -> None:
-        """Raises `StateError` where something does not fit that must."""
+        """Raises `StateError` for a report of differences, where it is strict."""
         if self.strict:
             report.check()
 
 
 def _taken(fitting: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The slots of one parameter: those that fit, as arrays like its own, and its own in place of others."""
+    """The slots of one parameter: those that match, as arrays like its own, and its own in place of others."""
     return {name: _copied_like(fitting[name], array) if name in fitting else array for name, array in own.items()}
 
 
 def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
-    """The slots of a parameter that has slots of the names ``own``, where an earlier version gave some other names."""
+    """The slots of a parameter that has slots of the names ``own``, under these names where an earlier version had others."""
     if all(name in own for name in slots):
         return slots
     names = {old: new for old, new in _RENAMED.items() if old not in own and new in own and new not in slots}
@@ -225,7 +297,7 @@ def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]
 
 
 def _fitting(report: Report, path: str, slots: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the slots of one parameter that have the shapes and dtypes of its own."""
+    """The slots of one parameter that have the shapes and dtypes of its own."""
     if own.keys() != slots.keys():
         _compare(report, own, slots, lambda name: f"{path}: slot {name}")
     found = {}
@@ -258,7 +330,7 @@ def _compare(report: Report, expected: Collection[str], found: Collection[str], 
 
 
 def write(file: Any, state: Mapping[str, Any]) -> None:
-    """Writes what `collect` gave to a file. See `oxigrad.stepping.safetensors_io.write` for what it raises, and what it never leaves behind."""
+    """Writes the state that `collect` gave to a file, whole or not at all: see `oxigrad.stepping.safetensors_io.write`."""
     slots = state["slots"]
     named = ((path, *part) for path, own in slots.items() for slot in own.items() for part in _parts(*slot))
     arrays = {f"{name}.{path}": array for path, name, array in named}
@@ -272,7 +344,7 @@ def write(file: Any, state: Mapping[str, Any]) -> None:
 
 
 def _files() -> Any:
-    """The module, imported when it is needed: what it imports would be a good part of this package's import."""
+    """The module, imported when it is first needed, since its imports take long."""
     from oxigrad.stepping import safetensors_io
 
     if not (
@@ -285,7 +357,7 @@ def _files() -> Any:
 
 
 def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
-    """The arrays that a slot is in a file, by name: one, or codes of eight bits and their scales."""
+    """The arrays by which a file represents a slot: one, or codes of eight bits and their scales."""
     if not isinstance(array, Quantized):
         return [(name, array)]
     return [(f"{name}-codes", array.codes), (f"{name}-scales", array.scales)]
@@ -305,9 +377,9 @@ def _whole(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(file: Any) -> Mapping[str, Any]:
-    """The state that is in a file, with NumPy's arrays, for `Optimizer.load_state_dict`; its ``config`` is for `from_config`.
+    """The state in a file, with arrays of NumPy, for `Optimizer.load_state_dict`; its ``config`` is for `from_config`.
 
-    Raises `StateError` where the file has no state, or is damaged.
+    Raises `StateError` for a file that has no state, or is damaged.
     """
     arrays, metadata = _files().read(file)
     try:
@@ -324,6 +396,8 @@ def read(file: Any) -> Mapping[str, Any]:
     slots: dict[str, dict[str, Any]] = {path: {} for path in paths}
     for name, array in arrays.items():
         slot, _, path = name.partition(".")
+        if slot.isdecimal():  # the number of a part of a chain is a part of the slot's name
+            slot, path = f"{slot}.{path.partition('.')[0]}", path.partition(".")[2]
         if (own := slots.get(path)) is None:
             raise StateError(f"{os.fspath(file)}: the array {name!r} is no slot of a parameter")
         own[slot] = array

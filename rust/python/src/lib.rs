@@ -42,6 +42,8 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]
+    use crate::stepper::stated::{HostParameter, Writes};
+    #[pymodule_export]
     use crate::stepper::step::Stepper;
     #[pymodule_export]
     use crate::stepper::symbols::{Program, Symbols, print_generated, rounding, symbols, uniform};

@@ -7,6 +7,7 @@ mod phase;
 mod prepared;
 mod requirements;
 mod slot;
+pub mod stated;
 pub mod step;
 pub mod symbols;
 mod update;

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use super::requirements::{at, tuple, unexported, written};
 use super::slot::Slot;
+use super::stated::HostParameter;
 use crate::arrays::host_array::OwnedArray;
 use crate::arrays::numpy::{Numpy, refuse_meaning};
 use crate::error::{IntoPython, to_python};
@@ -32,24 +33,25 @@ pub(super) struct Parameter {
     pub(super) set: usize,
 }
 
-/// What Python states of a parameter: path, position, array, slots by name (those of eight bits as tuples of codes and scales),
-/// slots of one number, whether slots catch up, whether halves are rounded stochastically, number of its program and of its set of
-/// scalars.
-pub(super) type Stated<'py> =
-    (String, u64, Bound<'py, PyAny>, Vec<Named<'py>>, Vec<Named<'py>>, bool, bool, usize, usize);
-
-/// A slot with its name.
-pub(super) type Named<'py> = (String, Bound<'py, PyAny>);
-
-pub(super) fn prepare(stated: Stated<'_>) -> PyResult<Parameter> {
-    let (path, position, array, slots, numbers, catches_up, stochastic, program, set) = stated;
-    let parameter = OwnedArray::of(&array)?.ok_or_else(|| to_python(&unexported(&path, "parameter")))?;
-    let dtype = parameter.floating().map_err(|error| at(&path, "parameter", error)).python()?.dtype();
-    let slots = slots.into_iter().map(|(name, stated)| Slot::new(&path, name, &stated)).collect::<PyResult<_>>()?;
-    let numbers = numbers.into_iter().map(|(name, stated)| Slot::number(&path, name, &stated));
-    let numbers = numbers.collect::<PyResult<_>>()?;
-    let shape = parameter.shape().to_vec();
-    Ok(Parameter { path, position, dtype, shape, slots, numbers, catches_up, stochastic, program, set })
+pub(super) fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
+    let path = &stated.path;
+    let array = stated.array.bind(py);
+    let parameter = OwnedArray::of(array)?.ok_or_else(|| to_python(&unexported(path, "parameter")))?;
+    let dtype = parameter.floating().map_err(|error| at(path, "parameter", error)).python()?.dtype();
+    let slots = stated.slots.iter().map(|(name, slot)| Slot::new(path, name.clone(), slot.bind(py)));
+    let numbers = stated.numbers.iter().map(|(name, slot)| Slot::number(path, name.clone(), slot.bind(py)));
+    Ok(Parameter {
+        path: path.clone(),
+        position: stated.position,
+        dtype,
+        shape: parameter.shape().to_vec(),
+        slots: slots.collect::<PyResult<_>>()?,
+        numbers: numbers.collect::<PyResult<_>>()?,
+        catches_up: stated.catches_up,
+        stochastic: stated.stochastic,
+        program: stated.program,
+        set: stated.scalar_set,
+    })
 }
 
 /// What a step is given of a parameter: the gradient, of this shape, and whether it is written too.

@@ -7,15 +7,16 @@ use oxigrad_core::error::Error;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::parameter::{Parameter, Stated, prepare};
+use super::parameter::{Parameter, prepare};
 use super::phase::{BROKEN, CHECKING, IDLE, WRITING};
 use super::prepared::{Prepared, Touched, known_numpy, seats, tensors};
+use super::stated::{HostParameter, Writes};
 use super::symbols::Program;
-use super::write::{Assignment, write};
+use super::write::write;
 use crate::arrays::torch::Changed;
 use crate::error::to_python;
 use crate::threads;
-use crate::tree::{KeyPath, Replacements};
+use crate::tree::Replacements;
 
 /// Counts the steps of one optimizer, and updates the parameters that lie in host memory.
 #[pyclass(frozen, module = "oxigrad._core")]
@@ -81,9 +82,10 @@ impl Stepper {
     }
 
     /// States the parameters in host memory; the slots' memory is held from now on.
-    fn prepare(&self, py: Python<'_>, parameters: Vec<Stated<'_>>) -> PyResult<()> {
+    fn prepare(&self, py: Python<'_>, parameters: Vec<Bound<'_, HostParameter>>) -> PyResult<()> {
         self.check_idle()?;
-        let parameters: Vec<Parameter> = parameters.into_iter().map(prepare).collect::<PyResult<_>>()?;
+        let parameters: Vec<Parameter> =
+            parameters.iter().map(|stated| prepare(py, stated.get())).collect::<PyResult<_>>()?;
         let mut starts = vec![0];
         starts.extend(parameters.iter().scan(0, |end, parameter| {
             *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
@@ -96,24 +98,30 @@ impl Stepper {
         Ok(())
     }
 
-    /// Takes one step, whole or not at all: updates `written` from `gradients` in place by `programs`, each with its sets
-    /// of scalars, only rows of those `touched`, copies arrays (from, to) into others, then replaces parts of `model` and items of
-    /// dicts and arrays, and counts the step, or (where gradients are accumulated) that it `holds` back. Returns the model; None where a guard stopped the step.
-    #[expect(clippy::too_many_arguments, reason = "a step is all of this at once")]
+    /// Takes one step, whole or not at all, and returns the model; None where a guard stopped the step.
+    ///
+    /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those
+    /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients. Where
+    /// the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
+    #[pyo3(signature = (model, written, gradients, *, programs, seed, holds=false, observes=false, touched=Vec::new(), writes=None))]
+    #[expect(clippy::too_many_arguments, reason = "all but the first three by keyword")]
     fn step<'py>(
         &self,
         py: Python<'py>,
-        programs: Vec<(Bound<'py, Program>, Vec<Vec<f64>>)>,
-        seed: u64,
+        model: Bound<'py, PyAny>,
         written: &Bound<'py, PyTuple>,
         gradients: &Bound<'py, PyTuple>,
-        touched: Vec<Touched<'py>>,
-        model: Bound<'py, PyAny>,
-        replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
-        assignments: Vec<Assignment<'py>>,
-        copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        programs: Vec<(Bound<'py, Program>, Vec<Vec<f64>>)>,
+        seed: u64,
         holds: bool,
+        observes: bool,
+        touched: Vec<Touched<'py>>,
+        writes: Option<&Bound<'py, Writes>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let writes = writes.map(Bound::get);
+        let replacements = writes.map(|writes| writes.replacements(py)).unwrap_or_default();
+        let assignments = writes.map(|writes| writes.assignments(py)).unwrap_or_default();
+        let copies = writes.map(|writes| writes.copies(py)).unwrap_or_default();
         let mut turn = self.begin()?;
         if !replacements.is_empty() {
             self.phase.store(WRITING, Ordering::Relaxed);
@@ -139,7 +147,7 @@ impl Stepper {
                     self.micro.store(0, Ordering::Relaxed);
                     self.count.fetch_add(1, Ordering::Relaxed);
                 }
-                self.owed.store(true, Ordering::Relaxed);
+                self.owed.store(observes, Ordering::Relaxed);
                 Ok(Some(replaced.tree))
             }
             Ok(false) => replaced.put_back().map(|()| None),
@@ -151,17 +159,16 @@ impl Stepper {
         counted.map(|()| done)
     }
 
-    /// Copies arrays (from, to) into others, replaces parts of `model`, which is returned, and assigns items of dicts.
+    /// Does the writes of a step that updates nothing in host memory and is not counted; returns the model.
     #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
     fn write<'py>(
         &self,
         py: Python<'py>,
         model: Bound<'py, PyAny>,
-        replacements: Vec<(KeyPath, Bound<'py, PyAny>)>,
-        assignments: Vec<Assignment<'py>>,
-        copies: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        writes: &Bound<'py, Writes>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let replaced = Replacements::new(&model, &replacements)?;
+        let (assignments, copies) = (writes.get().assignments(py), writes.get().copies(py));
+        let replaced = Replacements::new(&model, &writes.get().replacements(py))?;
         let mut changed = Changed::default();
         let done = match write(py, |_| Ok(true), &assignments, &copies, &mut changed) {
             Ok(_) => Ok(replaced.tree),

@@ -12,13 +12,16 @@ use crate::error::to_python;
 /// A holder, and what of it is to be what.
 pub(super) type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
+/// An array, and the one that it is copied to.
+pub(super) type Copy<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
 /// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot fail. Adds
 /// the tensors that have `changed`.
 pub(super) fn write(
     py: Python<'_>,
     update: impl FnOnce(&mut Changed) -> PyResult<bool>,
     assignments: &[Assignment<'_>],
-    copies: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)],
+    copies: &[Copy<'_>],
     changed: &mut Changed,
 ) -> PyResult<bool> {
     let copies: Vec<Copying> = copies.iter().map(|(from, to)| Copying::new(from, to)).collect::<PyResult<_>>()?;

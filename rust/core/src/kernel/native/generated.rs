@@ -10,9 +10,9 @@ use crate::op::meaning;
 use crate::simd::{Binary, Lane, Ternary, Unary};
 
 native_kernels! {
-    0x2c3ad96fd947f66d Sgd 2 2 1
-    0xc0fc315dd08ad159 Momentum 3 4 2
-    0x4d33978eda0787d4 Nesterov 3 4 2
+    0xfed9cc64da81c386 Sgd 2 2 1
+    0xb1cd6811e645d673 Momentum 3 4 2
+    0x75daaa44da9adabc Nesterov 3 4 2
     0x22a5e93a4c8ca17b Asgd 3 5 2
     0x08f9c3f3b4d600df Rprop 4 6 3
     0xe52caafacfb12305 Signum 3 3 2
@@ -47,9 +47,9 @@ native_kernels! {
 /// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the step,
 /// the hyperparameters and the slots of one number; outputs and results are what is written.
 pub const PROGRAMS: &[(&str, &[Node], Wanted)] = &[
-    ("Sgd", &[Leaf(1), Scalar(1), Leaf(0), Scalar(2), Apply(Multiply, [3, 0, 0]), Apply(Add, [2, 4, 0]), Apply(Multiply, [1, 5, 0]), Apply(Subtract, [0, 6, 0])], Wanted { outputs: &[7], results: &[], guard: None }),
-    ("Momentum", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Scalar(0), Constant(1.0), Apply(Equal, [5, 6, 0]), Scalar(3), Apply(Subtract, [6, 8, 0]), Apply(Where, [7, 6, 9]), Leaf(0), Scalar(4), Apply(Multiply, [12, 0, 0]), Apply(Add, [11, 13, 0]), Apply(Multiply, [10, 14, 0]), Apply(Add, [4, 15, 0]), Apply(Multiply, [1, 16, 0]), Apply(Subtract, [0, 17, 0])], Wanted { outputs: &[18, 16], results: &[], guard: None }),
-    ("Nesterov", &[Leaf(1), Scalar(1), Leaf(0), Scalar(4), Apply(Multiply, [3, 0, 0]), Apply(Add, [2, 4, 0]), Scalar(2), Leaf(2), Apply(Multiply, [6, 7, 0]), Scalar(0), Constant(1.0), Apply(Equal, [9, 10, 0]), Scalar(3), Apply(Subtract, [10, 12, 0]), Apply(Where, [11, 10, 13]), Apply(Multiply, [14, 5, 0]), Apply(Add, [8, 15, 0]), Apply(Multiply, [6, 16, 0]), Apply(Add, [5, 17, 0]), Apply(Multiply, [1, 18, 0]), Apply(Subtract, [0, 19, 0])], Wanted { outputs: &[20, 16], results: &[], guard: None }),
+    ("Sgd", &[Leaf(1), Scalar(1), Leaf(0), Scalar(3), Apply(Multiply, [3, 0, 0]), Apply(Add, [2, 4, 0]), Apply(Multiply, [1, 5, 0]), Apply(Subtract, [0, 6, 0])], Wanted { outputs: &[7], results: &[], guard: None }),
+    ("Momentum", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Scalar(0), Constant(1.0), Apply(Equal, [5, 6, 0]), Scalar(4), Apply(Subtract, [6, 8, 0]), Apply(Where, [7, 6, 9]), Leaf(0), Scalar(3), Apply(Multiply, [12, 0, 0]), Apply(Add, [11, 13, 0]), Apply(Multiply, [10, 14, 0]), Apply(Add, [4, 15, 0]), Apply(Multiply, [1, 16, 0]), Apply(Subtract, [0, 17, 0])], Wanted { outputs: &[18, 16], results: &[], guard: None }),
+    ("Nesterov", &[Leaf(1), Scalar(1), Leaf(0), Scalar(3), Apply(Multiply, [3, 0, 0]), Apply(Add, [2, 4, 0]), Scalar(2), Leaf(2), Apply(Multiply, [6, 7, 0]), Scalar(0), Constant(1.0), Apply(Equal, [9, 10, 0]), Scalar(4), Apply(Subtract, [10, 12, 0]), Apply(Where, [11, 10, 13]), Apply(Multiply, [14, 5, 0]), Apply(Add, [8, 15, 0]), Apply(Multiply, [6, 16, 0]), Apply(Add, [5, 17, 0]), Apply(Multiply, [1, 18, 0]), Apply(Subtract, [0, 19, 0])], Wanted { outputs: &[20, 16], results: &[], guard: None }),
     ("Asgd", &[Constant(1.0), Scalar(4), Scalar(1), Apply(Multiply, [1, 2, 0]), Scalar(0), Apply(Subtract, [4, 0, 0]), Apply(Multiply, [3, 5, 0]), Apply(Add, [0, 6, 0]), Scalar(5), Apply(Pow, [7, 8, 0]), Apply(Divide, [2, 9, 0]), Apply(Multiply, [1, 10, 0]), Apply(Subtract, [0, 11, 0]), Leaf(1), Apply(Multiply, [12, 13, 0]), Leaf(0), Scalar(2), Apply(Multiply, [16, 13, 0]), Apply(Add, [15, 17, 0]), Apply(Multiply, [10, 18, 0]), Apply(Subtract, [14, 19, 0]), Scalar(3), Apply(Subtract, [4, 21, 0]), Apply(Add, [22, 0, 0]), Apply(Greater, [23, 0, 0]), Leaf(2), Apply(Subtract, [20, 25, 0]), Apply(Maximum, [0, 23, 0]), Apply(Divide, [26, 27, 0]), Apply(Add, [25, 28, 0]), Apply(Where, [24, 29, 20])], Wanted { outputs: &[20, 30], results: &[2], guard: None }),
     ("Rprop", &[Leaf(1), Leaf(0), Leaf(2), Apply(Multiply, [1, 2, 0]), Constant(0.0), Apply(Less, [3, 4, 0]), Leaf(3), Apply(Greater, [3, 4, 0]), Scalar(3), Scalar(2), Constant(1.0), Apply(Where, [5, 9, 10]), Apply(Where, [7, 8, 11]), Apply(Multiply, [6, 12, 0]), Scalar(4), Apply(Maximum, [13, 14, 0]), Scalar(5), Apply(Minimum, [15, 16, 0]), Apply(Sign, [1, 0, 0]), Apply(Multiply, [17, 18, 0]), Apply(Where, [5, 4, 19]), Apply(Subtract, [0, 20, 0])], Wanted { outputs: &[21, 20, 17], results: &[], guard: None }),
     ("Signum", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Constant(1.0), Apply(Subtract, [5, 2, 0]), Leaf(0), Apply(Multiply, [6, 7, 0]), Apply(Add, [4, 8, 0]), Apply(Sign, [9, 0, 0]), Apply(Multiply, [1, 10, 0]), Apply(Subtract, [0, 11, 0])], Wanted { outputs: &[12, 9], results: &[], guard: None }),

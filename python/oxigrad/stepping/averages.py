@@ -1,0 +1,58 @@
+"""Averages of parameters: computed from slots, and swapped with the parameters."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import xp
+from oxigrad._core import StateError
+from oxigrad.rules.rule import last_named
+from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.quantized import Quantized
+
+# Slots by key path and name.
+Slots = Mapping[str, Mapping[str, Any]]
+
+
+class Averages:
+    """The averages that an optimizer keeps of its parameters.
+
+    While they are swapped in, ``swapped`` has the parameters that they replace, by key path; otherwise it is None.
+    """
+
+    def __init__(self) -> None:
+        self.swapped: dict[str, Any] | None = None
+
+    def refuse_swapped(self) -> None:
+        """Raises `StateError` while the averages are in the place of the parameters."""
+        if self.swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
+
+    def compute(self, plan: Plan, leaves: list[Any], slots: Slots, count: int) -> dict[str, Any]:
+        """The averages after ``count`` steps, by key path, of the parameters that have one."""
+        return dict(self._computed(plan, leaves, slots, max(count - 1, 0)))
+
+    def _computed(self, plan: Plan, leaves: list[Any], slots: Slots, last: int) -> Iterator[tuple[str, Any]]:
+        for p in plan.parameters:
+            group, own = plan.groups[p.group], slots[p.text]
+            rule = group.rule()
+            if rule.average is not None:
+                own = {name: np.asarray(slot) if isinstance(slot, Quantized) else slot for name, slot in own.items()}
+            whole = group.precision.whole((self.swapped or {}).get(p.text, leaves[p.index]), own)
+            average = rule.averaged(xp, whole, own, group.numbers(last))
+            if average is not None:
+                yield p.text, xp.asarray(xp.astype(average, whole.dtype, copy=False))
+
+
+def named(slots: Slots, name: str) -> dict[str, Any]:
+    """The slots of one name, by key path; where several parts of a chain have one, those of the last part."""
+    found = {path: last_named(own, name) for path, own in slots.items()}
+    return {path: slots[path][slot] for path, slot in found.items() if slot is not None}
+
+
+def some(found: dict[str, Any], what: str) -> dict[str, Any]:
+    """The arrays that were found; `StateError` where there are none."""
+    if not found:
+        raise StateError(f"there are no {what}: expected an optimizer that keeps them, after its first step")
+    return found

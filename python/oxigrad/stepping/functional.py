@@ -1,0 +1,79 @@
+"""A step as a pure function: every rule is called on arrays, and nothing is written."""
+
+from typing import Any
+
+from oxigrad import _core, tree, xp
+from oxigrad._core import StateError
+from oxigrad.stepping.executors import Leaf, call_rules
+from oxigrad.stepping.initial_slots import new_slots, slot_names
+from oxigrad.stepping.plan import Parameter, Plan
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.sparse_rows import LAST_STEP
+from oxigrad.stepping.state import renamed
+from oxigrad.stepping.writes import called_leaves
+
+
+def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
+    """See `Optimizer.init`."""
+    leaves, structure = tree.flatten(params)
+    plan = Plan(leaves, structure, owner)
+    leaves = plan.detach(leaves)
+    slots = {p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=False) for p in plan.parameters}
+    return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
+
+
+def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """See `Optimizer.apply`: the rule is called on each parameter, and nothing is written."""
+    leaves, structure = tree.flatten(params)
+    plan = Plan(leaves, structure, owner)
+    leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads, called=True)
+    plan.check_parameters(leaves)
+    plan.check_known(state["slots"])
+    step = state["step"]
+    if isinstance(step, int) and step >= _core.MOST_STEPS:
+        raise StateError(f"{step} steps have been taken, which is as many as are counted")
+    last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
+    now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
+    values = [{**now, **group.flags, **group.numbers(step)} for group in plan.groups]
+    begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
+
+    def called_on(holds: bool) -> list[Leaf]:
+        rules = [group.rule(holds) for group in plan.groups]
+        return called_leaves(plan, enumerate(plan.parameters), leaves, gradients, begun, rules, values)
+
+    called = called_on(holds=False)
+    results, keep = call_rules(called, owner.seed)
+    if owner.accumulate > 1:
+        held, _ = call_rules(called_on(holds=True), owner.seed)
+        results = [_select(last, new, old) for new, old in zip(results, held, strict=True)]
+    filled, slots = list(leaves), {}
+    for parameter, leaf, result in zip(plan.parameters, called, results, strict=True):
+        old = begun[parameter.text]
+        rule = plan.groups[parameter.group].rule()
+        before = [leaves[parameter.index], *(old.get(slot.name) for slot in rule.slots)]
+        new, *after = _select(keep, result, before)
+        for i in parameter.indices:
+            filled[i] = new
+        named = zip(rule.slots, after, strict=True)
+        slots[parameter.text] = {slot.name: value for slot, value in named if value is not None}
+        if LAST_STEP in old:
+            slots[parameter.text][LAST_STEP] = _select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
+    counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
+    changed = {"step": step + counted, "slots": slots}
+    if owner.accumulate > 1:
+        changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
+    return tree.unflatten(structure, filled), changed
+
+
+def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """The slots of a parameter, with new ones where flags that were changed since `init` ask for them."""
+    group = plan.groups[p.group]
+    known = dict(renamed(known, slot_names(group)))
+    return {**known, **new_slots(group, p.text, array, on_host=False, known=known)}
+
+
+def _select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
+    """``these`` arrays where the condition holds, ``those`` elsewhere."""
+    if condition is True:
+        return these
+    return [None if a is None else xp.where(condition, a, b) for a, b in zip(these, those, strict=True)]

@@ -1,0 +1,189 @@
+"""Groups of parameters that share a rule and its hyperparameters."""
+
+import dataclasses
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from oxigrad.rules.composition import compose
+from oxigrad.rules.rule import Rule
+from oxigrad.rules.slots import Slot
+from oxigrad.stepping.decay_factors import decays
+from oxigrad.stepping.executors import trace
+from oxigrad.stepping.precision import Precision
+from oxigrad.stepping.version import Version
+from oxigrad.stepping.weak import alive
+
+if TYPE_CHECKING:
+    from oxigrad import _core
+
+
+class SteppingOptions(Protocol):
+    """What a group reads of the optimizer that takes the steps."""
+
+    @property
+    def precision(self) -> Precision:
+        """The dtypes of slots, and how parameters of half precision are rounded."""
+        ...
+
+    @property
+    def sparse(self) -> str:
+        """The treatment of rows that a sparse gradient lacks: "dense", "lazy" or "catch_up"."""
+        ...
+
+    @property
+    def zero_gradients(self) -> bool:
+        """Whether a step leaves zeros in the gradients."""
+        ...
+
+    def _gradient_parts(self) -> tuple[Rule, ...]: ...
+
+
+class Declaration(Protocol):
+    """What a group reads of the declaration of a hyperparameter."""
+
+    is_flag: bool
+
+    def at(self, value: Any, step: Any) -> Any:
+        """The number at a step."""
+        ...
+
+
+class HyperparameterOwner(Protocol):
+    """What a group reads of the optimizer that has the rule and its hyperparameters."""
+
+    _hyperparameters: dict[str, Any]
+    _version: Version
+
+    @property
+    def name(self) -> str:
+        """The name of the optimizer."""
+        ...
+
+    @property
+    def declared(self) -> Mapping[str, Declaration]:
+        """The hyperparameters that the rule declares."""
+        ...
+
+    @property
+    def rule(self) -> Rule:
+        """The rule of the optimizer."""
+        ...
+
+
+class ParameterGroup:
+    """The parameters of a model that one rule updates with the same hyperparameters.
+
+    ``owner`` is the optimizer that takes the steps, ``optimizer`` the one whose rule it is: another one in a partition.
+    ``overrides`` are the hyperparameters that differ from those of ``optimizer``. ``storage`` is the name of the dtype of the
+    parameters, where that is half precision. Both optimizers are referred to weakly: they hold the group.
+    """
+
+    def __init__(
+        self,
+        owner: SteppingOptions,
+        optimizer: HyperparameterOwner,
+        overrides: Mapping[str, Any],
+        storage: str | None = None,
+    ) -> None:
+        self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
+        self._storage = storage
+        self._own, self._declared, self._rule = optimizer._hyperparameters, optimizer.declared, optimizer.rule
+        self._compose: Callable[..., Rule] = self._rule.remembering(_composed)
+        self._overrides = overrides
+        self._optional = self._rule.optional
+
+    @property
+    def _owner(self) -> SteppingOptions:
+        return alive(self._weak_owner)
+
+    @property
+    def optimizer(self) -> HyperparameterOwner:
+        """The optimizer whose rule it is."""
+        return alive(self._weak_optimizer)
+
+    def rule(self, holds: bool = False) -> Rule:
+        """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
+        owner = self._owner
+        before = owner._gradient_parts()
+        composed = self._compose(self._rule, before, holds and len(before), self.absent)
+        return owner.precision.around(composed, self._storage) if self._storage else composed
+
+    @property
+    def precision(self) -> Precision:
+        """The dtypes of slots, and how parameters of half precision are rounded."""
+        return self._owner.precision
+
+    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
+        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
+        if slot.dtype_by:
+            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
+        return self.precision.kept_in(slot, p, on_host=on_host)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The optional slots that the present hyperparameters do not ask for."""
+        if not self._optional:
+            return ()
+        own, given = self._own, self._overrides
+        return tuple([slot for slot, asks in self._optional if not given.get(asks, own[asks])])
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return {**self._own, **self._overrides}
+
+    @property
+    def text(self) -> str:
+        """The hyperparameters as ``name=value`` pairs."""
+        return ", ".join(f"{name}={value!r}" for name, value in self._values.items())
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The hyperparameters that the rule branches on."""
+        declared = self._declared
+        return {name: value for name, value in self._values.items() if declared[name].is_flag}
+
+    @property
+    def numeric(self) -> dict[str, Any]:
+        """The numeric hyperparameters: constants, and schedules as they are."""
+        declared = self._declared
+        return {name: value for name, value in self._values.items() if not declared[name].is_flag}
+
+    def numbers(self, at: Any) -> dict[str, Any]:
+        """The numeric hyperparameters at step ``at``, counted from 0: schedules are called, their values read as numbers."""
+        numeric = self.numeric
+        return {name: self.evaluate(name, v, at) if callable(v) else v for name, v in numeric.items()}
+
+    def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
+        """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""
+        return self._declared[name].at(schedule, at)
+
+    def value(self, name: str) -> Any:
+        """The value of a hyperparameter at the first step."""
+        return self._declared[name].at(self._values[name], 0)
+
+    def program(self, rule: Rule) -> "_core.Program | None":
+        """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
+        if not rule.elementwise:
+            return None
+        return rule.remembering(_traced)(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether the slots of rows catch up with the steps that skipped them."""
+        return self._owner.sparse == "catch_up" and self.rule().elementwise
+
+    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The factors by which a zero gradient multiplies slots that catch up (see `oxigrad.stepping.decay_factors`)."""
+        if not self.catches_up:
+            return {}
+        return decays(self.rule(), {name: values[name] for name in self._values})
+
+
+def _composed(rule: Rule, before: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
+    composed = compose((*before, rule), until=until or None)
+    return composed.without(absent) if composed.optional else composed
+
+
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
+    return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)

@@ -1,0 +1,46 @@
+"""What the modules of a step read of an optimizer, as protocols: they need no class of `oxigrad.optim`."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.precision import Precision
+from oxigrad.stepping.version import Version
+
+
+class ObservedScale(Protocol):
+    """A loss scale that observes steps."""
+
+    def _after(self, *, finite: bool) -> dict[str, Any]: ...
+
+
+class SteppingOptimizer(Protocol):
+    """The optimizer that takes the steps: its options, and the group of each parameter."""
+
+    seed: int
+    accumulate: int
+    nonfinite: str
+    zero_gradients: bool
+    sparse: str
+    precision: Precision
+
+    @property
+    def loss_scale(self) -> ObservedScale | None:
+        """The loss scale, if there is one."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """The factor of the loss, by which gradients are divided."""
+        ...
+
+    def _assign(self, path: str, array: Any) -> ParameterGroup | None: ...
+
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None: ...
+
+    def _gradient_parts(self) -> tuple[Rule, ...]: ...
+
+    def _observe(self, *, finite: bool) -> None: ...
+
+    def _versions(self) -> Iterator[Version]: ...

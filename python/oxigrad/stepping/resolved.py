@@ -1,0 +1,127 @@
+"""A plan resolved to kernels and their numbers, which serves each step until a version changes.
+
+A constant hyperparameter is read once, here. A step fills in what differs from step to step: the number of the step, the values of
+schedules, the number of accumulated gradients and the loss scale.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.protocols import SteppingOptimizer
+
+if TYPE_CHECKING:
+    from oxigrad import _core
+
+# The programs of a step, each with its sets of scalars.
+Programs = list[tuple["_core.Program", list[list[float]]]]
+
+
+class ResolvedGroup:
+    """The rule of a group of parameters, its kernel and the scalars that it takes.
+
+    ``scalars`` are in the order of ``rule.numbers``, of which the number of the step is the first. With ``holds``, the rule is
+    that of a step that only accumulates gradients.
+    """
+
+    def __init__(self, group: ParameterGroup, *, holds: bool = False) -> None:
+        self._group = group
+        self.rule = group.rule(holds)
+        self.program = group.program(self.rule)
+        self.absent = group.absent
+        self._flags = group.flags
+        self._now: dict[str, Any] = {}
+        self._positions = {name: at for at, name in enumerate(self.rule.numbers)}
+        self.scalars = [0.0] * len(self._positions)
+        self._read()
+
+    def _read(self) -> None:
+        """Reads the numeric hyperparameters, but does not evaluate schedules."""
+        self._numeric = self._group.numeric
+        self._schedules = [name for name, value in self._numeric.items() if callable(value)]
+        self._scheduled: dict[str, Any] = {}
+        for name, value in self._numeric.items():
+            if not callable(value) and (at := self._positions.get(name)) is not None:
+                self.scalars[at] = float(value)
+        #: Whether scalars other than the number of the step differ from step to step.
+        self.varies = bool(self._schedules or {"micro", "inverse_scale"} & self._positions.keys())
+
+    def refresh(self) -> bool:
+        """Reads hyperparameters that were set again; False where they ask for another kernel or other slots."""
+        if self._group.flags != self._flags or self._group.absent != self.absent:
+            return False
+        self._read()
+        return True
+
+    def fill(self, step: int, micro: int, inverse_scale: float) -> None:
+        """Evaluates the schedules for the step after ``step`` ones, and fills in the scalars."""
+        self._now = {"step": step + 1, "micro": micro, "inverse_scale": inverse_scale}
+        self._scheduled = {name: self._group.evaluate(name, self._numeric[name], step) for name in self._schedules}
+        for name, value in (*self._now.items(), *self._scheduled.items()):
+            if (at := self._positions.get(name)) is not None:
+                self.scalars[at] = float(value)
+
+    def values(self) -> dict[str, Any]:
+        """The flags and numbers of the step that was filled in, by name."""
+        return {**self._now, **self._flags, **self._numeric, **self._scheduled}
+
+
+class ResolvedStep:
+    """A plan with its groups resolved, for steps of an optimizer that hold gradients back (``holds``) or do not."""
+
+    def __init__(self, plan: Plan, owner: SteppingOptimizer, *, holds: bool) -> None:
+        self._versions = plan.numbers()  # before what they are of is read
+        self.plan = plan
+        self.holds = holds
+        self.groups = [ResolvedGroup(group, holds=holds) for group in plan.groups]
+        self.absent = [group.absent for group in self.groups]
+        programs, self.layout = lay_out(self.groups)
+        self.programs = programs if plan.host else []
+        self.seed = owner.seed
+        self.observes = owner.loss_scale is not None
+        self.zeroes = owner.zero_gradients
+        #: Whether all that a step of gradients without sparse rows does is done by the core, in place.
+        self.is_in_place = not (plan.ruled or plan.copied or (self.zeroes and plan.is_tied))
+        self._note_constant()
+
+    def _note_constant(self) -> None:
+        #: The sets of scalars of which only the first, the number of the step, differs from step to step.
+        self.constant = [group.scalars for group in self.groups if not group.varies]
+        self.varies = len(self.constant) < len(self.groups) or not self.is_in_place
+
+    def is_current(self) -> bool:
+        """Whether nothing has changed that this was resolved from."""
+        for version, number in self._versions:  # noqa: SIM110 - each step comes here, and a generator takes longer
+            if version.number != number:
+                return False
+        return True
+
+    def refresh(self) -> bool:
+        """Takes up hyperparameters that were set; False where something else has changed, or they ask for another kernel."""
+        versions = self.plan.numbers()
+        if not (self.plan.is_current() and all(group.refresh() for group in self.groups)):
+            return False
+        self._note_constant()
+        self._versions = versions
+        return True
+
+    def fill(self, step: int, micro: int, inverse_scale: float) -> None:
+        """Fills in the numbers of the step after ``step`` ones."""
+        for group in self.groups:
+            group.fill(step, micro, inverse_scale)
+
+
+def lay_out(groups: list[ResolvedGroup]) -> tuple[Programs, list[tuple[int, int]]]:
+    """The distinct programs with their sets of scalars, and for each group the index of its program and of its set."""
+    programs: Programs = []
+    layout = []
+    for group in groups:
+        if group.program is None:
+            layout.append((0, 0))
+            continue
+        at = next((k for k, (known, _) in enumerate(programs) if known is group.program), len(programs))
+        if at == len(programs):
+            programs.append((group.program, []))
+        layout.append((at, len(programs[at][1])))
+        programs[at][1].append(group.scalars)
+    return programs, layout

@@ -1,0 +1,132 @@
+"""The writes of a step besides the update in host memory: of rules that are called on arrays, and of rows that are touched."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import ShapeError
+from oxigrad.ops.aliasing import refuse_unwritable
+from oxigrad.ops.backends import fetched, to_host
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping.executors import Leaf, call_rules
+from oxigrad.stepping.plan import Parameter, Plan, copying
+from oxigrad.stepping.resolved import ResolvedStep
+from oxigrad.stepping.slots_view import ParameterSlots
+from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column
+
+# A parameter's position among those in host memory, its rows (None for all), and a factor for each of its slots.
+Touched = tuple[int, Any, list[Any]]
+
+
+@dataclasses.dataclass
+class StepWrites:
+    """The writes of a step, collected: see `_core.Writes`."""
+
+    replacements: list[tuple[_core.KeyPath, Any]] = dataclasses.field(default_factory=list)
+    assignments: list[tuple[Any, Any, Any]] = dataclasses.field(default_factory=list)
+    copies: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
+
+    def frozen(self) -> _core.Writes:
+        """The writes as the core takes them."""
+        return _core.Writes(replacements=self.replacements, assignments=self.assignments, copies=self.copies)
+
+
+def called_leaves(
+    plan: Plan,
+    parameters: Iterable[tuple[int, Parameter]],
+    leaves: Sequence[Any],
+    gradients: Sequence[Any],
+    slots: Mapping[str, Mapping[str, Any]],
+    rules: Sequence[Rule],
+    values: Sequence[Mapping[str, Any]],
+) -> list[Leaf]:
+    """The leaves that rules are called on for these parameters, given with their positions; rules and values are by group."""
+    decays = decays_of(plan, values)
+    return [
+        Leaf(
+            p.text,
+            position,
+            rules[p.group],
+            leaves[p.index],
+            gradients[p.index],
+            slots[p.text],
+            values[p.group],
+            decays[p.group],
+            plan.groups[p.group].precision.rounding == "stochastic",
+        )
+        for position, p in parameters
+    ]
+
+
+def decays_of(plan: Plan, values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For each group the factors by which a zero gradient multiplies its slots, where they catch up."""
+    return [group.decays(of_group) for group, of_group in zip(plan.groups, values, strict=True)]
+
+
+def call_step(
+    resolved: ResolvedStep,
+    leaves: list[Any],
+    gradients: list[Any],
+    slots: Mapping[str, ParameterSlots],
+    writes: StepWrites,
+) -> bool:
+    """Calls the rules of a step, and adds to ``writes`` what they want written; False where a guard stops the step."""
+    plan = resolved.plan
+    if not plan.ruled:
+        return True
+    for _, parameter in plan.ruled:
+        slots[parameter.text].check()
+    rules, values = [group.rule for group in resolved.groups], [group.values() for group in resolved.groups]
+    called = called_leaves(plan, plan.ruled, leaves, plan.unrecorded(gradients), slots, rules, values)
+    results, keep = call_rules(called, resolved.seed)
+    for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
+        if new is leaf.p:
+            pass
+        elif parameter.executor == "into":
+            writes.copies.append(copying(new, leaf.p))
+        else:
+            writes.replacements += [(path, new) for path in parameter.paths]
+        changed = zip(leaf.rule.slots, after, strict=True)
+        own = slots[leaf.path]
+        writes.assignments += [(own, slot.name, value) for slot, value in changed if value is not None]
+        writes.assignments += [(own, LAST_STEP, leaf.stamped())] if LAST_STEP in own else []
+    return bool(fetched(keep))
+
+
+def touch(
+    resolved: ResolvedStep, gradients: list[Any], slots: Mapping[str, ParameterSlots], count: int
+) -> tuple[list[Touched], list[tuple[Any, Any, Any]]]:
+    """The rows that are touched, and the items of slots to assign, after ``count`` steps.
+
+    Puts the values of sparse gradients in the place of these. Raises `ShapeError` or `ArrayMemoryError` for a slot `LAST_STEP` that is
+    not as it must be.
+    """
+    plan = resolved.plan
+    touched: list[Touched] = []
+    stamps: list[tuple[Any, Any, Any]] = []
+    decays = decays_of(plan, [group.values() for group in resolved.groups])
+    for position, p in enumerate(plan.host):
+        g, rows = gradients[p.index], None
+        if isinstance(g, SparseRows):
+            g = g.map(to_host).coalesce()
+            gradients[p.index], rows = g.values, g.indices
+        last = slots[p.text].get(LAST_STEP)
+        if last is None:
+            caught = [np.ones(()) for _ in decays[p.group]]
+        else:
+            if last.shape != p.shape[:1] or last.dtype != np.int64:
+                raise ShapeError(
+                    f"{p.text}: the slot {LAST_STEP} has shape {last.shape} and dtype {last.dtype}: expected "
+                    f"{p.shape[:1]} and int64"
+                )
+            index = slice(None) if rows is None else rows
+            found = factors(decays[p.group], last[index], count)
+            caught = [like_column(factor, p.shape) for factor in found.values()]
+            refuse_unwritable(p.text, f"slot {LAST_STEP}", last)
+            stamps.append((last, index, count + 1))
+        if rows is not None or caught:
+            touched.append((position, rows, caught))
+    return touched, stamps

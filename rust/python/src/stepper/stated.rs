@@ -1,0 +1,99 @@
+//! What Python states to the core by name: the parameters in host memory, and the writes of a step.
+
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+
+use super::write::{Assignment, Copy};
+use crate::autodiff::gc::Visited;
+use crate::tree::KeyPath;
+
+/// A slot with its name.
+pub(super) type Named = (String, Py<PyAny>);
+
+/// A parameter in host memory, as `Stepper.prepare` is told of it.
+///
+/// `slots` are arrays by name, those of eight bits as tuples of codes and scales; `numbers` are slots of one number.
+/// `program` and `scalar_set` say which of the programs of a step updates the parameter, with which of its sets of scalars.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct HostParameter {
+    pub(super) path: String,
+    pub(super) position: u64,
+    pub(super) array: Py<PyAny>,
+    pub(super) slots: Vec<Named>,
+    pub(super) numbers: Vec<Named>,
+    pub(super) catches_up: bool,
+    pub(super) stochastic: bool,
+    pub(super) program: usize,
+    pub(super) scalar_set: usize,
+}
+
+#[pymethods]
+impl HostParameter {
+    #[new]
+    #[pyo3(signature = (*, path, position, array, slots, numbers, catches_up, stochastic, program, scalar_set))]
+    #[expect(clippy::too_many_arguments, reason = "the fields, by keyword")]
+    fn new(
+        path: String,
+        position: u64,
+        array: Py<PyAny>,
+        slots: Vec<Named>,
+        numbers: Vec<Named>,
+        catches_up: bool,
+        stochastic: bool,
+        program: usize,
+        scalar_set: usize,
+    ) -> Self {
+        Self { path, position, array, slots, numbers, catches_up, stochastic, program, scalar_set }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        visit.call(&self.array)?;
+        self.slots.iter().chain(&self.numbers).try_for_each(|(_, array)| visit.call(array))
+    }
+}
+
+/// The writes of a step besides the update in host memory: `replacements` of parts of the model by key path, `assignments`
+/// of items of dicts and arrays, as (holder, key, value), and `copies` of arrays, as (from, to).
+#[pyclass(frozen, module = "oxigrad._core")]
+#[derive(Default)]
+pub struct Writes {
+    replacements: Vec<(KeyPath, Py<PyAny>)>,
+    assignments: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
+    copies: Vec<(Py<PyAny>, Py<PyAny>)>,
+}
+
+#[pymethods]
+impl Writes {
+    #[new]
+    #[pyo3(signature = (*, replacements=Vec::new(), assignments=Vec::new(), copies=Vec::new()))]
+    fn new(
+        replacements: Vec<(KeyPath, Py<PyAny>)>,
+        assignments: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
+        copies: Vec<(Py<PyAny>, Py<PyAny>)>,
+    ) -> Self {
+        Self { replacements, assignments, copies }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        self.replacements.iter().try_for_each(|(_, value)| visit.call(value))?;
+        self.assignments
+            .iter()
+            .try_for_each(|(holder, key, value)| [holder, key, value].into_iter().try_for_each(|x| visit.call(x)))?;
+        self.copies.iter().try_for_each(|(from, to)| visit.call(from).and_then(|()| visit.call(to)))
+    }
+}
+
+impl Writes {
+    pub(super) fn replacements<'py>(&self, py: Python<'py>) -> Vec<(KeyPath, Bound<'py, PyAny>)> {
+        self.replacements.iter().map(|(path, value)| (path.clone(), value.bind(py).clone())).collect()
+    }
+
+    pub(super) fn assignments<'py>(&self, py: Python<'py>) -> Vec<Assignment<'py>> {
+        let bound = |object: &Py<PyAny>| object.bind(py).clone();
+        self.assignments.iter().map(|(holder, key, value)| (bound(holder), bound(key), bound(value))).collect()
+    }
+
+    pub(super) fn copies<'py>(&self, py: Python<'py>) -> Vec<Copy<'py>> {
+        self.copies.iter().map(|(from, to)| (from.bind(py).clone(), to.bind(py).clone())).collect()
+    }
+}

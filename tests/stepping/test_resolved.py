@@ -1,0 +1,489 @@
+"""Resolved steps: few Python frames while nothing changes, and every change is taken up by the next step."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import gc
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import _core, optim, schedules, xp
+from oxigrad.optim.hyperparameters import Hyperparameter
+from oxigrad.rules import rule
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping.averages import Averages, named, some
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.precision import Precision
+from oxigrad.stepping.resolved import ResolvedGroup, lay_out
+from oxigrad.stepping.slots_view import ParameterSlots
+from oxigrad.stepping.state import Fitting, Report
+from oxigrad.stepping.version import Version
+
+Model = dict[str, Any]
+
+
+def model() -> Model:
+    return {"a": np.linspace(0.5, 1.5, 3), "b": np.linspace(-1.0, 1.0, 4)}
+
+
+def gradients(step: int) -> Model:
+    return {"a": np.full(3, 0.1 * (step + 1)), "b": np.linspace(1.0, -1.0, 4)}
+
+
+def frames(f: Callable[[], Any]) -> list[str]:
+    """The modules and names of the Python functions that a call runs."""
+    found: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            found.append(f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        f()
+    finally:
+        sys.setprofile(before)
+    return [name for name in found if not name.endswith(".<lambda>") or name.startswith("oxigrad")]
+
+
+def steady(opt: Any) -> list[str]:
+    """The frames of a step after the first ones."""
+    w, g = {"a": np.ones(2), "b": np.ones(3)}, {"a": np.ones(2), "b": np.ones(3)}
+    for _ in range(3):
+        opt.update(w, g)
+    return frames(lambda: opt.update(w, g))
+
+
+@pytest.mark.parametrize("made", [optim.SGD, functools.partial(optim.SGD, momentum=0.9), optim.AdamW])
+def test_a_steady_step_runs_few_frames(made: Any) -> None:
+    assert 1 <= len(steady(made(0.01))) <= 12
+
+
+@pytest.mark.parametrize(
+    "options", [{"nonfinite": "skip"}, {"master": True}, {"accumulate": 1000}, {"zero_gradients": True}]
+)
+def test_options_add_few_frames(options: dict[str, Any]) -> None:
+    assert len(steady(optim.AdamW(0.01, **options))) <= 16
+
+
+@pytest.mark.parametrize("made", [optim.SGD, functools.partial(optim.SGD, momentum=0.9), optim.AdamW])
+def test_a_schedule_adds_its_own_calls(made: Any) -> None:
+    found = steady(made(schedules.linear(0.1, 0.0, 10)))
+    own = ("oxigrad.schedules", "oxigrad.rules.ranges", "oxigrad.optim.hyperparameters")
+    assert any(name.startswith(own) for name in found)
+    assert len([name for name in found if not name.startswith(own)]) <= 16
+
+
+# --- changes -----------------------------------------------------------------------------------------------------------
+
+ADAM = optim.Adam
+
+
+def set_slot(opt: Any, _: Model) -> None:
+    opt.slots["a"]["m"] = np.array([1.0, 2.0, 3.0])
+
+
+def load(opt: Any, _: Model) -> None:
+    state = opt.state_dict()
+    state["slots"]["a"]["v"] += 1.0
+    opt.load_state_dict(state)
+
+
+def fewer(opt: Any, w: Model) -> None:
+    w["a"] = (w["a"],)  # another structure, and another key path
+    with pytest.raises(ox.StructureError):
+        opt.update(w, {"a": (np.ones(3),), "b": np.ones(4)})
+    w["a"] = w["a"][0]
+
+
+def read_only(_: Any, w: Model) -> None:
+    w["a"].setflags(write=False)
+
+
+def tie(_: Any, w: Model) -> None:
+    w["b"] = np.array(w["b"])  # another array at the same path
+
+
+def inner(change: Callable[[Any], None]) -> Callable[[Any, Model], None]:
+    return lambda opt, _: change(opt.optimizers["*"])
+
+
+def setting(name: str, value: Any) -> Callable[[Any, Model], None]:
+    return lambda opt, _: setattr(opt, name, value)
+
+
+CHANGES: dict[str, tuple[Callable[[], Any], Callable[[Any, Model], None]]] = {
+    "number": (ADAM, setting("learning_rate", 0.5)),
+    "to a schedule": (ADAM, setting("learning_rate", schedules.linear(0.5, 0.0, 10))),
+    "to a function": (ADAM, setting("beta1", lambda step: 0.5 + 0.01 * step)),
+    "from a schedule": (lambda: ADAM(schedules.linear(0.5, 0.0, 10)), setting("learning_rate", 0.25)),
+    "flag": (ADAM, setting("epsilon_mode", "inside")),
+    "optional slot": (ADAM, setting("amsgrad", True)),
+    "no slot any more": (lambda: ADAM(amsgrad=True), setting("amsgrad", False)),
+    "groups": (ADAM, setting("groups", {"a": {"learning_rate": 0.5}})),
+    "seed": (lambda: optim.chain(optim.GradientNoise(0.1), optim.SGD(0.1)), setting("seed", 7)),
+    "zero_gradients": (ADAM, setting("zero_gradients", True)),
+    "nonfinite": (ADAM, setting("nonfinite", "skip")),
+    "loss_scale": (ADAM, setting("loss_scale", optim.LossScale(initial=8.0))),
+    "accumulate": (ADAM, setting("accumulate", 2)),
+    "slot": (ADAM, set_slot),
+    "state": (ADAM, load),
+    "structure": (ADAM, fewer),
+    "read-only": (ADAM, read_only),
+    "another array": (ADAM, tie),
+    "partition": (lambda: optim.partition({"*": ADAM()}), inner(lambda opt: setattr(opt, "beta1", 0.5))),
+    "partition, a flag": (lambda: optim.partition({"*": ADAM()}), inner(lambda opt: setattr(opt, "amsgrad", True))),
+    "partition, groups": (
+        lambda: optim.partition({"*": ADAM()}),
+        inner(lambda opt: setattr(opt, "groups", {"a": {"learning_rate": 0.5}})),
+    ),
+    "a part of a chain": (
+        lambda: optim.chain(optim.ClipByGlobalNorm(0.2), optim.ClipByGlobalNorm(0.15), optim.SGD(0.1)),
+        lambda opt, _: setattr(opt.parts[1], "max_global_norm", 0.05),
+    ),
+    "chain": (lambda: optim.chain(optim.ClipByGlobalNorm(0.2), optim.SGD(0.1)), setting("max_global_norm", 0.05)),
+}
+
+
+def bits(opt: Any, w: Model) -> Any:
+    slots = {path: {name: np.array(slot).tobytes() for name, slot in own.items()} for path, own in opt.slots.items()}
+    return {path: array.tobytes() for path, array in w.items()}, slots, opt.step, opt.skipped
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_taken_up_by_the_next_step(name: str) -> None:
+    make, change = CHANGES[name]
+    opt, w = make(), model()
+    for step in range(3):
+        opt.update(w, gradients(step))
+    change(opt, w)
+    # A copy has no plan: what it does next is what an optimizer does that remembers nothing but its state.
+    other, there = copy.deepcopy(opt), {path: array.copy() for path, array in w.items()}
+    there["a"].setflags(write=w["a"].flags.writeable)
+    for step in range(3, 6):
+        given = gradients(step), gradients(step)
+        opt.update(w, given[0])
+        other = copy.deepcopy(other)
+        other.update(there, given[1])
+        assert bits(opt, w) == bits(other, there)
+        assert all((given[0][path] == given[1][path]).all() for path in w)
+
+
+def test_the_changes_are_seen_at_all() -> None:
+    """The test above compares two optimizers, of which both might miss a change: here results must differ."""
+    same = {
+        "seed",
+        "zero_gradients",
+        "nonfinite",
+        "structure",
+        "read-only",
+        "another array",
+        "loss_scale",
+        "no slot any more",
+    }
+    for name in CHANGES.keys() - same:
+        make, change = CHANGES[name]
+        found = []
+        for changes in (False, True):
+            opt, w = make(), model()
+            for step in range(4):
+                opt.update(w, gradients(step))
+                if step == 2 and changes:
+                    change(opt, w)
+            found.append(bits(opt, w))
+        assert found[0] != found[1], name
+
+
+def test_groups_that_freeze_all_parameters_of_an_optimizer() -> None:
+    opt = optim.partition({"a": optim.SGD(1.0, groups={"*": None}), "*": optim.SGD(1.0)})
+    w = {"a": np.zeros(1), "b": np.zeros(1)}
+    for _ in range(2):
+        opt.update(w, {"b": np.ones(1)})
+    opt.optimizers["a"].groups = {}
+    with pytest.raises(ox.StructureError, match="a: a new parameter"):
+        opt.update(w, {"a": np.ones(1), "b": np.ones(1)})
+    assert (w["a"], w["b"]) == (0.0, -2.0)
+
+
+def test_the_inner_optimizer_of_sam() -> None:
+    opt, w = optim.SAM(optim.SGD(1.0), rho=0.0), {"x": np.ones(1)}
+    for _ in range(2):
+        opt.minimize(lambda m: xp.sum(m["x"]), w)
+    opt.optimizer.learning_rate = 0.25
+    opt.minimize(lambda m: xp.sum(m["x"]), w)
+    assert w["x"] == -1.25
+
+
+def test_a_schedule_that_sets_a_hyperparameter_does_so_for_the_next_step() -> None:
+    def rate(step: int) -> float:
+        opt.weight_decay = 0.0  # what is set while a step is under way is taken up by the next one
+        return 1.0 if step < 2 else 0.5
+
+    opt, w = optim.SGD(rate), {"x": np.zeros(1)}
+    for expected in (-1.0, -2.0, -2.5, -3.0):
+        opt.update(w, {"x": np.ones(1)})
+        assert w["x"] == expected
+
+
+def test_schedules_are_called_once_a_step() -> None:
+    called: list[int] = []
+
+    def rate(step: int) -> float:
+        called.append(step)
+        return 1.0
+
+    opt, w = optim.SGD(rate, groups={"b": {"weight_decay": 0.1}}), {"a": np.zeros(1), "b": np.zeros(1)}
+    g = {"a": np.ones(1), "b": np.ones(1)}
+    opt.update(w, g)
+    first = len(called)
+    for _ in range(3):
+        opt.update(w, g)
+    assert called[first:] == [1, 1, 2, 2, 3, 3]  # once for each group
+
+
+def test_a_steady_step_that_is_refused_changes_nothing() -> None:
+    opt, w = optim.Adam(), model()
+    for step in range(2):
+        opt.update(w, gradients(step))
+    before = bits(opt, w)
+    with pytest.raises(ox.ShapeError, match="a: gradient has shape"):
+        opt.update(w, {**gradients(2), "a": np.ones(5)})
+    assert bits(opt, w) == before
+    with pytest.raises(ox.StructureError, match="a: the gradient is missing"):
+        opt.update(w, {"b": np.ones(4)})
+    opt.learning_rate = lambda step: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        opt.update(w, gradients(2))
+    assert bits(opt, w) == before
+
+
+def test_no_step_while_averages_are_swapped_in() -> None:
+    opt, w = optim.chain(optim.SGD(0.1), optim.EMA(decay=0.5)), model()
+    for step in range(3):
+        opt.update(w, gradients(step))
+    opt.swap_in(w)
+    for _ in range(2):
+        with pytest.raises(ox.StateError, match="swap_out"):
+            opt.update(w, gradients(3))
+    opt.swap_out(w)
+    opt.update(w, gradients(3))
+    assert opt.step == 4
+
+
+# --- the parts alone ---------------------------------------------------------------------------------------------------
+
+
+def decay_rule(xp, p, g, m, *, rate=0.5, beta=0.25, mode="plain"):
+    m = beta * m + g
+    return p - rate * (m if mode == "plain" else g), m
+
+
+class Owner:
+    """As much of an optimizer as a group needs."""
+
+    sparse = "dense"
+    zero_gradients = False
+    precision = Precision()
+    name = "Owner"
+
+    def __init__(self, **values: Any) -> None:
+        self.rule: Rule = rule.read(decay_rule)
+        self.parts = (self.rule,)
+        self.declared = {name: Hyperparameter(name, value) for name, value in self.rule.defaults.items()}
+        self._hyperparameters = {**self.rule.defaults, **values}
+        self._version = Version()
+
+    def _gradient_parts(self) -> tuple[Rule, ...]:
+        return ()
+
+
+def test_a_group_alone() -> None:
+    owner = Owner(rate=lambda step: 1.0 / (1 + step))
+    group = ParameterGroup(owner, owner, {"beta": 0.75})
+    assert group.flags == {"mode": "plain"}
+    assert group.numbers(1) == {"rate": 0.5, "beta": 0.75}
+    assert (group.value("beta"), group.value("rate"), group.absent, group.catches_up) == (0.75, 1.0, (), False)
+    assert group.optimizer is owner and group.precision is owner.precision
+    assert isinstance(group.program(group.rule()), _core.Program)
+    assert "beta=0.75" in group.text and "mode='plain'" in group.text
+    del owner
+    gc.collect()
+    with pytest.raises(ReferenceError):
+        group.optimizer  # noqa: B018 - raises
+
+
+def test_a_resolved_group_alone() -> None:
+    owner = Owner(rate=lambda step: 1.0 / (1 + step))
+    resolved = ResolvedGroup(ParameterGroup(owner, owner, {}))
+    assert resolved.rule.numbers == ["step", "rate", "beta"] and resolved.varies
+    assert resolved.scalars == [0.0, 0.0, 0.25]
+    resolved.fill(3, 1, 1.0)
+    assert resolved.scalars == [4.0, 0.25, 0.25]
+    assert resolved.values() == {
+        "step": 4,
+        "micro": 1,
+        "inverse_scale": 1.0,
+        "mode": "plain",
+        "rate": 0.25,
+        "beta": 0.25,
+    }
+    owner._hyperparameters["rate"] = 0.125
+    assert resolved.refresh() and resolved.scalars[1:] == [0.125, 0.25] and not resolved.varies
+    owner._hyperparameters["mode"] = "other"
+    assert not resolved.refresh()  # which takes another kernel
+
+
+def test_groups_of_one_kernel_are_laid_out_as_sets_of_its_scalars() -> None:
+    owner = Owner()
+    groups = [
+        ResolvedGroup(ParameterGroup(owner, owner, given)) for given in ({}, {"rate": 1.0}, {"mode": "other"}, {})
+    ]
+    programs, layout = lay_out(groups)
+    assert layout == [(0, 0), (0, 1), (1, 0), (0, 2)]
+    assert [len(sets) for _, sets in programs] == [3, 1]
+    assert programs[0][1][1] is groups[1].scalars
+
+
+def test_a_version_alone() -> None:
+    version, other = Version(), Version()
+    number, structure = version.number, version.structure
+    version.raise_number()
+    assert version.number > number and version.structure == structure
+    version.raise_structure()
+    assert version.structure > structure and version.number != other.number
+
+
+def test_slots_that_are_assigned_raise_the_version() -> None:
+    version = Version()
+    slots = ParameterSlots("w", {"m": np.zeros(2)}, version)
+    before = version.structure
+    with pytest.raises(ox.ShapeError):
+        slots["m"] = np.zeros(3)
+    assert version.structure == before
+    slots["m"] = np.ones(2)
+    assert version.structure > before
+
+
+def test_averages_alone() -> None:
+    averages = Averages()
+    averages.refuse_swapped()
+    averages.swapped = {}
+    with pytest.raises(ox.StateError, match="swap_out brings the parameters back"):
+        averages.refuse_swapped()
+    slots = {"a": {"average": 1.0}, "b": {"m": 2.0}}
+    assert named(slots, "average") == {"a": 1.0}
+    assert some({"a": 1.0}, "averages") == {"a": 1.0}
+    with pytest.raises(ox.StateError, match="there are no averages"):
+        some({}, "averages")
+
+
+def test_matching_of_slots_alone() -> None:
+    own = {"w": {"m": np.zeros(2), "v": np.zeros(2)}}
+    found = Fitting(strict=False, report=(report := Report()))({"w": {"m": np.ones(2), "v": np.ones(3)}, "x": {}}, own)
+    assert (found["w"]["m"] == 1).all() and (found["w"]["v"] == 0).all()
+    assert report.unexpected == ["x"] and len(report.mismatched) == 1 and not report.missing
+    with pytest.raises(ox.StateError, match=re.escape("w: slot v has shape (3,)")):
+        Fitting(strict=True, report=Report())({"w": {"m": np.ones(2), "v": np.ones(3)}}, own)
+
+
+@dataclasses.dataclass
+class Stepping:
+    """As much of a stepper as a state needs."""
+
+    count: int = 0
+    micro: int = 0
+    skipped: int = 0
+    slots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    fitting: Any = None
+    averages: Averages = dataclasses.field(default_factory=Averages)
+
+    def check_whole(self) -> None:
+        pass
+
+    def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any) -> Stepping:
+        return Stepping(counts["step"], counts["micro"], counts["skipped"], slots, fitting)
+
+
+class Stateful:
+    """As much of an optimizer as a state needs."""
+
+    name = "Stateful"
+    accumulate = 1
+
+    def __init__(self, stepper: Stepping) -> None:
+        self._stepper = stepper
+
+    def get_config(self) -> dict[str, Any]:
+        return {}
+
+    def _remembering(self) -> dict[str, Any]:
+        return {}
+
+    def _resume(self, stepper: Any) -> None:
+        self._stepper = stepper
+
+
+def test_a_state_alone() -> None:
+    from oxigrad.stepping.state import collect, resume
+
+    first = Stateful(Stepping(count=5, skipped=1, slots={"w": {"m": np.ones(2)}}))
+    second = Stateful(Stepping(slots={"w": {"m": np.zeros(2)}}))
+    assert not resume(second, collect(first))
+    assert (second._stepper.count, second._stepper.skipped) == (5, 1)
+    assert (second._stepper.slots["w"]["m"] == 1).all()
+    assert second._stepper.slots["w"]["m"] is not first._stepper.slots["w"]["m"]
+    second._stepper.averages.swapped = {}
+    with pytest.raises(ox.StateError):
+        collect(second)
+
+
+# --- what is made and dropped ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    gc.collect()
+    yield
+    gc.collect()
+
+
+def use(opt: Any) -> None:
+    w, g = {"a": np.ones(2), "b": np.ones(3)}, {"a": np.ones(2), "b": np.ones(3)}
+    for _ in range(2):
+        opt.update(w, g)
+    opt.load_state_dict(opt.state_dict())
+    opt.update(w, g)
+
+
+MAKES: dict[str, tuple[int, Callable[[int], Any]]] = {
+    "sgd": (1000, lambda k: optim.SGD(0.001 * k)),
+    "adamw": (1000, lambda k: optim.AdamW(0.001, groups={"a": {"weight_decay": 0.001 * k}})),
+    "schedules": (1000, lambda k: optim.SGD(schedules.linear(0.1, 0.0, 10 + k))),
+    "functions": (1000, lambda k: optim.SGD(lambda step: 0.001 * k)),
+    "partition": (300, lambda k: optim.partition({"a": optim.SGD(0.1), "*": optim.Adam(0.001 * k)})),
+    "chain": (100, lambda k: optim.chain(optim.ClipByValue(1.0 + k), optim.SGD(0.1), nonfinite="skip")),
+}
+
+
+@pytest.mark.usefixtures("collected")
+@pytest.mark.parametrize("name", MAKES)
+def test_optimizers_that_were_made_used_and_dropped_leave_nothing(name: str) -> None:
+    count, make = MAKES[name]
+    for k in range(3):  # what is made once, at the first of a kind
+        use(make(k))
+    gc.collect()
+    before = len(gc.get_objects())
+    for k in range(count):
+        use(make(k))
+    gc.collect()
+    assert len(gc.get_objects()) - before < 100
