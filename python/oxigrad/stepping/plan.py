@@ -68,7 +68,7 @@ class Parameter:
 
 
 class Plan:
-    """What stays the same from step to step while a model keeps its structure and an optimizer its options and groups.
+    """The plan of steps for a model, valid while the model keeps its structure and the optimizer its options and groups.
 
     ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of parameters that are not updated.
     ``versions`` are those of the settings that it was made from. ``sparse`` tells whether gradients may be `SparseRows`, ``lazy``
