@@ -48,7 +48,7 @@ SHIPPED: dict[str, Callable[[], Any]] = {
 
 
 def text() -> str:
-    """What the file must hold."""
+    """The text of the file."""
 
     def program(optimizer: Any) -> Any:
         choice = optim.ParameterGroup(optimizer, optimizer, {}, "bfloat16")

@@ -27,7 +27,7 @@ block at a time, or called on whole arrays.
 
 
 def text() -> str:
-    """What the file must hold."""
+    """The text of the file."""
     rows = [
         row(made)
         for name, made in vars(optim).items()
@@ -39,8 +39,8 @@ def text() -> str:
 def row(made: type[optim.RuleOptimizer]) -> str:
     """An optimizer as a line of the table."""
     names = {
-        slot.name: f"({slot.name}: `{slot.begin}`)"
-        if isinstance(slot.begin, str)
+        slot.name: f"({slot.name}: `{slot.when}`)"
+        if slot.when is not None
         else f"*{slot.name}*"
         if slot.is_number
         else slot.name

@@ -159,7 +159,7 @@ class Chain(RuleOptimizer):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.declared]
+        return [*super().__dir__(), *(name for name in self.declared if name.isidentifier())]
 
     def _hint(self, name: str) -> str:
         owners = [part for part in self.parts if name in part._names]

@@ -30,6 +30,18 @@ RENAMED_HYPERPARAMETERS = {
     "Lookahead": {"every": "sync_period", "share": "slow_step_size"},
 }
 
+# Rules of earlier versions, whose names are in the states of chains.
+RENAMED_RULES = {
+    "average": "ema",
+    "clip": "clip_by_value",
+    "clip_adaptive": "adaptive_gradient_clip",
+    "clip_global_norm": "clip_by_global_norm",
+    "clip_norm": "clip_by_norm",
+    "decay": "weight_decay",
+    "momentum": "sgd",
+    "stochastic_average": "swa",
+}
+
 # The options that optimizers have by keyword, as they are by default.
 OPTIONS = {
     "seed": 0,
@@ -79,6 +91,29 @@ def restored(config: Mapping[str, Any], state: Mapping[str, Any], *classes: type
     made = from_config(config)
     made.load_state_dict(state)
     return made
+
+
+def with_present_names(state: Any, expected: str) -> Any:
+    """A state that an earlier version wrote of the optimizer ``expected``, under the present names; any other state as it is."""
+    name = state.get("optimizer") if isinstance(state, Mapping) else None
+    if not isinstance(name, str) or name == expected:
+        return state
+    rules = [RENAMED_RULES.get(rule, rule) for rule in name.split(" then ")]
+    present = " then ".join(rules) if len(rules) > 1 else RENAMED.get(name, name)
+    if name == "Momentum" and isinstance(state.get("slots"), Mapping):
+        state = {**state, "slots": {path: _with_momentum(state, path, own) for path, own in state["slots"].items()}}
+    return {**state, "optimizer": present}
+
+
+def _with_momentum(state: Mapping[str, Any], path: str, own: Any) -> Any:
+    """The slots of a parameter, without the slot ``m`` that Momentum kept where its momentum was 0, and `SGD` does not."""
+    config = state.get("config")
+    if not (isinstance(config, Mapping) and isinstance(own, Mapping) and "m" in own):
+        return own
+    groups = {param_groups.from_plain(pattern): values for pattern, values in config.get("groups") or ()}
+    at = param_groups.first_match(groups, path, own["m"])
+    values = {"momentum": 0.9, **config, **((at is not None and [*groups.values()][at]) or {})}
+    return own if values["momentum"] else {name: array for name, array in own.items() if name != "m"}
 
 
 def _part(part: Any) -> Any:

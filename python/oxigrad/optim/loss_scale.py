@@ -18,7 +18,7 @@ class LossScale(Sealed):
 
     ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018, arXiv:1710.03740).
     Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides the gradients by it, and steps
-    with gradients that are not finite are skipped. Raises `ValueError` for factors that do not scale.
+    with gradients that are not finite are skipped. Raises `ValueError` for an ``initial`` that is not positive, or a ``factor`` below 1.
 
     >>> scale = LossScale(initial=8.0, interval=2)
     >>> for finite in [True, False, True, True]:
@@ -42,7 +42,7 @@ class LossScale(Sealed):
         self.good = 0
 
     def observe(self, *, finite: bool) -> None:
-        """Takes note of a step."""
+        """Updates the scale after a step."""
         vars(self).update(self._after(finite=finite))
 
     def _after(self, *, finite: bool) -> dict[str, Any]:
@@ -63,5 +63,5 @@ class LossScale(Sealed):
         return {"value": self.value, "good": self.good}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from what `state_dict` said."""
+        """Loads what `state_dict` gave."""
         self.value, self.good = float(state["value"]), int(state["good"])

@@ -8,7 +8,7 @@ from oxigrad import _core, tree
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import param_groups
-from oxigrad.optim.config import is_importable, restored
+from oxigrad.optim.config import is_importable, restored, with_present_names
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.options import Options, checked_precision
 from oxigrad.rules import gradient_transforms, rule
@@ -208,6 +208,7 @@ class Optimizer(Options):
     def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
         """The averages of the parameters, by key path, as ASGD, `EMA`, `SWA` and the like keep them.
 
+        Of several parts of a chain that keep averages, those of the last.
         Schedule-free optimizers compute theirs from slots and parameters, and have to be given the ``model``. Raises
         `StateError` where there are no averages.
 
@@ -279,7 +280,7 @@ class Optimizer(Options):
         `build` or the first `update`, which then raise the error, or fill the report.
         """
         with self._lock:
-            return resume(self, state, strict=strict)
+            return resume(self, with_present_names(state, self.name), strict=strict)
 
     def save(self, file: Any) -> None:
         """Writes `state_dict` to a safetensors file, which is replaced whole or not at all, whatever happens.

@@ -19,7 +19,7 @@ Pattern = str | re.Pattern[str] | Callable[[str, Any], bool]
 
 
 def matches(pattern: Pattern, path: str, array: Any) -> bool:
-    """Whether a parameter, by its printed path, is of a group: by glob, regular expression or predicate of path and array.
+    """Whether a parameter, by its printed path, matches a pattern: by glob, regular expression or predicate of path and array.
 
     >>> matches("layers.*.bias", "layers.0.bias", None), matches(re.compile(r"head[.].*"), "tail.w", None)
     (True, False)
@@ -36,7 +36,7 @@ def matches(pattern: Pattern, path: str, array: Any) -> bool:
 
 
 def _text(pattern: Pattern) -> str:
-    """What is written of a pattern; nothing of a predicate."""
+    """The text of a glob or regular expression; empty for a predicate."""
     return pattern if isinstance(pattern, str) else pattern.pattern if isinstance(pattern, re.Pattern) else ""
 
 
@@ -71,7 +71,7 @@ def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[st
 
 
 def _near(pattern: str, paths: list[str]) -> str:
-    """What a pattern that matches nothing may have meant."""
+    """The parameters whose paths are near a pattern that matches none, for error messages."""
     words = {word for path in paths for word in re.split(r'[."]+', path) if word}
     meant = [
         found for word in re.findall(r"[\w-]+", pattern) for found in difflib.get_close_matches(word, words - {word})

@@ -20,7 +20,7 @@ from oxigrad.stepping.precision import half
 
 
 class RuleOptimizer(Part, Optimizer):
-    """What `define` makes of a rule. Hyperparameters are attributes: constants, or schedules (functions of the step).
+    """Base class of optimizers of one rule, which `define` makes. Hyperparameters are attributes: constants, or schedules (functions of the step).
 
     ``groups`` gives some parameters other hyperparameters, by pattern: a dict from globs, compiled regular expressions or
     predicates ``(path, array)`` to dicts of hyperparameters, or to None for parameters that are frozen (no slots, no decay, no

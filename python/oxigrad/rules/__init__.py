@@ -1,7 +1,7 @@
-"""Update rules: what an optimizer does to one parameter, written once over ``xp``.
+"""Update rules: the formulas of optimizers for one parameter, written once over ``xp``.
 
 A rule takes ``xp``, the parameter ``p``, its gradient ``g`` and its slots, and returns the new parameter and the new
-slots. After ``*`` come what is supplied, if it is named (``step``, counted from 1, ``noise`` and ``total``), and the
+slots. After ``*`` come ``step`` (counted from 1), ``noise`` and ``total``, which are supplied to rules that name them, and the
 hyperparameters with their defaults. A hyperparameter that is True, False, None or a string is a flag: it may be branched
 on; a numeric one is a symbol, and may not.
 

@@ -1,4 +1,4 @@
-"""Rules that divide by the root of a sum or a mean of squared gradients, each coordinate by its own."""
+"""Adagrad, Adadelta, RMSprop, FTRL and MADGRAD: steps divided by the root of a sum or mean of squared gradients."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from oxigrad.rules.slots import Slot
 
 
 def rooted(xp, v, epsilon, mode):
-    """The root of ``v``, kept from zero by an ``epsilon`` "inside" or "outside" of the root."""
+    """The root of ``v``, bounded away from zero by an ``epsilon`` "inside" or "outside" of the root."""
     if mode == "outside":
         return xp.sqrt(v) + epsilon
     if mode == "inside":
@@ -97,7 +97,7 @@ def ftrl(
     shrinkage: NonNegative = 0.0,
     beta: NonNegative = 0.0,
 ):
-    """Follow the regularized leader, by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
+    """FTRL, follow the regularized leader by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
 
     ``l1`` sets parameters to zero exactly; ``l2`` regularizes too, ``shrinkage`` by the gradient only.
     """

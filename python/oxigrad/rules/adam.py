@@ -1,33 +1,14 @@
-"""Adam and its nearest kin: bias-corrected means of the gradient and of its square."""
+"""Adam and AdamW, Adamax, NAdam, RAdam, ADOPT and Adam with learning-rate dropout: bias-corrected moments of the gradient."""
 
 from typing import Literal
 
+from oxigrad.rules.moments import moments, moving_mean, root
 from oxigrad.rules.ranges import Decay, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
 
-def moments(m, v, g, beta1, beta2):
-    """The moving means of the gradient and of its square, with this gradient."""
-    return beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
-
-
-def root(xp, v, correction, epsilon, mode="outside"):
-    """The root of ``v / correction``, kept from zero by an ``epsilon``.
-
-    Added "outside" of the corrected root as in torch and optax, "inside" under it, or, before the correction, to the root of
-    ``v``: Kingma and Ba's epsilon "hat", as in Keras.
-    """
-    if mode == "outside":
-        return xp.sqrt(v) * (1 / xp.sqrt(correction)) + epsilon
-    if mode == "inside":
-        return xp.sqrt(v * (1 / correction) + epsilon)
-    if mode == "hat":
-        return (xp.sqrt(v) + epsilon) * (1 / xp.sqrt(correction))
-    raise ValueError(f"epsilon_mode is {mode!r}: expected 'outside', 'inside' or 'hat'")
-
-
 def adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode):
-    """What Adam subtracts from the parameter, and its slots."""
+    """The step that Adam subtracts from the parameter, and its slots."""
     m, v = moments(m, v, g, beta1, beta2)
     rate, correction, bound = learning_rate / (1 - beta1**step), 1 - beta2**step, v
     if amsgrad == "corrected":
@@ -82,7 +63,7 @@ def adamw(
     amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
 ):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does."""
+    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does."""
     p = (1 - learning_rate * weight_decay) * p
     move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
     return p - move, m, v, v_max
@@ -106,7 +87,7 @@ def adam_lrd(
     amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
 ):
-    """Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random part of the coordinates stays.
+    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random part of the coordinates stays.
 
     ``dropout_rate`` is the share that stays (the authors' program takes the share that moves). Moments go on everywhere,
     and moves are not scaled up.
@@ -129,11 +110,11 @@ def adamax(
     epsilon: NonNegative = 1e-8,
     epsilon_mode: Literal["inside", "outside"] = "inside",
 ):
-    """Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
+    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
 
     Keras adds it to the maximum, "outside".
     """
-    m = beta1 * m + (1 - beta1) * g
+    m = moving_mean(m, g, beta1)
     if epsilon_mode == "inside":
         u = scale = xp.maximum(beta2 * u, xp.abs(g) + epsilon)
     elif epsilon_mode == "outside":
@@ -160,7 +141,7 @@ def nadam(
     momentum_decay: NonNegative = 4e-3,
     constant_momentum=False,
 ):
-    """Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
+    """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
 
     Keras' NAdam has ``momentum_decay=1``; optax' has ``constant_momentum``.
     """
@@ -190,7 +171,7 @@ def radam(
     threshold: NonNegative = 5.0,
     epsilon_mode: Literal["outside", "inside", "hat"] = "hat",
 ):
-    """Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while there is none to speak of.
+    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while the variance is intractable.
 
     As torch.optim.RAdam, whose epsilon is the "hat" one; optax adds it "outside".
     """
@@ -226,5 +207,5 @@ def adopt(
     if clipped:
         bound = (step - 1) ** 0.25
         u = xp.clip(u, -bound, bound)
-    m = xp.where(is_first, m, beta1 * m + (1 - beta1) * u)
+    m = xp.where(is_first, m, moving_mean(m, u, beta1))
     return p - learning_rate * m, m, xp.where(is_first, g * g, beta2 * v + (1 - beta2) * g * g)

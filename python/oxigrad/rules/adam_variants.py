@@ -1,8 +1,8 @@
-"""Rules of other moments than Adam's, or of Adam's in another proportion."""
+"""Variants of Adam with other moments: AdaBelief, AdEMAMix, Yogi, Adan and Sophia."""
 
 from typing import Literal
 
-from oxigrad.rules.adam import moments, root
+from oxigrad.rules.moments import moments, moving_mean, root
 from oxigrad.rules.ranges import Count, Decay, Limit, NonNegative, Positive
 from oxigrad.rules.slots import Slot
 
@@ -25,7 +25,7 @@ def adabelief(
 
     ``epsilon_root`` is added to the second moment in every step, and adds up.
     """
-    m = beta1 * m + (1 - beta1) * g
+    m = moving_mean(m, g, beta1)
     v = beta2 * v + (1 - beta2) * (g - m) * (g - m) + epsilon_root
     return p - learning_rate / (1 - beta1**step) * m / root(xp, v, 1 - beta2**step, epsilon), m, v
 
@@ -52,7 +52,7 @@ def ademamix(
     The paper raises ``beta3`` and ``alpha`` from zero: give them schedules.
     """
     m, v = moments(m, v, g, beta1, beta2)
-    slow = beta3 * slow + (1 - beta3) * g
+    slow = moving_mean(slow, g, beta3)
     u = (m / (1 - beta1**step) + alpha * slow) / root(xp, v, 1 - beta2**step, epsilon)
     return p - learning_rate * (u + weight_decay * p), m, slow, v
 
@@ -76,7 +76,7 @@ def yogi(
 
     optax begins the first moment, too, with 1e-6: ``initial_moment``.
     """
-    m = beta1 * m + (1 - beta1) * g
+    m = moving_mean(m, g, beta1)
     v = v - (1 - beta2) * xp.sign(v - g * g) * g * g
     return p - learning_rate / (1 - beta1**step) * m / root(xp, v, 1 - beta2**step, epsilon), m, v
 
@@ -112,8 +112,8 @@ def adan(
     weight = beta2 if change_weight == "beta2" else 1 - beta2
     difference = xp.where(step == 1, 0.0, g - before)
     ahead = g + weight * difference
-    m = beta1 * m + (1 - beta1) * g
-    change = beta2 * change + (1 - beta2) * difference
+    m = moving_mean(m, g, beta1)
+    change = moving_mean(change, difference, beta2)
     v = beta3 * v + (1 - beta3) * ahead * ahead
     u = m / (1 - beta1**step) + weight / (1 - beta2**step) * change
     u = learning_rate * u / (xp.sqrt(v / (1 - beta3**step) + epsilon_root) + epsilon)
@@ -146,7 +146,7 @@ def sophia(
     is the paper's Gauss-Newton-Bartlett estimate where the gradient is that of labels drawn from the model. With "given", ``h``
     is what you write to the slot: Hutchinson's estimate, optax' default, is ``v * hvp(v)`` for random signs ``v``.
     """
-    m = beta1 * m + (1 - beta1) * g
+    m = moving_mean(m, g, beta1)
     u = xp.clip(m / (1 - beta1**step) / xp.maximum(gamma * h, epsilon), -limit, limit)
     if estimate == "squared":
         is_due = xp.equal(xp.remainder(step - 1, every), 0.0)

@@ -1,4 +1,4 @@
-"""What rules that are called on arrays have in common."""
+"""Array functions that rules called on arrays share."""
 
 import math
 
@@ -28,7 +28,7 @@ def norm(xp, x):
 
 
 def share_of_new(xp, beta):
-    """What a new term adds to a statistic that decays by ``beta``: all of it where nothing decays."""
+    """The weight of a new term in a statistic that decays by ``beta``: 1 where nothing decays."""
     return xp.where(beta == 1.0, 1.0, 1.0 - beta)
 
 

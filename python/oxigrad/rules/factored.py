@@ -1,4 +1,4 @@
-"""Rules that keep second moments by row and by column, rather than for each element. They are called on arrays."""
+"""Adafactor and SM3: second moments by row and by column, rather than for each element. The rules are called on arrays."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""What stands around a rule in a chain, written as rules over ``xp``.
+"""Transforms: parts of a chain beside optimizers, written as rules over ``xp``.
 
 Those that take ``g`` return another gradient; those that take ``new``, the parameter after the update, return it changed.
 """
@@ -8,12 +8,12 @@ from typing import Literal
 from oxigrad.rules.ranges import Count, CountOrZero, Limit, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
-# Slots of an optimizer's own, by the parameters that they are below: no rule of a user's has one of such a name.
+# Slots with names that no argument of a user's rule can have, by the names of the arguments that they are.
 NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy", "slow": "lookahead-slow"}
 
 
 def finite(xp, p, g, *, total, guard):
-    """Lets no step happen unless every gradient is finite: the difference of infinities, and of NaN, is NaN."""
+    """The gradient; the step is dropped unless all are finite: the difference of infinities, and of NaN, is NaN."""
     guard(total(g - g) == 0.0)
     return g
 

@@ -1,8 +1,8 @@
-"""Rules whose steps have the length of the parameter they move, or one second moment for all of it."""
+"""Layerwise rules, LARS, LAMB and NovoGrad: steps in proportion to the norm of the parameter, or one second moment for all of it."""
 
 from typing import Literal
 
-from oxigrad.rules.adam import moments, root
+from oxigrad.rules.moments import moments, root
 from oxigrad.rules.ranges import Decay, Limit, NonNegative
 from oxigrad.rules.slots import Slot
 
@@ -32,7 +32,7 @@ def lars(
     nesterov=False,
     norms: Literal["sum", "separate"] = "sum",
 ):
-    """Layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
+    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
 
     ``norms="sum"`` divides by the norm of gradient plus decay, as optax does; "separate" by the sum of their norms, as the
     paper does. The rate goes into the momentum. Give biases steps free of the ``trust_coefficient`` by a `partition`, as the paper does.

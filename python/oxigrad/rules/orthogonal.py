@@ -1,4 +1,4 @@
-"""Momentum made orthogonal: rules for matrices, which are called on arrays."""
+"""Muon: orthogonalized momentum, for matrices. The rule is called on arrays."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Rules with a statistic for each axis of a parameter, all of them in one slot, flat. They are called on arrays.
+"""Shampoo and SOAP: a statistic for each axis of a parameter, all of them flat in one slot. The rules are called on arrays.
 
 A condition on the step that is a plain truth value saves the work that is not due; under a trace (``jax.jit``) both sides are
 computed, and one is chosen.
@@ -13,7 +13,7 @@ from oxigrad.rules.slots import Slot
 
 
 def _choose(xp, condition, these, those):
-    """What ``these`` returns where the condition holds, else what ``those`` does: both are called only if it is not known."""
+    """The results of ``these`` where the condition holds, else of ``those``; both are called only under a trace."""
     if isinstance(condition, bool):
         return these() if condition else those()
     return [None if a is None else xp.where(condition, a, b) for a, b in zip(these(), those(), strict=True)]
@@ -38,7 +38,7 @@ def _joined(xp, arrays):
 
 
 def _covariance(xp, x, axis, shape):
-    """What ``x`` adds to the statistic of an axis: products of its slices, summed over all else."""
+    """The term of ``x`` in the statistic of an axis: products of its slices, summed over all other axes."""
     n = x.shape[axis]
     unfolded = xp.reshape(xp.moveaxis(x, axis, 0), (n, math.prod(x.shape) // max(n, 1)))
     if len(shape) == 1:

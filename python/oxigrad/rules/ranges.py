@@ -1,4 +1,4 @@
-"""What a hyperparameter may be: stated once, as the annotation where it is declared, and checked wherever a value is given.
+"""The values that a hyperparameter may have: an annotation where it is declared, checked wherever a value is given.
 
 A rule annotates its hyperparameters with the aliases here, with ``Annotated[float, Interval("[0, 1)")]`` (``int`` for whole
 numbers, ``| None`` where None is allowed), with ``Literal["a", "b"]`` for names, or with ``bool``. Without an annotation, a
@@ -77,7 +77,7 @@ class Domain:
     is_whole: bool = False
 
     def expected(self) -> str:
-        """What is expected, in words."""
+        """The expected values in words, for error messages."""
         words = [] if self.choices is None else [repr(choice) for choice in self.choices]
         if self.interval is not None:
             within = "" if self.interval is _ANY else f" in {self.interval.text}"
@@ -109,7 +109,7 @@ _FLAGS = (bool, str, type(None))
 
 
 def domain(annotation: Any, default: Any) -> Domain | None:
-    """What an annotation says of a hyperparameter with this default; None where anything goes that is a flag."""
+    """The domain that an annotation states for a hyperparameter with this default; None admits any flag."""
     optional = False
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         members = [each for each in typing.get_args(annotation) if each is not type(None)]

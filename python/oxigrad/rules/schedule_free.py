@@ -1,8 +1,8 @@
-"""Rules that need no schedule, or no learning rate at all."""
+"""Schedule-free SGD and AdamW, which need no schedule, and Prodigy, which needs no learning rate."""
 
 from typing import Annotated
 
-from oxigrad.rules.adam import root
+from oxigrad.rules.moments import root
 from oxigrad.rules.ranges import Decay, Interval, NonNegative, Positive
 from oxigrad.rules.slots import Slot
 

@@ -1,7 +1,8 @@
-"""Rules that go down the gradient itself, its sign, or a sum of gradients."""
+"""SGD, averaged SGD, and the rules of the sign of the gradient: Rprop, Signum and Lion."""
 
 from typing import Annotated
 
+from oxigrad.rules.moments import moving_mean
 from oxigrad.rules.ranges import Interval, Limit, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
@@ -48,7 +49,7 @@ def asgd(
     alpha: NonNegative = 0.75,
     lag=False,
 ):
-    """Averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
+    """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
 
     Before that it is the parameters themselves. The learning rate may be any schedule; ``lambd`` adds what torch.optim.ASGD
     and Bottou's programs do: decay of the parameters, and of the rate, by ``(1 + lambd * rate * (step - 1)) ** alpha``.
@@ -77,7 +78,7 @@ def rprop(
     max_size: Limit = 50.0,
     late=False,
 ):
-    """Resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
+    """Rprop, resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
 
     Where the sign changes, the parameter stays for a step. As torch.optim.Rprop. ``late`` makes it optax's, which moves one
     step late, and bounds a step size when it changes only. ``learning_rate`` is the first step size: torch, too, bounds
@@ -92,8 +93,8 @@ def rprop(
 
 
 def signum(xp, p, g, m, *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
-    """The sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD."""
-    m = beta * m + (1 - beta) * g
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD."""
+    m = moving_mean(m, g, beta)
     return p - learning_rate * xp.sign(m), m
 
 
@@ -112,5 +113,5 @@ def lion(
 
     ``weight_decay`` is 0 by default as in Keras, 1e-3 in optax.
     """
-    direction = xp.sign(beta1 * m + (1 - beta1) * g)
-    return p - learning_rate * (direction + weight_decay * p), beta2 * m + (1 - beta2) * g
+    direction = xp.sign(moving_mean(m, g, beta1))
+    return p - learning_rate * (direction + weight_decay * p), moving_mean(m, g, beta2)

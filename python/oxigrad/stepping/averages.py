@@ -7,6 +7,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import StateError
+from oxigrad.rules.rule import last_named
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.quantized import Quantized
 
@@ -45,8 +46,9 @@ class Averages:
 
 
 def named(slots: Slots, name: str) -> dict[str, Any]:
-    """The slots of one name, by key path."""
-    return {path: own[name] for path, own in slots.items() if name in own}
+    """The slots of one name, by key path; where several parts of a chain have one, those of the last part."""
+    found = {path: last_named(own, name) for path, own in slots.items()}
+    return {path: slots[path][slot] for path, slot in found.items() if slot is not None}
 
 
 def some(found: dict[str, Any], what: str) -> dict[str, Any]:

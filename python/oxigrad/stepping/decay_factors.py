@@ -198,12 +198,10 @@ def maximum(a: Any, b: Any) -> Any:
     for this, other in ((a, b), (b, a)):
         if _is_sum(this) and len(this.terms) == 1 and _is_sum(other) and len(other.terms) < 2:
             factors = [*this.terms.values(), *other.terms.values()]
-            if all(isinstance(factor, (int, float)) for factor in factors) and (
-                this.terms != {} and "" not in this.terms
-            ):
-                # Of two slots, the one that does not decay is the one that is kept.
-                if not other.terms or factors[0] == 1.0:
-                    return _Maximum(this.terms, other)
+            # Of two slots, the one that does not decay is the one that is kept.
+            is_kept = not other.terms or factors[0] == 1.0
+            if is_kept and "" not in this.terms and all(isinstance(factor, (int, float)) for factor in factors):
+                return _Maximum(this.terms, other)
     return _elementwise("maximum", a, b)
 
 

@@ -1,4 +1,4 @@
-"""A rule as a kernel, and a rule as a function on arrays: the two ways in which a parameter is updated."""
+"""Executors of rules: a rule traced into a kernel, and a rule called on arrays."""
 
 import dataclasses
 import itertools
@@ -166,7 +166,7 @@ def _stages_on_all(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
 
 
 def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:
-    """What the rule returned for an array, in the dtype that it has; the parameter has number 0, slots count from 1."""
+    """The result of a rule for an array, in the dtype of that array; the parameter has number 0, slots count from 1."""
     path = leaf.path
     if old is None:
         if new is not None:
@@ -185,7 +185,7 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
 
 
 def _elements(leaf: Leaf) -> tuple[int, list[int] | None]:
-    """How many elements there are in all, or in each of which rows: what random numbers are drawn for."""
+    """The number of elements for which random numbers are drawn: of all, or of each row, and the rows."""
     if leaf.rows is None:
         return size_of(leaf.p.shape), None
     return size_of(leaf.p.shape[1:]), list(map(int, fetched(leaf.rows)))

@@ -182,7 +182,7 @@ def _as_indices(given: Any, values: Any) -> Any:
 
 
 def _device_of(array: Any) -> Any:
-    """Where an array lives; None, which stands for where its library makes arrays, while it is traced."""
+    """The device of an array; None, the default device of its library, while it is traced."""
     return getattr(plain(array), "device", None)
 
 
@@ -242,7 +242,7 @@ def put_rows(array: Any, indices: Any, rows: Any) -> Any:
 
 
 def factors(decays: Mapping[str, Any], last: Any, taken: Any) -> dict[str, Any]:
-    """What the slots of rows last updated in the steps ``last`` are multiplied by, where ``taken`` steps have been taken."""
+    """The factors of the slots of rows last updated in the steps ``last``, where ``taken`` steps have been taken."""
     library = standard_namespace(last)
     floats = library.__array_namespace_info__().dtypes(kind="real floating", device=_device_of(last))
     skipped = library.astype(taken - last, floats.get("float64", floats["float32"]))

@@ -14,7 +14,7 @@ Report(missing=[], unexpected=[], mismatched=[])
 1
 
 Files are of the format safetensors. The slot ``m`` of the parameter ``layers.0.weight`` has the name ``m.layers.0.weight``; an
-8-bit slot is two arrays, ``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``. All that is not an array is JSON, under
+8-bit slot is two arrays, ``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``. The slot ``1.average`` of a chain is ``1.average.layers.0.weight``. All that is not an array is JSON, under
 ``oxigrad`` in the metadata of the file.
 """
 
@@ -396,6 +396,8 @@ def read(file: Any) -> Mapping[str, Any]:
     slots: dict[str, dict[str, Any]] = {path: {} for path in paths}
     for name, array in arrays.items():
         slot, _, path = name.partition(".")
+        if slot.isdecimal():  # the number of a part of a chain is a part of the slot's name
+            slot, path = f"{slot}.{path.partition('.')[0]}", path.partition(".")[2]
         if (own := slots.get(path)) is None:
             raise StateError(f"{os.fspath(file)}: the array {name!r} is no slot of a parameter")
         own[slot] = array

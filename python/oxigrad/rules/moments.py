@@ -1,0 +1,26 @@
+"""Moving means of the gradient and of its square, which Adam and its relatives share."""
+
+
+def moving_mean(mean, value, decay):
+    """The moving mean after one more value: ``decay * mean + (1 - decay) * value``."""
+    return decay * mean + (1 - decay) * value
+
+
+def moments(m, v, g, beta1, beta2):
+    """The moving means of the gradient and of its square after one more gradient."""
+    return moving_mean(m, g, beta1), beta2 * v + (1 - beta2) * g * g
+
+
+def root(xp, v, correction, epsilon, mode="outside"):
+    """The root of ``v / correction``, bounded away from zero by an ``epsilon``.
+
+    It is added "outside" of the corrected root as in torch and optax, "inside" under it, or, before the correction, to the root of
+    ``v``: Kingma and Ba's epsilon "hat", as in Keras.
+    """
+    if mode == "outside":
+        return xp.sqrt(v) * (1 / xp.sqrt(correction)) + epsilon
+    if mode == "inside":
+        return xp.sqrt(v * (1 / correction) + epsilon)
+    if mode == "hat":
+        return (xp.sqrt(v) + epsilon) * (1 / xp.sqrt(correction))
+    raise ValueError(f"epsilon_mode is {mode!r}: expected 'outside', 'inside' or 'hat'")
