@@ -194,5 +194,10 @@ def test_what_is_refused() -> None:
         optim.Copy("int8")
     with pytest.raises(ox.StateError, match="there are no copies"):
         optim.SGD().copied_parameters()
-    with pytest.raises(ValueError, match="a slot parameter-copy"):
-        optim.chain(optim.SGD(), optim.Copy(), optim.Copy())
+
+
+def test_of_several_copies_the_last_is_given() -> None:
+    opt = optim.chain(optim.SGD(1.0), optim.Copy("float16"), optim.Copy("float32"))
+    opt.update({"w": np.zeros(2)}, {"w": np.ones(2)})
+    assert sorted(opt.slots["w"]) == ["1.parameter-copy", "2.parameter-copy"]
+    assert opt.copied_parameters()["w"] is opt.slots["w"]["2.parameter-copy"]

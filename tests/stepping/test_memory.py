@@ -270,9 +270,9 @@ def test_the_core_s_stepper_takes_no_numbers_on_trust() -> None:
 
     def step(number: int, chosen: int, sets: list[list[float]], written: list[int], count: int = 1) -> Any:
         stepper, p, g = _core.Stepper(), np.zeros(SIZE), np.ones(SIZE)
-        stepper.prepare([("w", 0, p, [], [], False, False, number, chosen)])
-        arrays = (p,) * count, (g,) * count
-        return stepper.step([(program(written), sets)], 0, *arrays, [], None, [], [], [], False)
+        fields = {"path": "w", "position": 0, "slots": [], "numbers": [], "catches_up": False, "stochastic": False}
+        stepper.prepare([_core.HostParameter(array=p, program=number, scalar_set=chosen, **fields)])
+        return stepper.step(None, (p,) * count, (g,) * count, programs=[(program(written), sets)], seed=0)
 
     step(0, 0, [[0.1]], [1])
     for bad in [(2**63, 0, [[0.1]], [1]), (0, 9, [[0.1]], [1]), (0, 0, [], [1]), (0, 0, [[]], [1])]:
@@ -293,7 +293,19 @@ def test_the_core_s_stepper_takes_no_numbers_on_trust() -> None:
             setattr(stepper, name, 2**64)
     stepper.count = 2**63 - 1
     with pytest.raises(ox.StateError, match="steps have been taken"):
-        stepper.step([], 0, (), (), [], None, [], [], [], False)
+        stepper.step(None, (), (), programs=[], seed=0)
+
+
+def test_the_core_s_step_takes_names() -> None:
+    """Neither a parameter nor the writes of a step can be given by position."""
+    with pytest.raises(TypeError):
+        _core.HostParameter("w", 0, np.zeros(1), [], [], False, False, 0, 0)
+    with pytest.raises(TypeError):
+        _core.Writes([], [], [])
+    with pytest.raises(TypeError):
+        _core.Stepper().step(None, (), (), [], 0)
+    with pytest.raises(TypeError, match="HostParameter"):
+        _core.Stepper().prepare([("w", 0, np.zeros(1), [], [], False, False, 0, 0)])
 
 
 def test_a_panic_is_an_exception() -> None:

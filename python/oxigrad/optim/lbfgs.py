@@ -1,4 +1,4 @@
-"""L-BFGS: steps along a direction that the last changes of the gradient say is good, with a line search.
+"""L-BFGS: steps along a quasi-Newton direction computed from the last changes of the gradient, with a line search.
 
 The loss is evaluated on copies of the model that hold trial parameters; the model itself is changed once, at the end.
 """
@@ -83,7 +83,7 @@ def _plus(a: Arrays, factor: float, b: Arrays) -> Arrays:
 
 
 class Curvature:
-    """The last steps and what they changed in the gradient, which together stand for the inverse of the Hessian."""
+    """The last steps and changes of the gradient, by which the inverse of the Hessian is approximated."""
 
     def __init__(self, history: int) -> None:
         self.history = history
@@ -141,7 +141,7 @@ class _Problem:
 
 
 class _Descent:
-    """One `minimize`: where the parameters are, the gradient there, and what came before."""
+    """One `minimize`: the current parameters and gradient, and the curvature from earlier iterations."""
 
     def __init__(self, problem: _Problem, slots: Sequence[dict[str, Any]], values: dict[str, Any]) -> None:
         self._problem = problem
@@ -170,7 +170,7 @@ class _Descent:
         return _are_finite(self.suspects)
 
     def run(self) -> None:
-        """All iterations."""
+        """Runs the iterations."""
         limit, tolerance = int(self._values["max_iterations"]), self._values["tolerance_change"]
         evaluations = self._values["max_evaluations"]
         evaluations = limit * 5 // 4 if evaluations is None else int(evaluations)
@@ -238,13 +238,15 @@ class _Descent:
         ]
 
 
-class Searching(RuleOptimizer):
-    """An optimizer that evaluates the loss where it likes: there is `minimize`, and no `update`."""
+class ClosureOptimizer(RuleOptimizer):
+    """Base class of optimizers that evaluate the loss at points of their choice: they have `minimize`, and no `update`."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         if others := sorted(self._options().keys() - {"groups", "dtype", "nonfinite"}):
-            raise ValueError(f"{self.name}: {', '.join(others)} have no meaning where the loss is evaluated many times")
+            raise ValueError(
+                f"{self.name}: {', '.join(others)} do not apply to an optimizer that evaluates the loss several times a step"
+            )
 
     def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:
         """Takes one step, of many iterations, in place; returns the value of the loss before it.
@@ -283,7 +285,7 @@ class Searching(RuleOptimizer):
 LBFGS = register(
     rule.read(lbfgs, elementwise=False),
     "LBFGS",
-    Searching,
+    ClosureOptimizer,
     {"nonfinite": "propagate", "groups": None, "dtype": None},
     module="oxigrad.optim",
 )

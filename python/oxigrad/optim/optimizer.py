@@ -1,4 +1,4 @@
-"""What an optimizer is: rules for the parameters of a model, their slots by key path, and the steps taken."""
+"""Base class of optimizers: options, steps, state, and slots by key path."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +46,7 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
 
 
 class Optimizer(Options):
-    """What takes steps. Every optimizer has the options here, given by keyword.
+    """Base class of all optimizers. Every optimizer has these options, given by keyword.
 
     ``seed`` of the rule's noise; ``accumulate``: a step is taken with the mean of so many gradients, a slot
     ``accumulated-mean``; ``nonfinite``: what
@@ -93,7 +93,7 @@ class Optimizer(Options):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the optimizer, as configurations and states have it."""
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Optimizer(Options):
         return self._group_for(self, path, array)
 
     def _group_for(self, owner: "Optimizer", path: str, array: Any) -> ParameterGroup | None:
-        """As `assign`, where another optimizer, the ``owner``, takes the steps."""
+        """The group of a parameter where the optimizer ``owner`` takes the steps: another than this one in a partition or in `SAM`."""
         raise NotImplementedError
 
     def _versions(self) -> Iterator[Version]:
@@ -147,12 +147,12 @@ class Optimizer(Options):
 
     @property
     def step(self) -> int:
-        """How many steps have been taken."""
+        """The number of steps taken."""
         return self._stepper.count
 
     @property
     def skipped(self) -> int:
-        """How many steps were skipped since their gradients were not finite."""
+        """The number of steps that were skipped because their gradients were not finite."""
         return self._stepper.skipped
 
     @property
@@ -262,7 +262,7 @@ class Optimizer(Options):
     # --- state ---------------------------------------------------------------------------------------------------------
 
     def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
-        """All that the next steps depend on but the model, as plain data and arrays: slots by key path, counts, its config.
+        """The state as plain data and arrays: slots by key path, counts, the state of schedules and the loss scale, and the config.
 
         The arrays are those of the slots, of the same library and dtype; with ``copy=False`` they are the slots
         themselves, which later steps may write to. ``config`` is None where it cannot be written down (see `get_config`).
@@ -303,7 +303,7 @@ class Optimizer(Options):
         yield "loss_scale", self.loss_scale
 
     def __reduce__(self) -> Any:
-        """As plain data: `TypeError` says where a function of the user's is a part of it.
+        """Pickles the configuration and the state; raises `TypeError` for an optimizer that has a function of the user.
 
         The classes that it is made of come along by name, so that the modules that define them are imported.
         """
@@ -345,7 +345,7 @@ class Optimizer(Options):
         return functional.apply(self, params, grads, state)
 
     def table(self, model: Any) -> str:
-        """Which parameter of ``model`` is updated by what, as a table to be printed.
+        """A table of the parameters of ``model``, each with its optimizer and hyperparameters, to be printed.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Signum

@@ -37,17 +37,17 @@ def _whole(name: str, value: Any) -> int:
     return int(_DOMAINS[name].check(name, found))
 
 
-def _nonfinite(opt: Any, value: Any) -> str:
+def _nonfinite(opt: "Options", value: Any) -> str:
     opt._nonfinite = _DOMAINS["nonfinite"].check("nonfinite", value)
     return _effective(opt._nonfinite, opt.loss_scale)
 
 
-def _effective(nonfinite: str, loss_scale: Any) -> str:
+def _effective(nonfinite: str, loss_scale: LossScale | None) -> str:
     """The option ``nonfinite`` in effect: with a loss scale, steps that are not finite are at least skipped."""
     return "skip" if loss_scale and nonfinite == "propagate" else nonfinite
 
 
-def _loss_scale(opt: Any, value: Any) -> Any:
+def _loss_scale(opt: "Options", value: Any) -> LossScale | None:
     if not (value is None or isinstance(value, LossScale)):
         raise TypeError(f"loss_scale is {value!r}: expected None or a LossScale")
     if "_nonfinite" in vars(opt):
@@ -116,6 +116,7 @@ class Options(Sealed):
     sparse: str
     precision: Precision
     _version: Version
+    _nonfinite: str
 
     def __setattr__(self, name: str, value: Any) -> None:
         for owner in vars(self).get("_parameter_groups", ()) if name in self._checks else ():

@@ -1,4 +1,4 @@
-"""SAM: gradients taken where the loss is higher, so that minima with flat surroundings are preferred."""
+"""SAM: gradients taken at an adversarially perturbed point, which favors flat minima."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar

@@ -22,7 +22,9 @@ def new_slots(group: ParameterGroup, path: str, p: Any, *, on_host: bool, known:
     the key path.
     """
 
-    def array(slot: Slot) -> Any:
+    def initial(slot: Slot) -> Any:
+        if isinstance(slot.begin, (int, float)):
+            return _number(slot.begin, p, on_host=on_host)
         dtype = group.kept_in(slot, p, on_host=on_host)
         return Quantized.zeros(tuple(p.shape)) if isinstance(dtype, str) else slot.first(xp, p, dtype, group.value)
 
@@ -30,9 +32,7 @@ def new_slots(group: ParameterGroup, path: str, p: Any, *, on_host: bool, known:
     if not slots and not group.catches_up:
         return {}
     try:
-        first = {
-            slot.name: _number(slot.begin, p, on_host=on_host) if slot.is_number else array(slot) for slot in slots
-        }
+        first = {slot.name: initial(slot) for slot in slots}
     except ShapeError as error:
         raise ShapeError(f"{path}: {error}") from None
     if group.catches_up and p.shape and LAST_STEP not in known:

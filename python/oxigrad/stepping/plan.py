@@ -68,7 +68,7 @@ class Parameter:
 
 
 class Plan:
-    """What stays the same from step to step while a model keeps its structure and an optimizer its options and groups.
+    """The plan of steps for a model, valid while the model keeps its structure and the optimizer its options and groups.
 
     ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of parameters that are not updated.
     ``versions`` are those of the settings that it was made from. ``sparse`` tells whether gradients may be `SparseRows`, ``lazy``
@@ -142,6 +142,8 @@ class Plan:
         self.is_tied = bool(self._tied)
         self._may_change = bool(self._tied or self._looked_at)
         self._recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
+        # Of these, the parameters that the core does not read as they are.
+        self._unread = [p for p in self._recorded if p.executor != "host" or not _core.exports_memory(leaves[p.index])]
         # The core checks the gradients that go to it as they are.
         self._checked_here = self.parameters if self.ruled else self._tied
 
@@ -153,9 +155,10 @@ class Plan:
         """The versions of all settings that a resolved step depends on, each with its present number."""
         return [(version, version.number) for version in self.versions]
 
-    def leaves(self, model: Any) -> list[Any] | None:
+    def leaves(self, model: Any, *, for_core: bool = False) -> list[Any] | None:
         """The leaves of a model for which the plan holds, detached from the derivatives that their library records; None for any other.
 
+        Where they are ``for_core`` alone, only those are detached that it could not read otherwise.
         What else may change from step to step, such as shapes and dtypes, the core checks.
         """
         try:
@@ -164,7 +167,9 @@ class Plan:
             return None
         if self._may_change and not self._fits(leaves):
             return None
-        return self.detach(leaves) if self._recorded else leaves
+        for p in self._unread if for_core else self._recorded:
+            leaves[p.index] = detached(leaves[p.index])
+        return leaves
 
     def _fits(self, leaves: list[Any]) -> bool:
         """Whether parameters are tied as they were, and have the executors that were chosen."""

@@ -1,4 +1,4 @@
-"""Arrays as codes of eight bits: what an optimizer's moments may be kept in."""
+"""Arrays as codes of eight bits, for the moments of optimizers."""
 
 import dataclasses
 from typing import Any
@@ -40,7 +40,7 @@ class Quantized:
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> "Quantized":
-        """As many zeros."""
+        """Zeros of this shape."""
         codes = np.zeros(shape, np.uint8)
         return cls(codes, np.zeros(-(-codes.size // _BLOCK), np.float32))
 
@@ -51,7 +51,7 @@ class Quantized:
 
     @property
     def dtype(self) -> str:
-        """What stands for a dtype."""
+        """The name "8bit", in place of a dtype."""
         return "8bit"
 
     def copy(self) -> "Quantized":
@@ -65,7 +65,7 @@ class Quantized:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("codes are no numbers: to read them takes a copy")
+            raise ValueError("a Quantized array cannot be converted without a copy (copy=False)")
         numbers = np.empty(self.shape, np.float32)
         _core.copy((self.codes, self.scales), numbers)
         return numbers if dtype is None else numbers.astype(dtype, copy=False)

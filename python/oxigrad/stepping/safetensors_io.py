@@ -1,7 +1,7 @@
 """Arrays by name in safetensors files, which are replaced whole or not at all.
 
-The library safetensors writes and reads them, and checks all that a header says. Here is what it leaves open: that the file which
-is there stays until the new one is whole and on the disk, and that a process that is killed leaves nothing behind for good.
+The library safetensors writes and reads them, and checks headers. This module makes a save atomic: the existing file stays until the
+new one is complete and on the disk, and the next save removes what a killed process left behind.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ try:
 except ImportError:  # Windows has none
     fcntl = None
 
-# What files and NumPy call a dtype.
+# The names of dtypes in files, and in NumPy.
 _DTYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16", "BOOL": "bool"}
 _DTYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)} | {
     f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)

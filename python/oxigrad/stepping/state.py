@@ -107,7 +107,7 @@ class Stepping(Protocol):
 
 
 class Stateful(Protocol):
-    """What the state of an optimizer is collected from, and loaded into."""
+    """An optimizer whose state is collected or loaded."""
 
     accumulate: int
     _stepper: Any

@@ -141,7 +141,7 @@ class Stepper:
         if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
             return self._update_anew(model, grads, keep_root=keep_root)
         plan = step.plan
-        if (leaves := plan.leaves(model)) is None:
+        if (leaves := plan.leaves(model, for_core=step.is_in_place and not plan.sparse)) is None:
             return self._update_anew(model, grads, keep_root=keep_root)
         gradients = plan.gradients(leaves, grads)
         if keep_root and plan.replaced:

@@ -1,4 +1,4 @@
-//! What is checked of all arrays of a step together: their number, that nothing moved them, that none share memory.
+//! Checks of all arrays of a step together: their number, their places in memory, and overlap.
 
 use oxigrad_core::array::buffer::{Buffer, Span};
 use oxigrad_core::error::{Error, Result};
@@ -25,7 +25,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// That programs, sets of scalars and arrays are as many as the parameters need.
+    /// Checks that there are as many programs, sets of scalars and arrays as the parameters need.
     pub(super) fn check_places(&self, programs: &Programs, written: usize, gradients: usize) -> Result<()> {
         let count = self.parameters.len();
         if written != count || gradients != count {
@@ -46,7 +46,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// That no array was moved by what Python ran since it was found.
+    /// Checks that no array was moved by Python code that ran since it was found.
     pub(super) fn check_unmoved(
         &self,
         numpy: &Numpy,

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::error::to_python;
 use crate::threads::process;
 
-/// What the thread that has the lock does with it.
+/// The use that the holding thread makes of the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     Nothing,
@@ -68,7 +68,7 @@ impl Lock {
         Ok(fresh)
     }
 
-    /// What it is used for.
+    /// The present use.
     fn used(&self) -> Use {
         Use::ALL[usize::from(self.used.load(Ordering::Relaxed))]
     }

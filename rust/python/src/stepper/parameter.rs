@@ -28,7 +28,7 @@ pub(super) struct Parameter {
     pub(super) catches_up: bool,
     /// Whether halves are rounded stochastically.
     pub(super) stochastic: bool,
-    /// Which program updates it, with which set of scalars.
+    /// The indices of its program, and of its set of scalars.
     pub(super) program: usize,
     pub(super) set: usize,
 }
@@ -54,7 +54,7 @@ pub(super) fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parame
     })
 }
 
-/// What a step is given of a parameter: the gradient, of this shape, and whether it is written too.
+/// The arrays of a parameter in one step: the gradient has this shape, and may be written too.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a, 'py> {
     pub(super) p: &'a Bound<'py, PyAny>,
@@ -64,7 +64,7 @@ pub(super) struct Given<'a, 'py> {
 }
 
 impl Parameter {
-    /// How what is written to the parameter (number 0) and to its slots (from 1 on) is rounded.
+    /// The rounding of writes to the parameter (number 0) and to its slots (from 1 on).
     pub(super) fn rounding(&self, number: u32) -> Rounding {
         if self.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest }
     }
@@ -88,7 +88,7 @@ impl Parameter {
         Ok([gradient, own])
     }
 
-    /// Looks whether the slots still lie where they did, and where those lie now that do not.
+    /// Finds the slots that have moved.
     pub(super) fn look(&mut self, numpy: &Numpy, py: Python<'_>, moves: &mut Moves) -> PyResult<()> {
         for slot in self.slots.iter_mut().chain(&mut self.numbers) {
             if !slot.lies(numpy, py) {
@@ -162,7 +162,11 @@ impl Parameter {
         let extent = self.shape.first().copied().unwrap_or_default();
         if indices.len() != given.len() || indices.last().is_some_and(|last| *last >= extent) {
             let (path, shape) = (&self.path, tuple(&self.shape));
-            return Err(to_python(&Error::Shape(format!("{path}: rows are touched that the shape {shape} has not"))));
+            let outside = given.iter().find(|index| !usize::try_from(**index).is_ok_and(|index| index < extent));
+            let index = outside.copied().unwrap_or_default();
+            return Err(to_python(&Error::Shape(format!(
+                "{path}: row index {index} is out of range for a parameter of shape {shape}"
+            ))));
         }
         // No elements at all, or more than fit: these have no rows, and no row is touched.
         let width = self.shape.get(1..).and_then(elements).unwrap_or_default();
@@ -197,10 +201,10 @@ impl Parameter {
     }
 }
 
-/// What holds the memory of arrays during a step, with the arrays.
+/// Arrays, with the exports that hold their memory during a step.
 pub(super) type Held<'py> = Vec<(Bound<'py, PyAny>, OwnedArray)>;
 
-/// What a look at the slots came to: whether some lie elsewhere, and whether Python ran.
+/// The outcome of `Parameter::look`: whether slots have moved, and whether Python ran.
 #[derive(Default)]
 pub(super) struct Moves {
     pub(super) moved: bool,

@@ -1,4 +1,4 @@
-//! What a step needs besides what it is given: the parameters with their slots, and the buffers that the last step saw.
+//! The prepared parameters with their slots, and the buffers that the last step used.
 
 use oxigrad_core::array::buffer::Buffer;
 use oxigrad_core::array::overlap::Sweep;
@@ -13,7 +13,7 @@ use crate::arrays::numpy::Numpy;
 use crate::arrays::seat::Seat;
 use crate::error::{IntoPython, to_python};
 
-/// What of a parameter a step touches: its number, the indices (int64, growing) of the rows whose gradients are given, or all
+/// The rows of a parameter that a step touches: its number, the indices (int64, growing) of the rows whose gradients are given, or all
 /// rows; and a factor for each slot, broadcast to the shape of the gradient.
 pub(super) type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 
@@ -21,25 +21,25 @@ pub(super) type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py,
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) parameters: Vec<Parameter>,
-    /// Where the buffers of each parameter start, those of all in a row: gradient, parameter, slots, factors of slots; and
-    /// where the last ones end.
+    /// The start of each parameter's buffers (gradient, parameter, slots, factors of slots) in the list of all; and the end
+    /// of the last.
     pub(super) starts: Vec<usize>,
     /// The slots that are tensors of PyTorch's.
     pub(super) tensors: Vec<Py<PyAny>>,
     pub(super) sweep: Sweep,
     pub(super) seen: Seen,
-    /// Where the slots lay, those of all parameters in a row.
+    /// The places of the slots of all parameters in memory.
     pub(super) seats: Vec<(Py<PyAny>, Seat)>,
 }
 
-/// What the last step saw and found in order: where nothing lies elsewhere now, nothing has to be looked at again.
+/// The programs and buffers that the last step checked: where none has changed, none is checked again.
 #[derive(Default)]
 pub(super) struct Seen {
     /// The programs that ran; none where something was out of order.
     pub(super) programs: Vec<Py<Program>>,
     /// The buffers of all parameters.
     pub(super) buffers: Vec<Buffer>,
-    /// What of them is written: see `Prepared::chosen`.
+    /// The buffers that are written: see `Prepared::chosen`.
     pub(super) outputs: Vec<Vec<Buffer>>,
 }
 
@@ -52,7 +52,7 @@ impl Seen {
 /// The programs of a step, each with its sets of scalars.
 pub(super) type Programs<'py> = [(Bound<'py, Program>, Vec<Vec<f64>>)];
 
-/// Where the slots of all parameters lie.
+/// The places of the slots of all parameters in memory.
 pub(super) fn seats(parameters: &[Parameter], numpy: &Numpy, py: Python<'_>) -> Vec<(Py<PyAny>, Seat)> {
     let mut found = Vec::new();
     for slot in parameters.iter().flat_map(|parameter| parameter.slots.iter().chain(&parameter.numbers)) {
@@ -75,7 +75,7 @@ pub(super) fn known_numpy(py: Python<'_>) -> PyResult<&Numpy> {
 }
 
 impl Prepared {
-    /// Looks whether slots still lie where they did, and where those lie now that do not.
+    /// Finds the slots that have moved since the last step.
     pub(super) fn look(&mut self, numpy: &Numpy, py: Python<'_>) -> PyResult<Moves> {
         let mut moves = Moves::default();
         if self.seats.iter().all(|(object, seat)| seat.lies(numpy, object.bind(py))) {
@@ -91,8 +91,7 @@ impl Prepared {
         looked.map(|()| moves)
     }
 
-    /// Looks whether gradients and parameters still lie where they did, and puts other buffers in the place of those that
-    /// do not. Returns whether there were any.
+    /// Replaces the buffers of gradients and parameters that have moved since the last step. Returns whether there were any.
     pub(super) fn renew<'py>(
         &self,
         buffers: &mut [Buffer],
@@ -159,7 +158,9 @@ impl Prepared {
             }
         }
         if touched.next().is_some() || Some(&buffers.len()) != self.starts.last() {
-            return Err(to_python(&Error::Structure("what is touched is not what was prepared".into())));
+            return Err(to_python(&Error::Structure(
+                "internal error: touched rows do not match the prepared parameters".into(),
+            )));
         }
         Ok(buffers)
     }
@@ -169,7 +170,7 @@ impl Prepared {
         &buffers[self.starts[at]..self.starts[at + 1]]
     }
 
-    /// What is written of each parameter, where that is not all of it and of its slots for every parameter.
+    /// The buffers that are written, by parameter; empty where every parameter and all slots are.
     pub(super) fn chosen(&self, programs: &Programs, buffers: &[Buffer]) -> Result<Vec<Vec<Buffer>>> {
         let writes_all = |parameter: &Parameter| {
             let program = programs[parameter.program].0.get();

@@ -1,4 +1,4 @@
-//! What a step requires of each array, and the errors that name it.
+//! The requirements of a step on each array, and the errors that name the array.
 
 use oxigrad_core::array::buffer::Buffer;
 use oxigrad_core::error::{Error, Result};

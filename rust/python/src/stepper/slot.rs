@@ -40,7 +40,7 @@ impl Slot {
         }
     }
 
-    /// Whether it lies where it did, which runs no Python.
+    /// Whether its memory is where it was; runs no Python.
     #[inline]
     pub(super) fn lies(&self, numpy: &Numpy, py: Python<'_>) -> bool {
         let (stated, memory) = (self.stated.bind(py), &self.numbers.memory);
@@ -50,7 +50,7 @@ impl Slot {
         }
     }
 
-    /// Looks where it lies now. Returns whether that is elsewhere.
+    /// Finds its memory again. Returns whether it has moved.
     pub(super) fn find(&mut self, py: Python<'_>, path: &str) -> PyResult<bool> {
         let found = Self::new(path, self.name.clone(), self.stated.bind(py))?;
         let expected = |numbers: &Numbers| (numbers.memory[0].shape().to_vec(), numbers.buffer.dtype());

@@ -1,4 +1,4 @@
-//! What Python states to the core by name: the parameters in host memory, and the writes of a step.
+//! The arguments of `Stepper` with named fields: parameters in host memory, and the writes of a step.
 
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;

@@ -26,7 +26,7 @@ pub struct Stepper {
     /// Gradients that were accumulated since the last step.
     micro: AtomicU64,
     prepared: Mutex<Prepared>,
-    /// How far the step is that is under way, and in which process it began.
+    /// The phase of the step that is under way, and the process in which it began.
     phase: AtomicU8,
     process: AtomicU32,
     /// Whether a step was counted that the optimizer has not observed yet.
@@ -43,7 +43,7 @@ impl Stepper {
         Self::default()
     }
 
-    /// How many steps have been taken.
+    /// The number of steps taken.
     #[getter]
     fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
@@ -55,7 +55,7 @@ impl Stepper {
         Ok(())
     }
 
-    /// How many gradients have been accumulated since the last step.
+    /// The number of gradients accumulated since the last step.
     #[getter]
     fn micro(&self) -> u64 {
         self.micro.load(Ordering::Relaxed)

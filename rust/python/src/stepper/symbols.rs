@@ -23,7 +23,7 @@ pub struct Symbols(Py<Tape>);
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Program {
     pub kernel: Kernel,
-    /// Which the outputs are: the gradient is number 0, the parameter 1, then come its slots.
+    /// The numbers of the outputs: 0 for the gradient, 1 for the parameter, then its slots.
     pub written: Vec<usize>,
     nodes: Vec<Node>,
     outputs: Vec<u32>,

@@ -19,7 +19,7 @@ use crate::threads;
 /// Below this many elements a step keeps the interpreter lock: handing it over would take longer than the step.
 const DETACH: usize = 1 << 15;
 
-/// What one program does in a step.
+/// The leaves that one program updates in a step.
 struct Work<'a> {
     kernel: &'a Kernel,
     scalars: Vec<f64>,
@@ -37,7 +37,7 @@ impl<'a> Work<'a> {
 }
 
 impl Prepared {
-    /// Whether the update was made: a guard may stop it.
+    /// Runs the update; false where a guard stopped it.
     #[expect(clippy::too_many_arguments, reason = "as `Stepper::step`")]
     pub(super) fn update(
         &mut self,

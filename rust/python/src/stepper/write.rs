@@ -1,4 +1,4 @@
-//! What a step writes besides the update: copies of arrays, and items of dicts and arrays.
+//! The writes of a step besides the update: copies of arrays, and items of dicts and arrays.
 
 use oxigrad_core::error::Error;
 use pyo3::prelude::*;
@@ -48,5 +48,5 @@ fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
     if fields.is_some_and(|fields| fields.is_writable()) {
         return Ok(());
     }
-    Err(to_python(&Error::Memory("what remembers the steps is no array of NumPy's that can be written".into())))
+    Err(to_python(&Error::Memory("the record of steps must be a writable NumPy array".into())))
 }
