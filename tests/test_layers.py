@@ -1,6 +1,6 @@
 """The imports of all files: no cycle between files, and none against the layers.
 
-A file of Rust depends on the files that its `mod` items declare, and on those that its paths (``crate::``, ``super::``,
+A file of Rust, unless it holds tests, depends on the files that its `mod` items declare, and on those that its paths (``crate::``, ``super::``,
 ``self::``, ``oxigrad_core::``) lead to, as far as modules go. A file of Python depends on the modules that it imports, in
 functions too.
 """
@@ -152,7 +152,7 @@ def rust_graph(roots: Mapping[str, Path]) -> Graph:
     modules: dict[tuple[str, ...], str] = {}
     sources: dict[str, tuple[tuple[str, ...], str]] = {}
     for crate, root in roots.items():
-        for file in sorted(root.rglob("*.rs")):
+        for file in sorted(file for file in root.rglob("*.rs") if file.stem != "tests"):
             parts = file.relative_to(root).with_suffix("").parts
             module = (crate, *(parts[:-1] if parts[-1] in {"mod", "lib"} else parts))
             name = "/".join([crate, *parts])

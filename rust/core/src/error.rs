@@ -9,7 +9,7 @@ macro_rules! errors {
         pub enum Error { $($(#[$doc])* $variant(String)),* }
 
         impl Error {
-            /// Where, what, and what instead.
+            /// The message: the key path, the mistake, and what is expected.
             #[must_use]
             pub fn message(&self) -> &str {
                 match self { $(Self::$variant(message) => message),* }
@@ -53,5 +53,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What may be a mistake of the caller's.
+/// The result of an operation that may fail by a mistake of the caller's.
 pub type Result<T> = std::result::Result<T, Error>;

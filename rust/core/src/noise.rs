@@ -110,7 +110,7 @@ const fn low_half(word: u64) -> u32 {
     halves(word).0
 }
 
-/// What a hash multiplies by.
+/// The multipliers of the hash.
 pub(crate) const FACTORS: [u32; 2] = [0x7feb_352d, 0x846c_a68b];
 
 /// A hash of 32 bits with low bias (Wellons' hash prospector), keyed half-way.

@@ -9,7 +9,7 @@ use crate::simd::{Binary, Lane, Simd, Task, Ternary, Unary, math, rounding};
 
 /// A function generic over the meanings of ops: see [`Elementwise::visit`].
 pub trait Visitor<L: Lane> {
-    /// What the visit returns.
+    /// The result of the visit.
     type Output;
     /// The op takes one argument.
     fn unary(self, f: impl Unary<L>) -> Self::Output;
@@ -136,7 +136,7 @@ macro_rules! elementwise_ops {
                 }
             }
 
-            /// How many arguments it takes.
+            /// The number of arguments.
             #[must_use]
             pub const fn arity(self) -> usize {
                 match self { $(Self::$variant => elementwise_ops!(@arity $($arg)+)),* }
@@ -281,7 +281,7 @@ macro_rules! structured_ops {
                 }
             }
 
-            /// How many array arguments it takes; none says any number.
+            /// The number of array arguments; `None` for any number.
             #[must_use]
             pub const fn arity(self) -> Option<usize> {
                 match self { $(Self::$variant => $arity),* }
@@ -394,7 +394,7 @@ impl Op {
         elementwise.chain(Structured::ALL.iter().map(|op| Self::Structured(*op)))
     }
 
-    /// Where the op stands in the table, as an index from 0.
+    /// The index of the op in the table.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {

@@ -38,14 +38,14 @@ pub struct Buffer {
     pub(crate) dtype: Dtype,
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
-    /// Which rows the elements are of the table that lies there; all of it where there are none.
+    /// The rows that the elements are, of the table that lies there; all of it where there are none.
     pub(crate) rows: Option<Arc<Rows>>,
-    /// Where the scales of quantized elements lie, as `f32`; null where elements stand for themselves.
+    /// The address of the scales of quantized elements, as `f32`; null where elements stand for themselves.
     pub(crate) scales: *mut u8,
     pub(crate) rounding: Rounding,
 }
 
-/// How a number is rounded to a buffer whose elements are halves.
+/// The rounding of numbers that are written to a buffer of halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest; of two, to the even one.
@@ -203,7 +203,7 @@ impl Buffer {
         Ok(Self { rows: Some(rows), ..self })
     }
 
-    /// How many elements a kernel sees.
+    /// The number of elements that a kernel sees.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.as_ref().map_or(self.length, |rows| rows.len())
@@ -215,7 +215,7 @@ impl Buffer {
         self.len() == 0
     }
 
-    /// Where the first element lies.
+    /// The address of the first element.
     #[must_use]
     pub fn pointer(&self) -> *mut u8 {
         self.pointer
@@ -309,7 +309,7 @@ impl Buffer {
     }
 }
 
-/// How many elements an array of these extents has; `None` where no address space has room for their number.
+/// The number of elements of an array of these extents; `None` where no address space has room for their number.
 #[must_use]
 pub fn elements<'a>(extents: impl IntoIterator<Item = &'a usize>) -> Option<usize> {
     let mut product = Some(1);

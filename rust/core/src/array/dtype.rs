@@ -80,7 +80,7 @@ impl Dtype {
 #[repr(transparent)]
 pub(crate) struct Truth(u8);
 
-/// What is called with the Rust type of a dtype.
+/// A function generic over the Rust type of a dtype.
 pub(crate) trait DtypeVisitor {
     type Output;
     fn visit<T: Stored>(self) -> Self::Output;

@@ -6,7 +6,7 @@
 
 const SIGN: u32 = 0x8000_0000;
 const INFINITY: u32 = 0x7f80_0000;
-/// What is set in a NaN that stands for no signal.
+/// The bit that is set in a quiet NaN.
 const QUIET: u32 = 0x0040_0000;
 
 /// A type of two bytes.

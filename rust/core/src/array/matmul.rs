@@ -1,5 +1,4 @@
-//! Products of narrow matrices, and of stacks of them: what a library for large ones spends on its preparations is more than
-//! they take. Each number is a sum in the order of the inner axis, the same bits on any instruction set and with any number
+//! Products of narrow matrices, and of stacks of them, for which a library's preparations cost more than the product. Each number is a sum in the order of the inner axis, the same bits on any instruction set and with any number
 //! of threads. One of the files that touch foreign memory.
 
 use std::ops::Range;
@@ -20,7 +19,7 @@ const PARALLEL: usize = 1 << 17;
 /// A stack of matrices in memory: where the first number lies, and how many bytes apart the others do.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a> {
-    /// Where the first number of the first matrix lies.
+    /// The address of the first number of the first matrix.
     pub pointer: *const u8,
     /// Bytes from a matrix to the next, along each axis of the stack.
     pub stack: &'a [isize],
@@ -35,7 +34,7 @@ unsafe impl Send for Factor<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Factor<'_> {}
 
-/// What is multiplied: for each place of a stack, a matrix of `rows * inner` numbers by one of `inner * columns`.
+/// A matrix product: for each place of a stack, a matrix of `rows * inner` numbers by one of `inner * columns`.
 #[derive(Clone, Copy, Debug)]
 pub struct Product<'a> {
     /// The extents of the stack.
@@ -154,7 +153,7 @@ impl Work<'_> {
         }
     }
 
-    /// Where the matrix at a place of the stack begins.
+    /// The address of the matrix at a place of the stack.
     #[inline(always)]
     fn at(&self, factor: &Factor, place: usize) -> *const u8 {
         let (mut rest, mut offset) = (place, 0);

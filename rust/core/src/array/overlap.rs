@@ -1,4 +1,4 @@
-//! Which of many memory ranges meet, where one of them is written.
+//! Detection of overlapping memory ranges, of which one is written.
 
 use crate::array::buffer::Span;
 

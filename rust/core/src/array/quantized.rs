@@ -8,7 +8,7 @@
 //! eighth of the levels `L` (255 or 127) for each of the top four, half as many for each of the next four, and so on: most
 //! digits where most of the information is, but a range wide enough for what a few large numbers would hide otherwise.
 //!
-//! What holds, where the numbers are finite:
+//! Properties, where the numbers are finite:
 //!
 //! * Zero is exact, and so is a number of magnitude `s`.
 //! * The error of `x` is at most `4 |x| / L` down to `s / 16`, at most twice that down to `s / 256`, and so on down to
@@ -35,7 +35,7 @@ const LEAST: u32 = 11 << 23;
 /// Adding it to a small number rounds that to a whole one, which the lowest bits then are.
 const WHOLE: f32 = 8_388_608.0;
 
-/// What differs between codes with a sign and those without.
+/// The parameters of a code: with a sign, or without.
 trait Kind {
     /// The greatest code.
     const LEVELS: f32;

@@ -25,19 +25,19 @@ impl Rows {
         }
     }
 
-    /// How many elements each of them has.
+    /// The number of elements of each row.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// How many elements they have.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.indices.len() * self.width
     }
 
-    /// How many rows they are.
+    /// The number of rows.
     #[must_use]
     pub fn count(&self) -> usize {
         self.indices.len()
@@ -49,7 +49,7 @@ impl Rows {
         self.len() == 0
     }
 
-    /// How many elements the smallest table that has these rows has; `None` where no address space has room for it.
+    /// The number of elements of the smallest table that has these rows; `None` where no address space has room for it.
     pub(crate) fn reach(&self) -> Option<usize> {
         self.indices.last().map_or(Some(0), |last| last.checked_add(1)?.checked_mul(self.width))
     }

@@ -22,11 +22,11 @@ const PARALLEL: usize = 1 << 15;
 /// An array with its axes put together: those before the summed ones, the summed ones, those after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axes {
-    /// How many sums each column has.
+    /// The number of sums of each column.
     pub outer: usize,
-    /// How many numbers a sum is of.
+    /// The number of summands of a sum.
     pub count: usize,
-    /// How many columns there are.
+    /// The number of columns.
     pub inner: usize,
 }
 

@@ -12,7 +12,7 @@ pub struct Leaf<'a> {
     pub inputs: &'a [Buffer],
     /// One buffer for each output: exactly the memory of an input, or apart from all.
     pub outputs: &'a [Buffer],
-    /// How many elements each buffer has.
+    /// The number of elements of each buffer.
     pub length: usize,
     /// The type in which to compute: `F32` or `F64`.
     pub dtype: Dtype,

@@ -94,7 +94,7 @@ pub(super) unsafe fn fill<L: Lane>(to: *mut L::Element, lane: L, length: usize) 
 pub(super) struct Block {
     /// Room for a block of the lane's type.
     pub to: *mut u8,
-    /// Where the arguments lie: a block of each that moves, of the others a lane.
+    /// The addresses of the arguments: a block of each that moves, of the others a lane.
     pub from: [*const u8; 3],
     pub length: usize,
 }
@@ -205,7 +205,7 @@ impl<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool> Body<B
 /// Finds the loop of an op. Each is a function of its own: together, they would be one that no compiler lays out well, or
 /// soon.
 pub(super) struct Find {
-    /// Which arguments move.
+    /// Whether each argument moves.
     pub moves: [bool; 3],
 }
 

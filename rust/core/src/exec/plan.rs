@@ -1,4 +1,4 @@
-//! Who does what: the elements of all leaves as one long range, cut into tasks of about the same size.
+//! The division of work: the elements of all leaves as one long range, cut into tasks of about the same size.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,23 +11,23 @@ const LARGEST: usize = 1 << 18;
 /// Tasks for each thread, so that a thread that was late or slow is made up for.
 const EACH: usize = 8;
 
-/// A kernel on its way over some leaves.
+/// The state of a run of a kernel over some leaves.
 pub(super) struct Plan<'a> {
     kernel: &'a Kernel,
     inputs: &'a [f64],
     leaves: &'a [Leaf<'a>],
-    /// Where each leaf starts among all elements; one more entry for the end.
+    /// The start of each leaf among all elements; one more entry for the end.
     starts: Vec<usize>,
     /// The values of the scalar program: for each set of scalars, or (in later phases) for each leaf.
     values: Vec<Vec<f64>>,
     of_each_leaf: bool,
     /// The sum of each chunk: `kernel.sums` numbers a chunk, as bits.
     partials: Vec<AtomicU64>,
-    /// Which chunk of all is the first of each leaf.
+    /// The number of the first chunk of each leaf.
     first_chunks: Vec<usize>,
 }
 
-/// How the elements of all leaves are cut.
+/// The division of the elements of all leaves into tasks.
 pub(super) struct Tasks {
     pub count: usize,
     each: usize,
@@ -97,7 +97,7 @@ impl<'a> Plan<'a> {
         guard.is_some_and(|(_, value)| self.values.first().is_some_and(|values| values[usize::from(value)] == 0.0))
     }
 
-    /// What the kernel hands back, leaf by leaf.
+    /// The results of the kernel, leaf by leaf.
     pub fn results(&self) -> Vec<f64> {
         let of_leaf = |(number, leaf)| {
             let values = self.scalars(number, leaf);
@@ -176,7 +176,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Where a task starts: a leaf, and an element of it at which a chunk starts.
+    /// The start of a task: a leaf, and an element of it at which a chunk starts.
     fn cut(&self, tasks: &Tasks, task: usize) -> (usize, usize) {
         if task >= tasks.count {
             return (self.leaves.len(), 0);

@@ -237,7 +237,7 @@ unsafe fn decode_some<E: Compute>(from: *const u8, scale: *const f32, block: &mu
     }
 }
 
-/// As `decode_some`, the other way.
+/// Encodes the start of a block, or numbers of another type.
 ///
 /// # Safety
 /// There is room for as many codes as numbers, and a scale.
@@ -269,7 +269,7 @@ fn round<E: Compute, H: Half>(numbers: &mut [E], key: u64, number: u32, index: u
     }
 }
 
-/// Where the code of an index lies, the first of a block, and its scale.
+/// The addresses of the code of an index, the first of a block, and of its scale.
 #[allow(clippy::cast_ptr_alignment, reason = "scales are read and written at any alignment")]
 fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
     let mut element = index;
@@ -320,10 +320,10 @@ fn runs_of(
     }
 }
 
-/// Where an element lies, in bytes, and what follows it: elements on the last axis, rows on the one before.
+/// The position of an element, in bytes, and of those after it: elements on the last axis, rows on the one before.
 struct Place {
     last: Axis,
-    /// What leads from the end of a row to the start of the next.
+    /// The step from the end of a row to the start of the next.
     step: isize,
     offset: isize,
     left: usize,

@@ -8,15 +8,15 @@ use crate::op::Elementwise;
 /// A program ready to run over any number of leaves: see [`crate::exec`].
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// How many array inputs, scalar inputs and outputs a leaf brings.
+    /// The numbers of array inputs, scalar inputs and outputs of a leaf.
     pub(crate) inputs: usize,
     pub(crate) scalars: usize,
     pub(crate) outputs: usize,
     /// The values of the scalar program; those of phase `p` come after those of phase `p - 1`.
     pub(crate) scalar_steps: Vec<ScalarStep>,
-    /// Which of them depend on the sums of a leaf.
+    /// Whether each of them depends on the sums of a leaf.
     pub(crate) is_of_leaf: Vec<bool>,
-    /// Which scalar value each scalar register holds.
+    /// The index of the scalar value of each scalar register.
     pub(crate) splats: Vec<u16>,
     pub(crate) phases: Vec<Phase>,
     pub(crate) sums: usize,
@@ -31,7 +31,7 @@ pub struct Kernel {
     pub(crate) native: Option<NativeKernel>,
 }
 
-/// What computes one value of the scalar program.
+/// A step of the scalar program: computes one value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ScalarStep {
     Input(u16),
@@ -63,9 +63,9 @@ pub(crate) struct Phase {
     pub code: Vec<Instruction>,
     /// The same, as loops of the interpreter.
     pub loops: Vec<FusedLoop>,
-    /// How many scalar values are known before this phase starts.
+    /// The number of scalar values that are known before this phase starts.
     pub known_scalars: usize,
-    /// How many temporaries there are: registers that hold a block of numbers.
+    /// The number of temporaries: registers that hold a block of numbers.
     pub temporaries: usize,
     /// The inputs that this phase reads.
     pub reads: Vec<u16>,
@@ -83,25 +83,25 @@ pub(crate) struct Write {
 }
 
 impl Kernel {
-    /// How many array inputs each leaf must bring: one more than the highest `Node::Leaf` in use.
+    /// The number of array inputs that each leaf must bring: one more than the highest `Node::Leaf` in use.
     #[must_use]
     pub fn leaf_inputs(&self) -> usize {
         self.inputs
     }
 
-    /// How many scalars a set of scalars must have: one more than the highest `Node::Scalar` in use.
+    /// The length of a set of scalars: one more than the highest `Node::Scalar` in use.
     #[must_use]
     pub fn scalar_inputs(&self) -> usize {
         self.scalars
     }
 
-    /// How many arrays each leaf must have written.
+    /// The number of outputs of each leaf.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// How many scalars it hands back for each leaf.
+    /// The number of results of each leaf.
     #[must_use]
     pub fn results(&self) -> usize {
         self.results.len()

@@ -118,7 +118,7 @@ pairs! {
     OverRoot         binary   Right  Sqrt      Divide;
 }
 
-/// How many instructions back the producer of an argument is looked for.
+/// The number of instructions back in which the producer of an argument is looked for.
 const NEAR: usize = 16;
 
 /// The loops of some instructions. Registers below `outputs` are inputs, those from `temporaries` on temporaries.

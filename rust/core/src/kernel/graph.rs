@@ -1,4 +1,4 @@
-//! A program simplified: equal nodes are one, constants are computed, what is not needed is gone.
+//! Simplification of a program: common subexpressions are merged, constants folded, and dead nodes dropped.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Graph {
     pub guard: Option<usize>,
     /// Whether the value is one number for the leaf.
     pub scalar: Vec<bool>,
-    /// How many sums, one inside the other, the value waits for.
+    /// The number of nested sums that the value depends on.
     pub phase: Vec<usize>,
 }
 
@@ -61,7 +61,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// What is one number must be computed from numbers and sums.
+    /// Checks that results, guards and totals are computed from numbers and sums.
     fn check(&self) -> Result<()> {
         let totals = self.nodes.iter().filter(|node| matches!(node, Node::Total(..))).flat_map(Node::arguments);
         if self.results.iter().copied().chain(self.guard).chain(totals).all(|id| self.scalar[id]) {
@@ -119,7 +119,7 @@ fn in_order_of_need(nodes: &[Node], outputs: &[usize]) -> (Vec<Node>, Vec<usize>
     (ordered, outputs)
 }
 
-/// What the roots need, going only through nodes for which `through` holds.
+/// Whether each node is needed by the roots, going only through nodes for which `through` holds.
 pub(super) fn reachable(
     nodes: &[Node],
     roots: impl IntoIterator<Item = usize>,

@@ -1,4 +1,5 @@
-//! From the simplified program to instructions: what each phase computes, in which order, in which registers.
+//! Lowering of the simplified program: phases are cut at whole-leaf reductions, scalars hoisted, instructions ordered and
+//! registers allocated.
 
 use std::collections::HashMap;
 
@@ -71,13 +72,13 @@ struct Builder<'a> {
     inputs: usize,
     last: usize,
     steps: Vec<ScalarStep>,
-    /// How many steps are known before each phase.
+    /// The number of steps that are known before each phase.
     known: Vec<usize>,
-    /// Where each scalar node's value is, and which register splats it.
+    /// The step of each scalar node, and the register that holds a lane of it.
     step_of: HashMap<usize, u16>,
     splats: Vec<u16>,
     splat_of: HashMap<usize, u16>,
-    /// Which sum each `Sum` node is.
+    /// The number of the sum of each `Sum` node.
     sums: HashMap<usize, u16>,
 }
 
@@ -182,7 +183,7 @@ fn meets_arrays(node: &Node, graph: &Graph, id: usize) -> bool {
 struct Writer<'a> {
     builder: &'a Builder<'a>,
     phase: Phase,
-    /// Where each value is.
+    /// The register of each value.
     place: HashMap<usize, u16>,
     /// After which position of the order each value is not read any more.
     last_use: HashMap<usize, usize>,
@@ -230,7 +231,7 @@ impl<'a> Writer<'a> {
         self.phase.code.push(Instruction { work, to });
     }
 
-    /// Where a value is read from.
+    /// The register that a value is read from.
     fn register(&self, id: usize) -> u16 {
         match self.builder.splat_of.get(&id) {
             Some(splat) if self.builder.graph.scalar[id] => small(self.builder.first_scalar()) + splat,

@@ -4,7 +4,7 @@
 
 use imp::{STANDARD, read, write};
 
-/// What the settings were: they are again when it is dropped.
+/// A guard that restores the former settings when it is dropped.
 pub(super) struct Found(u64);
 
 /// Makes the settings standard.

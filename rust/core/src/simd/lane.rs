@@ -15,7 +15,7 @@ pub trait Element: Copy + Send + Sync + 'static {
 /// and keeps subnormal numbers, so that all lanes agree to the bit (which NaN comes out aside).
 #[allow(clippy::return_self_not_must_use, clippy::must_use_candidate, reason = "arithmetic, like that of `f32`")]
 pub trait Lane: Copy {
-    /// What a comparison gives, one truth value an element.
+    /// The result of a comparison: a truth value for each element.
     type Mask: Copy;
     /// One of the numbers.
     type Element: Element;
@@ -23,7 +23,7 @@ pub trait Lane: Copy {
     type Wide: Wide;
     /// The instruction set.
     type Set: Simd;
-    /// How many numbers the lane holds.
+    /// The number of elements.
     const WIDTH: usize;
 
     /// Every element the number of this type that is nearest to `value`.
@@ -286,7 +286,7 @@ pub trait Simd {
 /// Work that runs on any instruction set: see `Isa::run` of `dispatch`. Mark `run` `#[inline(always)]`, and all that
 /// it calls in a loop.
 pub trait Task {
-    /// What `run` returns.
+    /// The result of `run`.
     type Output;
     /// Does the work on the lanes of one instruction set.
     fn run<S: Simd>(self) -> Self::Output;

@@ -10,7 +10,11 @@ impl Simd for Scalar {
     type F64 = f64;
 
     fn address<B: Body<A>, A>() -> unsafe fn(A) {
-        B::call::<Self>
+        // Not `B::call` itself, which is inlined and would be compiled anew wherever its address is taken.
+        fn call<B: Body<A>, A>(argument: A) {
+            B::call::<Scalar>(argument);
+        }
+        call::<B, A>
     }
 }
 

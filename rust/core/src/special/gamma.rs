@@ -106,7 +106,7 @@ fn series(x: f64, coefficients: &[Double]) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient.hi)
 }
 
-/// What Stirling's formula leaves of the logarithm of the gamma function, for large `x`.
+/// The remainder of Stirling's formula for the logarithm of the gamma function, for large `x`.
 pub fn stirling(x: f64) -> f64 {
     series(1.0 / (x * x), &STIRLING) / x
 }

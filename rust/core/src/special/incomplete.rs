@@ -5,11 +5,11 @@ use std::f64::consts::PI;
 
 use super::gamma::{digamma, gamma, gammaln, stirling};
 
-/// Where what is added changes nothing any more.
+/// The relative size below which a term does not change a sum.
 const SMALL: f64 = 1e-17;
 /// Stands for zero where that would be divided by.
 const TINY: f64 = 1e-300;
-/// What rounding alone makes of a factor one.
+/// The distance from one below which a factor is one but for rounding.
 const ROUNDED: f64 = 4e-16;
 /// Steps of a series or a fraction, which take some times the square root of the arguments. Where it takes more (arguments
 /// of 1e8 that are near each other), the result is NaN.

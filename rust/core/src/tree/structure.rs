@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use super::path::{Key, KeyPath};
 use crate::error::{Error, Result};
 
-/// What a structure needs to know of a container: its type's name and the keys of its children.
+/// A container type, as a structure sees it: its name and the keys of its children.
 pub trait Container: Eq + Hash {
     /// The name of its type: `list`, `Dense`.
     fn name(&self) -> &str;
@@ -18,20 +18,20 @@ pub trait Container: Eq + Hash {
 /// One node of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// Something that is not looked into.
+    /// A leaf.
     Leaf {
         /// Whether no field above it is marked as not trainable.
         trainable: bool,
     },
-    /// Nothing: `None`.
+    /// `None`.
     Empty,
     /// A field that has no value.
     Unset,
     /// A container.
     Branch {
-        /// Which of [`Structure::containers`].
+        /// Its index in [`Structure::containers`].
         container: u32,
-        /// How many children it has.
+        /// The number of its children.
         arity: u32,
     },
 }
@@ -47,7 +47,7 @@ pub struct Structure<C> {
     links: OnceLock<Links>,
 }
 
-/// Where each leaf and each node hangs: built when the first path is asked for.
+/// The nodes of leaves, and the parents of nodes: built when the first path is asked for.
 #[derive(Clone, Debug)]
 struct Links {
     leaf_nodes: Vec<u32>,
@@ -130,7 +130,7 @@ impl<C> Structure<C> {
         matches!(self.nodes[self.leaf_node(leaf)], Node::Leaf { trainable: true })
     }
 
-    /// Where a leaf stands among the nodes.
+    /// The index of a leaf's node.
     ///
     /// # Panics
     /// Where there is no such leaf.
@@ -211,7 +211,7 @@ impl<C: Container> Structure<C> {
         paths
     }
 
-    /// What to say of the first place where `found` differs: where, what was expected, what is there instead.
+    /// A description of the first place where `found` differs: its path, the expected node and the found one.
     #[must_use]
     pub fn difference(&self, found: &Self) -> Option<String> {
         let mut pairs = self.nodes.iter().zip(&found.nodes);

@@ -1,4 +1,4 @@
-//! How key paths print and how they are read back.
+//! Printing and parsing of key paths.
 //!
 //! A path is its keys, joined by dots. A name that is not made of letters, digits, `_` and `-` only, or that looks like
 //! an index, stands in double quotes, so that `head."0"` is the str and `head.0` the int or the index.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::path::{DictKey, Key, KeyPath};
 use crate::error::{Error, Result};
 
-/// What a printed path says of a key: whether it is a number or a name. The tree it is read against says the rest.
+/// A segment of a printed path: a number or a name. The kind of key follows from the tree that it is matched with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// An index, or a dict key that is an int.
@@ -21,7 +21,7 @@ pub enum Segment {
 }
 
 impl Key {
-    /// What the printed key says.
+    /// The segment that the key prints as.
     #[must_use]
     pub fn segment(&self) -> Segment {
         match self {
