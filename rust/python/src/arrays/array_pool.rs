@@ -11,8 +11,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::arrays::contiguous::{create, unshared};
-use crate::arrays::host_array::{HostArray, OwnedArray};
+use crate::arrays::contiguous::{Contiguous, create, unshared};
+use crate::arrays::host_array::HostArray;
 use crate::arrays::value::Value;
 
 /// How many arrays are kept, and of how many bytes together: for all threads.
@@ -49,8 +49,7 @@ impl Spare {
 /// Keeps an array for later, if it is nobody else's.
 pub fn keep(py: Python<'_>, value: Value) {
     let Value::Object(object) = value else { return };
-    let Some(view) = unshared(object.bind(py)).map(|array| array.view) else { return };
-    let (Some(shape), Some(buffer)) = (Shape::new(&view.extents), view.buffer()) else { return };
+    let Some(Contiguous { shape, buffer, .. }) = unshared(object.bind(py)) else { return };
     let dtype = buffer.dtype();
     let Some(bytes) = buffer.len().checked_mul(dtype.size()).filter(|bytes| *bytes <= BYTES) else { return };
     let mut evicted: SmallVec<[Array; 1]> = SmallVec::new(); // dropped after the lock
@@ -79,8 +78,8 @@ pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bo
 /// A new array to write to.
 pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
     let array = create(py, shape, dtype)?;
-    let buffer = match HostArray::contiguous(&array).and_then(|array| array.view.buffer()) {
-        None => OwnedArray::of(&array)?.and_then(|array| array.view.buffer()),
+    let buffer = match Contiguous::of(&array).map(|array| array.buffer) {
+        None => HostArray::of(&array)?.and_then(|array| array.view.buffer()),
         found => found,
     };
     buffer.map(|buffer| (array, buffer)).ok_or_else(|| PyValueError::new_err("a new array cannot be written"))

@@ -2,9 +2,10 @@
 //! Python's.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::marker::PhantomData;
 
-use oxigrad_core::array::buffer::Dtype;
-use oxigrad_core::array::shape::Shape;
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::shape::{Shape, broadcast_strides, contiguous_strides};
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
@@ -12,12 +13,60 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use smallvec::SmallVec;
 
-use crate::arrays::host_array::HostArray;
 use crate::arrays::numpy::{ArrayFields, C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
 use crate::error::unless;
 
+/// A NumPy array as it lies most often: contiguous, of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute in. A
+/// look at some fields tells; the caller's reference keeps the memory.
+pub struct Contiguous<'a> {
+    pub shape: Shape,
+    pub buffer: Buffer,
+    owner: PhantomData<&'a PyObject>,
+}
+
+impl<'a> Contiguous<'a> {
+    /// The array as such; none of anything else.
+    #[inline]
+    pub fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
+        let numpy = Numpy::get(object.py())?;
+        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
+        let dtype = numpy.own_dtype(&fields).filter(|dtype| dtype.computes())?;
+        let dimensions = Some(fields.dimensions()).filter(|count| (1..=Shape::MOST).contains(count))?;
+        let (mut extents, mut length) = ([0; Shape::MOST], 1);
+        for (extent, given) in extents.iter_mut().zip(fields.extents()) {
+            *extent = given;
+            length = usize::checked_mul(length, given)?;
+        }
+        let shape = Shape::new(&extents[..dimensions])?;
+        let buffer = Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()?;
+        Some(Self { shape, buffer, owner: PhantomData })
+    }
+
+    /// Whether both have the same shape and dtype.
+    #[inline]
+    pub fn is_like(&self, other: &Contiguous<'_>) -> bool {
+        self.buffer.dtype() == other.buffer.dtype() && self.shape == other.shape
+    }
+
+    /// Whether this is NumPy's dtype of the elements.
+    pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
+        let descr = Numpy::get(dtype.py()).and_then(|numpy| numpy.descr(self.buffer.dtype()));
+        descr.is_some_and(|descr| descr.is(dtype))
+    }
+
+    /// The elements repeated to a larger shape, to be read.
+    pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
+        let (extents, dtype) = (self.shape.extents(), self.buffer.dtype());
+        if extents == shape {
+            return Some(self.buffer.clone());
+        }
+        let strides = broadcast_strides(extents, &contiguous_strides(extents, dtype.size())?, shape)?;
+        Buffer::strided(self.buffer.pointer(), shape, &strides, dtype, false).ok()
+    }
+}
+
 /// The array, where it is nobody else's, so that its memory may be used again.
-pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<HostArray<'a>> {
+pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Contiguous<'a>> {
     const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
     // A view of the array, or an export of its memory, would hold a reference to it.
     // SAFETY: the pointer is that of a live object.
@@ -25,7 +74,7 @@ pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<HostArray<'a>> {
     let is_plain = |fields: &ArrayFields| fields.flags & PLAIN == PLAIN && fields.weakrefs.is_null();
     let is_plain =
         || Numpy::get(array.py()).and_then(|numpy| numpy.fields(array)).is_some_and(|fields| is_plain(&fields));
-    if is_alone && is_plain() { HostArray::contiguous(array) } else { None }
+    if is_alone && is_plain() { Contiguous::of(array) } else { None }
 }
 
 /// How many elements a NumPy array has; none of anything else.

@@ -16,8 +16,8 @@ use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::{float64, scalar, unshared};
-use crate::arrays::host_array::{HostArray, Numbers, OwnedArray};
+use crate::arrays::contiguous::{Contiguous, float64, scalar, unshared};
+use crate::arrays::host_array::{HostArray, Numbers};
 use crate::arrays::torch::Changed;
 use crate::arrays::value::Value;
 use crate::error::IntoPython;
@@ -31,9 +31,9 @@ pub const DETACHED: usize = 1 << 15;
 thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
 
 /// The memory of a value that is a NumPy array or scalar.
-fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<OwnedArray>> {
+fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<HostArray>> {
     match value {
-        Value::Object(object) => OwnedArray::of_numpy(object.bind(py)),
+        Value::Object(object) => HostArray::of_numpy(object.bind(py)),
         Value::Number(_) | Value::Absent => Ok(None),
     }
 }
@@ -45,16 +45,16 @@ pub fn compute<'py, 'v>(
     values: impl Iterator<Item = &'v Value> + Clone,
     like: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if let Some(contiguous) = HostArray::contiguous(like)
+    if let Some(contiguous) = Contiguous::of(like)
         && let Some(result) = compute_alike(like.py(), kernel, values.clone(), &contiguous)?
     {
         return Ok(Some(result));
     }
     let py = like.py();
-    let Some(like) = OwnedArray::of_numpy(like)? else { return Ok(None) };
+    let Some(like) = HostArray::of_numpy(like)? else { return Ok(None) };
     let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
     let (shape, Some(length)) = (like.shape(), elements(like.shape())) else { return Ok(None) };
-    let (mut held, mut inputs): (SmallVec<[OwnedArray; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
+    let (mut held, mut inputs): (SmallVec<[HostArray; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
@@ -78,15 +78,15 @@ fn compute_alike<'py, 'v>(
     py: Python<'py>,
     kernel: &Kernel,
     values: impl Iterator<Item = &'v Value>,
-    like: &HostArray<'_>,
+    like: &Contiguous<'_>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (Some(dtype), Some(length)) = (like.view.dtype, like.length()) else { return Ok(None) };
+    let (dtype, length) = (like.buffer.dtype(), like.buffer.len());
     let mut inputs = Buffers::new();
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
-            Value::Object(object) => match HostArray::contiguous(object.bind(py)) {
-                Some(other) if other.is_like(like) => other.view.buffer(),
+            Value::Object(object) => match Contiguous::of(object.bind(py)) {
+                Some(other) if other.is_like(like) => Some(other.buffer),
                 _ => None,
             },
             Value::Absent => None,
@@ -94,7 +94,7 @@ fn compute_alike<'py, 'v>(
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = array_pool::take(py, like.shape(), dtype)?;
+    let (result, output) = array_pool::take(py, like.shape.extents(), dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
@@ -107,13 +107,13 @@ fn compute_broadcast<'py, 'v>(
     values: impl Iterator<Item = &'v Value> + Clone,
     dtype: Dtype,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let mut arrays: SmallVec<[HostArray<'_>; 3]> = SmallVec::new();
+    let mut arrays: SmallVec<[Contiguous<'_>; 3]> = SmallVec::new();
     let mut shape = Shape::default();
     for value in values.clone() {
         let Value::Object(object) = value else { continue };
-        let array = HostArray::contiguous(object.bind(py)).filter(|array| array.view.dtype == Some(dtype));
-        let own = array.as_ref().and_then(|array| Shape::new(array.shape()));
-        let (Some(array), Some(both)) = (array, own.and_then(|own| shape.broadcast(&own))) else { return Ok(None) };
+        let array = Contiguous::of(object.bind(py)).filter(|array| array.buffer.dtype() == dtype);
+        let both = array.as_ref().and_then(|array| shape.broadcast(&array.shape));
+        let (Some(array), Some(both)) = (array, both) else { return Ok(None) };
         arrays.push(array);
         shape = both;
     }
@@ -122,7 +122,7 @@ fn compute_broadcast<'py, 'v>(
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
-            Value::Object(_) => arrays.next().and_then(|array| array.view.broadcast(shape.extents())),
+            Value::Object(_) => arrays.next().and_then(|array| array.broadcast(shape.extents())),
             Value::Absent => None,
         };
         let Some(buffer) = buffer else { return Ok(None) };
@@ -159,10 +159,9 @@ fn kernel(op: Elementwise) -> &'static Kernel {
 /// Adds one NumPy array to another of its shape and dtype, in place, where nobody else has it.
 pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(own) = unshared(sum) else { return Ok(false) };
-    let Some(other) = HostArray::contiguous(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
-    let (Some(own), Some(other)) = (own.view.buffer(), other.view.buffer()) else { return Ok(false) };
+    let Some(other) = Contiguous::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
     // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
-    unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
+    unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.buffer.clone(), other.buffer], own.buffer) }?;
     Ok(true)
 }
 
@@ -265,15 +264,14 @@ pub fn elementwise<'py, 'v>(
         return Ok(None);
     }
     let like = values.clone().find_map(|value| match value {
-        Value::Object(object) => HostArray::contiguous(object.bind(py)),
+        Value::Object(object) => Contiguous::of(object.bind(py)),
         Value::Number(_) | Value::Absent => None,
     });
     if let Some(like) = like {
         if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
             return Ok(Some((result, true)));
         }
-        let Some(dtype) = like.view.dtype else { return Ok(None) };
-        return Ok(compute_broadcast(py, kernel(op), values, dtype)?.map(|result| (result, false)));
+        return Ok(compute_broadcast(py, kernel(op), values, like.buffer.dtype())?.map(|result| (result, false)));
     }
     let (mut numbers, mut is_numpy) = ([0.0; 3], false);
     for (number, value) in numbers.iter_mut().zip(values) {
@@ -311,7 +309,7 @@ pub fn broadcast_to<'py>(
     };
     let shape: Vec<usize> = shape.extract()?;
     let is_small = !shape.is_empty() && elements(&shape).is_some_and(|length| length < LARGE);
-    let memory = if is_small { OwnedArray::of_numpy(array)? } else { None };
+    let memory = if is_small { HostArray::of_numpy(array)? } else { None };
     let Some(buffer) = memory.as_ref().and_then(|memory| memory.view.broadcast(&shape)) else { return Ok(None) };
     if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
         return Ok(None);

@@ -2,28 +2,22 @@
 //!
 //! NumPy's own arrays are read where they lie, arrays of other libraries go by `DLPack`, anything else by the buffer protocol.
 
-use std::marker::PhantomData;
-
-use oxigrad_core::array::buffer::{Buffer, Dtype, Span, elements};
+use oxigrad_core::array::buffer::{Buffer, Dtype, Span};
 use oxigrad_core::array::quantized::BLOCK;
-use oxigrad_core::array::shape::Shape;
 use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::error::{Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
 use crate::arrays::buffer_protocol;
 use crate::arrays::dlpack::{self, Export};
-use crate::arrays::numpy::{C_CONTIGUOUS, Numpy};
+use crate::arrays::numpy::Numpy;
 use crate::error::unless_refused;
 
 /// The owner of the memory of an array, which keeps it where it is.
-enum Owner<'a> {
-    /// The reference to a NumPy array that the caller has.
-    Borrowed(PhantomData<&'a PyObject>),
+enum Owner {
     /// A reference to a NumPy array, which then refuses to be resized.
     Reference(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
     /// An export by the buffer protocol.
@@ -33,39 +27,19 @@ enum Owner<'a> {
 }
 
 /// An array in host memory, which stays there for as long as this does.
-pub struct HostArray<'a> {
+pub struct HostArray {
     pub view: ArrayView,
-    owner: Owner<'a>,
+    owner: Owner,
     /// The tensor of PyTorch's, if it is one and a step writes it.
     changed: Option<Py<PyAny>>,
 }
 
-/// An array in host memory with an owner of its own.
-pub type OwnedArray = HostArray<'static>;
-
 // SAFETY: the pointer is only handed to `Buffer`, which makes no use of it, and what keeps the memory is `Send`.
-unsafe impl Send for HostArray<'_> {}
+unsafe impl Send for HostArray {}
 // SAFETY: as above.
-unsafe impl Sync for HostArray<'_> {}
+unsafe impl Sync for HostArray {}
 
-impl<'a> HostArray<'a> {
-    /// A NumPy array as it lies most often, by a look at its fields: contiguous, of 1 to [`Shape::MOST`] dimensions, of a dtype
-    /// that kernels compute in. None of anything else.
-    #[inline]
-    pub fn contiguous(object: &'a Bound<'_, PyAny>) -> Option<Self> {
-        let numpy = Numpy::get(object.py())?;
-        let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
-        let dtype = numpy.own_dtype(&fields).filter(|dtype| dtype.computes())?;
-        if !(1..=Shape::MOST).contains(&fields.dimensions()) {
-            return None;
-        }
-        let view = fields.view(Some(dtype));
-        elements(&view.extents)?;
-        Some(Self { view, owner: Owner::Borrowed(PhantomData), changed: None })
-    }
-}
-
-impl OwnedArray {
+impl HostArray {
     /// The memory of an object; none where it shares none.
     ///
     /// # Errors
@@ -122,9 +96,7 @@ impl OwnedArray {
         let owner = Owner::Reference(object.clone().unbind());
         Ok(Some(Self { view: fields.view(Some(dtype)), owner, changed: None }))
     }
-}
 
-impl HostArray<'_> {
     /// Says that a step writes the memory, which is that of this object.
     pub fn set_written(&mut self, object: &Bound<'_, PyAny>) {
         self.changed = self.is_tensor().then(|| object.clone().unbind());
@@ -139,7 +111,7 @@ impl HostArray<'_> {
     pub fn is_by_python(&self) -> bool {
         match &self.owner {
             Owner::Buffer(_) => true,
-            Owner::Borrowed(_) | Owner::Reference(_) => false,
+            Owner::Reference(_) => false,
             Owner::Export(export) => export.by_python,
         }
     }
@@ -169,11 +141,6 @@ impl HostArray<'_> {
         &self.view.extents
     }
 
-    /// The number of elements; none where no address space has room for them.
-    pub fn length(&self) -> Option<usize> {
-        elements(&self.view.extents)
-    }
-
     /// Whether the memory may be written.
     pub fn is_writable(&self) -> bool {
         self.view.writable
@@ -184,20 +151,8 @@ impl HostArray<'_> {
         self.view.span(match (&self.owner, self.view.dtype) {
             (_, Some(dtype)) => dtype.size(),
             (Owner::Buffer(export), None) => export.item_size(),
-            (Owner::Borrowed(_) | Owner::Reference(_) | Owner::Export(_), None) => 1,
+            (Owner::Reference(_) | Owner::Export(_), None) => 1,
         })
-    }
-
-    /// Whether both have the same shape and dtype.
-    #[inline]
-    pub fn is_like(&self, other: &HostArray<'_>) -> bool {
-        self.view.dtype == other.view.dtype && self.view.extents == other.view.extents
-    }
-
-    /// Whether this is NumPy's dtype of the elements.
-    pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
-        let descr = self.view.dtype.zip(Numpy::get(dtype.py())).and_then(|(own, numpy)| numpy.descr(own));
-        descr.is_some_and(|descr| descr.is(dtype))
     }
 
     /// The buffer, where kernels compute in its dtype.
@@ -223,7 +178,7 @@ impl HostArray<'_> {
                 let found = match (&self.owner, self.view.dtype) {
                     (_, Some(dtype)) => format!("dtype {}", dtype.name()),
                     (Owner::Buffer(export), None) => format!("format {:?}", export.format().to_string_lossy()),
-                    (Owner::Borrowed(_) | Owner::Reference(_) | Owner::Export(_), None) => "an unknown dtype".into(),
+                    (Owner::Reference(_) | Owner::Export(_), None) => "an unknown dtype".into(),
                 };
                 Err(Error::Dtype(format!("found {found}, expected {expected} in native byte order")))
             }
@@ -248,7 +203,7 @@ impl HostArray<'_> {
 /// Numbers in memory: those of an array, or codes of eight bits, stated as a tuple of the codes and their scales.
 pub struct Numbers {
     pub buffer: Buffer,
-    pub memory: SmallVec<[OwnedArray; 1]>,
+    pub memory: SmallVec<[HostArray; 1]>,
 }
 
 impl Numbers {
@@ -256,14 +211,14 @@ impl Numbers {
     /// there instead of floating-point numbers, or of codes and scales.
     ///
     /// # Errors
-    /// As `OwnedArray::of`.
+    /// As `HostArray::of`.
     pub fn of(stated: &Bound<'_, PyAny>) -> PyResult<Option<Result<Self>>> {
         let Ok(coded) = stated.cast::<PyTuple>() else {
-            let Some(memory) = OwnedArray::of(stated)? else { return Ok(None) };
+            let Some(memory) = HostArray::of(stated)? else { return Ok(None) };
             return Ok(Some(memory.floating().map(|buffer| Self { buffer, memory: smallvec![memory] })));
         };
-        let memory: PyResult<Option<SmallVec<[OwnedArray; 1]>>> =
-            coded.iter().map(|array| OwnedArray::of(&array)).collect();
+        let memory: PyResult<Option<SmallVec<[HostArray; 1]>>> =
+            coded.iter().map(|array| HostArray::of(&array)).collect();
         let Some(memory) = memory?.filter(|memory| memory.len() == 2) else { return Ok(None) };
         Ok(Some(quantized(&memory[0], &memory[1]).map(|buffer| Self { buffer, memory })))
     }
@@ -277,12 +232,12 @@ impl Numbers {
 
     /// The tensors of PyTorch's whose memory this is, if a step writes it.
     pub fn changed(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        self.memory.iter().filter_map(OwnedArray::changed)
+        self.memory.iter().filter_map(HostArray::changed)
     }
 }
 
 /// The memory of codes and the scales of their blocks, as one buffer.
-fn quantized(codes: &OwnedArray, scales: &OwnedArray) -> Result<Buffer> {
+fn quantized(codes: &HostArray, scales: &HostArray) -> Result<Buffer> {
     let buffers = codes.view.buffer().zip(scales.view.buffer()).map(<[Buffer; 2]>::from);
     let is_coded = |buffers: &[Buffer; 2]| buffers[0].dtype() == Dtype::U8 && buffers[1].dtype() == Dtype::F32;
     let Some(buffers) = buffers.filter(is_coded) else {
@@ -303,17 +258,17 @@ fn quantized(codes: &OwnedArray, scales: &OwnedArray) -> Result<Buffer> {
 /// Whether the object is an array that lies in host memory and shares it, by `DLPack` or Python's buffer protocol.
 #[pyfunction]
 pub fn exports_memory(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(OwnedArray::of(object)?.is_some())
+    Ok(HostArray::of(object)?.is_some())
 }
 
 /// Whether an object shares memory of a floating-point dtype: kernels can update it.
 #[pyfunction]
 pub fn is_floating(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(OwnedArray::of(object)?.is_some_and(|memory| memory.floating().is_ok()))
+    Ok(HostArray::of(object)?.is_some_and(|memory| memory.floating().is_ok()))
 }
 
 /// Whether the memory that an object shares may be written.
 #[pyfunction]
 pub fn is_writable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(OwnedArray::of(object)?.is_some_and(|memory| memory.is_writable()))
+    Ok(HostArray::of(object)?.is_some_and(|memory| memory.is_writable()))
 }

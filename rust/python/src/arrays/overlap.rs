@@ -4,7 +4,7 @@ use oxigrad_core::array::buffer::Span;
 use oxigrad_core::array::overlap::Sweep;
 use pyo3::prelude::*;
 
-use crate::arrays::host_array::OwnedArray;
+use crate::arrays::host_array::HostArray;
 
 /// The first pair of ranges that meet, of which one is written, and whose elements do: the smaller number first. `view` is
 /// an array that lies where the range of a number does. A `Sweep` says sooner where no ranges meet at all.
@@ -36,7 +36,7 @@ fn meeting(ranges: &[(Span, bool)], wanted: impl Fn(usize, usize) -> bool) -> Ve
 }
 
 /// Memory, each with the number of its array.
-type Numbered = Vec<(usize, OwnedArray)>;
+type Numbered = Vec<(usize, HostArray)>;
 
 /// Ranges, each with what is said of its array.
 type Ranges = Vec<(Span, bool)>;
@@ -45,7 +45,7 @@ type Ranges = Vec<(Span, bool)>;
 fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> PyResult<(Numbered, Ranges)> {
     let (mut numbered, mut ranges) = (Vec::new(), Vec::new());
     for (at, (array, is)) in arrays.iter().enumerate() {
-        if let Some(memory) = OwnedArray::of(array)? {
+        if let Some(memory) = HostArray::of(array)? {
             ranges.push((memory.span(), *is));
             numbered.push((at, memory));
         }
@@ -85,7 +85,7 @@ pub fn aliases(arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Vec<usize>> {
 /// Whether two arrays are the same elements of host memory, in the same order.
 #[pyfunction]
 pub fn is_same_memory(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(match (OwnedArray::of(a)?, OwnedArray::of(b)?) {
+    Ok(match (HostArray::of(a)?, HostArray::of(b)?) {
         (Some(a), Some(b)) => a.view.is_same_as(&b.view),
         _ => false,
     })
@@ -94,6 +94,6 @@ pub fn is_same_memory(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bo
 /// Whether elements of an array in host memory are the same as others of it.
 #[pyfunction]
 pub fn overlaps_itself(array: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let buffer = OwnedArray::of(array)?.and_then(|memory| memory.view.buffer());
+    let buffer = HostArray::of(array)?.and_then(|memory| memory.view.buffer());
     Ok(buffer.is_some_and(|buffer| buffer.overlaps_itself()))
 }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
 use crate::arrays::elementwise::{DETACHED, LARGE};
-use crate::arrays::host_array::OwnedArray;
+use crate::arrays::host_array::HostArray;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
@@ -18,7 +18,7 @@ use crate::threads::{isa, pool};
 pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();
-    let (Some(x), Some(y)) = (OwnedArray::of_numpy(a)?, OwnedArray::of_numpy(b)?) else { return Ok(None) };
+    let (Some(x), Some(y)) = (HostArray::of_numpy(a)?, HostArray::of_numpy(b)?) else { return Ok(None) };
     let ([stack1 @ .., rows, inner], [stack2 @ .., other, columns]) = (x.shape(), y.shape()) else { return Ok(None) };
     let dtype = match (x.computing(), y.computing()) {
         (Ok(x), Ok(y)) if x.dtype() == y.dtype() && inner == other => x.dtype(),
@@ -50,13 +50,13 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
     matmul.bind(py).call1((a, b, result)).map(Some)
 }
 
-fn factor<'a>(memory: &OwnedArray, stack: &'a [isize]) -> Factor<'a> {
+fn factor<'a>(memory: &HostArray, stack: &'a [isize]) -> Factor<'a> {
     let [.., row, column] = memory.view.strides[..] else { unreachable!("a matrix has two dimensions") };
     Factor { pointer: memory.view.pointer, stack, row, column }
 }
 
 /// Bytes from a matrix to the next, along each axis of the stack that it is broadcast to.
-fn stack_strides(memory: &OwnedArray, stack: &[usize]) -> Option<Strides> {
+fn stack_strides(memory: &HostArray, stack: &[usize]) -> Option<Strides> {
     let own = memory.shape().len() - 2;
     broadcast_strides(&memory.shape()[..own], &memory.view.strides[..own], stack)
 }

@@ -12,9 +12,8 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::scalar;
+use crate::arrays::contiguous::{Contiguous, scalar};
 use crate::arrays::elementwise::DETACHED;
-use crate::arrays::host_array::HostArray;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
@@ -24,17 +23,17 @@ pub fn reduce<'py>(
     array: &Bound<'py, PyAny>,
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (Some(given), Some(named)) = (HostArray::contiguous(array), named) else { return Ok(None) };
+    let (Some(given), Some(named)) = (Contiguous::of(array), named) else { return Ok(None) };
     let py = array.py();
     let is_mean = op == Structured::Mean;
-    if !(op == Structured::Sum || is_mean && !given.shape().contains(&0)) {
+    if !(op == Structured::Sum || is_mean && !given.buffer.is_empty()) {
         return Ok(None);
     }
     let axis = named.get_item(intern!(py, "axis"))?;
     let keepdims = named.get_item(intern!(py, "keepdims"))?.map_or(Ok(false), |keep| keep.is_truthy())?;
     let plan = match axis.filter(|axis| !axis.is_none()) {
-        None => Reduction::over(given.shape(), None, keepdims),
-        Some(axis) => axes(&axis)?.and_then(|axes| Reduction::over(given.shape(), Some(&axes), keepdims)),
+        None => Reduction::over(given.shape.extents(), None, keepdims),
+        Some(axis) => axes(&axis)?.and_then(|axes| Reduction::over(given.shape.extents(), Some(&axes), keepdims)),
     };
     plan.map_or(Ok(None), |plan| run(py, &given, &plan, is_mean))
 }
@@ -46,12 +45,12 @@ pub fn sum_to<'py>(
     shape: &Bound<'py, PyAny>,
     dtype: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(given) = HostArray::contiguous(array).filter(|given| given.has_dtype(dtype)) else { return Ok(None) };
+    let Some(given) = Contiguous::of(array).filter(|given| given.has_dtype(dtype)) else { return Ok(None) };
     let shape = shape.extract::<Vec<usize>>()?;
-    if *given.shape() == shape[..] {
+    if *given.shape.extents() == shape[..] {
         return Ok(Some(array.clone()));
     }
-    let plan = Reduction::unbroadcast(given.shape(), &shape);
+    let plan = Reduction::unbroadcast(given.shape.extents(), &shape);
     plan.map_or(Ok(None), |plan| run(array.py(), &given, &plan, false))
 }
 
@@ -71,18 +70,18 @@ fn axes(axis: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
 
 fn run<'py>(
     py: Python<'py>,
-    given: &HostArray<'_>,
+    given: &Contiguous<'_>,
     plan: &Reduction,
     is_mean: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Reduction { axes, shape } = plan;
-    let Some(from) = given.view.buffer() else { return Ok(None) };
+    let from = &given.buffer;
     #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
     let divisor = if is_mean { axes.count as f64 } else { 1.0 };
     let sum = |to: &Buffer| {
         let pool = if from.len() < DETACHED { None } else { pool() };
         // SAFETY: the arrays keep the memory; what is written is new, or nobody else's, or the number.
-        let sum = || unsafe { sum::sum(&from, to, *axes, divisor, isa(), pool.as_deref()) };
+        let sum = || unsafe { sum::sum(from, to, *axes, divisor, isa(), pool.as_deref()) };
         if from.len() < DETACHED { sum() } else { py.detach(sum) }.python()
     };
     if !shape.is_empty() {

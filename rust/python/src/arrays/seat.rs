@@ -24,7 +24,7 @@ impl Seat {
     const MOST: usize = 4;
 
     /// The place of an object's memory; `lies` tells only of what is contiguous.
-    pub fn new(numpy: &Numpy, object: &Bound<'_, PyAny>, array: &HostArray<'_>) -> Self {
+    pub fn new(numpy: &Numpy, object: &Bound<'_, PyAny>, array: &HostArray) -> Self {
         let view = &array.view;
         let fields = numpy.fields(object);
         let exchange = if fields.is_some() { None } else { dlpack::exchange(&object.get_type()) };

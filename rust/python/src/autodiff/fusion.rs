@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::arrays::array_pool;
 use crate::arrays::contiguous::length;
 use crate::arrays::elementwise::{LARGE, execute, number_of};
-use crate::arrays::host_array::OwnedArray;
+use crate::arrays::host_array::HostArray;
 use crate::arrays::value::Value;
 use crate::error::to_python;
 
@@ -36,7 +36,7 @@ pub struct NumpyArrays<'py>(pub Python<'py>);
 
 impl Arrays for NumpyArrays<'_> {
     type Value = Value;
-    type Held = OwnedArray;
+    type Held = HostArray;
     type Error = PyErr;
 
     fn share(&self, value: &Value) -> Value {
@@ -51,14 +51,14 @@ impl Arrays for NumpyArrays<'_> {
         matches!(value, Value::Object(object) if length(object.bind(self.0)) >= Some(LARGE))
     }
 
-    fn hold(&self, value: &Value) -> PyResult<Option<OwnedArray>> {
+    fn hold(&self, value: &Value) -> PyResult<Option<HostArray>> {
         match value {
-            Value::Object(object) => OwnedArray::of_numpy(object.bind(self.0)),
+            Value::Object(object) => HostArray::of_numpy(object.bind(self.0)),
             Value::Number(_) | Value::Absent => Ok(None),
         }
     }
 
-    fn view<'h>(&self, held: &'h OwnedArray) -> &'h ArrayView {
+    fn view<'h>(&self, held: &'h HostArray) -> &'h ArrayView {
         &held.view
     }
 

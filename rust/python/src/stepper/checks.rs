@@ -9,7 +9,7 @@ use super::parameter::{Held, Parameter};
 use super::prepared::{Prepared, Programs};
 use super::requirements::{moved, unexported};
 use crate::arrays::dlpack::first_negated;
-use crate::arrays::host_array::OwnedArray;
+use crate::arrays::host_array::HostArray;
 use crate::arrays::numpy::Numpy;
 use crate::arrays::overlap::shared_among;
 use crate::error::to_python;
@@ -69,7 +69,7 @@ impl Prepared {
                 return Err(moved(&parameter.path));
             }
         }
-        let is_kept = |(object, memory): &(Bound<'_, PyAny>, OwnedArray)| {
+        let is_kept = |(object, memory): &(Bound<'_, PyAny>, HostArray)| {
             memory.is_by_python() || memory.is_still_of(numpy, object) || !memory.can_be_seen(object)
         };
         if held.iter().all(is_kept) { Ok(()) } else { Err(moved("an array")) }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use super::requirements::{at, tuple, unexported, written};
 use super::slot::Slot;
 use super::stated::HostParameter;
-use crate::arrays::host_array::OwnedArray;
+use crate::arrays::host_array::HostArray;
 use crate::arrays::numpy::{Numpy, refuse_meaning};
 use crate::error::{IntoPython, to_python};
 
@@ -36,7 +36,7 @@ pub(super) struct Parameter {
 pub(super) fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
     let path = &stated.path;
     let array = stated.array.bind(py);
-    let parameter = OwnedArray::of(array)?.ok_or_else(|| to_python(&unexported(path, "parameter")))?;
+    let parameter = HostArray::of(array)?.ok_or_else(|| to_python(&unexported(path, "parameter")))?;
     let dtype = parameter.floating().map_err(|error| at(path, "parameter", error)).python()?.dtype();
     let slots = stated.slots.iter().map(|(name, slot)| Slot::new(path, name.clone(), slot.bind(py)));
     let numbers = stated.numbers.iter().map(|(name, slot)| Slot::number(path, name.clone(), slot.bind(py)));
@@ -113,7 +113,7 @@ impl Parameter {
     }
 
     /// The gradient and the parameter of a step, if they are what they must be.
-    pub(super) fn check(&self, given: &Given) -> PyResult<[(OwnedArray, Buffer); 2]> {
+    pub(super) fn check(&self, given: &Given) -> PyResult<[(HostArray, Buffer); 2]> {
         let Given { p, g, shape, writes_gradient } = *given;
         let path = &self.path;
         let (mut memory, mut gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
@@ -174,9 +174,9 @@ impl Parameter {
     }
 
     /// The factors of the slots, as arrays of the gradient's shape.
-    pub(super) fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(OwnedArray, Buffer)>> {
+    pub(super) fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(HostArray, Buffer)>> {
         let factor = |factor: &Bound<'_, PyAny>| {
-            let Some(memory) = OwnedArray::of(factor)? else { return Ok(None) };
+            let Some(memory) = HostArray::of(factor)? else { return Ok(None) };
             let buffer = memory.view.broadcast(shape);
             Ok(buffer.map(|buffer| (memory, buffer)))
         };
@@ -188,9 +188,9 @@ impl Parameter {
         })
     }
 
-    pub(super) fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<OwnedArray> {
+    pub(super) fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<HostArray> {
         refuse_meaning(object, || format!("{}: the {what}", self.path))?;
-        if let Some(memory) = OwnedArray::of_seen(object)? {
+        if let Some(memory) = HostArray::of_seen(object)? {
             return Ok(memory);
         }
         if object.hasattr("dtype")? {
@@ -202,7 +202,7 @@ impl Parameter {
 }
 
 /// Arrays, with the exports that hold their memory during a step.
-pub(super) type Held<'py> = Vec<(Bound<'py, PyAny>, OwnedArray)>;
+pub(super) type Held<'py> = Vec<(Bound<'py, PyAny>, HostArray)>;
 
 /// The outcome of `Parameter::look`: whether slots have moved, and whether Python ran.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use oxigrad_core::array::buffer::Buffer;
 use oxigrad_core::error::{Error, Result};
 use pyo3::prelude::*;
 
-use crate::arrays::host_array::OwnedArray;
+use crate::arrays::host_array::HostArray;
 use crate::error::to_python;
 
 pub(super) fn unexported(path: &str, what: &str) -> Error {
@@ -32,7 +32,7 @@ pub(super) fn writable(path: &str, what: &str, buffer: &Buffer) -> Result<()> {
 }
 
 /// The buffer of an array that will be written.
-pub(super) fn written(path: &str, what: &str, memory: &OwnedArray) -> Result<Buffer> {
+pub(super) fn written(path: &str, what: &str, memory: &HostArray) -> Result<Buffer> {
     let buffer = memory.floating().map_err(|error| at(path, what, error))?;
     writable(path, what, &buffer)?;
     Ok(buffer)

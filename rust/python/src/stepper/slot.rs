@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::requirements::{at, tuple, unexported, writable};
-use crate::arrays::host_array::{Numbers, OwnedArray};
+use crate::arrays::host_array::{HostArray, Numbers};
 use crate::arrays::numpy::Numpy;
 use crate::error::{IntoPython, to_python};
 
@@ -73,12 +73,12 @@ impl Slot {
 
     /// Whether Python may have run to find it.
     pub(super) fn is_after_python(&self) -> bool {
-        self.numbers.memory.iter().any(OwnedArray::is_after_python)
+        self.numbers.memory.iter().any(HostArray::is_after_python)
     }
 
     /// Whether Python may have run to export it.
     pub(super) fn is_by_python(&self) -> bool {
-        self.numbers.memory.iter().any(OwnedArray::is_by_python)
+        self.numbers.memory.iter().any(HostArray::is_by_python)
     }
 
     /// The number that is there.
