@@ -17,6 +17,7 @@ impl Shape {
 
     /// The shape of these extents; `None` where there are too many.
     #[must_use]
+    #[inline]
     pub fn new(given: &[usize]) -> Option<Self> {
         let (dimensions, mut extents) = (given.len(), [0; Self::MOST]);
         extents.get_mut(..dimensions)?.copy_from_slice(given);
@@ -53,6 +54,7 @@ pub type Strides = SmallVec<[isize; Shape::MOST]>;
 
 /// The byte strides of an array in row-major order; `None` where they leave the address space.
 #[must_use]
+#[inline]
 pub fn contiguous_strides(extents: &[usize], size: usize) -> Option<Strides> {
     let mut strides = Strides::from_elem(0, extents.len());
     let mut step = isize::try_from(size).ok()?;
@@ -66,6 +68,7 @@ pub fn contiguous_strides(extents: &[usize], size: usize) -> Option<Strides> {
 /// The strides of an array repeated to the shape `to`: zero along the axes that broadcasting adds or stretches. `None` where
 /// it cannot be broadcast to that shape.
 #[must_use]
+#[inline]
 pub fn broadcast_strides(extents: &[usize], strides: &[isize], to: &[usize]) -> Option<Strides> {
     let added = to.len().checked_sub(extents.len())?;
     let mut repeated = Strides::from_elem(0, to.len());

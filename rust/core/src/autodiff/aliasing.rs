@@ -24,13 +24,11 @@ pub enum Sharing {
 
 /// Whether an array library may give a view for the op.
 #[must_use]
-pub const fn sharing(op: Op) -> Sharing {
-    if matches!(op, Op::Structured(Structured::Index)) {
-        Sharing::BasicKeys
-    } else if op.has(Attribute::View) {
-        Sharing::Maybe
-    } else {
-        Sharing::Never
+pub fn sharing(op: Op) -> Sharing {
+    match op {
+        Op::Structured(Structured::Index) => Sharing::BasicKeys,
+        op if op.has(Attribute::View) => Sharing::Maybe,
+        _ => Sharing::Never,
     }
 }
 

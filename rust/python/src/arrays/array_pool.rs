@@ -49,9 +49,10 @@ impl Spare {
 /// Keeps an array for later, if it is nobody else's.
 pub fn keep(py: Python<'_>, value: Value) {
     let Value::Object(object) = value else { return };
-    let Some(Contiguous { shape, buffer, .. }) = unshared(object.bind(py)) else { return };
-    let dtype = buffer.dtype();
-    let Some(bytes) = buffer.len().checked_mul(dtype.size()).filter(|bytes| *bytes <= BYTES) else { return };
+    let Some(array) = unshared(object.bind(py)) else { return };
+    let (Contiguous { shape, dtype, length, .. }, Some(buffer)) = (&array, array.buffer()) else { return };
+    let (shape, dtype, length) = (*shape, *dtype, *length);
+    let Some(bytes) = length.checked_mul(dtype.size()).filter(|bytes| *bytes <= BYTES) else { return };
     let mut evicted: SmallVec<[Array; 1]> = SmallVec::new(); // dropped after the lock
     let mut spare = spare();
     while spare.arrays.len() == COUNT || spare.bytes + bytes > BYTES {
@@ -78,7 +79,7 @@ pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bo
 /// A new array to write to.
 pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
     let array = create(py, shape, dtype)?;
-    let buffer = match Contiguous::of(&array).map(|array| array.buffer) {
+    let buffer = match Contiguous::of(&array).and_then(|array| array.buffer()) {
         None => HostArray::of(&array)?.and_then(|array| array.view.buffer()),
         found => found,
     };

@@ -20,7 +20,10 @@ use crate::error::unless;
 /// look at some fields tells; the caller's reference keeps the memory.
 pub struct Contiguous<'a> {
     pub shape: Shape,
-    pub buffer: Buffer,
+    pub dtype: Dtype,
+    pub length: usize,
+    pointer: *mut u8,
+    is_writable: bool,
     owner: PhantomData<&'a PyObject>,
 }
 
@@ -38,30 +41,36 @@ impl<'a> Contiguous<'a> {
             length = usize::checked_mul(length, given)?;
         }
         let shape = Shape::new(&extents[..dimensions])?;
-        let buffer = Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()?;
-        Some(Self { shape, buffer, owner: PhantomData })
+        let (pointer, is_writable) = (fields.data, fields.is_writable());
+        Some(Self { shape, dtype, length, pointer, is_writable, owner: PhantomData })
+    }
+
+    /// The elements as kernels see them.
+    #[inline]
+    pub fn buffer(&self) -> Option<Buffer> {
+        Buffer::contiguous(self.pointer, self.length, self.dtype, self.is_writable).ok()
     }
 
     /// Whether both have the same shape and dtype.
     #[inline]
     pub fn is_like(&self, other: &Contiguous<'_>) -> bool {
-        self.buffer.dtype() == other.buffer.dtype() && self.shape == other.shape
+        self.dtype == other.dtype && self.shape == other.shape
     }
 
     /// Whether this is NumPy's dtype of the elements.
     pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
-        let descr = Numpy::get(dtype.py()).and_then(|numpy| numpy.descr(self.buffer.dtype()));
+        let descr = Numpy::get(dtype.py()).and_then(|numpy| numpy.descr(self.dtype));
         descr.is_some_and(|descr| descr.is(dtype))
     }
 
     /// The elements repeated to a larger shape, to be read.
     pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
-        let (extents, dtype) = (self.shape.extents(), self.buffer.dtype());
+        let (extents, dtype) = (self.shape.extents(), self.dtype);
         if extents == shape {
-            return Some(self.buffer.clone());
+            return self.buffer();
         }
         let strides = broadcast_strides(extents, &contiguous_strides(extents, dtype.size())?, shape)?;
-        Buffer::strided(self.buffer.pointer(), shape, &strides, dtype, false).ok()
+        Buffer::strided(self.pointer, shape, &strides, dtype, false).ok()
     }
 }
 

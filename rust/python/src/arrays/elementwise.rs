@@ -80,13 +80,13 @@ fn compute_alike<'py, 'v>(
     values: impl Iterator<Item = &'v Value>,
     like: &Contiguous<'_>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (dtype, length) = (like.buffer.dtype(), like.buffer.len());
+    let (dtype, length) = (like.dtype, like.length);
     let mut inputs = Buffers::new();
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
             Value::Object(object) => match Contiguous::of(object.bind(py)) {
-                Some(other) if other.is_like(like) => Some(other.buffer),
+                Some(other) if other.is_like(like) => other.buffer(),
                 _ => None,
             },
             Value::Absent => None,
@@ -111,7 +111,7 @@ fn compute_broadcast<'py, 'v>(
     let mut shape = Shape::default();
     for value in values.clone() {
         let Value::Object(object) = value else { continue };
-        let array = Contiguous::of(object.bind(py)).filter(|array| array.buffer.dtype() == dtype);
+        let array = Contiguous::of(object.bind(py)).filter(|array| array.dtype == dtype);
         let both = array.as_ref().and_then(|array| shape.broadcast(&array.shape));
         let (Some(array), Some(both)) = (array, both) else { return Ok(None) };
         arrays.push(array);
@@ -160,8 +160,9 @@ fn kernel(op: Elementwise) -> &'static Kernel {
 pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(own) = unshared(sum) else { return Ok(false) };
     let Some(other) = Contiguous::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
+    let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
     // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
-    unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.buffer.clone(), other.buffer], own.buffer) }?;
+    unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
     Ok(true)
 }
 
@@ -271,7 +272,7 @@ pub fn elementwise<'py, 'v>(
         if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
             return Ok(Some((result, true)));
         }
-        return Ok(compute_broadcast(py, kernel(op), values, like.buffer.dtype())?.map(|result| (result, false)));
+        return Ok(compute_broadcast(py, kernel(op), values, like.dtype)?.map(|result| (result, false)));
     }
     let (mut numbers, mut is_numpy) = ([0.0; 3], false);
     for (number, value) in numbers.iter_mut().zip(values) {

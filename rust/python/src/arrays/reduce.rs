@@ -26,7 +26,7 @@ pub fn reduce<'py>(
     let (Some(given), Some(named)) = (Contiguous::of(array), named) else { return Ok(None) };
     let py = array.py();
     let is_mean = op == Structured::Mean;
-    if !(op == Structured::Sum || is_mean && !given.buffer.is_empty()) {
+    if !(op == Structured::Sum || is_mean && given.length > 0) {
         return Ok(None);
     }
     let axis = named.get_item(intern!(py, "axis"))?;
@@ -75,13 +75,13 @@ fn run<'py>(
     is_mean: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Reduction { axes, shape } = plan;
-    let from = &given.buffer;
+    let Some(from) = given.buffer() else { return Ok(None) };
     #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
     let divisor = if is_mean { axes.count as f64 } else { 1.0 };
     let sum = |to: &Buffer| {
         let pool = if from.len() < DETACHED { None } else { pool() };
         // SAFETY: the arrays keep the memory; what is written is new, or nobody else's, or the number.
-        let sum = || unsafe { sum::sum(from, to, *axes, divisor, isa(), pool.as_deref()) };
+        let sum = || unsafe { sum::sum(&from, to, *axes, divisor, isa(), pool.as_deref()) };
         if from.len() < DETACHED { sum() } else { py.detach(sum) }.python()
     };
     if !shape.is_empty() {
