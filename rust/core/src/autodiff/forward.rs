@@ -1,6 +1,7 @@
 //! The replay forwards: tangents go from the inputs to the results, by the rules that pull cotangents back.
 
-use super::replay::{Host, PULSE, accumulate};
+use super::accumulate::accumulate;
+use super::replay::{Host, PULSE};
 use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::{Elementwise, Op};
 
