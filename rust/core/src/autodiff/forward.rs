@@ -27,7 +27,7 @@ impl<V: Value, A> Tape<V, A> {
         let mut tangents: Vec<H::Flow> = Vec::new();
         tangents.resize_with(self.len(), H::Flow::absent);
         for (id, seed) in seeds {
-            accumulate(&mut tangents[id as usize], seed, host)?;
+            accumulate(&mut tangents[id as usize], seed, |a, b| host.add(a, b))?;
         }
         for id in 0..last.len() {
             if id % PULSE == 0 {
@@ -42,7 +42,7 @@ impl<V: Value, A> Tape<V, A> {
                 }
             }
             if !pushed.is_absent() {
-                accumulate(&mut tangents[id], pushed, host)?;
+                accumulate(&mut tangents[id], pushed, |a, b| host.add(a, b))?;
             }
         }
         Ok(targets.iter().map(|id| std::mem::replace(&mut tangents[*id as usize], H::Flow::absent())).collect())

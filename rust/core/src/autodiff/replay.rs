@@ -24,7 +24,7 @@ impl<V: Value, A> Tape<V, A> {
         let mut cotangents: Vec<H::Flow> = Vec::new();
         cotangents.resize_with(top, H::Flow::absent);
         for (id, seed) in seeds {
-            accumulate(&mut cotangents[id as usize], seed, host)?;
+            accumulate(&mut cotangents[id as usize], seed, |a, b| host.add(a, b))?;
         }
         let asked_for_ops: Vec<Id> = inputs.iter().copied().filter(|id| self.origin(*id) != Origin::Input).collect();
         for id in (0..top).rev() {
@@ -62,7 +62,7 @@ impl<V: Value, A> Tape<V, A> {
             && let Some(pulled) = host.pull_together(&view, cotangent)?
         {
             for (arg, pulled) in view.args.iter().zip(pulled).filter(|(_, pulled)| !pulled.is_absent()) {
-                accumulate(&mut sums[*arg as usize], pulled, host)?;
+                accumulate(&mut sums[*arg as usize], pulled, |a, b| host.add(a, b))?;
             }
             return Ok(());
         }
@@ -83,7 +83,7 @@ impl<V: Value, A> Tape<V, A> {
                 _ => host.pullback(&view, which, cotangent)?,
             };
             if !pulled.is_absent() {
-                accumulate(&mut sums[view.args[which] as usize], pulled, host)?;
+                accumulate(&mut sums[view.args[which] as usize], pulled, |a, b| host.add(a, b))?;
             }
         }
         Ok(())
