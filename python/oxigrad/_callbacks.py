@@ -61,7 +61,6 @@ def install() -> None:
         op_of_ufunc=numpy_protocols.op_of_ufunc,
         part=tangents.part,
         rounded=variable_methods.rounded,
-        size_of=backends.size_of,
         spread=tangents.spread,
         stack_parts=tangents.stack_parts,
         svg=diagram.svg,

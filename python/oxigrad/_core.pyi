@@ -199,7 +199,6 @@ def install_callbacks(
     op_of_ufunc: Callable[[Any], str | None],
     part: Callable[[Any, int], Any],
     rounded: Callable[[Variable, int | None], Any],
-    size_of: Callable[[tuple[int, ...]], Any],
     spread: Callable[[Any, Any, int | None], Any],
     stack_parts: Callable[[Sequence[Any]], Any],
     svg: Callable[[list[tuple[str, str, list[int]]], int], str],

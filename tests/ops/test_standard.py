@@ -196,26 +196,28 @@ def test_the_incomplete_gamma_function_is_differentiated_in_both_arguments_once(
     for f in (xp.special.gammainc, xp.special.gammaincc):
         check_grads(f, (a, x), order=1)
         check_grads(lambda x, f=f: ox.grad(lambda a: xp.sum(f(a, x)))(a), (x,), order=2)
-        with pytest.raises(ox.DerivativeError, match="argument 0: there is no closed form"):
+        with pytest.raises(
+            ox.DerivativeError,
+            match="gammainc_a is not differentiable with respect to its shape parameter a: the derivative has no",
+        ):
             ox.grad(lambda a, f=f: xp.sum(ox.grad(lambda a: xp.sum(f(a, x)))(a)))(a)
 
 
 @pytest.mark.parametrize(
-    ("f", "args"),
+    ("f", "args", "parameter"),
     [
-        (xp.special.betainc, (2.0, 3.0, 0.5)),
-        (xp.special.iv, (0.5, 2.0)),
-        (xp.special.jn, (1.0, 2.0)),
-        (xp.special.yn, (1.0, 2.0)),
-        (xp.special.polygamma, (1.0, 2.0)),
+        (xp.special.betainc, (2.0, 3.0, 0.5), "parameter a: the derivative has no closed form"),
+        (xp.special.iv, (0.5, 2.0), "order: the derivative has no closed form"),
+        (xp.special.jn, (1.0, 2.0), "integer order"),
+        (xp.special.yn, (1.0, 2.0), "integer order"),
+        (xp.special.polygamma, (1.0, 2.0), "integer order"),
     ],
 )
-def test_parameters_without_a_derivative_say_why(f: Any, args: tuple[float, ...]) -> None:
+def test_parameters_without_a_derivative_say_why(f: Any, args: tuple[float, ...], parameter: str) -> None:
     ox.grad(f, argnums=len(args) - 1)(*args)
+    message = f"^{f.__name__} is not differentiable with respect to its {parameter}$"
     for mode in (lambda: ox.grad(f)(*args), lambda: ox.jvp(f, args, (1.0,) + (0.0,) * (len(args) - 1))):
-        with pytest.raises(
-            ox.DerivativeError, match="argument 0: (there is no closed form|its order is a whole number)"
-        ):
+        with pytest.raises(ox.DerivativeError, match=message):
             mode()
 
 

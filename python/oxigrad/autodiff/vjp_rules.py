@@ -1,17 +1,22 @@
-"""The table of derivatives: a line an op, written once over ``xp``, for every mode, order and array library.
+"""The table of derivative rules (VJPs): one line per op, written over ``xp`` for every mode, order and array library.
 
-A rule gives the cotangent of one argument. Its parameters say what it reads, so that a tape keeps nothing else:
-``g`` the cotangent of the result, ``y`` the result, ``x`` or ``x1``, ``x2``, ``condition`` the values of the arguments,
-``x_shape`` and ``x_dtype`` their shapes and dtypes, ``which`` the position of the argument for an op with any number of
-them, and any attribute of the op by its name. None says that the derivative is zero, a text why there is none. What broadcasting
-or dtype promotion did is undone in one place, after the rule.
+A rule computes the cotangent of one argument. The tape keeps only the values that the rule's parameters name: ``g``, the
+cotangent of the result; ``y``, the result; ``x``, ``x1``, ``x2`` or ``condition``, the arguments; ``x_shape`` and ``x_dtype``,
+their shapes and dtypes; ``which``, the position of the argument, for ops with any number of them; and any attribute of the op
+by its name. ``None`` in place of a rule states that the derivative is zero. A string states that there is none, and completes
+the error message "<op> is not differentiable with respect to ...". Broadcasting and dtype promotion are undone in one place,
+after the rule.
 
-Of complex numbers, the cotangent ``g`` of ``y`` is what gives the change of a real loss as ``Re(sum(g * dy))``, as in JAX
-and HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops need no conjugation, and the gradient
-of a real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent.
-The gradient of a real argument is real.
+The core runs elementwise rules, which it traces, by itself. For NumPy arrays it runs the frequent structured rules by itself,
+too: ``rust/python/src/autodiff/structured.rs`` repeats them, with the same bits, and changes along with them
+(``tests/autodiff/test_structured.py`` compares the two).
 
-An op with several results gives a tuple, of which ``item`` takes one; the cotangent of such a tuple is `TupleCotangent`.
+For complex values, the cotangent ``g`` of ``y`` is defined by ``dL = Re(sum(g * dy))`` for a real loss ``L``, as in JAX and
+HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops need no conjugation, and the gradient of a
+real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent. The gradient of
+a real argument is real.
+
+An op with several results records a tuple, of which ``item`` takes one; the cotangent of such a tuple is `TupleCotangent`.
 """
 
 import inspect
@@ -38,6 +43,7 @@ digamma, gammainc_a, gammaln, iv, jn, polygamma, yn = (
 
 
 def _real(x: Any) -> Any:
+    """The real part of a complex ``x``; a real one as it is."""
     return xp.real(x) if is_complex(x) else x
 
 
@@ -47,13 +53,13 @@ def _abs(g: Any, x: Any, y: Any) -> Any:
     return g * where(y == 0.0, 0.0, xp.conj(x) / where(y == 0.0, 1.0, y))
 
 
-def _share(g: Any, larger: Any, equal: Any) -> Any:
-    """The cotangent of the argument that was chosen; half of it where the two are equal."""
+def _split_ties(g: Any, larger: Any, equal: Any) -> Any:
+    """Cotangent of one of two arguments: ``g`` where it is the result, half of ``g`` where both are, zero elsewhere."""
     return where(larger, g, where(equal, 0.5 * g, 0.0))
 
 
 def _difference(x1: Any, x2: Any) -> Any:
-    """``x1 - x2``; zero where they are the same infinity."""
+    """``x1 - x2``; zero where both are the same infinity."""
     return where(xp.logical_and(xp.isinf(x1), x1 == x2), 0.0, x1 - x2)
 
 
@@ -75,41 +81,45 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
     return exp(_times_log(a - 1.0, x) + _times_log(b - 1.0, 1.0 - x) + gammaln(a + b) - gammaln(a) - gammaln(b))
 
 
-_ORDER = "its order is a whole number"
-_CLOSED = "there is no closed form"
+_INTEGER_ORDER = "its integer order"
 
 
-def _kept(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    """``g`` with the reduced dimensions back, of size 1."""
+def _no_closed_form(parameter: str) -> str:
+    return f"{parameter}: the derivative has no closed form"
+
+
+def _keepdims(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    """``g`` reshaped as by ``keepdims=True``: with the reduced dimensions of size 1."""
     axes = range(len(x_shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     gone = {a % len(x_shape) for a in axes} if x_shape else set()
     return xp.reshape(g, tuple(1 if a in gone else size for a, size in enumerate(x_shape)))
 
 
-def _spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def _unreduce(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    """``g`` repeated along the reduced dimensions: the cotangent of ``sum``."""
     if axis is None and len(g.shape) == 0:
         return xp.broadcast_to(g, x_shape)
-    return xp.broadcast_to(_kept(g, x_shape, axis), x_shape) if x_shape else g
+    return xp.broadcast_to(_keepdims(g, x_shape, axis), x_shape) if x_shape else g
 
 
 def _mean(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    return _spread(g * (size_of(g.shape) / (size_of(x_shape) or 1)), x_shape, axis)  # of no elements: none
+    return _unreduce(g * (size_of(g.shape) / (size_of(x_shape) or 1)), x_shape, axis)  # 0 / 1 for empty arrays
 
 
-def _chosen(y: Any, x: Any, axis: Any) -> Any:
-    """One where ``x`` is the extremum ``y``, shared evenly among equals, and zero elsewhere."""
+def _tie_weights(y: Any, x: Any, axis: Any) -> Any:
+    """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
     library, x_shape = namespace(x), tuple(x.shape)
-    chosen = library.astype(_core.plain(x == _kept(y, x_shape, axis)), x.dtype)
+    chosen = library.astype(_core.plain(x == _keepdims(y, x_shape, axis)), x.dtype)
     return chosen / library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
 
 
 def _vector_norm(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    size = _kept(y, x_shape, axis)
-    return _spread(g, x_shape, axis) * where(size == 0.0, 0.0, xp.conjugate(x) / where(size == 0.0, 1.0, size))
+    size = _keepdims(y, x_shape, axis)
+    return _unreduce(g, x_shape, axis) * where(size == 0.0, 0.0, xp.conjugate(x) / where(size == 0.0, 1.0, size))
 
 
 def _extremum(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    return _spread(g, x_shape, axis) * _chosen(y, x, axis)
+    return _unreduce(g, x_shape, axis) * _tie_weights(y, x, axis)
 
 
 def _matmul_x1(g: Any, x2: Any, x1_shape: tuple[int, ...]) -> Any:
@@ -129,7 +139,7 @@ def _matmul_x2(g: Any, x1: Any, x2_shape: tuple[int, ...]) -> Any:
 
 
 def _along_axis(indices: Any, axis: int, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """The key that picks what ``take_along_axis`` picks."""
+    """The indexing key equivalent to ``take_along_axis``."""
     library, ndim = namespace(indices), len(shape)
     key = []
     for a, size in enumerate(shape):
@@ -139,10 +149,11 @@ def _along_axis(indices: Any, axis: int, shape: tuple[int, ...]) -> tuple[Any, .
 
 
 def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The inverse permutation of ``axes``."""
     return tuple(axes.index(a) for a in range(len(axes)))
 
 
-def _part(g: Any, axis: int, ends: tuple[int, ...], which: int) -> Any:
+def _concat_part(g: Any, axis: int, ends: tuple[int, ...], which: int) -> Any:
     return primitives.index(g, along(axis, slice(ends[which], ends[which + 1])))
 
 
@@ -158,15 +169,21 @@ TABLE: dict[str, tuple[Rule, ...]] = {
         ),
     ),
     "remainder": (lambda g: g, lambda g, x1, x2: -g * xp.floor(x1 / x2)),
-    "maximum": (lambda g, x1, x2: _share(g, x1 > x2, x1 == x2), lambda g, x1, x2: _share(g, x2 > x1, x1 == x2)),
-    "minimum": (lambda g, x1, x2: _share(g, x1 < x2, x1 == x2), lambda g, x1, x2: _share(g, x2 < x1, x1 == x2)),
+    "maximum": (
+        lambda g, x1, x2: _split_ties(g, x1 > x2, x1 == x2),
+        lambda g, x1, x2: _split_ties(g, x2 > x1, x1 == x2),
+    ),
+    "minimum": (
+        lambda g, x1, x2: _split_ties(g, x1 < x2, x1 == x2),
+        lambda g, x1, x2: _split_ties(g, x2 < x1, x1 == x2),
+    ),
     "atan2": (
         lambda g, x1, x2: g * x2 / (square(x1) + square(x2)),
         lambda g, x1, x2: -g * x1 / (square(x1) + square(x2)),
     ),
     "negative": (lambda g: -g,),
     "positive": (lambda g: g,),
-    "round_to_bfloat16": (lambda g: g,),  # as of a conversion
+    "round_to_bfloat16": (lambda g: g,),  # as for astype
     "round_to_float16": (lambda g: g,),
     "abs": (_abs,),
     "real": (lambda g, x: xp.astype(g, x.dtype) if is_complex(x) else xp.real(g),),
@@ -219,16 +236,23 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "gamma": (lambda g, y, x: g * y * digamma(x),),
     "gammaln": (lambda g, x: g * digamma(x),),
     "digamma": (lambda g, x: g * polygamma(1.0, x),),
-    "polygamma": (_ORDER, lambda g, x1, x2: g * polygamma(x1 + 1.0, x2)),
-    "jn": (_ORDER, lambda g, x1, x2: g * 0.5 * (jn(x1 - 1.0, x2) - jn(x1 + 1.0, x2))),
-    "yn": (_ORDER, lambda g, x1, x2: g * 0.5 * (yn(x1 - 1.0, x2) - yn(x1 + 1.0, x2))),
-    "iv": (_CLOSED, lambda g, x1, x2: g * 0.5 * (iv(x1 - 1.0, x2) + iv(x1 + 1.0, x2))),
+    "polygamma": (_INTEGER_ORDER, lambda g, x1, x2: g * polygamma(x1 + 1.0, x2)),
+    "jn": (_INTEGER_ORDER, lambda g, x1, x2: g * 0.5 * (jn(x1 - 1.0, x2) - jn(x1 + 1.0, x2))),
+    "yn": (_INTEGER_ORDER, lambda g, x1, x2: g * 0.5 * (yn(x1 - 1.0, x2) - yn(x1 + 1.0, x2))),
+    "iv": (_no_closed_form("its order"), lambda g, x1, x2: g * 0.5 * (iv(x1 - 1.0, x2) + iv(x1 + 1.0, x2))),
     "gammainc": (lambda g, x1, x2: g * gammainc_a(x1, x2), lambda g, x1, x2: g * _gamma_density(x1, x2)),
     "gammaincc": (lambda g, x1, x2: -g * gammainc_a(x1, x2), lambda g, x1, x2: -g * _gamma_density(x1, x2)),
-    "gammainc_a": (_CLOSED, lambda g, x1, x2: g * _gamma_density(x1, x2) * (log(x2) - digamma(x1))),
-    "betainc": (_CLOSED, _CLOSED, lambda g, x1, x2, x3: g * _beta_density(x1, x2, x3)),
+    "gammainc_a": (
+        _no_closed_form("its shape parameter a"),
+        lambda g, x1, x2: g * _gamma_density(x1, x2) * (log(x2) - digamma(x1)),
+    ),
+    "betainc": (
+        _no_closed_form("its parameter a"),
+        _no_closed_form("its parameter b"),
+        lambda g, x1, x2, x3: g * _beta_density(x1, x2, x3),
+    ),
     "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
-    "sum": (lambda g, x_shape, axis: _spread(g, x_shape, axis),),
+    "sum": (lambda g, x_shape, axis: _unreduce(g, x_shape, axis),),
     "mean": (_mean,),
     "vector_norm": (_vector_norm,),
     "max": (_extremum,),
@@ -241,7 +265,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "expand_dims": (lambda g, x_shape: xp.reshape(g, x_shape),),
     "squeeze": (lambda g, x_shape: xp.reshape(g, x_shape),),
     "broadcast_to": (lambda g, x_shape, x_dtype: unbroadcast(g, x_shape, x_dtype),),
-    "concat": (_part,),
+    "concat": (_concat_part,),
     "stack": (lambda g, axis, which: primitives.index(g, along(axis, which)),),
     "astype": (lambda g, x_dtype: match_dtype(g, x_dtype),),
     "take_along_axis": (
@@ -255,26 +279,26 @@ TABLE: dict[str, tuple[Rule, ...]] = {
 }
 
 
-# --- forwards ----------------------------------------------------------------------------------------------------------
+# --- forward mode (JVPs) -----------------------------------------------------------------------------------------------
 #
-# An elementwise rule is its own forward rule, with the tangent of the argument in place of ``g``. Any other op that is
-# in neither of these tables goes forwards by the derivative of its reverse rule with respect to ``g``, in which the rule
-# is linear: two calls, one tangent at a time. The tables make the frequent ones fast.
+# An elementwise rule is also its forward rule, with the tangent of the argument in place of ``g``. The forward rule of any
+# other op that is in neither of these tables is the transpose of its reverse rule, which is linear in ``g``: two calls for
+# each tangent. The tables state faster rules for frequent ops.
 
 
-def _behind(axis: Any, t: Any) -> Any:
-    """The same axes with one more in front of them."""
+def _shifted_axes(axis: Any, t: Any) -> Any:
+    """``axis`` for an array with one more leading dimension."""
     if axis is None:
         return tuple(range(1, len(t.shape)))
-    return tuple(_behind(a, t) for a in axis) if isinstance(axis, tuple) else axis if axis < 0 else axis + 1
+    return tuple(_shifted_axes(a, t) for a in axis) if isinstance(axis, tuple) else axis if axis < 0 else axis + 1
 
 
-def _folded(t: Any, axis: Any, keepdims: bool) -> dict[str, Any]:
-    return {"axis": _behind(axis, t), "keepdims": keepdims}
+def _shifted_reduction(t: Any, axis: Any, keepdims: bool) -> dict[str, Any]:
+    return {"axis": _shifted_axes(axis, t), "keepdims": keepdims}
 
 
-def _key_behind(key: Any) -> Any:
-    """The same key with one more axis in front; None where the library would put that axis elsewhere."""
+def _shifted_key(key: Any) -> Any:
+    """``key`` for an array with one more leading dimension; None where indexing would move that dimension."""
     key = key if isinstance(key, tuple) else (key,)
     arrays = [i for i, part in enumerate(key) if is_array(part) or isinstance(part, list)]
     if arrays:
@@ -286,33 +310,33 @@ def _key_behind(key: Any) -> Any:
     return (slice(None), *key)
 
 
-def _taken(t: Any, indices: Any, axis: int) -> dict[str, Any]:
+def _shifted_take(t: Any, indices: Any, axis: int) -> dict[str, Any]:
     shape = (t.shape[0], *indices.shape)
-    return {"indices": namespace(indices).broadcast_to(indices, shape), "axis": _behind(axis, t)}
+    return {"indices": namespace(indices).broadcast_to(indices, shape), "axis": _shifted_axes(axis, t)}
 
 
-# Ops that are linear in their array arguments together, which are their own forward rule; and their attributes where
-# tangents ``t`` have a leading axis of their own: None where that cannot be said.
+# Ops that are jointly linear in their array arguments, and so their own forward rule, with their attributes for tangents
+# ``t`` that have a leading batch axis: None where there are no such attributes.
 LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
-    "sum": _folded,
-    "mean": _folded,
-    "cumulative_sum": lambda t, axis: {"axis": _behind(axis, t)},
-    "flip": lambda t, axis: {"axis": _behind(axis, t)},
-    "fftn": lambda t, axes, norm: {"axes": _behind(axes, t), "norm": norm},
-    "ifftn": lambda t, axes, norm: {"axes": _behind(axes, t), "norm": norm},
-    "rfft": lambda t, n, axis, norm: {"n": n, "axis": _behind(axis, t), "norm": norm},
-    "irfft": lambda t, n, axis, norm: {"n": n, "axis": _behind(axis, t), "norm": norm},
+    "sum": _shifted_reduction,
+    "mean": _shifted_reduction,
+    "cumulative_sum": lambda t, axis: {"axis": _shifted_axes(axis, t)},
+    "flip": lambda t, axis: {"axis": _shifted_axes(axis, t)},
+    "fftn": lambda t, axes, norm: {"axes": _shifted_axes(axes, t), "norm": norm},
+    "ifftn": lambda t, axes, norm: {"axes": _shifted_axes(axes, t), "norm": norm},
+    "rfft": lambda t, n, axis, norm: {"n": n, "axis": _shifted_axes(axis, t), "norm": norm},
+    "irfft": lambda t, n, axis, norm: {"n": n, "axis": _shifted_axes(axis, t), "norm": norm},
     "reshape": lambda t, shape, copy=None: {"shape": (t.shape[0], *shape)},
     "permute_dims": lambda t, axes: {"axes": (0, *(a + 1 for a in axes))},
-    "expand_dims": lambda t, axis: {"axis": _behind(axis, t)},
-    "squeeze": lambda t, axis: {"axis": _behind(axis, t)},
+    "expand_dims": lambda t, axis: {"axis": _shifted_axes(axis, t)},
+    "squeeze": lambda t, axis: {"axis": _shifted_axes(axis, t)},
     "concat": lambda t, axis, ends: {"axis": axis + 1, "ends": ends},
     "stack": lambda t, axis: {"axis": axis + 1},
     "astype": lambda t, **named: named,
-    "take_along_axis": _taken,
-    "index": lambda t, key: None if (behind := _key_behind(key)) is None else {"key": behind},
+    "take_along_axis": _shifted_take,
+    "index": lambda t, key: None if (behind := _shifted_key(key)) is None else {"key": behind},
     "scatter_add": lambda t, key, shape: (
-        None if (behind := _key_behind(key)) is None else {"key": behind, "shape": (t.shape[0], *shape)}
+        None if (behind := _shifted_key(key)) is None else {"key": behind, "shape": (t.shape[0], *shape)}
     ),
 }
 
@@ -344,8 +368,8 @@ def _push_matmul(tangents: Any, args: Any, y: Any, batch: int | None) -> Any:
 
 
 def _push_extremum(tangents: Any, args: Any, y: Any, batch: int | None, axis: Any, keepdims: bool) -> Any:
-    along = tangents[0] * _chosen(y, args[0], axis)
-    return xp.sum(along, axis=axis if batch is None else _behind(axis, along), keepdims=keepdims)
+    along = tangents[0] * _tie_weights(y, args[0], axis)
+    return xp.sum(along, axis=axis if batch is None else _shifted_axes(axis, along), keepdims=keepdims)
 
 
 def _push_call(tangents: Any, args: Any, y: Any, batch: int | None, pull: Any, push: Any, function: Any) -> Any:
@@ -371,8 +395,8 @@ FORWARD: dict[str, Callable[..., Any]] = {
 }
 
 
-def _complete(tangents: Any, named: dict[str, Any]) -> list[Any]:
-    """The tangents of all arguments of ``concat`` and ``stack``, zeros where there was none."""
+def _with_zeros(tangents: Any, named: dict[str, Any]) -> list[Any]:
+    """The tangents of all arguments of ``concat`` and ``stack``, zeros in place of None."""
     like = next(t for t in tangents if t is not None)
     shape, ends = list(getattr(like, "shape", ())), named.get("ends")
     filled = []
@@ -390,7 +414,7 @@ def _zeros(like: Any, shape: tuple[int, ...]) -> Any:
 
 
 def push(name: str, tangents: Any, args: Any, y: Any, named: dict[str, Any] | None, batch: int | None) -> Any:
-    """The tangent of a structured op's result; None where it is zero, NotImplemented where its reverse rule has to do."""
+    """The tangent of a structured op's result; None where it is zero, NotImplemented where the reverse rule is to be used."""
     named = named or {}
     if name in FORWARD:
         pushed = FORWARD[name](tangents, args, y, batch, **named)
@@ -400,14 +424,14 @@ def push(name: str, tangents: Any, args: Any, y: Any, named: dict[str, Any] | No
             if behind is None:
                 return NotImplemented
             named = behind
-        pushed = _core.record(name, _complete(tangents, named), named)
+        pushed = _core.record(name, _with_zeros(tangents, named), named)
     else:
         return NotImplemented
     return in_dtype(pushed, y)
 
 
 def install() -> None:
-    """States the tables to the core, which traces the elementwise rules."""
+    """Registers the tables with the core, which traces the elementwise rules."""
     rows = []
     for name, rules in TABLE.items():
         for which, rule in enumerate(rules):

@@ -103,7 +103,6 @@ callbacks! {
     /// `(x, digits)`: `round(x, digits)`.
     rounded;
     /// `(shape)`: the number of elements.
-    size_of;
     /// `(tangent, y, batch)`: a tangent, broadcast to the shape of `y`.
     spread;
     /// `(tangents)`: tangents as a batch.

@@ -1,6 +1,7 @@
 //! The replay forwards: tangents go from the inputs to the results, by the rules that pull cotangents back.
 
-use super::replay::{Host, PULSE, accumulate};
+use super::accumulate::accumulate;
+use super::replay::{Host, PULSE};
 use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::{Elementwise, Op};
 
@@ -26,7 +27,7 @@ impl<V: Value, A> Tape<V, A> {
         let mut tangents: Vec<H::Flow> = Vec::new();
         tangents.resize_with(self.len(), H::Flow::absent);
         for (id, seed) in seeds {
-            accumulate(&mut tangents[id as usize], seed, host)?;
+            accumulate(&mut tangents[id as usize], seed, |a, b| host.add(a, b))?;
         }
         for id in 0..last.len() {
             if id % PULSE == 0 {
@@ -41,7 +42,7 @@ impl<V: Value, A> Tape<V, A> {
                 }
             }
             if !pushed.is_absent() {
-                accumulate(&mut tangents[id], pushed, host)?;
+                accumulate(&mut tangents[id], pushed, |a, b| host.add(a, b))?;
             }
         }
         Ok(targets.iter().map(|id| std::mem::replace(&mut tangents[*id as usize], H::Flow::absent())).collect())

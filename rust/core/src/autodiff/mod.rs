@@ -1,5 +1,6 @@
 //! Automatic differentiation: the tape, and its replays in reverse and forwards.
 
+mod accumulate;
 pub mod aliasing;
 mod forward;
 pub mod fusion;

@@ -1,5 +1,6 @@
 //! The replay in reverse: cotangents go from the results to the inputs, and add up where an entry is used twice.
 
+use super::accumulate::accumulate;
 use super::rule::Rules;
 use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::Op;
@@ -23,7 +24,7 @@ impl<V: Value, A> Tape<V, A> {
         let mut cotangents: Vec<H::Flow> = Vec::new();
         cotangents.resize_with(top, H::Flow::absent);
         for (id, seed) in seeds {
-            accumulate(&mut cotangents[id as usize], seed, host)?;
+            accumulate(&mut cotangents[id as usize], seed, |a, b| host.add(a, b))?;
         }
         let asked_for_ops: Vec<Id> = inputs.iter().copied().filter(|id| self.origin(*id) != Origin::Input).collect();
         for id in (0..top).rev() {
@@ -61,7 +62,7 @@ impl<V: Value, A> Tape<V, A> {
             && let Some(pulled) = host.pull_together(&view, cotangent)?
         {
             for (arg, pulled) in view.args.iter().zip(pulled).filter(|(_, pulled)| !pulled.is_absent()) {
-                accumulate(&mut sums[*arg as usize], pulled, host)?;
+                accumulate(&mut sums[*arg as usize], pulled, |a, b| host.add(a, b))?;
             }
             return Ok(());
         }
@@ -74,23 +75,19 @@ impl<V: Value, A> Tape<V, A> {
                     Some(number) => H::Flow::from_number(number),
                     None => host.pullback(&view, which, cotangent)?,
                 },
+                (Op::Structured(_), _)
+                    if host.pull_into(&view, which, cotangent, &mut sums[view.args[which] as usize])? =>
+                {
+                    continue;
+                }
                 _ => host.pullback(&view, which, cotangent)?,
             };
             if !pulled.is_absent() {
-                accumulate(&mut sums[view.args[which] as usize], pulled, host)?;
+                accumulate(&mut sums[view.args[which] as usize], pulled, |a, b| host.add(a, b))?;
             }
         }
         Ok(())
     }
-}
-
-pub(super) fn accumulate<V, A, H: Host<V, A>>(sum: &mut H::Flow, term: H::Flow, host: &mut H) -> Result<(), H::Error> {
-    *sum = match (sum.number(), term.number()) {
-        (Some(a), Some(b)) => H::Flow::from_number(a + b),
-        _ if sum.is_absent() => term,
-        _ => host.add(std::mem::replace(sum, H::Flow::absent()), term)?,
-    };
-    Ok(())
 }
 
 /// How many entries are replayed between two calls of [`Host::pulse`].
@@ -116,6 +113,23 @@ pub trait Host<V, A> {
         which: usize,
         cotangent: &Self::Flow,
     ) -> Result<Self::Flow, Self::Error>;
+
+    /// Adds the cotangent of the `which`-th argument to `sum`, which is absent or the sum of earlier terms, and returns
+    /// true; returns false, with `sum` unchanged in value, where [`Host::pullback`] is to be called instead.
+    ///
+    /// For ops whose cotangent is zero in most places, such as that of a slice: the host adds to the rest only.
+    ///
+    /// # Errors
+    /// Where the computation fails.
+    fn pull_into(
+        &mut self,
+        _entry: &View<'_, V, A>,
+        _which: usize,
+        _cotangent: &Self::Flow,
+        _sum: &mut Self::Flow,
+    ) -> Result<bool, Self::Error> {
+        Ok(false)
+    }
 
     /// The cotangents of all arguments of an op whose rule gives them together; none for any other op.
     ///

@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use smallvec::SmallVec;
 
-use crate::arrays::numpy::{ArrayFields, C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
+use crate::arrays::numpy::{C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
 use crate::error::unless;
 
 /// A NumPy array as it lies most often: contiguous, of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute in. A
@@ -74,16 +74,19 @@ impl<'a> Contiguous<'a> {
     }
 }
 
-/// The array, where it is nobody else's, so that its memory may be used again.
-pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Contiguous<'a>> {
-    const PLAIN: c_int = C_CONTIGUOUS | OWNDATA | WRITABLE;
+/// Whether an array is nobody else's: it may be written, and nobody sees it.
+pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
+    const OWN: c_int = OWNDATA | WRITABLE;
     // A view of the array, or an export of its memory, would hold a reference to it.
     // SAFETY: the pointer is that of a live object.
     let is_alone = unsafe { Py_REFCNT(array.as_ptr()) } == 1;
-    let is_plain = |fields: &ArrayFields| fields.flags & PLAIN == PLAIN && fields.weakrefs.is_null();
-    let is_plain =
-        || Numpy::get(array.py()).and_then(|numpy| numpy.fields(array)).is_some_and(|fields| is_plain(&fields));
-    if is_alone && is_plain() { Contiguous::of(array) } else { None }
+    let fields = if is_alone { Numpy::get(array.py()).and_then(|numpy| numpy.fields(array)) } else { None };
+    fields.is_some_and(|fields| fields.flags & OWN == OWN && fields.weakrefs.is_null())
+}
+
+/// The array, where it is nobody else's, so that its memory may be used again.
+pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Contiguous<'a>> {
+    if is_unshared(array) { Contiguous::of(array) } else { None }
 }
 
 /// How many elements a NumPy array has; none of anything else.

@@ -308,14 +308,19 @@ pub fn broadcast_to<'py>(
     let Some(shape) = named.map(|named| named.get_item(intern!(py, "shape"))).transpose()?.flatten() else {
         return Ok(None);
     };
-    let shape: Vec<usize> = shape.extract()?;
-    let is_small = !shape.is_empty() && elements(&shape).is_some_and(|length| length < LARGE);
+    repeat_to(array, &shape.extract::<Vec<usize>>()?)
+}
+
+/// The same, of a shape that is known.
+pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = array.py();
+    let is_small = !shape.is_empty() && elements(shape).is_some_and(|length| length < LARGE);
     let memory = if is_small { HostArray::of_numpy(array)? } else { None };
-    let Some(buffer) = memory.as_ref().and_then(|memory| memory.view.broadcast(&shape)) else { return Ok(None) };
+    let Some(buffer) = memory.as_ref().and_then(|memory| memory.view.broadcast(shape)) else { return Ok(None) };
     if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
         return Ok(None);
     }
-    let (result, output) = array_pool::take(py, &shape, buffer.dtype())?;
+    let (result, output) = array_pool::take(py, shape, buffer.dtype())?;
     // SAFETY: `memory` and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
     unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
     Ok(Some(result))

@@ -7,6 +7,7 @@ pub mod dlpack;
 pub mod elementwise;
 pub mod host_array;
 pub mod numpy;
+pub mod numpy_functions;
 pub mod overlap;
 pub mod products;
 pub mod reduce;

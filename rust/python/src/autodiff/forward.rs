@@ -64,7 +64,7 @@ impl<'py> PythonHost<'py> {
     fn push_through(&mut self, entry: &Entry<'_>, which: usize, tangent: &Value) -> PyResult<Value> {
         let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
         let derivative = match self.registry.row(op, which) {
-            Row::Missing(reason) => return Err(missing(op, which, reason)),
+            Row::Missing(reason) => return Err(missing(op, reason)),
             Row::Zero => return Ok(Value::Absent),
             Row::Rule(derivative) => derivative,
         };

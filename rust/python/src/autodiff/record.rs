@@ -116,11 +116,11 @@ pub fn record<'py>(
     let values: Few<Object<'py>> = args.iter().zip(&operands).map(plain).collect();
     let mut result = record(py, op, &values, named)?;
     if !is_smooth(op) {
-        // The sign of a complex number turns with it: that it is a step is true of real numbers only.
+        // The sign of a real number is constant almost everywhere; that of a complex number is not.
         if op == Op::Elementwise(Elementwise::Sign)
             && callbacks(py)?.is_complex.bind(py).call1((&result,))?.is_truthy()?
         {
-            return Err(missing(op, 0, "the sign of a complex number turns with it"));
+            return Err(missing(op, "a complex argument"));
         }
         return Ok(result);
     }

@@ -1,10 +1,13 @@
-//! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
+//! The host of a replay over Python's values.
+//!
+//! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as in
+//! [`structured`]; everything else calls the Python rule.
 
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::{self, Rule, Rules};
 use oxigrad_core::autodiff::tape::{Id, Origin, Value as _, View};
-use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -21,18 +24,19 @@ use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
 use crate::autodiff::variable::Variable;
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, is_variadic, missing, registry};
+use crate::autodiff::{scatter, structured};
 use crate::callbacks::callbacks;
 use crate::tree::is_inexact;
 
 pub struct PythonHost<'py> {
     pub py: Python<'py>,
     pub registry: &'py Registry,
-    /// How many tangents go forwards at once, along a leading axis; none where a tangent is shaped like its value.
+    /// The number of tangents along a leading batch axis; none where a tangent has the shape of its value.
     pub batch: Option<usize>,
     fusion: Fusion<'py>,
 }
 
-/// Replays a tape from the seeds; gives the cotangents of `inputs`.
+/// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`.
 pub fn replay(
     py: Python<'_>,
     tape: &mut CoreTape,
@@ -62,7 +66,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     ) -> PyResult<Cotangent> {
         let Origin::Op(op) = entry.origin else { return Ok(Cotangent::absent()) };
         let derivative = match self.registry.row(op, which) {
-            Row::Missing(reason) => return Err(missing(op, which, reason)),
+            Row::Missing(reason) => return Err(missing(op, reason)),
             Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
         };
@@ -78,12 +82,29 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             _ => return self.through(derivative, entry, which, cotangent),
         };
         if derivative.is_negation() {
-            // There is less to negate after the sum.
-            let fitted = known(&fit_to(self.resolve(cotangent)?.object(py), shape, dtype)?);
+            // The sum comes first: it leaves fewer elements to negate.
+            let fitted = known(&unbroadcast(self.resolve(cotangent)?.object(py), shape, dtype)?);
             return self.through(derivative, entry, which, &fitted);
         }
         let pulled = self.through(derivative, entry, which, cotangent)?;
-        Ok(known(&fit_to(self.resolve(&pulled)?.object(py), shape, dtype)?))
+        Ok(known(&unbroadcast(self.resolve(&pulled)?.object(py), shape, dtype)?))
+    }
+
+    fn pull_into(
+        &mut self,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Cotangent,
+        sum: &mut Cotangent,
+    ) -> PyResult<bool> {
+        if which != 0 || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
+            return Ok(false);
+        }
+        let g = self.resolve(cotangent)?.into_object(self.py);
+        let mut value = self.resolve_owned(std::mem::replace(sum, Cotangent::absent()))?;
+        let added = scatter::pull_into(entry, &g, &mut value);
+        *sum = Cotangent::Known(value);
+        added
     }
 
     fn pull_together(
@@ -135,17 +156,17 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 }
 
 impl<'py> PythonHost<'py> {
-    /// A host for one replay; `batch` tells how many tangents go forwards at once.
+    /// A host for one replay; see [`PythonHost::batch`].
     pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
         Ok(Self { py, registry: registry(py)?, batch, fusion: Fusion::default() })
     }
 
-    /// The value of a cotangent; computed now, if it has waited.
+    /// The value of a cotangent, computed now where it was deferred.
     pub fn resolve(&mut self, flow: &Cotangent) -> PyResult<Value> {
         self.fusion.resolve(&NumpyArrays(self.py), flow)
     }
 
-    /// The same, without another reference to a value that is known.
+    /// The same, without another reference to the value.
     fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
         if let Cotangent::Known(value) = flow {
             return Ok(value);
@@ -154,17 +175,20 @@ impl<'py> PythonHost<'py> {
         Ok(flow.into_computed().unwrap_or(value))
     }
 
-    /// The sum of two cotangents, in the memory of the first if it is nobody else's.
+    /// The sum of two cotangents, in the memory of one of them if that is nobody else's.
     pub fn sum(&self, a: Value, b: Value) -> PyResult<Value> {
         let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
         if add_to(&sum, &term)? {
             array_pool::keep(self.py, Value::Object(term.unbind()));
             return Ok(Value::Object(sum.unbind()));
         }
+        if add_to(&term, &sum)? {
+            return Ok(Value::Object(term.unbind()));
+        }
         Ok(Value::new(&record(self.py, Op::Elementwise(Elementwise::Add), &[sum, term], None)?))
     }
 
-    /// What a rule gives for a cotangent: at once, or later.
+    /// The cotangent of an argument, not yet of its shape and dtype; its computation may be deferred.
     fn through(
         &mut self,
         derivative: &Derivative,
@@ -197,7 +221,7 @@ impl<'py> PythonHost<'py> {
         Ok(Cotangent::Known(Value::from(pulled)))
     }
 
-    /// What a rule gives for a cotangent, or for a tangent of the shape of the result.
+    /// The result of a rule for a cotangent, or for a tangent of the shape of the result.
     pub fn apply(
         &mut self,
         derivative: &Derivative,
@@ -208,6 +232,11 @@ impl<'py> PythonHost<'py> {
         if derivative.is_identity {
             return Ok(cotangent.object(self.py));
         }
+        if let Value::Object(g) = cotangent
+            && let Some(result) = structured::pull(entry, which, g.bind(self.py))?
+        {
+            return Ok(result);
+        }
         if let Some(result) = self.run(derivative, entry, cotangent)? {
             return Ok(result);
         }
@@ -217,7 +246,7 @@ impl<'py> PythonHost<'py> {
         }
     }
 
-    /// Does a rule that is one operator on two values, without calling Python's function of it.
+    /// Runs a rule that is a single operator, without a call of the Python rule.
     fn operate(
         &self,
         derivative: &Derivative,
@@ -235,7 +264,7 @@ impl<'py> PythonHost<'py> {
         by_operator(*op, &args)
     }
 
-    /// Runs the rule of an elementwise op as a kernel, where all that it reads are numbers and NumPy arrays.
+    /// Runs the rule of an elementwise op as a kernel, where its operands are numbers and NumPy arrays.
     fn run(
         &mut self,
         derivative: &Derivative,
@@ -259,7 +288,7 @@ impl<'py> PythonHost<'py> {
         let py = self.py;
         let mut args = Vec::with_capacity(derivative.sources.len());
         for source in &derivative.sources {
-            // The rule of an op with any number of arguments speaks of the one that it is asked for.
+            // The parameters of a rule of an op with any number of arguments name the argument at `which`.
             let of =
                 |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
             let fit = |at: u8| entry.attributes.and_then(|attributes| attributes.fits.get(of(at)));
@@ -294,8 +323,8 @@ impl<'py> PythonHost<'py> {
     }
 }
 
-/// Turns plain arrays that a rule of Python's reads into constants of the tape whose variables it reads as well: operators of
-/// some array libraries fail, where they should leave it to the variable on their right what to do.
+/// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on: operators of
+/// some array libraries raise an error where they should return `NotImplemented` for a variable on their right.
 fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
     let mut variable = innermost(args).cloned();
     let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));
@@ -314,7 +343,7 @@ fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
     Ok(())
 }
 
-/// What is in the tuple of an op with several results, or in its cotangent; nothing of an array.
+/// The items of the tuple of an op with several results, or of its cotangent; empty for an array.
 fn parts<'py>(arg: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
     if let Ok(results) = arg.cast::<PyTuple>() {
         return results.iter().collect();
@@ -341,7 +370,7 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bou
     Tape::lift(tape, arg)
 }
 
-/// A rule on a NumPy scalar of float64, where all else that it reads are such scalars or numbers.
+/// The rule of an elementwise op, where its operands are Python numbers and NumPy scalars of float64.
 fn on_scalars(py: Python<'_>, rule: &Rule, entry: &View<'_, Value, Attributes>, g: f64) -> Option<f64> {
     let number = |value: &Value| value.number().or_else(|| number_of(py, value));
     rule.evaluate(|source| match source {
@@ -351,8 +380,8 @@ fn on_scalars(py: Python<'_>, rule: &Rule, entry: &View<'_, Value, Attributes>, 
     })
 }
 
-/// The cotangent, in the shape and dtype of the argument.
-fn fit_to<'py>(
+/// The cotangent in the shape and dtype of the argument.
+fn unbroadcast<'py>(
     pulled: Bound<'py, PyAny>,
     shape: &Bound<'py, PyAny>,
     dtype: &Bound<'py, PyAny>,
@@ -364,10 +393,13 @@ fn fit_to<'py>(
     if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(pulled);
     }
-    callbacks(py)?.unbroadcast.bind(py).call1((pulled, shape, dtype))
+    match structured::unbroadcast(&pulled, shape, dtype)? {
+        Some(fitted) => Ok(fitted),
+        None => callbacks(py)?.unbroadcast.bind(py).call1((pulled, shape, dtype)),
+    }
 }
 
-/// The value that a rule of an elementwise op reads.
+/// The operand of a rule of an elementwise op.
 fn kept<'v>(source: &Source, entry: &View<'v, Value, Attributes>, cotangent: &'v Value) -> Option<&'v Value> {
     match source {
         Source::Cotangent => Some(cotangent),

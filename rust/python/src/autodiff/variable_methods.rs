@@ -372,7 +372,8 @@ impl Variable {
 
     #[getter]
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        callbacks(py)?.size_of.bind(py).call1((self.shape(py)?,))
+        let one = 1usize.into_pyobject(py)?.into_any();
+        self.shape(py)?.try_iter()?.try_fold(one, |size, extent| size.mul(extent?))
     }
 
     #[getter]

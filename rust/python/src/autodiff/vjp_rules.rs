@@ -1,4 +1,4 @@
-//! The derivative rules, as the Python layer states them, and what goes into and comes out of a replay.
+//! The table of derivative rules, registered by the Python layer, and the values that enter and leave a replay.
 
 use oxigrad_core::autodiff::rule::{self, Rules};
 use oxigrad_core::error::Error;
@@ -11,6 +11,7 @@ use pyo3::types::{PyComplex, PyDict, PyString};
 
 use crate::arrays::elementwise::op_named;
 use crate::arrays::numpy::refuse_meaning;
+use crate::arrays::numpy_functions::{extents, is_host, one_like, zeros_like};
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::describe::describe;
 use crate::autodiff::program::program;
@@ -21,7 +22,7 @@ use crate::callbacks::callbacks;
 use crate::error::{IntoPython, to_python};
 use crate::tree::is_inexact;
 
-/// What a derivative rule is called with, in the order of its parameters.
+/// A parameter of a derivative rule.
 #[derive(Debug)]
 pub enum Source {
     /// `g`: the cotangent of the result.
@@ -34,48 +35,51 @@ pub enum Source {
     Shape(u8),
     /// `x_dtype`, ...: the dtype of an argument.
     Dtype(u8),
-    /// `args`: the values of all arguments; the rule then gives the cotangents of all of them at once.
+    /// `args`: the values of all arguments; such a rule computes the cotangents of all of them in one call.
     Args,
     /// `which`: the position of the argument, for an op with any number of them.
     Which,
-    /// Anything else: an attribute of the op.
+    /// Any other name: an attribute of the op.
     Attribute(Py<PyString>),
 }
 
-/// The rule of one argument of an op; of every argument, for an op with any number of them.
+/// The rule of one argument of an op, or of all arguments of an op with any number of them.
 #[derive(Debug)]
 pub struct Derivative {
+    /// The Python function.
     pub call: Py<PyAny>,
+    /// Its parameters, in order.
     pub sources: Vec<Source>,
     /// The rule as a program over arrays in host memory, for an elementwise op.
     pub kernel: Option<Kernel>,
-    /// Whether the cotangent goes through as it is.
+    /// Whether the rule returns the cotangent of the result unchanged.
     pub is_identity: bool,
-    /// The only op of the rule with the sources that it reads, where it is an operator of Python's.
+    /// The op of a rule that is a single op, with the positions of its operands among `sources`, where Python has an operator
+    /// for it.
     pub only: Option<(Op, Vec<usize>)>,
     pub needs: Needs,
 }
 
 impl Derivative {
-    /// Whether the rule changes the sign of the cotangent, and nothing else.
+    /// Whether the rule is the negation of the cotangent.
     pub fn is_negation(&self) -> bool {
         matches!(self.only, Some((Op::Elementwise(Elementwise::Negative), _))) && self.sources.len() == 1
     }
 
-    /// Whether the rule gives the cotangents of all arguments at once.
+    /// Whether the rule computes the cotangents of all arguments in one call.
     pub fn is_together(&self) -> bool {
         self.needs.all_args
     }
 }
 
-/// What a tape must keep for the rules of an op.
+/// The values that a tape must keep for the rules of an op.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// The result.
     pub result: bool,
     /// The values of the arguments whose bits are set.
     args: u32,
-    /// The values of all arguments: the rule gives all their cotangents at once, fitted.
+    /// The values of all arguments, for a rule that computes all their cotangents, of their shapes and dtypes.
     pub all_args: bool,
     /// Shapes and dtypes of the arguments.
     pub shape: bool,
@@ -103,15 +107,15 @@ impl Needs {
     }
 }
 
-/// What the rule of an argument is.
+/// A row of the table: the derivative with respect to one argument.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a table of a few dozen rows, made once")]
 pub enum Row {
-    /// Not stated, for a reason: the op cannot be differentiated with respect to this argument.
+    /// There is none. The text completes "<op> is not differentiable with respect to ...".
     Missing(String),
     /// The derivative is zero.
     Zero,
-    /// The rule.
+    /// The derivative is computed by a rule.
     Rule(Derivative),
 }
 
@@ -127,9 +131,9 @@ pub struct Registry {
 
 static REGISTRY: PyOnceLock<Registry> = PyOnceLock::new();
 
-/// The table, once the Python layer has stated it.
+/// The table, which the Python layer registers when it is imported.
 pub fn registry(py: Python<'_>) -> PyResult<&Registry> {
-    REGISTRY.get(py).ok_or_else(|| PyValueError::new_err("the derivative rules are not installed yet"))
+    REGISTRY.get(py).ok_or_else(|| PyValueError::new_err("the derivative rules are not registered yet"))
 }
 
 impl Registry {
@@ -140,7 +144,7 @@ impl Registry {
         rows.get(which).unwrap_or(&self.unstated)
     }
 
-    /// What the rules of the arguments that are on the tape need.
+    /// The values that the rules of the active arguments read.
     pub fn needs(&self, op: Op, are_active: impl Iterator<Item = bool>) -> Needs {
         let mut all = Needs::default();
         for (which, _) in are_active.enumerate().filter(|(_, is_active)| *is_active) {
@@ -192,19 +196,19 @@ fn source(py: Python<'_>, op: Op, name: &str) -> Source {
     }
 }
 
-/// A row as Python states it: op, position of the argument, and its rule.
+/// A row as the Python layer passes it: op, position of the argument, and its rule.
 type Stated<'py> = (String, usize, Statement<'py>);
 
 #[derive(FromPyObject)]
 pub enum Statement<'py> {
-    /// Why there is no rule.
+    /// There is no derivative: see [`Row::Missing`].
     Reason(String),
-    /// The rule with the names of its parameters; none where the derivative is zero.
+    /// The rule, with the names of its parameters; none where the derivative is zero.
     Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
 }
 
-/// States the derivative rules, once, and what pushes tangents through structured ops; the rules of elementwise ops are
-/// traced into programs.
+/// Registers the derivative rules and the function that pushes tangents through structured ops. The rules of elementwise ops
+/// are traced into programs.
 #[pyfunction]
 pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResult<()> {
     let mut table: Vec<Vec<Row>> = Op::all().map(|_| Vec::new()).collect();
@@ -235,13 +239,13 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
         }
         rows.push(row);
     }
-    let unstated = Row::Missing("no rule is stated".into());
+    let unstated = Row::Missing("this argument: no derivative rule is registered".into());
     REGISTRY
         .set(py, Registry { rows: table, unstated, rules, push })
         .map_err(|_| PyValueError::new_err("installed already"))
 }
 
-/// The one op of a rule that is no more than that, with the leaves that it reads.
+/// The op of a program of a single op, with the leaves that it reads.
 fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
     let (Node::Apply(op, args), leaves) = nodes.split_last()? else { return None };
     let leaf = |arg: &u32| match leaves[*arg as usize] {
@@ -294,21 +298,36 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
 /// The cotangent that a replay starts from: one, for a scalar target without a cotangent.
 pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) -> PyResult<Value> {
     let py = target.py();
-    match (&target.get().value, cotangent) {
-        (Value::Number(_), None) => Ok(Value::Number(1.0)),
+    let value = match (&target.get().value, cotangent) {
+        (Value::Number(_), None) => return Ok(Value::Number(1.0)),
         (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
-            Ok(Value::Number(host_number(cotangent).unwrap_or_default()))
+            return Ok(Value::Number(host_number(cotangent).unwrap_or_default()));
         }
-        (value, cotangent) => {
-            Ok(Value::new(&callbacks(py)?.initial_cotangent.bind(py).call1((value.object(py), cotangent))?))
+        (Value::Object(value), None) => {
+            if let Some(one) = one_like(value.bind(py))? {
+                return Ok(Value::Object(one.unbind()));
+            }
+            value.bind(py).clone()
         }
-    }
+        (Value::Object(value), Some(cotangent)) => {
+            let value = value.bind(py);
+            if is_host(value)? && is_host(cotangent)? && extents(value) == extents(cotangent) {
+                return Ok(Value::Object(cotangent.clone().unbind()));
+            }
+            value.clone()
+        }
+        (value, _) => value.object(py),
+    };
+    Ok(Value::new(&callbacks(py)?.initial_cotangent.bind(py).call1((value, cotangent))?))
 }
 
-/// The gradient of what nothing flows to.
+/// The gradient of a value that the target does not depend on.
 pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        Value::Object(array) => callbacks(py)?.zeros_like.bind(py).call1((array,)),
+        Value::Object(array) => match zeros_like(array.bind(py))? {
+            Some(zeros) => Ok(zeros),
+            None => callbacks(py)?.zeros_like.bind(py).call1((array,)),
+        },
         Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
     }
 }
@@ -318,13 +337,12 @@ const fn is_exact_operator(op: Elementwise) -> bool {
     op.operator().is_some() && op.has(Attribute::Exact)
 }
 
-/// The error for an op that has no rule for an argument.
-pub fn missing(op: Op, which: usize, reason: &str) -> PyErr {
-    let name = op.name();
-    to_python(&Error::Derivative(format!("{name} has no derivative with respect to its argument {which}: {reason}")))
+/// `DerivativeError`: the op is not differentiable with respect to `parameter`, a noun phrase.
+pub fn missing(op: Op, parameter: &str) -> PyErr {
+    to_python(&Error::Derivative(format!("{} is not differentiable with respect to {parameter}", op.name())))
 }
 
-/// Whether what the op gives can be differentiated: truth values and steps come back as plain values.
+/// Whether results of the op are recorded: truth values and piecewise constant results are plain values.
 pub fn is_smooth(op: Op) -> bool {
     match op {
         Op::Elementwise(op) => op.kind() == oxigrad_core::op::Kind::Smooth,
@@ -332,7 +350,7 @@ pub fn is_smooth(op: Op) -> bool {
     }
 }
 
-/// Whether the op is a sum over everything, which a kernel can do.
+/// Whether the op is a sum over all elements, which kernels support.
 pub fn is_whole_sum(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
     let Some(named) = named else { return Ok(op == Op::Structured(Structured::Sum)) };
     let axis = named.get_item("axis")?.is_none_or(|axis| axis.is_none());

@@ -1,0 +1,33 @@
+//! An entry of a tape over Python's values, as derivative rules read it.
+
+use oxigrad_core::autodiff::tape::View;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::arrays::value::Value;
+use crate::autodiff::tape::Attributes;
+use crate::autodiff::tape::Fit;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// An entry with its attributes.
+pub type Entry<'t> = View<'t, Value, Attributes>;
+
+/// The shape and dtype of an argument, as far as the tape keeps them.
+pub fn fit<'t>(entry: &Entry<'t>, which: usize) -> Option<&'t Fit> {
+    entry.attributes.and_then(|attributes| attributes.fits.get(which))
+}
+
+/// The shape of an argument, as the tape keeps it for the rules that read it.
+pub fn shape_of<'py>(entry: &Entry<'_>, which: usize, py: Python<'py>) -> Object<'py> {
+    match fit(entry, which) {
+        Some(Fit::Array { shape, .. }) => shape.bind(py).clone(),
+        Some(Fit::Same | Fit::Number) | None => PyTuple::empty(py).into_any(),
+    }
+}
+
+/// An attribute of the op.
+pub fn named<'py>(entry: &Entry<'_>, name: &Bound<'py, PyString>) -> PyResult<Option<Object<'py>>> {
+    let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
+    named.map(|named| named.bind(name.py()).get_item(name)).transpose().map(Option::flatten)
+}
