@@ -12,6 +12,7 @@ pub mod exec;
 pub mod kernel;
 pub mod noise;
 pub mod op;
+pub mod scalar;
 pub mod simd;
 mod special;
 pub mod tree;

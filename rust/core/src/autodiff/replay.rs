@@ -69,9 +69,9 @@ impl<V: Value, A> Tape<V, A> {
             if !view.is_active(which) {
                 continue;
             }
-            let pulled = match (op, cotangent.number()) {
-                (Op::Elementwise(op), Some(g)) => match host.rules().on_numbers(op, which, g, &view) {
-                    Some(number) => H::Flow::from_number(number),
+            let pulled = match (op, cotangent.scalar()) {
+                (Op::Elementwise(op), Some(g)) => match host.rules().pull(op, which, g, &view) {
+                    Some(scalar) => H::Flow::from_scalar(scalar),
                     None => host.pullback(&view, which, cotangent)?,
                 },
                 _ => host.pullback(&view, which, cotangent)?,
@@ -85,8 +85,8 @@ impl<V: Value, A> Tape<V, A> {
 }
 
 pub(super) fn accumulate<V, A, H: Host<V, A>>(sum: &mut H::Flow, term: H::Flow, host: &mut H) -> Result<(), H::Error> {
-    *sum = match (sum.number(), term.number()) {
-        (Some(a), Some(b)) => H::Flow::from_number(a + b),
+    *sum = match (sum.scalar(), term.scalar()) {
+        (Some(a), Some(b)) => H::Flow::from_scalar(a + b),
         _ if sum.is_absent() => term,
         _ => host.add(std::mem::replace(sum, H::Flow::absent()), term)?,
     };

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
-use oxigrad_core::autodiff::tape::Value as _;
+use oxigrad_core::autodiff::tape;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,7 +16,7 @@ use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::{Dense, float64, scalar, unshared};
+use crate::arrays::contiguous::{Dense, unshared};
 use crate::arrays::memory::{Memory, Numbers};
 use crate::arrays::torch::Changed;
 use crate::autodiff::value::Value;
@@ -33,8 +34,8 @@ thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
 /// The memory of a value that is a NumPy array or scalar.
 fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<Memory>> {
     match value {
-        Value::Object(object) => Memory::of_numpy(object.bind(py)),
-        Value::Number(_) | Value::Absent => Ok(None),
+        Value::Absent | Value::Number(_) => Ok(None),
+        value => Memory::of_numpy(&value.object(py)),
     }
 }
 
@@ -84,11 +85,13 @@ fn compute_alike<'py, 'v>(
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, like.length),
+            Value::Float64(number) if like.dtype == Dtype::F64 => repeated(number, like.length),
+            Value::Float32(number) => repeated(number, like.length),
             Value::Object(object) => match Dense::of(object.bind(py)) {
                 Some(other) if other.is_like(like) => other.buffer(),
                 _ => None,
             },
-            Value::Absent => None,
+            Value::Float64(_) | Value::Absent => None,
         };
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
@@ -118,6 +121,8 @@ fn compute_broadcast<'py, 'v>(
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
+            Value::Float64(number) if like.dtype == Dtype::F64 => repeated(number, length),
+            Value::Float32(number) => repeated(number, length),
             value => dense(value).and_then(|array| array.broadcast(shape.extents())),
         };
         let Some(buffer) = buffer else { return Ok(None) };
@@ -133,8 +138,21 @@ fn compute_broadcast<'py, 'v>(
 type Buffers = SmallVec<[Buffer; 3]>;
 
 /// A number as an array, for as long as it stays where it is.
-fn repeated(number: &f64, length: usize) -> Option<Buffer> {
-    Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok()
+fn repeated<E: Float>(number: &E, length: usize) -> Option<Buffer> {
+    Buffer::repeated(std::ptr::from_ref(number).cast(), length, E::DTYPE).ok()
+}
+
+/// A number of a dtype that kernels read.
+trait Float {
+    const DTYPE: Dtype;
+}
+
+impl Float for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+}
+
+impl Float for f64 {
+    const DTYPE: Dtype = Dtype::F64;
 }
 
 /// The kernel of one op.
@@ -249,19 +267,19 @@ pub unsafe fn execute(
     done.python()
 }
 
-/// What an elementwise op gives on NumPy arrays of one dtype (or float64 scalars) and numbers, where the core computes it
-/// as NumPy does, or to more digits; none of anything else. Says also whether all of them have the shape of the result.
+/// An elementwise op on NumPy arrays of one dtype, NumPy scalars and numbers, where the core computes it as NumPy does, or
+/// to more digits; none of anything else. The second item tells whether all arrays have the shape of the result.
 pub fn elementwise<'py, 'v>(
     py: Python<'py>,
     op: Elementwise,
     values: impl Iterator<Item = &'v Value> + Clone,
 ) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
-    if !is_exact(op) && !has_vector_code(op) && !keeps_more_digits(op) {
+    if !is_computed(op) {
         return Ok(None);
     }
     let dense = values.clone().find_map(|value| match value {
         Value::Object(object) => Dense::of(object.bind(py)),
-        Value::Number(_) | Value::Absent => None,
+        _ => None,
     });
     if let Some(like) = dense {
         if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
@@ -269,19 +287,33 @@ pub fn elementwise<'py, 'v>(
         }
         return Ok(compute_broadcast(py, kernel(op), values, &like)?.map(|result| (result, false)));
     }
-    let (mut numbers, mut is_numpy) = ([0.0; 3], false);
-    for (number, value) in numbers.iter_mut().zip(values) {
-        let Some(known) = value.number().or_else(|| number_of(py, value)) else { return Ok(None) };
-        *number = known;
-        is_numpy |= matches!(value, Value::Object(_));
-    }
-    // Of Python's numbers alone the result is one of Python's.
-    if is_numpy { Ok(Some((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true))) } else { Ok(None) }
+    let scalars: Option<SmallVec<[Scalar; 3]>> = values.map(tape::Value::scalar).collect();
+    let result = scalars.and_then(|scalars| on_numpy_scalars(op, &scalars));
+    Ok(result.map(|result| (<Value as tape::Value>::from_scalar(result).into_object(py), true)))
 }
 
-/// The number of a value that is a NumPy scalar of float64.
-pub fn number_of(py: Python<'_>, value: &Value) -> Option<f64> {
-    if let Value::Object(object) = value { float64(object.bind(py)) } else { None }
+/// An elementwise op on scalars of which one at least is NumPy's, in the dtype that NumPy promotes them to; none where NumPy
+/// computes it, which also is where NumPy's `errstate` has a say.
+#[inline]
+pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
+    if !is_computed(op) || promoted(scalars) == Precision::Weak {
+        return None;
+    }
+    let result = op.on_scalars(scalars);
+    (!is_exact(op) || is_quiet(op, result, scalars)).then_some(result)
+}
+
+/// Whether an exact op raised no floating-point flag, of those that `errstate` speaks of. It errs on the side of a flag.
+fn is_quiet(op: Elementwise, result: Scalar, scalars: &[Scalar]) -> bool {
+    let smallest = if result.precision == Precision::F32 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
+    let is_zero = |scalar: &Scalar| scalar.number == 0.0;
+    let may_underflow = match op {
+        Elementwise::Multiply | Elementwise::Square => !scalars.iter().any(is_zero),
+        Elementwise::Divide => !scalars.first().is_some_and(is_zero),
+        Elementwise::Reciprocal => true,
+        _ => false, // sums that are subnormal are exact
+    };
+    result.number.is_finite() && !(may_underflow && result.number.abs() < smallest)
 }
 
 /// The function of a NumPy array of any layout, for the functions that the core has vector code of.
@@ -325,6 +357,11 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
         Op::Elementwise(_) | Op::Structured(_) => None,
     };
     computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
+}
+
+/// Whether the core computes the op on NumPy's arrays and scalars.
+const fn is_computed(op: Elementwise) -> bool {
+    is_exact(op) || has_vector_code(op) || keeps_more_digits(op)
 }
 
 /// Whether NumPy gives the same bits: an op that the processor rounds correctly.

@@ -117,7 +117,7 @@ fn fold<'py>(
         Dtype::F32 => f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
         _ => f64::from_ne_bytes(bytes),
     };
-    scalar(py, value, dense.dtype).map(Some)
+    Ok(Some(scalar(py, value, dense.dtype)))
 }
 
 /// The axes put together; none where those that are summed do not lie next to each other.

@@ -13,12 +13,13 @@ use oxigrad_core::autodiff::rule::{Rule, Source};
 use oxigrad_core::autodiff::tape::{self, View};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::Elementwise;
+use oxigrad_core::scalar::Scalar;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
 use crate::arrays::contiguous::length;
-use crate::arrays::elementwise::{LARGE, execute, number_of};
+use crate::arrays::elementwise::{LARGE, execute};
 use crate::arrays::memory::Memory;
 use crate::autodiff::tape::Attributes;
 use crate::autodiff::value::Value;
@@ -62,6 +63,16 @@ impl tape::Value for Flow {
     fn from_number(number: f64) -> Self {
         Self::Known(Value::Number(number))
     }
+
+    #[inline]
+    fn scalar(&self) -> Option<Scalar> {
+        if let Self::Known(value) = self { value.own_scalar() } else { None }
+    }
+
+    #[inline]
+    fn from_scalar(scalar: Scalar) -> Self {
+        Self::Known(tape::Value::from_scalar(scalar))
+    }
 }
 
 impl Flow {
@@ -78,11 +89,6 @@ impl Flow {
         }
     }
 
-    /// The number, where it is a NumPy scalar of float64.
-    pub fn scalar(&self, py: Python<'_>) -> Option<f64> {
-        if let Self::Known(value) = self { number_of(py, value) } else { None }
-    }
-
     /// The value, if nobody else holds it and it is known.
     pub fn last(self) -> Option<Value> {
         match self {
@@ -95,7 +101,7 @@ impl Flow {
     fn known<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match self {
             Self::Known(Value::Object(object)) => Some(object.bind(py).clone()),
-            Self::Known(Value::Number(_) | Value::Absent) => None,
+            Self::Known(_) => None,
             Self::Waiting(waiting) => waiting.computed.get().map(|array| array.bind(py).clone()),
         }
     }
@@ -215,10 +221,11 @@ impl Fusion {
         Ok(match value {
             Value::Absent => None,
             Value::Number(number) => Some(self.push(Node::Constant(*number))),
-            Value::Object(object) => {
-                let Some(memory) = Memory::of_numpy(object.bind(py))? else { return Ok(None) };
+            value => {
+                let object = value.object(py);
+                let Some(memory) = Memory::of_numpy(&object)? else { return Ok(None) };
                 let buffer = memory.broadcast(&self.shape);
-                buffer.map(|buffer| self.leaf(py, object.bind(py), memory, buffer))
+                buffer.map(|buffer| self.leaf(py, &object, memory, buffer))
             }
         })
     }

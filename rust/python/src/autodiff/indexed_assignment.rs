@@ -215,7 +215,7 @@ fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &
 /// `x += y` and its like: changes `x` where its array would be changed, and is a new variable where it would not.
 pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    if slf.get().is_number() || !has(slf, intern!(py, "__iadd__"))? {
+    if slf.get().is_scalar() || !has(slf, intern!(py, "__iadd__"))? {
         return Ok(result);
     }
     let fitted = hook(py, "fitted_in_place")?.call1((slf, result))?;
@@ -257,7 +257,7 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
 /// A value as a tape keeps it: for a variable of an enclosing tape, another of the same entry, which nobody else has.
 pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match object.cast_exact::<Variable>() {
-        Ok(outer) if !outer.get().is_number() => {
+        Ok(outer) if !outer.get().is_scalar() => {
             let py = object.py();
             let (id, value) = outer.get().current(py)?;
             let (tape, outer) = (outer.get().tape.bind(py), outer.get());

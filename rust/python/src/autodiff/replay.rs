@@ -1,8 +1,7 @@
 //! The replay's host: numbers stay in the core, anything else goes through the rule that Python states.
 
-use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::autodiff::replay::Host;
-use oxigrad_core::autodiff::rule::{self, Rule, Rules};
+use oxigrad_core::autodiff::rule::Rules;
 use oxigrad_core::autodiff::tape::{Id, Origin, Value as _, View};
 use oxigrad_core::op::{Elementwise, Op};
 use pyo3::intern;
@@ -11,8 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::scalar;
-use crate::arrays::elementwise::{add_to, compute, number_of};
+use crate::arrays::elementwise::{add_to, compute};
 use crate::arrays::reduce::sum_to;
 use crate::autodiff::fusion::{Flow, Fusion};
 use crate::autodiff::record::{by_operator, innermost, record};
@@ -165,11 +163,6 @@ impl<'py> PythonHost<'py> {
         if let Origin::Op(Op::Elementwise(op)) = entry.origin
             && let Some(rule) = self.registry.rules.get(op, which)
         {
-            if let Some(g) = cotangent.scalar(self.py)
-                && let Some(number) = on_scalars(self.py, rule, entry, g)
-            {
-                return Ok(Flow::new(&scalar(self.py, number, Dtype::F64)?));
-            }
             if let Some(waiting) = self.fusion.wait(self.py, rule, entry, cotangent)? {
                 return Ok(waiting);
             }
@@ -326,16 +319,6 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bou
         return Ok(arg.clone());
     }
     Tape::lift(tape, arg)
-}
-
-/// A rule on a NumPy scalar of float64, where all else that it reads are such scalars or numbers.
-fn on_scalars(py: Python<'_>, rule: &Rule, entry: &View<'_, Value, Attributes>, g: f64) -> Option<f64> {
-    let number = |value: &Value| value.number().or_else(|| number_of(py, value));
-    rule.evaluate(|source| match source {
-        rule::Source::Cotangent => Some(g),
-        rule::Source::Result => number(entry.result()),
-        rule::Source::Arg(which) => number(entry.arg(which as usize)),
-    })
 }
 
 /// The cotangent, in the shape and dtype of the argument.

@@ -58,12 +58,12 @@ pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
                 let text = match (view.is_active(which), view.arg(which)) {
                     (true, _) => names.get(*arg),
                     (false, Value::Number(number)) => format!("{number:?}"),
-                    (false, Value::Object(object)) => {
+                    (false, Value::Absent) => "_".into(),
+                    (false, value) => {
                         pieces.push(Piece::Text(separator.into()));
-                        pieces.push(Piece::Object(object.clone_ref(py)));
+                        pieces.push(Piece::Object(value.object(py).unbind()));
                         continue;
                     }
-                    (false, Value::Absent) => "_".into(),
                 };
                 pieces.push(Piece::Text(format!("{separator}{text}")));
             }
@@ -94,7 +94,7 @@ pub fn chart(tape: &Tape, limit: usize) -> Chart {
             Origin::Op(op) => chart.add(Shape::Op, format!("{name} = {}", op.name()), view.args),
             Origin::Constant => match view.result() {
                 Value::Number(number) => chart.add(Shape::Constant, format!("{number:?}"), &[]),
-                Value::Object(_) | Value::Absent => chart.add(Shape::Constant, "constant".into(), &[]),
+                _ => chart.add(Shape::Constant, "constant".into(), &[]),
             },
         }
     }

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::arrays::array_pool;
 use crate::autodiff::gc::Visited;
 use crate::autodiff::indexed_assignment::{self, Slot};
-use crate::autodiff::record::{record, record_numbers};
+use crate::autodiff::record::{ScalarOperand, record, record_numbers, record_scalars};
 use crate::autodiff::tape::Tape;
 use crate::autodiff::value::{Value, host_number};
 use crate::autodiff::vjp_rules::hook;
@@ -63,26 +63,37 @@ fn binary<'py>(
     op: Elementwise,
     reflected: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let this = slf.get();
-    if let Value::Number(a) = this.value {
-        let tape = this.tape.bind(slf.py());
-        let operand = if let Ok(other) = other.cast_exact::<Variable>() {
-            let other = other.get();
-            match other.value {
-                Value::Number(b) if other.tape.is(tape) => Some((Some(other.id), b)),
-                _ => None,
-            }
-        } else {
-            host_number(other).map(|b| (None, b))
-        };
-        if let Some(operand) = operand {
-            tape.get().check_recording(this.id)?;
-            let mine = (Some(this.id), a);
-            return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
+    let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
+    if let Value::Number(a) = this.value
+        && let Some(operand) = number_operand(tape, other)
+    {
+        tape.get().check_recording(this.id)?;
+        let mine = (Some(this.id), a);
+        return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
+    }
+    if let Some(mine) = ScalarOperand::of_variable(tape, slf)
+        && let Some(other) = ScalarOperand::of(tape, other)
+    {
+        tape.get().check_recording(this.id)?;
+        let operands = if reflected { [other, mine] } else { [mine, other] };
+        if let Some(variable) = record_scalars(tape, op, &operands)? {
+            return Ok(variable);
         }
     }
     let (mine, other) = (slf.as_any().clone(), other.clone());
     record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
+/// The operand as an entry of the tape or a constant, where it is a float of Python.
+#[inline]
+fn number_operand(tape: &Bound<'_, Tape>, operand: &Bound<'_, PyAny>) -> Option<(Option<Id>, f64)> {
+    let Ok(variable) = operand.cast_exact::<Variable>() else {
+        return host_number(operand).map(|number| (None, number));
+    };
+    match variable.get().value {
+        Value::Number(number) if variable.get().tape.is(tape) => Some((Some(variable.get().id), number)),
+        _ => None,
+    }
 }
 
 /// A binary operator that changes the left operand in place.
@@ -107,11 +118,16 @@ fn plain_binary<'py>(
 
 #[inline]
 fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
-    let this = slf.get();
+    let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
     if let Value::Number(a) = this.value {
-        let tape = this.tape.bind(slf.py());
         tape.get().check_recording(this.id)?;
         return record_numbers(tape, op, [(Some(this.id), a)]);
+    }
+    if let Some(mine) = ScalarOperand::of_variable(tape, slf) {
+        tape.get().check_recording(this.id)?;
+        if let Some(variable) = record_scalars(tape, op, &[mine])? {
+            return Ok(variable);
+        }
     }
     record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
 }
@@ -186,9 +202,16 @@ impl Variable {
         self.tape.get().lock().tape.origin(self.id)
     }
 
+    /// Whether the variable stands for the entry that it was made with, and derivatives flow to it.
     #[inline]
-    pub const fn is_number(&self) -> bool {
-        matches!(self.value, Value::Number(_))
+    pub fn is_as_made(&self) -> bool {
+        self.slot.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether the value is a float of Python or NumPy, which cannot be changed.
+    #[inline]
+    pub const fn is_scalar(&self) -> bool {
+        self.value.is_scalar()
     }
 
     /// What the variable wraps, or an error where it is a symbol.
@@ -501,7 +524,7 @@ impl Variable {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.value {
-            Value::Number(_) => Ok(PyTuple::empty(py).into_any()),
+            value if value.is_scalar() => Ok(PyTuple::empty(py).into_any()),
             value => {
                 self.known_at_all("the shape")?;
                 value.object(py).getattr("shape")

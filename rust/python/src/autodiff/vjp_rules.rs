@@ -1,6 +1,7 @@
 //! The derivative rules, as the Python layer states them, and what goes into and comes out of a replay.
 
 use oxigrad_core::autodiff::rule::{self, Rules};
+use oxigrad_core::autodiff::tape;
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op, Structured};
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString};
 
+use crate::arrays::contiguous::scalar_of;
 use crate::arrays::numpy::refuse_meaning;
 use crate::autodiff::indexed_assignment::settled;
 use crate::autodiff::tape::Tape;
@@ -288,7 +290,8 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
 /// A function of the Python layer's namespace module.
 pub fn hook<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let module = MODULE.get_or_try_init(py, || py.import("oxigrad._callbacks").map(|module| module.into_any().unbind()))?;
+    let module =
+        MODULE.get_or_try_init(py, || py.import("oxigrad._callbacks").map(|module| module.into_any().unbind()))?;
     module.bind(py).getattr(name)
 }
 
@@ -300,6 +303,9 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     if value.is_exact_instance_of::<PyComplex>() {
         return Ok(Value::Object(hook(value.py(), "complex_number")?.call1((value,))?.unbind()));
+    }
+    if let Some(scalar) = scalar_of(value) {
+        return Ok(tape::Value::from_scalar(scalar));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
         refuse_meaning(value, || "what is differentiated".into())?;
@@ -331,6 +337,8 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
     let py = target.py();
     match (&target.get().value, cotangent) {
         (Value::Number(_), None) => Ok(Value::Number(1.0)),
+        (Value::Float64(_), None) => Ok(Value::Float64(1.0)),
+        (Value::Float32(_), None) => Ok(Value::Float32(1.0)),
         (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
             Ok(Value::Number(host_number(cotangent).unwrap_or_default()))
         }
@@ -341,8 +349,8 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
 /// The gradient of what nothing flows to.
 pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        Value::Object(array) => hook(py, "zeros_like")?.call1((array,)),
         Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
+        value => hook(py, "zeros_like")?.call1((value.object(py),)),
     }
 }
 
