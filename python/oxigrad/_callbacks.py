@@ -11,6 +11,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad.autodiff import vjp_rules
+from oxigrad.autodiff.cotangents import apart as apart
 from oxigrad.autodiff.cotangents import initial_cotangent as initial_cotangent
 from oxigrad.autodiff.cotangents import unbroadcast as unbroadcast
 from oxigrad.autodiff.cotangents import unbroadcast_to_number as unbroadcast_to_number

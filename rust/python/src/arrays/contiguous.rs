@@ -223,6 +223,12 @@ pub fn element_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     }
 }
 
+/// Whether a value is an array of exactly NumPy's type, of float32 or float64 in native byte order.
+pub fn is_float_array(value: &Bound<'_, PyAny>) -> bool {
+    let dtype = |numpy: &Numpy| numpy.fields(value).and_then(|fields| numpy.own_dtype(&fields));
+    matches!(Numpy::get(value.py()).and_then(dtype), Some(Dtype::F32 | Dtype::F64))
+}
+
 /// A NumPy scalar: what NumPy's functions give in place of an array without dimensions.
 pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> Bound<'_, PyAny> {
     let scalars = ScalarTypes::get(py);

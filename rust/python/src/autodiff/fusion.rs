@@ -66,7 +66,7 @@ impl tape::Value for Flow {
 
     #[inline]
     fn scalar(&self) -> Option<Scalar> {
-        if let Self::Known(value) = self { value.own_scalar() } else { None }
+        if let Self::Known(value) = self { value.scalar() } else { None }
     }
 
     #[inline]

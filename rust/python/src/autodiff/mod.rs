@@ -9,6 +9,7 @@ pub mod record;
 pub mod replay;
 pub mod tape;
 pub mod trace;
+pub mod transforms;
 pub mod value;
 pub mod variable;
 pub mod vjp_rules;

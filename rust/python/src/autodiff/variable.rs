@@ -197,6 +197,11 @@ impl Variable {
         self.slot.store(slot.get(), Ordering::Relaxed);
     }
 
+    /// Another variable for the same entry; the variable itself where it cannot be changed.
+    pub fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        indexed_assignment::settled(slf.as_any()).map(Bound::unbind)
+    }
+
     /// How the entry that it was made with came to be.
     pub fn origin(&self) -> Origin {
         self.tape.get().lock().tape.origin(self.id)

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString};
 
-use crate::arrays::contiguous::scalar_of;
+use crate::arrays::contiguous::{is_float_array, scalar_of};
 use crate::arrays::numpy::refuse_meaning;
 use crate::autodiff::indexed_assignment::settled;
 use crate::autodiff::tape::Tape;
@@ -306,6 +306,9 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     if let Some(scalar) = scalar_of(value) {
         return Ok(tape::Value::from_scalar(scalar));
+    }
+    if is_float_array(value) {
+        return Ok(Value::Object(value.clone().unbind()));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
         refuse_meaning(value, || "what is differentiated".into())?;
