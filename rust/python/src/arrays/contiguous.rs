@@ -214,10 +214,12 @@ pub fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
 pub fn element_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     let numpy = Numpy::get(object.py())?;
     let fields = numpy.fields(object).filter(|fields| fields.dimensions() == 0)?;
-    // SAFETY: an array without dimensions has one element, of its dtype, which need not be aligned. It is there for as long
-    // as the array is, and the interpreter lock keeps others from writing it.
+    // An array without dimensions has one element of its dtype, for as long as the array is there; the interpreter lock
+    // keeps others from writing it.
     match numpy.own_dtype(&fields)? {
+        // SAFETY: as above; the element need not be aligned.
         Dtype::F32 => Some(Scalar::f32(unsafe { fields.data.cast::<f32>().read_unaligned() })),
+        // SAFETY: as above; the element need not be aligned.
         Dtype::F64 => Some(Scalar::f64(unsafe { fields.data.cast::<f64>().read_unaligned() })),
         _ => None,
     }

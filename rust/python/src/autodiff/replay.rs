@@ -162,10 +162,9 @@ impl<'py> PythonHost<'py> {
         }
         if let Origin::Op(Op::Elementwise(op)) = entry.origin
             && let Some(rule) = self.registry.rules.get(op, which)
+            && let Some(waiting) = self.fusion.wait(self.py, rule, entry, cotangent)?
         {
-            if let Some(waiting) = self.fusion.wait(self.py, rule, entry, cotangent)? {
-                return Ok(waiting);
-            }
+            return Ok(waiting);
         }
         let pulled = match cotangent {
             Flow::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
