@@ -116,11 +116,13 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
         raise DerivativeError(
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
-    kept: list[Any] = []
+    # The tape keeps what the functions below refer to: the variables must not be among it.
+    kept: list[Any] = [None]
+    count = len(args)
 
     def forward(*args: Any) -> Any:
         value, residuals = rule.call(args, named)
-        kept[:] = [residuals]
+        kept[0] = residuals
         return value
 
     call = FunctionCall(forward, args, {})
@@ -135,7 +137,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
         is_nested = rule.has_residuals and any(isinstance(value, Variable) for value in values)
         residuals = rule.call(arguments, named)[1] if is_nested else kept[0]
         pulled = pull_back(cotangent, result, arguments, residuals)
-        pulled = pulled if isinstance(pulled, tuple) or len(args) != 1 else (pulled,)
+        pulled = pulled if isinstance(pulled, tuple) or count != 1 else (pulled,)
         return call.chosen((_completed(pulled, arguments), {}))
 
     return call.record(call.outputs, pull, None)
