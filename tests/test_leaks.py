@@ -46,7 +46,7 @@ def dies(use: Use) -> bool:
 
 sine = ox.custom_vjp(np.sin, lambda g, y, x: g * xp.cos(x))
 twice = ox.custom_vjp(lambda tree: {"y": 2.0 * tree["x"]}, lambda g, y, tree: {"x": 2.0 * g["y"]})
-stated = ox.derivative(lambda g, x: g * xp.cos(x))(lambda x: np.sin(x))
+stated = ox.define_vjp(lambda g, x: g * xp.cos(x))(lambda x: np.sin(x))
 again = ox.checkpoint(lambda x: xp.sin(x) * x)
 named = ox.checkpoint(lambda *, x: xp.sin(x) * x)
 nested = ox.checkpoint(lambda x: again(sine(x)) * stated(x))

@@ -21,7 +21,8 @@ from oxigrad._core import (
     get_num_threads,
     set_num_threads,
 )
-from oxigrad.autodiff.custom_rules import checkpoint, custom_vjp, derivative
+from oxigrad.autodiff.checkpoint import checkpoint
+from oxigrad.autodiff.custom_rules import custom_vjp, define_vjp
 from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.stepping import state
@@ -48,7 +49,7 @@ __all__ = [
     "__version__",
     "checkpoint",
     "custom_vjp",
-    "derivative",
+    "define_vjp",
     "field",
     "get_num_threads",
     "grad",

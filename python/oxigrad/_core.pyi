@@ -130,6 +130,30 @@ class Variable:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
 
 @final
+class Watched:
+    @property
+    def variables(self) -> list[Variable]: ...
+    @property
+    def structures(self) -> list[tuple[Structure, list[int]] | None]: ...
+    def unflatten(self, gradients: Any) -> tuple[Any, ...]: ...
+
+def record_call(
+    tape: Tape,
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    named: dict[str, Any] | None,
+    argnums: int | tuple[int, ...],
+) -> tuple[Watched, Any]: ...
+def value_and_grad(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    named: dict[str, Any] | None,
+    argnums: int | tuple[int, ...],
+    has_aux: bool,
+    finish: Callable[..., tuple[Any, Any]],
+) -> tuple[Any, Any]: ...
+
+@final
 class Tape:
     def __new__(cls, *, forward: bool = False, check: bool = False) -> Self: ...
     def __enter__(self) -> Self: ...
@@ -173,6 +197,7 @@ def install(
 ) -> None: ...
 def install_callbacks(
     *,
+    apart: Callable[[Sequence[Any], Sequence[Any]], list[Any]],
     array_function: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
     array_of: Callable[[Any, tuple[Any, ...]], Any],
     array_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any] | None], Any],

@@ -351,7 +351,7 @@ class TestCustomVjp:
         assert f(2.0, 3.0) == 6.0
 
     def test_any_code_may_compute_the_value(self) -> None:
-        @ox.derivative(lambda g, x: g * 2.0 / math.sqrt(math.pi) * xp.exp(-x * x))
+        @ox.define_vjp(lambda g, x: g * 2.0 / math.sqrt(math.pi) * xp.exp(-x * x))
         def erf(x: Any) -> Any:
             return np.vectorize(math.erf)(x)
 
@@ -380,13 +380,79 @@ class TestCustomVjp:
             ox.grad(ox.custom_vjp(np.sum, lambda g, z, x: np.ones(2)))(X)
         with pytest.raises(TypeError, match="a rule of f reads z: expected g, y or an argument"):
 
-            @ox.derivative(lambda g, z: g)
+            @ox.define_vjp(lambda g, z: g)
             def f(x: Any) -> Any:
                 return x
 
     def test_a_variable_that_is_no_argument_is_refused(self) -> None:
         with pytest.raises(ox.DerivativeError, match="not among its arguments"):
             ox.grad(lambda w: ox.custom_vjp(lambda x: x * w, lambda g, y, x: g)(w * 2.0))(3.0)
+
+
+class TestDefvjp:
+    """The contract of ``jax.custom_vjp``."""
+
+    @staticmethod
+    def scaled_sine() -> tuple[Any, list[str]]:
+        calls: list[str] = []
+
+        @ox.custom_vjp
+        def f(x: Any, y: Any) -> Any:
+            calls.append("f")
+            return xp.sin(x) * y
+
+        def fwd(x: Any, y: Any) -> Any:
+            calls.append("fwd")
+            return xp.sin(x) * y, {"cos": xp.cos(x), "sin": xp.sin(x), "y": y}
+
+        def bwd(residuals: Any, g: Any) -> Any:
+            calls.append("bwd")
+            return g * residuals["cos"] * residuals["y"], g * residuals["sin"]
+
+        f.defvjp(fwd, bwd)
+        return f, calls
+
+    def test_value_and_gradient(self) -> None:
+        f, calls = self.scaled_sine()
+        assert f(0.5, 2.0) == 2.0 * math.sin(0.5)
+        assert calls == ["f"]
+        assert ox.grad(f, argnums=(0, 1))(0.5, 2.0) == (math.cos(0.5) * 2.0, math.sin(0.5))
+        assert calls == ["f", "fwd", "bwd"]
+
+    def test_both_modes_and_higher_orders(self) -> None:
+        f, _ = self.scaled_sine()
+        check_grads(f, (X, np.array([1.5, 0.5, 2.0])), order=3)
+        np.testing.assert_allclose(ox.jvp(f, (0.5, 2.0), (1.0, 1.0))[1], math.cos(0.5) * 2.0 + math.sin(0.5))
+        np.testing.assert_allclose(ox.grad(ox.grad(f))(0.5, 2.0), -math.sin(0.5) * 2.0)
+        np.testing.assert_allclose(ox.hessian(f)(0.5, 2.0), -math.sin(0.5) * 2.0)
+
+    def test_one_argument_none_and_keywords(self) -> None:
+        f = ox.custom_vjp(lambda x, *, scale=1.0: x * scale)
+        f.defvjp(lambda x, *, scale=1.0: (x * scale, scale), lambda scale, g: 10.0 * scale * g)
+        assert ox.grad(lambda x: f(x, scale=3.0))(2.0) == 30.0
+        zero = ox.custom_vjp(lambda x: x)
+        zero.defvjp(lambda x: (x, None), lambda _, g: (None,))
+        assert ox.grad(zero)(2.0) == 0.0
+
+    def test_as_a_method(self) -> None:
+        class Model:
+            @ox.custom_vjp
+            def call(self, x: Any) -> Any:
+                return x
+
+        Model.call.defvjp(lambda self, x: (x, None), lambda _, g: (None, 7.0 * g))
+        assert ox.grad(lambda x: Model().call(x))(2.0) == 7.0
+
+    def test_refusals(self) -> None:
+        f = ox.custom_vjp(lambda x: x)
+        assert f(2.0) == 2.0
+        with pytest.raises(ox.DerivativeError, match=r"no derivative is defined for .*<lambda>: expected .*defvjp"):
+            ox.grad(f)(2.0)
+        with pytest.raises(TypeError, match="bwd is 3: expected a function"):
+            f.defvjp(lambda x: (x, None), 3)
+        f.defvjp(lambda x: x, lambda _, g: g)
+        with pytest.raises(TypeError, match=r"fwd gave float: expected a pair \(value, residuals\)"):
+            ox.grad(f)(2.0)
 
 
 class TestTape:

@@ -87,7 +87,7 @@ def test_a_replay_leaves_the_device_alone(case: str, arrays: Library) -> None:
     try:
         value, pullback = ox.vjp(TABLE[case].function, *args)
         gradients, second = ox.vjp(gradient(differentiated(TABLE[case], asarray, 1), len(args)), *args)
-        recorded = Recording(TABLE[case].function, args, tuple(range(len(args))), forward=True)
+        recorded = Recording.of(TABLE[case].function, args, tuple(range(len(args))), forward=True)
     except NotImplementedError as error:
         if arrays not in libraries.GPU:
             raise

@@ -1,12 +1,14 @@
 """Cotangents in the form of the value that they belong to: the start of a reverse replay, unbroadcasting, and dtypes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
+from oxigrad import _core, xp
 from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad.ops import primitives
+from oxigrad.ops.aliasing import is_same_array
 from oxigrad.ops.backends import is_array, is_complex, namespace
 
 
@@ -58,3 +60,18 @@ def unbroadcast_to_number(g: Any) -> Any:
     total = primitives.sum(g) if len(getattr(g, "shape", ())) else g
     total = primitives.real(total) if is_complex(total) else total
     return total if isinstance(total, _core.Variable) else float(total)
+
+
+def apart(primals: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+    """The gradients, with a copy of each that is one array with another of the same primal.
+
+    An optimizer adds the gradients of an array that stands at several paths, and counts one and the same array once.
+    """
+    found: list[Any] = []
+    by_primal: dict[int, list[Any]] = {}
+    for primal, g in zip(primals, gradients, strict=True):
+        others = by_primal.setdefault(id(primal), [])
+        is_another = is_array(g) and any(is_same_array(g, other) for other in others)
+        found.append(xp.asarray(g, copy=True) if is_another else g)
+        others.append(found[-1])
+    return found

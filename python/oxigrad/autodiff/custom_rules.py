@@ -1,169 +1,150 @@
-"""Functions with a derivative rule of their own, and functions that are computed again rather than kept."""
+"""Functions with a derivative rule that their author states."""
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
 from oxigrad import tree, xp
-from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, plain, record
+from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad.autodiff.cotangents import unbroadcast, unbroadcast_to_number
+from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero
 from oxigrad.autodiff.tangents import zero_tangent
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import is_array, is_smooth
 
-# The cotangents or tangents of a call's leaves, some of which may be none.
-Leaves = Sequence[Any]
+# The cotangents of the arguments, from those of the result, the result, the arguments and the residuals of the call.
+Pullback = Callable[[Any, Any, tuple[Any, ...], Any], Any]
 
 
-class _Call:
-    """A function of trees as a function of their leaves: of those that are variables to those that it returns.
+class CustomVJP(Protocol):
+    """A function with a derivative rule: what `custom_vjp` gives."""
 
-    The tape keeps it, to call the function again. So it keeps no variable of the tape itself once it is recorded.
-    """
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The value of the function."""
 
-    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def defvjp(self, fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
+        """States the rule: ``fwd(*args)`` gives the value and residuals, ``bwd(residuals, g)`` the cotangents."""
+
+
+class _Rule:
+    """The rule of a function: how it is called where it is recorded, and how cotangents are pulled back."""
+
+    def __init__(self, f: Callable[..., Any]) -> None:
         self._f = f
-        self._leaves, self._structure = tree.flatten((args, named))
-        self._chosen = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, Variable)]
-        self.variables = [self._leaves[i] for i in self._chosen]
-        self.structure: tree.Structure | None = None
+        self._fwd: Callable[..., tuple[Any, Any]] | None = None
+        self.pull: Pullback | None = None
 
-    def arguments(self, values: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with these values in place of the variables."""
-        filled = list(self._leaves)
-        for i, value in zip(self._chosen, values, strict=True):
-            filled[i] = value
-        return tree.unflatten(self._structure, filled)
+    def state(self, rule: Callable[..., Any]) -> None:
+        """The rule ``rule(g, y, *args)``."""
+        self.pull = lambda g, y, args, _: rule(g, y, *args)
 
-    def chosen(self, trees: Any) -> list[Any]:
-        """The leaves that stand where the variables are, of a tree of the structure of the arguments."""
-        leaves = tree.leaves(trees)
-        return [None if leaves[i] is _Zero else leaves[i] for i in self._chosen]
+    def defvjp(self, fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
+        """The rule ``bwd(residuals, g)``."""
+        for given, name in ((fwd, "fwd"), (bwd, "bwd")):
+            if not callable(given):
+                raise TypeError(f"defvjp: {name} is {given!r}: expected a function")
+        self._fwd, self.pull = fwd, lambda g, y, args, residuals: bwd(residuals, g)
 
-    def outputs(self, values: Leaves) -> tuple[Any, ...]:
-        """The leaves of what the function returns for these values."""
-        args, named = self.arguments(values)
-        leaves, self.structure = tree.flatten(self._f(*args, **named))
-        return tuple(leaves)
+    @property
+    def has_residuals(self) -> bool:
+        """Whether the rule reads residuals of the call."""
+        return self._fwd is not None
 
-    def taped(self, values: Leaves) -> tuple[Any, ...]:
-        """The same, on a tape that is thrown away: what the function assigns to its arguments changes no array."""
-        with Tape() as tape:
-            outputs = self.outputs([tape.watch(value) for value in values])
-        return tuple(output.value if _is_on(tape, output) else output for output in outputs)
-
-    def record(
-        self,
-        call: Callable[[Leaves], tuple[Any, ...]],
-        pull: Callable[..., Any],
-        push: Callable[..., Any] | None,
-    ) -> Any:
-        """What ``call`` of the variables gives: one entry of the tape, and one for each leaf of the result."""
-        if not self.variables:
-            return self._result(self.outputs(()))
-
-        def function(*values: Any) -> tuple[Any, ...]:
-            outputs = call(values)
-            if any(isinstance(output, Variable) for output in outputs):
-                name = getattr(self._f, "__qualname__", repr(self._f))
-                raise DerivativeError(
-                    f"{name} uses a variable that is not among its arguments, and would lose its derivative: pass it "
-                    "as an argument, or ox.stop_gradient of it"
-                )
-            return outputs
-
-        variables, self.variables = self.variables, []
-        for i in self._chosen:
-            self._leaves[i] = None
-        called = record("call", variables, {"function": function, "pull": pull, "push": push})
-        return self._result(primitives.items(called))
-
-    def _result(self, outputs: Leaves) -> Any:
-        assert self.structure is not None, "the function has been called"  # noqa: S101
-        return tree.unflatten(self.structure, outputs)
+    def call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
+        """The value of the function and the residuals, None where the rule has none."""
+        if self._fwd is None:
+            return self._f(*args, **named), None
+        given = self._fwd(*args, **named)
+        if not (isinstance(given, tuple) and len(given) == 2):
+            raise TypeError(f"fwd gave {type(given).__name__}: expected a pair (value, residuals)")
+        return given
 
 
-def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f``, of which the tape keeps the arguments and nothing else; it is called again in the backward pass.
+def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) -> CustomVJP:
+    """The function ``f`` with a derivative rule: a vector-Jacobian product that its author states.
 
-    A chain of n such functions keeps n arguments and, one function at a time, what is inside. Forwards nothing is saved. What
-    depends on a variable of an enclosing tape must be an argument: `DerivativeError` where ``f`` uses it otherwise. ``f``
-    must give the same result each time.
+    The rule is given in one of two forms. As in JAX, ``f.defvjp(fwd, bwd)`` states it afterwards: ``fwd(*args)`` gives a pair of
+    the value and of residuals, any object; ``bwd(residuals, g)`` gives the cotangents of the arguments from that of the
+    value. Or ``rule(g, y, *args)`` gives them from the cotangent, the value and the arguments.
 
-    >>> from oxigrad import grad
-    >>> grad(checkpoint(lambda x: x**3))(2.0)
-    12.0
-    """
+    The cotangents are a tuple, one for each positional argument, in its structure, shape and dtype; of a single argument, that
+    cotangent alone will do. None stands for zeros, as does anything in place of a leaf that is not differentiated. What
+    broadcasting repeated is summed. Arguments and values may be trees. Keyword arguments are passed on, and not differentiated.
 
-    @functools.wraps(f)
-    def wrapped(*args: Any, **named: Any) -> Any:
-        call = _Call(f, args, named)
+    ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place, so that they may be any
+    code; what they return counts as new arrays. For derivatives of higher order ``fwd`` is called again with variables, so that
+    it and ``bwd``, or ``rule``, must then be differentiable. In forward mode the rule, which is linear in ``g``, is transposed.
 
-        def pull(g: primitives.TupleCotangent, y: Any, values: Leaves) -> list[Any]:
-            with Tape() as tape:
-                variables = [tape.watch(value) for value in values]
-                outputs = call.outputs(variables)
-            seeds = [(outputs[at], ct) for at, ct in g.items() if _is_on(tape, outputs[at])]
-            return tape.pull(seeds, variables, release=True)
-
-        def push(values: Leaves, tangents: Leaves) -> dict[int, Any]:
-            with Tape(forward=True) as tape:
-                inside = [v if t is None else tape.watch(v) for v, t in zip(values, tangents, strict=True)]
-                outputs = call.outputs(inside)
-            targets = {at: output for at, output in enumerate(outputs) if _is_on(tape, output)}
-            seeds = [(variable, t) for variable, t in zip(inside, tangents, strict=True) if t is not None]
-            return dict(zip(targets, tape.push(seeds, list(targets.values())), strict=True))
-
-        return call.record(call.taped, pull, push)
-
-    return wrapped
-
-
-def _is_on(tape: Tape, value: Any) -> bool:
-    return isinstance(value, Variable) and tape.owns(value)
-
-
-def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f`` with ``rule`` for its derivative, in both modes and to the order that ``rule`` can be differentiated.
-
-    ``f`` is called with plain arrays and numbers, so that it may be any code; it must not change them in place, and what it
-    returns counts as arrays of their own. ``rule(g, y, *args)`` takes the cotangent of the
-    result, the result and the arguments, and gives a tuple with the cotangent of each argument; of a single argument,
-    that cotangent alone. None stands for zeros. Arguments and results may be trees; a cotangent then has the structure of
-    its argument, with anything in place of leaves that are not differentiated. What broadcasting did is undone. Forwards the rule, which is linear in ``g``, is transposed: it must use
-    functions of `oxigrad.xp` on ``g``. Keyword arguments are passed to ``f`` alone.
+    Raises `DerivativeError` where no rule is stated, where the rule does not give a cotangent for each argument, and where ``f``
+    uses a variable that is not an argument; `ShapeError` where a cotangent does not fit its argument.
 
     >>> from oxigrad import grad
     >>> clipped = custom_vjp(lambda x: x, lambda g, y, x: xp.minimum(g, 1.0))
     >>> grad(lambda x: 5.0 * clipped(x))(2.0)
     1.0
+
+    >>> @custom_vjp
+    ... def log1pexp(x):
+    ...     return xp.log1p(xp.exp(x))
+    >>> def fwd(x):
+    ...     return log1pexp(x), xp.exp(x)
+    >>> def bwd(exponential, g):
+    ...     return (g * (1.0 - 1.0 / (1.0 + exponential)),)
+    >>> log1pexp.defvjp(fwd, bwd)
+    >>> grad(log1pexp)(0.0)
+    0.5
     """
+    stated = _Rule(f)
+    if rule is not None:
+        stated.state(rule)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        call, count = _Call(lambda *args: f(*args, **named), args, {}), len(args)
+        return _call(f, stated, args, named)
 
-        def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
-            arguments, _ = call.arguments(values)
-            assert call.structure is not None, "the function has been called"  # noqa: S101
-            filled = [g.get(at, zero_tangent(leaf, None) if is_smooth(leaf) else leaf) for at, leaf in enumerate(y)]
-            result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
-            pulled = rule(cotangent, result, *arguments)
-            pulled = pulled if isinstance(pulled, tuple) or count != 1 else (pulled,)
-            return call.chosen((_completed(pulled, arguments), {}))
-
-        return call.record(call.outputs, pull, None)
-
-    return wrapped
+    vars(wrapped)["defvjp"] = stated.defvjp
+    return cast(CustomVJP, wrapped)
 
 
-class _Zero:
-    """Stands for a cotangent of zeros in a tree, where None would be a container."""
+def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    pull_back = rule.pull
+    if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
+        return f(*args, **named)
+    if pull_back is None:
+        name = getattr(f, "__qualname__", repr(f))
+        raise DerivativeError(
+            f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
+        )
+    # The tape keeps what the functions below refer to: the variables must not be among it.
+    kept: list[Any] = [None]
+    count = len(args)
+
+    def forward(*args: Any) -> Any:
+        value, residuals = rule.call(args, named)
+        kept[0] = residuals
+        return value
+
+    call = FunctionCall(forward, args, {})
+    call.name = getattr(f, "__qualname__", repr(f))
+
+    def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
+        arguments, _ = call.arguments(values)
+        assert call.structure is not None, "the function has been called"  # noqa: S101
+        filled = [g.get(at, zero_tangent(leaf, None) if is_smooth(leaf) else leaf) for at, leaf in enumerate(y)]
+        result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
+        # Of variables of an enclosing tape, the residuals are variables, too.
+        is_nested = rule.has_residuals and any(isinstance(value, Variable) for value in values)
+        residuals = rule.call(arguments, named)[1] if is_nested else kept[0]
+        pulled = pull_back(cotangent, result, arguments, residuals)
+        pulled = pulled if isinstance(pulled, tuple) or count != 1 else (pulled,)
+        return call.chosen((_completed(pulled, arguments), {}))
+
+    return call.record(call.outputs, pull, None)
 
 
 def _completed(pulled: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The cotangents in the structure of the arguments, fitted to them, with `_Zero` for each leaf that has none."""
+    """The cotangents in the structure of the arguments, fitted to them, with `Zero` for each leaf that has none."""
     if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
         given = f"{len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
         raise DerivativeError(
@@ -175,7 +156,7 @@ def _completed(pulled: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def _completed_tree(position: int, pulled: Any, argument: Any) -> Any:
     leaves, structure = tree.flatten(argument)
     if pulled is None:
-        return tree.unflatten(structure, [_Zero] * len(leaves))
+        return tree.unflatten(structure, [Zero] * len(leaves))
     fit = functools.partial(_fitted, position)
     return tree.map(fit, argument, pulled)
 
@@ -183,7 +164,7 @@ def _completed_tree(position: int, pulled: Any, argument: Any) -> Any:
 def _fitted(position: int, argument: Any, pulled: Any) -> Any:
     """The cotangent summed over what broadcasting repeated."""
     if not is_smooth(argument):
-        return _Zero
+        return Zero
     if not is_array(plain(argument)):
         return unbroadcast_to_number(pulled)
     shape, own = tuple(getattr(pulled, "shape", ())), tuple(argument.shape)
@@ -193,15 +174,18 @@ def _fitted(position: int, argument: Any, pulled: Any) -> Any:
     return unbroadcast(pulled if is_array(pulled) else xp.ones_like(argument) * pulled, own, argument.dtype)
 
 
-def derivative(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that states the derivative of a function of arrays, by a rule for each positional argument.
+def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator that defines the vector-Jacobian products of a function, with a rule for each positional argument.
 
-    As in the table of derivatives, a rule names what it reads: ``g`` the cotangent of the result, ``y`` the result, and the
-    function's arguments by their names. None says that the derivative is zero. The function itself may be any code.
+    A rule names what it reads among its parameters: ``g`` the cotangent of the value, ``y`` the value, and the function's
+    arguments by their names. It gives the cotangent of its argument, of the shape and dtype of that, before or after
+    broadcasting. None says that the derivative is zero. The function itself may be any code.
+
+    Raises `TypeError` where a rule has another parameter, and `DerivativeError` or `ShapeError` as `custom_vjp` does.
 
     >>> import math
     >>> from oxigrad import grad
-    >>> @derivative(lambda g, x: g * 2.0 / math.sqrt(math.pi) * xp.exp(-x * x))
+    >>> @define_vjp(lambda g, x: g * 2.0 / math.sqrt(math.pi) * xp.exp(-x * x))
     ... def erf(x):
     ...     return math.erf(x)
     >>> round(grad(grad(erf))(0.5), 6)

@@ -42,7 +42,7 @@ def jacobian(
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        call = Recording(f, args, argnums, named=named, has_aux=has_aux, forward=mode != "reverse")
+        call = Recording.of(f, args, argnums, named=named, has_aux=has_aux, forward=mode != "reverse")
         outputs = [output for output in call.outputs if output is not None]
         blocks = iter((_columns if _goes_forward(mode, call.watched.variables, outputs) else _rows)(call, outputs))
         trees = []

@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, is_inexact, plain
+from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
 from oxigrad.autodiff.cotangents import require_real
 from oxigrad.autodiff.tangents import zero_tangent
-from oxigrad.ops.aliasing import is_same_array
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
 
 Argnums = int | tuple[int, ...]
@@ -18,89 +17,6 @@ def check_callable(f: Any, name: str) -> None:
     """Raises `TypeError` where something that is to be differentiated is no function."""
     if not callable(f):
         raise TypeError(f"{name}: found {f!r}: expected a function")
-
-
-class _Watched:
-    """The arguments of one call, on a tape: what to give to the function, and where its gradients go.
-
-    The function gets copies of the variables, so that what it assigns to its arguments is its own affair.
-    """
-
-    def __init__(self, tape: Tape, primals: Sequence[Any]) -> None:
-        self.trees: list[Any] = []
-        self.variables: list[Variable] = []
-        self._primals = primals
-        # The structure of each argument, its leaves, and which are differentiated; None where it is a leaf itself.
-        self._parts: list[tuple[tree.Structure, list[Any], list[int]] | None] = []
-        for position, primal in enumerate(primals):
-            if isinstance(primal, (float, complex)) or is_inexact(primal):
-                self.variables.append(tape.watch(primal))
-                self.trees.append(self.variables[-1].__copy__())
-                self._parts.append(None)
-                continue
-            leaves, structure = tree.flatten(primal)
-            if type(primal) is int:
-                leaves = [float(primal)]
-            chosen = [i for i, leaf in enumerate(leaves) if structure.is_trainable(i) and is_smooth(leaf)]
-            if not chosen:
-                raise DtypeError(
-                    f"argument {position} has nothing to differentiate: expected a float, an array of floating-point "
-                    f"dtype or a tree that has one, found {_describe(primal)}"
-                )
-            inside: list[Any] = list(leaves)
-            for i in chosen:
-                try:
-                    self.variables.append(tape.watch(leaves[i]))
-                except DtypeError as error:
-                    raise DtypeError(f"{_at(structure, i, f'argument {position}')}: {error}") from None
-                inside[i] = self.variables[-1].__copy__()
-            self._parts.append((structure, leaves, chosen))
-            self.trees.append(tree.unflatten(structure, inside))
-
-    def unflatten(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """The gradients, in the structure of the arguments; leaves that are not differentiated are the arguments'."""
-        remaining = iter(self._apart(gradients) if len(self.variables) > 1 else gradients)
-        trees = []
-        for part in self._parts:
-            if part is None:
-                trees.append(next(remaining))
-                continue
-            structure, leaves, chosen = part
-            filled = list(leaves)
-            for i in chosen:
-                filled[i] = next(remaining)
-            trees.append(tree.unflatten(structure, filled))
-        return tuple(trees)
-
-    def _apart(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """The gradients, none of them one array with another of the same primal: an optimizer counts such an array once."""
-        primals: list[int] = []
-        for primal, part in zip(self._primals, self._parts, strict=True):
-            primals += [id(primal)] if part is None else [id(part[1][i]) for i in part[2]]
-        if len(set(primals)) == len(primals):
-            return gradients
-        found: list[Any] = []
-        by_primal: dict[int, list[Any]] = {}
-        for primal, g in zip(primals, gradients, strict=True):
-            others = by_primal.setdefault(primal, [])
-            is_another = is_array(g) and any(is_same_array(g, other) for other in others)
-            found.append(xp.asarray(g, copy=True) if is_another else g)
-            others.append(found[-1])
-        return found
-
-    def fitted(self, tangents: Sequence[Any]) -> list[Any]:
-        """The tangents of the variables, from trees of the structure of the arguments."""
-        if len(tangents) != len(self._parts):
-            raise StructureError(f"there are {len(tangents)} tangents and {len(self._parts)} primals")
-        fitted, remaining = [], iter(self.variables)
-        for position, (part, tangent) in enumerate(zip(self._parts, tangents, strict=True)):
-            where = f"argument {position}"
-            structure, _, chosen = part or (_LEAF, [], [0])
-            given = _leaves_like(structure, tangent, f"the tangent of {where}")
-            for i in chosen:
-                what = f"{_at(structure, i, where)}: the tangent"
-                fitted.append(_fit(given[i], next(remaining).value, what, "the primal"))
-        return fitted
 
 
 _LEAF = tree.flatten(0.0)[1]
@@ -141,45 +57,37 @@ def _fit(given: Any, value: Any, what: str, like: str) -> Any:
     return given
 
 
-@functools.lru_cache(typed=True)
-def _positions(argnums: Argnums, count: int) -> tuple[int, ...]:
-    positions = argnums if isinstance(argnums, tuple) else (argnums,)
-    for position in positions:
-        if type(position) is not int:
-            raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them")
-        if not -count <= position < count:
-            raise TypeError(f"argnums is {argnums}, and there are {count} positional arguments")
-    if len(positions) > 1 and len({position % count for position in positions}) < len(positions):
-        raise TypeError(f"argnums is {argnums}, and an argument is named twice")
-    return positions
-
-
 class Recording:
-    """One call of a function on a tape: its value, and what of the value depends on the arguments."""
+    """One call of a function on a tape: its value, and the variables of the tape that the value is made of.
 
-    def __init__(
-        self,
+    ``value`` is the result without variables of the tape, ``outputs`` has the variable for each of its leaves, or None, and
+    ``structure`` is its structure.
+    """
+
+    def __init__(self, tape: Tape, watched: Watched, result: Any, argnums: Argnums, *, has_aux: bool = False) -> None:
+        self._argnums = argnums
+        self.tape = tape
+        self.watched = watched
+        self.aux = None
+        if has_aux:
+            result, self.aux = self._pair(result)
+        self.value, self.outputs, self.structure = self._split(result)
+
+    @classmethod
+    def of(
+        cls,
         f: Callable[..., Any],
-        args: Sequence[Any],
+        args: tuple[Any, ...],
         argnums: Argnums,
         *,
         named: dict[str, Any] | None = None,
         has_aux: bool = False,
         forward: bool = False,
-    ) -> None:
-        self._argnums = argnums
-        several = tuple(argnums) if isinstance(argnums, (tuple, list)) else argnums
-        positions = _positions(several, len(args))
-        with Tape(forward=forward) as self.tape:
-            self.watched = _Watched(self.tape, [args[position] for position in positions])
-            filled = list(args)
-            for position, inside in zip(positions, self.watched.trees, strict=True):
-                filled[position] = inside
-            result, self.aux = f(*filled, **(named or {})), None
-            if has_aux:
-                result, self.aux = self._pair(result)
-            # The value without variables of this tape, and those variables: None for other leaves.
-            self.value, self.outputs, self.structure = self._split(result)
+    ) -> "Recording":
+        """Calls ``f`` on a new tape that watches the arguments ``argnums``."""
+        tape = Tape(forward=forward)
+        watched, result = _core.record_call(tape, f, args, named, argnums)
+        return cls(tape, watched, result, argnums, has_aux=has_aux)
 
     def _pair(self, result: Any) -> tuple[Any, Any]:
         if not (isinstance(result, tuple) and len(result) == 2):
@@ -194,8 +102,23 @@ class Recording:
         values = [leaf if variable is None else variable.value for leaf, variable in zip(leaves, own, strict=True)]
         return tree.unflatten(structure, values), own, structure
 
+    def fit(self, tangents: Sequence[Any]) -> list[Any]:
+        """The tangents of the variables, from trees of the structures of the arguments; checks shapes and dtypes."""
+        structures = self.watched.structures
+        if len(tangents) != len(structures):
+            raise StructureError(f"there are {len(tangents)} tangents and {len(structures)} primals")
+        fitted, remaining = [], iter(self.watched.variables)
+        for position, (found, tangent) in enumerate(zip(structures, tangents, strict=True)):
+            where = f"argument {position}"
+            structure, chosen = found or (_LEAF, [0])
+            given = _leaves_like(structure, tangent, f"the tangent of {where}")
+            for i in chosen:
+                what = f"{_at(structure, i, where)}: the tangent"
+                fitted.append(_fit(given[i], next(remaining).value, what, "the primal"))
+        return fitted
+
     def arguments(self, derivatives: Sequence[Any]) -> Any:
-        """The derivatives with respect to each variable, in the structure of the argument, or of a tuple of them."""
+        """The derivatives with respect to the variables in the structure of the argument, or of a tuple of arguments."""
         trees = self.watched.unflatten(derivatives)
         return trees[0] if isinstance(self._argnums, int) else trees
 
@@ -214,7 +137,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     >>> value, pullback(1.0)
     (10.0, (5.0, 2.0))
     """
-    call = Recording(f, primals, tuple(range(len(primals))), has_aux=has_aux)
+    call = Recording.of(f, primals, tuple(range(len(primals))), has_aux=has_aux)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given, seeds = _leaves_like(call.structure, cotangent, "the cotangent"), []
@@ -240,8 +163,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     >>> jvp(lambda x, y: x * y, (2.0, 5.0), (1.0, 10.0))
     (10.0, 25.0)
     """
-    call = Recording(f, primals, tuple(range(len(primals))), has_aux=has_aux, forward=True)
-    seeds = zip(call.watched.variables, call.watched.fitted(tangents), strict=True)
+    call = Recording.of(f, tuple(primals), tuple(range(len(primals))), has_aux=has_aux, forward=True)
+    seeds = zip(call.watched.variables, call.fit(tangents), strict=True)
     outputs = [output for output in call.outputs if output is not None]
     pushed = iter(call.tape.push(list(seeds), outputs))
     leaves = zip(call.outputs, tree.leaves(call.value), strict=True)
@@ -267,19 +190,34 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     (9.0, 6.0)
     """
     check_callable(f, "grad")
+    finish = functools.partial(_finish, argnums, has_aux)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        call = Recording(f, args, argnums, named=named, has_aux=has_aux)
-        value, variables = _scalar(call.value), call.watched.variables
-        if (target := call.outputs[0]) is None:
-            require_real(value, "the value of the function")
-            gradients = [zero_tangent(variable.value, None) for variable in variables]
-        else:
-            gradients = call.tape.gradient(target, variables, release=True)
-        return ((value, call.aux) if has_aux else value), call.arguments(gradients)
+        return _core.value_and_grad(f, args, named or None, argnums, has_aux, finish)
 
     return wrapped
+
+
+def value_and_grad_of(f: Callable[..., Any], primal: Any) -> tuple[Any, Any]:
+    """``value_and_grad(f)(primal)``, without a wrapper that is called only once."""
+    check_callable(f, "grad")
+    return _core.value_and_grad(f, (primal,), None, 0, False, _finish_first)
+
+
+def _finish(argnums: Argnums, has_aux: bool, tape: Tape, watched: Watched, result: Any) -> tuple[Any, Any]:
+    """The value and the gradient of a recorded call whose result is more, or less, than a variable of one real number."""
+    call = Recording(tape, watched, result, argnums, has_aux=has_aux)
+    value, variables = _scalar(call.value), watched.variables
+    if (target := call.outputs[0]) is None:
+        require_real(value, "the value of the function")
+        gradients = [zero_tangent(variable.value, None) for variable in variables]
+    else:
+        gradients = tape.gradient(target, variables, release=True)
+    return ((value, call.aux) if has_aux else value), call.arguments(gradients)
+
+
+_finish_first = functools.partial(_finish, 0, False)
 
 
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -288,11 +226,12 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     >>> grad(grad(lambda x: x**3))(2.0)
     12.0
     """
-    both = value_and_grad(f, argnums, has_aux)
+    check_callable(f, "grad")
+    finish = functools.partial(_finish, argnums, has_aux)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        value, gradient = both(*args, **named)
+        value, gradient = _core.value_and_grad(f, args, named or None, argnums, has_aux, finish)
         return (gradient, value[1]) if has_aux else gradient
 
     return wrapped

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
-from oxigrad.autodiff.transforms import value_and_grad
+from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import param_groups
 from oxigrad.optim.config import is_importable, restored, with_present_names
@@ -189,9 +189,9 @@ class Optimizer(Options):
         With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it.
         """
         if self.loss_scale is None:
-            return value_and_grad(loss)(model)
+            return value_and_grad_of(loss, model)
         scale = self.scale
-        value, grads = value_and_grad(lambda model: scale * loss(model))(model)
+        value, grads = value_and_grad_of(lambda model: scale * loss(model), model)
         return value / scale, grads
 
     def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:

@@ -404,34 +404,34 @@ impl Op {
     }
 }
 
-struct OneCall(Elementwise, [f64; 3]);
+struct OneCall<L>(Elementwise, [L; 3]);
 
-impl Task for OneCall {
-    type Output = f64;
+impl<L: Lane> Task for OneCall<L> {
+    type Output = L;
 
     #[inline(always)]
-    fn run<S: Simd>(self) -> f64 {
+    fn run<S: Simd>(self) -> L {
         self.0.visit(OnNumbers(self.1))
     }
 }
 
-struct OnNumbers([f64; 3]);
+struct OnNumbers<L>([L; 3]);
 
-impl Visitor<f64> for OnNumbers {
-    type Output = f64;
+impl<L: Lane> Visitor<L> for OnNumbers<L> {
+    type Output = L;
 
     #[inline(always)]
-    fn unary(self, f: impl Unary<f64>) -> f64 {
+    fn unary(self, f: impl Unary<L>) -> L {
         f.call(self.0[0])
     }
 
     #[inline(always)]
-    fn binary(self, f: impl Binary<f64>) -> f64 {
+    fn binary(self, f: impl Binary<L>) -> L {
         f.call(self.0[0], self.0[1])
     }
 
     #[inline(always)]
-    fn ternary(self, f: impl Ternary<f64>) -> f64 {
+    fn ternary(self, f: impl Ternary<L>) -> L {
         f.call(self.0[0], self.0[1], self.0[2])
     }
 }
@@ -440,6 +440,11 @@ impl Elementwise {
     /// The meaning of the op on numbers; arguments beyond its arity are ignored.
     #[must_use]
     pub fn on_numbers(self, args: [f64; 3]) -> f64 {
+        Isa::SCALAR.run(OneCall(self, args))
+    }
+
+    /// The same in binary32: the bits that a kernel of that precision gives.
+    pub(crate) fn on_f32(self, args: [f32; 3]) -> f32 {
         Isa::SCALAR.run(OneCall(self, args))
     }
 }

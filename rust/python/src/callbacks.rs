@@ -50,6 +50,8 @@ fn install(py: Python<'_>, given: Callbacks) -> PyResult<()> {
 }
 
 callbacks! {
+    /// `(primals, gradients)`: the gradients, with a copy of each that is one array with another of the same primal.
+    apart;
     /// `(function, args, named)`: NumPy's `__array_function__` protocol.
     array_function;
     /// `(value, arrays)`: a list or tuple as an array of the library of `arrays`.

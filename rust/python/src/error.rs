@@ -57,6 +57,8 @@ fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("InternalError", class)
 }
 
+pub use class::DtypeError;
+
 exceptions! {
     KeyPath KeyPathError PyLookupError;
     Structure StructureError PyValueError;

@@ -34,6 +34,8 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::tape::Tape;
     #[pymodule_export]
+    use crate::autodiff::transforms::{Watched, record_call, value_and_grad};
+    #[pymodule_export]
     use crate::autodiff::variable::{Variable, plain};
     #[pymodule_export]
     use crate::autodiff::vjp_rules::install;

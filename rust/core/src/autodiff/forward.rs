@@ -4,6 +4,7 @@ use super::accumulate::accumulate;
 use super::replay::{Host, PULSE};
 use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::{Elementwise, Op};
+use crate::scalar::{Precision, Scalar};
 
 /// Of an entry that no entry on the way to a target reads.
 const UNREAD: Id = 0;
@@ -78,28 +79,44 @@ fn push<V: Value, A, H: Host<V, A>>(
         return Ok(H::Flow::absent());
     }
     if let Op::Elementwise(op) = op
-        && let Some(number) = push_numbers(op, view, tangents, host)
+        && let Some(scalar) = push_scalars(op, view, tangents, host)
     {
-        return Ok(H::Flow::from_number(number));
+        return Ok(H::Flow::from_scalar(scalar));
     }
     let read: Vec<&H::Flow> = view.args.iter().map(tangent).collect();
     host.pushforward(view, &read)
 }
 
-/// The rule of each argument, with its tangent in place of the cotangent, added up; none where something is no number.
-fn push_numbers<V: Value, A, H: Host<V, A>>(
+/// The rule of each argument, with its tangent in place of the cotangent, added up in the precision of the result; none
+/// where something is no scalar.
+fn push_scalars<V: Value, A, H: Host<V, A>>(
     op: Elementwise,
     view: &View<'_, V, A>,
     tangents: &[H::Flow],
     host: &H,
-) -> Option<f64> {
-    let mut sum = None;
+) -> Option<Scalar> {
+    let mut sum: Option<Scalar> = None;
     for (which, arg) in view.args.iter().enumerate() {
         let tangent = &tangents[*arg as usize];
-        if !tangent.is_absent() {
-            let pushed = host.rules().on_numbers(op, which, tangent.number()?, view)?;
-            sum = Some(sum.map_or(pushed, |sum| sum + pushed));
+        if tangent.is_absent() {
+            continue;
         }
+        let pushed = push_scalar(op, which, tangent.scalar()?, view, host)?;
+        sum = Some(sum.map_or(pushed, |sum| sum + pushed));
     }
     sum
+}
+
+fn push_scalar<V: Value, A, H: Host<V, A>>(
+    op: Elementwise,
+    which: usize,
+    tangent: Scalar,
+    view: &View<'_, V, A>,
+    host: &H,
+) -> Option<Scalar> {
+    let precision = view.result().scalar().map(|result| result.precision);
+    if tangent.precision == Precision::Weak && precision.is_none_or(|precision| precision == Precision::Weak) {
+        return host.rules().on_numbers(op, which, tangent.number, view).map(Scalar::weak);
+    }
+    Some(host.rules().on_scalars(op, which, tangent, view)?.cast(precision?))
 }

@@ -17,6 +17,7 @@ use crate::autodiff::tape::{self, Value as _, View};
 use crate::error;
 use crate::kernel::{Kernel, Node};
 use crate::op::Elementwise;
+use crate::scalar::Scalar;
 
 /// The number of nodes and of arrays from which a program runs at once: it keeps the arrays until then.
 const NODES: usize = 256;
@@ -104,6 +105,16 @@ impl<V: tape::Value> tape::Value for Cotangent<V> {
     #[inline]
     fn from_number(number: f64) -> Self {
         Self::Known(V::from_number(number))
+    }
+
+    #[inline]
+    fn scalar(&self) -> Option<Scalar> {
+        if let Self::Known(value) = self { value.scalar() } else { None }
+    }
+
+    #[inline]
+    fn from_scalar(scalar: Scalar) -> Self {
+        Self::Known(V::from_scalar(scalar))
     }
 }
 

@@ -70,9 +70,9 @@ impl<V: Value, A> Tape<V, A> {
             if !view.is_active(which) {
                 continue;
             }
-            let pulled = match (op, cotangent.number()) {
-                (Op::Elementwise(op), Some(g)) => match host.rules().on_numbers(op, which, g, &view) {
-                    Some(number) => H::Flow::from_number(number),
+            let pulled = match (op, cotangent.scalar()) {
+                (Op::Elementwise(op), Some(g)) => match host.rules().pull(op, which, g, &view) {
+                    Some(scalar) => H::Flow::from_scalar(scalar),
                     None => host.pullback(&view, which, cotangent)?,
                 },
                 (Op::Structured(_), _)

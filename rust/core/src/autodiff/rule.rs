@@ -3,6 +3,7 @@
 use super::tape::{Value, View};
 use crate::kernel::Node;
 use crate::op::Elementwise;
+use crate::scalar::{Precision, Scalar};
 
 /// What a derivative rule reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,23 +29,30 @@ pub struct Rule {
 pub const RULE_NODES: usize = 32;
 
 impl Rule {
-    pub(super) fn on_numbers<V: Value, A>(&self, g: f64, entry: &View<'_, V, A>) -> Option<f64> {
-        self.evaluate(|source| match source {
-            Source::Cotangent => Some(g),
-            Source::Result => entry.result().number(),
-            Source::Arg(which) => entry.arg(which as usize).number(),
-        })
+    /// The rule on numbers of the host language; none where `number` gives none of a source.
+    #[inline]
+    fn on_numbers(&self, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
+        self.evaluate(Precision::Weak, number)
     }
 
-    /// The rule on numbers; none where `number` gives none of a source.
+    /// The rule on scalars, computed in their promoted precision; none where `scalar` gives none of a source.
+    pub fn on_scalars(&self, scalar: impl Fn(Source) -> Option<Scalar>) -> Option<Scalar> {
+        let mut precision = Precision::Weak;
+        for source in &self.sources {
+            precision = precision.max(scalar(*source)?.precision);
+        }
+        let number = self.evaluate(precision, |source| scalar(source).map(|scalar| scalar.number))?;
+        Some(Scalar { number, precision })
+    }
+
     #[inline]
-    pub fn evaluate(&self, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
+    fn evaluate(&self, precision: Precision, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
         let mut values = [0.0; RULE_NODES];
         for (at, node) in self.nodes.iter().enumerate() {
             values[at] = match *node {
                 Node::Leaf(leaf) => number(self.sources[leaf as usize])?,
                 Node::Constant(number) => number,
-                Node::Apply(op, args) => op.on_numbers(args.map(|arg| values[arg as usize])),
+                Node::Apply(op, args) => op.in_precision(precision, args.map(|arg| values[arg as usize])),
                 Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => return None,
             };
         }
@@ -77,6 +85,7 @@ impl Rules {
         self.0.get(op as usize)?[which].as_ref()
     }
 
+    /// The rule of an entry's argument on a cotangent that is a number of the host language.
     #[inline]
     pub(super) fn on_numbers<V: Value, A>(
         &self,
@@ -85,6 +94,41 @@ impl Rules {
         g: f64,
         entry: &View<'_, V, A>,
     ) -> Option<f64> {
-        self.get(op, which)?.on_numbers(g, entry)
+        self.get(op, which)?.on_numbers(|source| match source {
+            Source::Cotangent => Some(g),
+            Source::Result => entry.result().number(),
+            Source::Arg(which) => entry.arg(which as usize).number(),
+        })
+    }
+
+    /// The rule of an entry's argument on a scalar cotangent; none where something else than scalars is read.
+    pub(super) fn on_scalars<V: Value, A>(
+        &self,
+        op: Elementwise,
+        which: usize,
+        g: Scalar,
+        entry: &View<'_, V, A>,
+    ) -> Option<Scalar> {
+        self.get(op, which)?.on_scalars(|source| match source {
+            Source::Cotangent => Some(g),
+            Source::Result => entry.result().scalar(),
+            Source::Arg(which) => entry.arg(which as usize).scalar(),
+        })
+    }
+
+    /// The cotangent of an entry's argument, in its precision; none where something else than scalars is read.
+    #[inline]
+    pub(super) fn pull<V: Value, A>(
+        &self,
+        op: Elementwise,
+        which: usize,
+        g: Scalar,
+        entry: &View<'_, V, A>,
+    ) -> Option<Scalar> {
+        if g.precision == Precision::Weak {
+            return self.on_numbers(op, which, g.number, entry).map(Scalar::weak);
+        }
+        let precision = entry.arg(which).scalar()?.precision;
+        Some(self.on_scalars(op, which, g, entry)?.cast(precision))
     }
 }

@@ -4,6 +4,7 @@
 //! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
 
 use crate::op::Op;
+use crate::scalar::Scalar;
 
 /// Where an entry stands on its tape.
 pub type Id = u32;
@@ -14,10 +15,14 @@ pub trait Value: Sized {
     fn absent() -> Self;
     /// Whether nothing is kept.
     fn is_absent(&self) -> bool;
-    /// The number, where the value is one.
+    /// The number, where the value is one of the host language.
     fn number(&self) -> Option<f64>;
-    /// A number as a value.
+    /// A number of the host language as a value.
     fn from_number(number: f64) -> Self;
+    /// The scalar, where the value is one: a number of the host language, or one of a precision of its own.
+    fn scalar(&self) -> Option<Scalar>;
+    /// A scalar as a value.
+    fn from_scalar(scalar: Scalar) -> Self;
 }
 
 /// A tape of numbers alone.
@@ -36,6 +41,14 @@ impl Value for Option<f64> {
 
     fn from_number(number: f64) -> Self {
         Some(number)
+    }
+
+    fn scalar(&self) -> Option<Scalar> {
+        self.map(Scalar::weak)
+    }
+
+    fn from_scalar(scalar: Scalar) -> Self {
+        Some(scalar.number)
     }
 }
 

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::{Shape, broadcast_strides, contiguous_strides};
+use oxigrad_core::scalar::Scalar;
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{Py_REFCNT, PyObject};
 use pyo3::prelude::*;
@@ -99,7 +100,7 @@ static CREATE: PyOnceLock<Option<Create>> = PyOnceLock::new();
 /// Looks once, when the module is imported, for what arrays and scalars are made with.
 pub fn load(py: Python<'_>) -> PyResult<()> {
     CREATE.get_or_try_init(py, || found(py))?;
-    SCALARS.get_or_try_init(py, || Scalars::new(py)).map(drop)
+    SCALARS.get_or_try_init(py, || ScalarTypes::new(py)).map(drop)
 }
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.
@@ -140,14 +141,14 @@ fn found(py: Python<'_>) -> PyResult<Option<Create>> {
 }
 
 /// NumPy's types of scalars that kernels compute in.
-struct Scalars {
+struct ScalarTypes {
     float32: Py<PyAny>,
     float64: Py<PyAny>,
 }
 
-static SCALARS: PyOnceLock<Scalars> = PyOnceLock::new();
+static SCALARS: PyOnceLock<ScalarTypes> = PyOnceLock::new();
 
-impl Scalars {
+impl ScalarTypes {
     fn new(py: Python<'_>) -> PyResult<Self> {
         let numpy = py.import("numpy")?;
         let of_type = |name| numpy.getattr(name).map(Bound::unbind);
@@ -159,16 +160,45 @@ impl Scalars {
     }
 }
 
-/// The number of a scalar of NumPy's of float64; none of anything else.
-pub fn float64(object: &Bound<'_, PyAny>) -> Option<f64> {
-    let is_one = object.get_type().is(&Scalars::get(object.py()).float64);
-    // Of a float, and so of this, the number is a field: reading it runs no Python.
-    if is_one { object.extract().ok() } else { None }
+/// The number and precision of a NumPy scalar of float32 or float64; none of anything else.
+#[inline]
+pub fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+    let (class, scalars) = (object.get_type_ptr().cast(), ScalarTypes::get(object.py()));
+    // Each of these classes converts itself to a float by C code, which runs no Python.
+    if class == scalars.float64.as_ptr() {
+        object.extract().ok().map(Scalar::f64)
+    } else if class == scalars.float32.as_ptr() {
+        object.extract().ok().map(Scalar::f32)
+    } else {
+        None
+    }
 }
 
-/// A scalar of NumPy's: what its functions give in place of an array without dimensions.
-pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
-    let scalars = Scalars::get(py);
+/// The element of a NumPy array without dimensions, of float32 or float64; none of anything else.
+#[inline]
+pub fn element_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+    let numpy = Numpy::get(object.py())?;
+    let fields = numpy.fields(object).filter(|fields| fields.dimensions() == 0)?;
+    // An array without dimensions has one element of its dtype, for as long as the array is there; the interpreter lock
+    // keeps others from writing it.
+    match numpy.own_dtype(&fields)? {
+        // SAFETY: as above; the element need not be aligned.
+        Dtype::F32 => Some(Scalar::f32(unsafe { fields.data.cast::<f32>().read_unaligned() })),
+        // SAFETY: as above; the element need not be aligned.
+        Dtype::F64 => Some(Scalar::f64(unsafe { fields.data.cast::<f64>().read_unaligned() })),
+        _ => None,
+    }
+}
+
+/// Whether a value is an array of exactly NumPy's type, of float32 or float64 in native byte order.
+pub fn is_float_array(value: &Bound<'_, PyAny>) -> bool {
+    let dtype = |numpy: &Numpy| numpy.fields(value).and_then(|fields| numpy.own_dtype(&fields));
+    matches!(Numpy::get(value.py()).and_then(dtype), Some(Dtype::F32 | Dtype::F64))
+}
+
+/// A NumPy scalar: what NumPy's functions give in place of an array without dimensions.
+pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> Bound<'_, PyAny> {
+    let scalars = ScalarTypes::get(py);
     let of_type = if dtype == Dtype::F32 { &scalars.float32 } else { &scalars.float64 };
-    of_type.bind(py).call1((number,))
+    of_type.bind(py).call1((number,)).expect("there is memory for a scalar")
 }

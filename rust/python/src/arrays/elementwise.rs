@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
 use oxigrad_core::array::shape::Shape;
-use oxigrad_core::autodiff::tape::Value as _;
+use oxigrad_core::autodiff::tape;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op};
+use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,7 +17,7 @@ use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::{Contiguous, float64, scalar, unshared};
+use crate::arrays::contiguous::{Contiguous, unshared};
 use crate::arrays::host_array::{HostArray, Numbers};
 use crate::arrays::torch::Changed;
 use crate::arrays::value::Value;
@@ -33,8 +34,8 @@ thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
 /// The memory of a value that is a NumPy array or scalar.
 fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<HostArray>> {
     match value {
-        Value::Object(object) => HostArray::of_numpy(object.bind(py)),
-        Value::Number(_) | Value::Absent => Ok(None),
+        Value::Absent | Value::Number(_) => Ok(None),
+        value => HostArray::of_numpy(&value.object(py)),
     }
 }
 
@@ -85,11 +86,13 @@ fn compute_alike<'py, 'v>(
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
+            Value::Float64(number) if like.dtype == Dtype::F64 => repeated(number, length),
+            Value::Float32(number) => repeated(number, length),
             Value::Object(object) => match Contiguous::of(object.bind(py)) {
                 Some(other) if other.is_like(like) => other.buffer(),
                 _ => None,
             },
-            Value::Absent => None,
+            Value::Float64(_) | Value::Absent => None,
         };
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
@@ -122,8 +125,10 @@ fn compute_broadcast<'py, 'v>(
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
+            Value::Float64(number) if dtype == Dtype::F64 => repeated(number, length),
+            Value::Float32(number) => repeated(number, length),
             Value::Object(_) => arrays.next().and_then(|array| array.broadcast(shape.extents())),
-            Value::Absent => None,
+            Value::Absent | Value::Float64(_) => None,
         };
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
@@ -138,8 +143,21 @@ fn compute_broadcast<'py, 'v>(
 type Buffers = SmallVec<[Buffer; 3]>;
 
 /// A number as an array, for as long as it stays where it is.
-fn repeated(number: &f64, length: usize) -> Option<Buffer> {
-    Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok()
+fn repeated<E: Float>(number: &E, length: usize) -> Option<Buffer> {
+    Buffer::repeated(std::ptr::from_ref(number).cast(), length, E::DTYPE).ok()
+}
+
+/// A number of a dtype that kernels read.
+trait Float {
+    const DTYPE: Dtype;
+}
+
+impl Float for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+}
+
+impl Float for f64 {
+    const DTYPE: Dtype = Dtype::F64;
 }
 
 /// The kernel of one op.
@@ -254,8 +272,8 @@ pub unsafe fn execute(
     done.python()
 }
 
-/// What an elementwise op gives on NumPy arrays of one dtype (or float64 scalars) and numbers, where the core computes it
-/// as NumPy does, or to more digits; none of anything else. Says also whether all of them have the shape of the result.
+/// An elementwise op on NumPy arrays of one dtype, NumPy scalars and numbers, where the core computes it as NumPy does, or
+/// to more digits; none of anything else. The second item tells whether all arrays have the shape of the result.
 pub fn elementwise<'py, 'v>(
     py: Python<'py>,
     op: Elementwise,
@@ -266,7 +284,7 @@ pub fn elementwise<'py, 'v>(
     }
     let like = values.clone().find_map(|value| match value {
         Value::Object(object) => Contiguous::of(object.bind(py)),
-        Value::Number(_) | Value::Absent => None,
+        _ => None,
     });
     if let Some(like) = like {
         if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
@@ -274,19 +292,33 @@ pub fn elementwise<'py, 'v>(
         }
         return Ok(compute_broadcast(py, kernel(op), values, like.dtype)?.map(|result| (result, false)));
     }
-    let (mut numbers, mut is_numpy) = ([0.0; 3], false);
-    for (number, value) in numbers.iter_mut().zip(values) {
-        let Some(known) = value.number().or_else(|| number_of(py, value)) else { return Ok(None) };
-        *number = known;
-        is_numpy |= matches!(value, Value::Object(_));
-    }
-    // Of Python's numbers alone the result is one of Python's.
-    if is_numpy { Ok(Some((scalar(py, op.on_numbers(numbers), Dtype::F64)?, true))) } else { Ok(None) }
+    let scalars: Option<SmallVec<[Scalar; 3]>> = values.map(tape::Value::scalar).collect();
+    let result = scalars.and_then(|scalars| on_numpy_scalars(op, &scalars));
+    Ok(result.map(|result| (<Value as tape::Value>::from_scalar(result).into_object(py), true)))
 }
 
-/// The number of a value that is a NumPy scalar of float64.
-pub fn number_of(py: Python<'_>, value: &Value) -> Option<f64> {
-    if let Value::Object(object) = value { float64(object.bind(py)) } else { None }
+/// An elementwise op on scalars of which one at least is NumPy's, in the dtype that NumPy promotes them to; none where NumPy
+/// computes it, which also is where NumPy's `errstate` has a say.
+#[inline]
+pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
+    if !is_computed_here(op) || promoted(scalars) == Precision::Weak {
+        return None;
+    }
+    let result = op.on_scalars(scalars);
+    (!op.has(Attribute::Exact) || is_quiet(op, result, scalars)).then_some(result)
+}
+
+/// Whether an exact op raised no floating-point flag, of those that `errstate` speaks of. It errs on the side of a flag.
+fn is_quiet(op: Elementwise, result: Scalar, scalars: &[Scalar]) -> bool {
+    let smallest = if result.precision == Precision::F32 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
+    let is_zero = |scalar: &Scalar| scalar.number == 0.0;
+    let may_underflow = match op {
+        Elementwise::Multiply | Elementwise::Square => !scalars.iter().any(is_zero),
+        Elementwise::Divide => !scalars.first().is_some_and(is_zero),
+        Elementwise::Reciprocal => true,
+        _ => false, // sums that are subnormal are exact
+    };
+    result.number.is_finite() && !(may_underflow && result.number.abs() < smallest)
 }
 
 /// The function of a NumPy array of any layout, for the functions that the core has vector code of.
@@ -341,7 +373,7 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
     computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
 }
 
-/// Whether the core computes the op on NumPy's arrays: NumPy's function gives the same bits, or is slower or less precise.
+/// Whether the core computes the op on NumPy's arrays and scalars: NumPy's function gives the same bits, or is slower or less precise.
 const fn is_computed_here(op: Elementwise) -> bool {
     op.has(Attribute::Exact) || op.has(Attribute::Vectorized) || op.has(Attribute::Precise)
 }

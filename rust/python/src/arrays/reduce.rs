@@ -95,5 +95,5 @@ fn run<'py>(
         Dtype::F32 => f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
         _ => f64::from_ne_bytes(bytes),
     };
-    scalar(py, value, from.dtype()).map(Some)
+    Ok(Some(scalar(py, value, from.dtype())))
 }

@@ -1,17 +1,25 @@
-//! What a tape keeps of Python's values: a number stays in Rust, anything else is a reference.
+//! The values of a tape: floats of Python and NumPy stay in Rust, anything else is a reference.
 
+use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::autodiff::tape;
+use oxigrad_core::scalar::{Precision, Scalar};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyInt};
 
-/// A host scalar, or an object that some array library understands (an array, or a variable of an enclosing tape).
+use crate::arrays::contiguous::{element_of, scalar, scalar_of};
+
+/// The value of an entry or a variable.
 #[derive(Debug)]
 pub enum Value {
     /// Nothing is kept; as the value of a variable: it is a symbol.
     Absent,
     /// A Python float.
     Number(f64),
-    /// Anything else.
+    /// A NumPy scalar of float64.
+    Float64(f64),
+    /// A NumPy scalar of float32.
+    Float32(f32),
+    /// Anything else that some array library understands: an array, or a variable of an enclosing tape.
     Object(Py<PyAny>),
 }
 
@@ -26,44 +34,60 @@ impl tape::Value for Value {
 
     #[inline]
     fn number(&self) -> Option<f64> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Absent | Self::Object(_) => None,
-        }
+        if let Self::Number(number) = self { Some(*number) } else { None }
     }
 
     #[inline]
     fn from_number(number: f64) -> Self {
         Self::Number(number)
     }
+
+    /// The scalar; that of a NumPy array without dimensions is what is in its memory now.
+    #[inline]
+    fn scalar(&self) -> Option<Scalar> {
+        match self {
+            Self::Object(object) => Python::attach(|py| element_of(object.bind(py))),
+            _ => self.own_scalar(),
+        }
+    }
+
+    #[inline]
+    fn from_scalar(scalar: Scalar) -> Self {
+        match scalar.precision {
+            Precision::Weak => Self::Number(scalar.number),
+            Precision::F64 => Self::Float64(scalar.number),
+            #[allow(clippy::cast_possible_truncation, reason = "a scalar of this precision loses nothing")]
+            Precision::F32 => Self::Float32(scalar.number as f32),
+        }
+    }
 }
 
 impl From<Bound<'_, PyAny>> for Value {
     /// As [`Value::new`], without another reference.
     fn from(object: Bound<'_, PyAny>) -> Self {
-        exact_float(&object).map_or_else(|| Self::Object(object.unbind()), Self::Number)
+        float_of(&object).map_or_else(|| Self::Object(object.unbind()), tape::Value::from_scalar)
     }
 }
 
 impl Value {
-    /// The value of a Python object: a float becomes a number.
+    /// The value of a Python object: floats of Python and NumPy become numbers.
     pub fn new(object: &Bound<'_, PyAny>) -> Self {
-        match exact_float(object) {
-            Some(number) => Self::Number(number),
-            None => Self::Object(object.clone().unbind()),
-        }
+        float_of(object).map_or_else(|| Self::Object(object.clone().unbind()), tape::Value::from_scalar)
     }
 
-    /// The value of an argument: Python's whole numbers and truth values are numbers, too.
+    /// The value of an argument: Python's ints and bools are numbers, too.
     pub fn of_argument(object: &Bound<'_, PyAny>) -> Self {
-        host_number(object).map_or_else(|| Self::Object(object.clone().unbind()), Self::Number)
+        host_number(object).map_or_else(|| Self::new(object), Self::Number)
     }
 
     /// Another reference to the same value.
+    #[inline]
     pub fn share(&self, py: Python<'_>) -> Self {
         match self {
             Self::Absent => Self::Absent,
             Self::Number(number) => Self::Number(*number),
+            Self::Float64(number) => Self::Float64(*number),
+            Self::Float32(number) => Self::Float32(*number),
             Self::Object(object) => Self::Object(object.clone_ref(py)),
         }
     }
@@ -81,9 +105,34 @@ impl Value {
         match self {
             Self::Absent => py.None().into_bound(py),
             Self::Number(number) => PyFloat::new(py, *number).into_any(),
+            Self::Float64(number) => scalar(py, *number, Dtype::F64),
+            Self::Float32(number) => scalar(py, f64::from(*number), Dtype::F32),
             Self::Object(object) => object.bind(py).clone(),
         }
     }
+
+    /// The scalar, where the value is a float of Python or NumPy and no array.
+    #[inline]
+    pub const fn own_scalar(&self) -> Option<Scalar> {
+        match self {
+            Self::Number(number) => Some(Scalar::weak(*number)),
+            Self::Float64(number) => Some(Scalar::f64(*number)),
+            Self::Float32(number) => Some(Scalar::f32(*number)),
+            Self::Absent | Self::Object(_) => None,
+        }
+    }
+
+    /// Whether the value is a float of Python or NumPy, which cannot be changed.
+    #[inline]
+    pub const fn is_scalar(&self) -> bool {
+        self.own_scalar().is_some()
+    }
+}
+
+/// The number of a float of Python or NumPy.
+#[inline]
+fn float_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+    exact_float(object).map(Scalar::weak).or_else(|| scalar_of(object))
 }
 
 fn exact_float(object: &Bound<'_, PyAny>) -> Option<f64> {

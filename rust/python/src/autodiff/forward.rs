@@ -81,10 +81,12 @@ impl<'py> PythonHost<'py> {
 
     /// The tangent in the dtype of the result, where that is kept: elsewhere it has that of the argument.
     fn in_dtype(&self, entry: &Entry<'_>, pushed: Bound<'py, PyAny>) -> PyResult<Value> {
-        let Value::Object(result) = entry.result() else { return Ok(Value::new(&pushed)) };
+        if matches!(entry.result(), Value::Absent | Value::Number(_)) {
+            return Ok(Value::new(&pushed));
+        }
+        let result = entry.result().object(self.py);
         let dtype = |object: &Bound<'py, PyAny>| object.getattr_opt(intern!(self.py, "dtype"));
-        let result = result.bind(self.py);
-        Ok(match (dtype(&pushed)?, dtype(result)?) {
+        Ok(match (dtype(&pushed)?, dtype(&result)?) {
             (Some(own), Some(dtype)) if !own.is(&dtype) => {
                 Value::new(&callbacks(self.py)?.in_dtype.bind(self.py).call1((pushed, result))?)
             }
@@ -136,9 +138,7 @@ impl<'py> PythonHost<'py> {
         let given = callbacks(py)?.zero_cotangent.bind(py).call1((&tape, entry.result().object(py)))?;
         let (cotangent, variables): (Bound<'py, PyAny>, Bound<'py, PyAny>) = given.extract()?;
         let pulled = self.pullback(entry, which, &known(&cotangent))?;
-        let Value::Object(pulled) = self.resolve(&pulled)? else {
-            return Ok(Value::Absent);
-        };
+        let Value::Object(pulled) = self.resolve(&pulled)? else { return Ok(Value::Absent) };
         if !pulled.bind(py).cast::<Variable>().is_ok_and(|pulled| pulled.get().tape.is(&tape)) {
             return Ok(Value::Absent);
         }

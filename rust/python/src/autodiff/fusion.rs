@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::array_pool;
 use crate::arrays::contiguous::length;
-use crate::arrays::elementwise::{LARGE, execute, number_of};
+use crate::arrays::elementwise::{LARGE, execute};
 use crate::arrays::host_array::HostArray;
 use crate::arrays::value::Value;
 use crate::error::to_python;
@@ -23,11 +23,6 @@ pub type Fusion<'py> = fusion::Fusion<NumpyArrays<'py>>;
 /// The cotangent of a Python object.
 pub fn known(object: &Bound<'_, PyAny>) -> Cotangent {
     Cotangent::Known(Value::new(object))
-}
-
-/// The number of a cotangent, where it is a NumPy scalar of float64.
-pub fn scalar_of(py: Python<'_>, cotangent: &Cotangent) -> Option<f64> {
-    if let Cotangent::Known(value) = cotangent { number_of(py, value) } else { None }
 }
 
 /// The arrays of NumPy, as the host of fused programs.
@@ -53,8 +48,8 @@ impl Arrays for NumpyArrays<'_> {
 
     fn hold(&self, value: &Value) -> PyResult<Option<HostArray>> {
         match value {
-            Value::Object(object) => HostArray::of_numpy(object.bind(self.0)),
             Value::Number(_) | Value::Absent => Ok(None),
+            value => HostArray::of_numpy(&value.object(self.0)),
         }
     }
 

@@ -116,7 +116,7 @@ fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &
 /// `x += y` and its like: changes `x` where its array would be changed, and is a new variable where it would not.
 pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    if slf.get().is_number() || !has(slf, intern!(py, "__iadd__"))? {
+    if slf.get().is_scalar() || !has(slf, intern!(py, "__iadd__"))? {
         return Ok(result);
     }
     let fitted = callbacks(py)?.cast_in_place.bind(py).call1((slf, result))?;

@@ -15,6 +15,7 @@ pub mod structured;
 pub mod tape;
 pub mod tape_methods;
 pub mod trace;
+pub mod transforms;
 pub mod variable;
 pub mod variable_methods;
 pub mod vjp_rules;

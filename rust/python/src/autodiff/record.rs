@@ -1,8 +1,9 @@
 //! Recording: computes an op on what lies underneath its variables, and appends it to the innermost tape.
 
-use oxigrad_core::autodiff::tape::Id;
+use oxigrad_core::autodiff::tape::{Id, Value as _};
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Attribute, Elementwise, Kind, Op, Operator, Structured};
+use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::intern;
@@ -10,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::elementwise::op_named;
-use crate::arrays::elementwise::{broadcast_to, elementwise, function};
+use crate::arrays::contiguous::{element_of, scalar_of};
+use crate::arrays::elementwise::{broadcast_to, elementwise, function, on_numpy_scalars, op_named};
 use crate::arrays::numpy::{are_alike, refuse_meaning};
 use crate::arrays::products::matmul;
 use crate::arrays::reduce::reduce;
@@ -82,6 +83,11 @@ pub fn record<'py>(
         }
         op => (op, args),
     };
+    if let Op::Elementwise(op) = op
+        && let Some(variable) = of_scalars(tape, op, args)?
+    {
+        return Ok(variable);
+    }
     let mut operands: Few<(Option<Id>, Value)> = Few::with_capacity(args.len());
     for arg in args {
         let own = arg.cast_exact::<Variable>().ok().map(Bound::get).filter(|own| own.tape.is(tape));
@@ -110,8 +116,8 @@ pub fn record<'py>(
         }
     }
     let plain = |(arg, (id, value)): (&Object<'py>, &(Option<Id>, Value))| match (id, value) {
-        (Some(_), _) | (None, Value::Object(_)) => value.object(py),
-        (None, _) => arg.clone(),
+        (None, value) if value.is_scalar() && !arg.is_exact_instance_of::<Variable>() => arg.clone(),
+        _ => value.object(py),
     };
     let values: Few<Object<'py>> = args.iter().zip(&operands).map(plain).collect();
     let mut result = record(py, op, &values, named)?;
@@ -180,7 +186,7 @@ fn append<'py>(
     let attributes = Attributes { named: named.map(|named| named.clone().unbind()), fits };
     let attributes = (attributes.named.is_some() || !attributes.fits.is_empty()).then_some(attributes);
     let value = Value::new(&result);
-    let kept = if needs.result || matches!(value, Value::Number(_)) { value.share(py) } else { Value::Absent };
+    let kept = if needs.result || value.is_scalar() { value.share(py) } else { Value::Absent };
     let checked = tape.get().check && (needs.result || (0..operands.len()).any(|which| needs.reads(which)));
     let read: Few<Object<'py>> = if checked {
         let read = operands.iter().enumerate().filter(|(which, _)| needs.reads(*which));
@@ -192,7 +198,7 @@ fn append<'py>(
     let id = {
         let core = &mut tape.get().lock().tape;
         let mut entry = |(which, (id, value)): (usize, (Option<Id>, Value))| {
-            let is_kept = matches!(value, Value::Number(_)) || needs.reads(which);
+            let is_kept = value.is_scalar() || needs.reads(which);
             match id {
                 Some(id) if is_kept && matches!(value, Value::Object(_)) && !core.keeps(id) => {
                     core.keep(id, value);
@@ -246,8 +252,8 @@ fn fits<'py>(
             _ if id.is_none() && !needs.shape => Fit::Same,
             Value::Number(_) | Value::Absent => Fit::Number,
             Value::Object(_) if are_alike || is_elementwise && is_alike(value, result) => Fit::Same,
-            Value::Object(object) => {
-                let (shape, dtype) = of(object.bind(py))?;
+            value => {
+                let (shape, dtype) = of(&value.object(py))?;
                 let like = of(result)?;
                 if is_elementwise && shape.eq(&like.0)? && dtype.eq(&like.1)? {
                     Fit::Same
@@ -264,7 +270,95 @@ fn fits<'py>(
     Ok(fits)
 }
 
-/// Appends an op on two numbers, or on one: the short way for scalar code.
+/// An operand of an op on scalars.
+pub struct ScalarOperand<'a, 'py> {
+    /// The entry, if the operand is a variable of the tape.
+    id: Option<Id>,
+    scalar: Scalar,
+    /// The array without dimensions that the scalar was read from: the tape keeps it, as it keeps all arrays.
+    array: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl<'a, 'py> ScalarOperand<'a, 'py> {
+    /// The operand as a scalar; none where it is anything else, or changed in place.
+    #[inline]
+    pub fn of(tape: &Bound<'py, Tape>, arg: &'a Object<'py>) -> Option<Self> {
+        if let Ok(variable) = arg.cast_exact::<Variable>() {
+            return Self::of_variable(tape, variable);
+        }
+        if let Some(number) = host_number(arg) {
+            return Some(Self { id: None, scalar: Scalar::weak(number), array: None });
+        }
+        if let Some(scalar) = scalar_of(arg) {
+            return Some(Self { id: None, scalar, array: None });
+        }
+        Some(Self { id: None, scalar: element_of(arg)?, array: Some(arg) })
+    }
+
+    /// The same of a variable.
+    #[inline]
+    pub fn of_variable(tape: &Bound<'py, Tape>, variable: &'a Bound<'py, Variable>) -> Option<Self> {
+        let own = variable.get();
+        if !own.tape.is(tape) || !own.is_as_made() {
+            return None;
+        }
+        let id = Some(own.id);
+        if let Value::Object(array) = &own.value {
+            let array = array.bind(variable.py());
+            return Some(Self { id, scalar: element_of(array)?, array: Some(array) });
+        }
+        Some(Self { id, scalar: own.value.own_scalar()?, array: None })
+    }
+}
+
+/// An op on arguments that all are scalars; none where they are not.
+fn of_scalars<'py>(tape: &Bound<'py, Tape>, op: Elementwise, args: &[Object<'py>]) -> PyResult<Option<Object<'py>>> {
+    let operand = |arg| ScalarOperand::of(tape, arg);
+    match args {
+        [a] => operand(a).map_or(Ok(None), |a| record_scalars(tape, op, &[a])),
+        [a, b] => operand(a).zip(operand(b)).map_or(Ok(None), |(a, b)| record_scalars(tape, op, &[a, b])),
+        _ => Ok(None),
+    }
+}
+
+/// Appends an op on scalars: the short way for scalar code. None where the op has to go the long one.
+#[inline]
+pub fn record_scalars<'py, const N: usize>(
+    tape: &Bound<'py, Tape>,
+    op: Elementwise,
+    operands: &[ScalarOperand<'_, 'py>; N],
+) -> PyResult<Option<Object<'py>>> {
+    let is_plain = op.kind() != Kind::Smooth || operands.iter().all(|operand| operand.id.is_none());
+    let is_checked = tape.get().check && operands.iter().any(|operand| operand.array.is_some());
+    if is_plain || is_checked {
+        return Ok(None);
+    }
+    let Some(result) = on_any_scalars(op, operands.each_ref().map(|operand| operand.scalar)) else { return Ok(None) };
+    let id = {
+        let core = &mut tape.get().lock().tape;
+        let ids = operands.each_ref().map(|operand| {
+            let kept = || operand.array.map_or_else(|| Value::from_scalar(operand.scalar), Value::new);
+            match operand.id {
+                Some(id) if operand.array.is_some() && !core.keeps(id) => {
+                    core.keep(id, kept());
+                    id
+                }
+                Some(id) => id,
+                None => core.constant(kept()),
+            }
+        });
+        core.push(Op::Elementwise(op), &ids, None, Value::from_scalar(result))
+    };
+    Ok(Some(Bound::new(tape.py(), Variable::new(tape, id, Value::from_scalar(result)))?.into_any()))
+}
+
+/// An op on scalars of the host language or of NumPy; none where NumPy computes it.
+#[inline]
+fn on_any_scalars<const N: usize>(op: Elementwise, scalars: [Scalar; N]) -> Option<Scalar> {
+    if promoted(&scalars) == Precision::Weak { Some(op.on_scalars(&scalars)) } else { on_numpy_scalars(op, &scalars) }
+}
+
+/// Appends an op on two floats of Python, or on one.
 #[inline]
 pub fn record_numbers<'py, const N: usize>(
     tape: &Bound<'py, Tape>,

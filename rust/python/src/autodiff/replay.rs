@@ -3,9 +3,8 @@
 //! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as in
 //! [`structured`]; everything else calls the Python rule.
 
-use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::autodiff::replay::Host;
-use oxigrad_core::autodiff::rule::{self, Rule, Rules};
+use oxigrad_core::autodiff::rule::Rules;
 use oxigrad_core::autodiff::tape::{Id, Origin, Value as _, View};
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
@@ -14,11 +13,10 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::scalar;
-use crate::arrays::elementwise::{add_to, compute, number_of};
+use crate::arrays::elementwise::{add_to, compute};
 use crate::arrays::reduce::sum_to;
 use crate::arrays::value::Value;
-use crate::autodiff::fusion::{Cotangent, Fusion, NumpyArrays, known, scalar_of};
+use crate::autodiff::fusion::{Cotangent, Fusion, NumpyArrays, known};
 use crate::autodiff::record::{by_operator, innermost, record};
 use crate::autodiff::tape::Fit;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
@@ -201,15 +199,9 @@ impl<'py> PythonHost<'py> {
         }
         if let Origin::Op(Op::Elementwise(op)) = entry.origin
             && let Some(rule) = self.registry.rules.get(op, which)
+            && let Some(deferred) = self.fusion.defer(&NumpyArrays(self.py), rule, entry, cotangent)?
         {
-            if let Some(g) = scalar_of(self.py, cotangent)
-                && let Some(number) = on_scalars(self.py, rule, entry, g)
-            {
-                return Ok(known(&scalar(self.py, number, Dtype::F64)?));
-            }
-            if let Some(deferred) = self.fusion.defer(&NumpyArrays(self.py), rule, entry, cotangent)? {
-                return Ok(deferred);
-            }
+            return Ok(deferred);
         }
         let pulled = match cotangent {
             Cotangent::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
@@ -232,8 +224,9 @@ impl<'py> PythonHost<'py> {
         if derivative.is_identity {
             return Ok(cotangent.object(self.py));
         }
-        if let Value::Object(g) = cotangent
-            && let Some(result) = structured::pull(entry, which, g.bind(self.py))?
+        if matches!(entry.origin, Origin::Op(Op::Structured(_)))
+            && !matches!(cotangent, Value::Absent | Value::Number(_))
+            && let Some(result) = structured::pull(entry, which, &cotangent.object(self.py))?
         {
             return Ok(result);
         }
@@ -368,16 +361,6 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bou
         return Ok(arg.clone());
     }
     Tape::lift(tape, arg)
-}
-
-/// The rule of an elementwise op, where its operands are Python numbers and NumPy scalars of float64.
-fn on_scalars(py: Python<'_>, rule: &Rule, entry: &View<'_, Value, Attributes>, g: f64) -> Option<f64> {
-    let number = |value: &Value| value.number().or_else(|| number_of(py, value));
-    rule.evaluate(|source| match source {
-        rule::Source::Cotangent => Some(g),
-        rule::Source::Result => number(entry.result()),
-        rule::Source::Arg(which) => number(entry.arg(which as usize)),
-    })
 }
 
 /// The cotangent in the shape and dtype of the argument.

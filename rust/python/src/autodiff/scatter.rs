@@ -32,7 +32,7 @@ pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult
             *sum = Value::Object(scatter(&key, g, &shape)?.unbind());
             return Ok(true);
         }
-        Value::Number(_) => return Ok(false),
+        Value::Number(_) | Value::Float64(_) | Value::Float32(_) => return Ok(false),
         Value::Object(own) => own,
     };
     let array = own.bind(py);

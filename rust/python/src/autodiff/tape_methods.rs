@@ -68,7 +68,7 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyList>> {
         let target = Self::own(slf, target, "target")?;
         let seed = vjp_rules::seed(&target, cotangent)?;
-        Self::replay(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release)
+        Self::pull_back(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release)
     }
 
     /// The cotangents of `sources` from (target, cotangent) pairs.
@@ -86,7 +86,7 @@ impl Tape {
             let id = target.get().current(slf.py())?.0;
             values.push((id, vjp_rules::seed(&target, Some(&cotangent))?));
         }
-        Self::replay(slf, values, &sources.0, release)
+        Self::pull_back(slf, values, &sources.0, release)
     }
 
     /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where nothing flows.
@@ -160,7 +160,8 @@ impl Tape {
 }
 
 impl Tape {
-    fn replay<'py>(
+    /// The cotangents of `sources` from those of some entries.
+    pub fn pull_back<'py>(
         slf: &Bound<'py, Self>,
         seeds: Vec<(Id, Value)>,
         sources: &[Bound<'py, PyAny>],

@@ -27,12 +27,12 @@ pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
                 let text = match (view.is_active(which), view.arg(which)) {
                     (true, _) => names.get(*arg),
                     (false, Value::Number(number)) => format!("{number:?}"),
-                    (false, Value::Object(object)) => {
+                    (false, Value::Absent) => "_".into(),
+                    (false, value) => {
                         pieces.push(Piece::Text(separator.into()));
-                        pieces.push(Piece::Object(object.clone_ref(py)));
+                        pieces.push(Piece::Object(value.object(py).unbind()));
                         continue;
                     }
-                    (false, Value::Absent) => "_".into(),
                 };
                 pieces.push(Piece::Text(format!("{separator}{text}")));
             }
@@ -70,7 +70,7 @@ fn boxes(tape: &Tape, limit: usize) -> (Vec<Box>, usize) {
             Origin::Op(op) => ("op", format!("{name} = {}", op.name()), view.args.to_vec()),
             Origin::Constant => match view.result() {
                 Value::Number(number) => ("constant", format!("{number:?}"), Vec::new()),
-                Value::Object(_) | Value::Absent => ("constant", "constant".into(), Vec::new()),
+                _ => ("constant", "constant".into(), Vec::new()),
             },
         }
     };

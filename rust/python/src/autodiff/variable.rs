@@ -109,14 +109,26 @@ impl Variable {
         self.slot.store(slot.get(), Ordering::Relaxed);
     }
 
+    /// Another variable for the same entry; the variable itself where it cannot be changed.
+    pub fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        settled(slf.as_any()).map(Bound::unbind)
+    }
+
     /// How the entry that it was made with came to be.
     pub fn origin(&self) -> Origin {
         self.tape.get().lock().tape.origin(self.id)
     }
 
+    /// Whether the variable stands for the entry that it was made with, and derivatives flow to it.
     #[inline]
-    pub const fn is_number(&self) -> bool {
-        matches!(self.value, Value::Number(_))
+    pub fn is_as_made(&self) -> bool {
+        self.slot.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether the value is a float of Python or NumPy, which cannot be changed.
+    #[inline]
+    pub const fn is_scalar(&self) -> bool {
+        self.value.is_scalar()
     }
 
     /// What the variable wraps, or an error where it is a symbol.
@@ -174,7 +186,7 @@ pub fn stale(name: &str) -> PyErr {
 /// A value as a tape keeps it: for a variable of an enclosing tape, another of the same entry, which nobody else has.
 pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match object.cast_exact::<Variable>() {
-        Ok(outer) if !outer.get().is_number() => {
+        Ok(outer) if !outer.get().is_scalar() => {
             let py = object.py();
             let (id, value) = outer.get().current(py)?;
             let (tape, outer) = (outer.get().tape.bind(py), outer.get());

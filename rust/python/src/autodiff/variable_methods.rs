@@ -1,5 +1,6 @@
 //! What Python calls of the `Variable` class: its operators and attributes.
 
+use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
@@ -12,7 +13,8 @@ use smallvec::SmallVec;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::gc::Visited;
 use crate::autodiff::indexed_assignment;
-use crate::autodiff::record::{record, record_numbers};
+use crate::autodiff::record::{ScalarOperand, record, record_numbers, record_scalars};
+use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::{Variable, plain, settled};
 use crate::callbacks::callbacks;
 
@@ -24,26 +26,37 @@ fn binary<'py>(
     op: Elementwise,
     reflected: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let this = slf.get();
-    if let Value::Number(a) = this.value {
-        let tape = this.tape.bind(slf.py());
-        let operand = if let Ok(other) = other.cast_exact::<Variable>() {
-            let other = other.get();
-            match other.value {
-                Value::Number(b) if other.tape.is(tape) => Some((Some(other.id), b)),
-                _ => None,
-            }
-        } else {
-            host_number(other).map(|b| (None, b))
-        };
-        if let Some(operand) = operand {
-            tape.get().check_recording(this.id)?;
-            let mine = (Some(this.id), a);
-            return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
+    let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
+    if let Value::Number(a) = this.value
+        && let Some(operand) = number_operand(tape, other)
+    {
+        tape.get().check_recording(this.id)?;
+        let mine = (Some(this.id), a);
+        return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
+    }
+    if let Some(mine) = ScalarOperand::of_variable(tape, slf)
+        && let Some(other) = ScalarOperand::of(tape, other)
+    {
+        tape.get().check_recording(this.id)?;
+        let operands = if reflected { [other, mine] } else { [mine, other] };
+        if let Some(variable) = record_scalars(tape, op, &operands)? {
+            return Ok(variable);
         }
     }
     let (mine, other) = (slf.as_any().clone(), other.clone());
     record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
+/// The operand as an entry of the tape or a constant, where it is a float of Python.
+#[inline]
+fn number_operand(tape: &Bound<'_, Tape>, operand: &Bound<'_, PyAny>) -> Option<(Option<Id>, f64)> {
+    let Ok(variable) = operand.cast_exact::<Variable>() else {
+        return host_number(operand).map(|number| (None, number));
+    };
+    match variable.get().value {
+        Value::Number(number) if variable.get().tape.is(tape) => Some((Some(variable.get().id), number)),
+        _ => None,
+    }
 }
 
 /// A binary operator that changes the left operand in place.
@@ -68,11 +81,16 @@ fn plain_binary<'py>(
 
 #[inline]
 fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
-    let this = slf.get();
+    let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
     if let Value::Number(a) = this.value {
-        let tape = this.tape.bind(slf.py());
         tape.get().check_recording(this.id)?;
         return record_numbers(tape, op, [(Some(this.id), a)]);
+    }
+    if let Some(mine) = ScalarOperand::of_variable(tape, slf) {
+        tape.get().check_recording(this.id)?;
+        if let Some(variable) = record_scalars(tape, op, &[mine])? {
+            return Ok(variable);
+        }
     }
     record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
 }
@@ -352,7 +370,7 @@ impl Variable {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.value {
-            Value::Number(_) => Ok(PyTuple::empty(py).into_any()),
+            value if value.is_scalar() => Ok(PyTuple::empty(py).into_any()),
             value => {
                 self.known_at_all("the shape")?;
                 value.object(py).getattr("shape")

@@ -1,6 +1,7 @@
 //! The table of derivative rules, registered by the Python layer, and the values that enter and leave a replay.
 
 use oxigrad_core::autodiff::rule::{self, Rules};
+use oxigrad_core::autodiff::tape;
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString};
 
+use crate::arrays::contiguous::{is_float_array, scalar_of};
 use crate::arrays::elementwise::op_named;
 use crate::arrays::numpy::refuse_meaning;
 use crate::arrays::numpy_functions::{extents, is_host, one_like, zeros_like};
@@ -286,6 +288,12 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_exact_instance_of::<PyComplex>() {
         return Ok(Value::Object(callbacks(value.py())?.complex_number.bind(value.py()).call1((value,))?.unbind()));
     }
+    if let Some(scalar) = scalar_of(value) {
+        return Ok(tape::Value::from_scalar(scalar));
+    }
+    if is_float_array(value) {
+        return Ok(Value::Object(value.clone().unbind()));
+    }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
         refuse_meaning(value, || "what is differentiated".into())?;
         return Ok(Value::Object(settled(value)?.unbind()));
@@ -300,6 +308,8 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
     let py = target.py();
     let value = match (&target.get().value, cotangent) {
         (Value::Number(_), None) => return Ok(Value::Number(1.0)),
+        (Value::Float64(_), None) => return Ok(Value::Float64(1.0)),
+        (Value::Float32(_), None) => return Ok(Value::Float32(1.0)),
         (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
             return Ok(Value::Number(host_number(cotangent).unwrap_or_default()));
         }
@@ -324,11 +334,14 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
 /// The gradient of a value that the target does not depend on.
 pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        Value::Object(array) => match zeros_like(array.bind(py))? {
-            Some(zeros) => Ok(zeros),
-            None => callbacks(py)?.zeros_like.bind(py).call1((array,)),
-        },
         Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
+        value => {
+            let array = value.object(py);
+            match zeros_like(&array)? {
+                Some(zeros) => Ok(zeros),
+                None => callbacks(py)?.zeros_like.bind(py).call1((array,)),
+            }
+        }
     }
 }
 

@@ -1,0 +1,88 @@
+"""Calls of whole functions as single entries of a tape: what checkpoints and functions with a rule of their own record."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad import tree
+from oxigrad._core import DerivativeError, Tape, Variable, record
+from oxigrad.ops import primitives
+
+# The cotangents or tangents of a call's leaves, some of which may be none.
+Leaves = Sequence[Any]
+
+
+class FunctionCall:
+    """A call of a function of trees, as a function of the leaves that are variables; its results are leaves, too.
+
+    A tape keeps it, to call the function again. To make no cycle it drops the variables when it is recorded.
+    """
+
+    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._f = f
+        self._leaves, self._structure = tree.flatten((args, named))
+        self._chosen = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, Variable)]
+        self.variables = [self._leaves[i] for i in self._chosen]
+        self.structure: tree.Structure | None = None
+        self.name: str = getattr(f, "__qualname__", repr(f))
+
+    def arguments(self, values: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with these values in place of the variables."""
+        filled = list(self._leaves)
+        for i, value in zip(self._chosen, values, strict=True):
+            filled[i] = value
+        return tree.unflatten(self._structure, filled)
+
+    def chosen(self, trees: Any) -> list[Any]:
+        """The leaves that stand where the variables are, of a tree of the structure of the arguments."""
+        leaves = tree.leaves(trees)
+        return [None if leaves[i] is Zero else leaves[i] for i in self._chosen]
+
+    def outputs(self, values: Leaves) -> tuple[Any, ...]:
+        """The leaves of what the function returns for these values."""
+        args, named = self.arguments(values)
+        leaves, self.structure = tree.flatten(self._f(*args, **named))
+        return tuple(leaves)
+
+    def taped(self, values: Leaves) -> tuple[Any, ...]:
+        """The same on a temporary tape, so that assignments to the arguments (``x[k] = v``) change no array."""
+        with Tape() as tape:
+            outputs = self.outputs([tape.watch(value) for value in values])
+        return tuple(output.value if is_on(tape, output) else output for output in outputs)
+
+    def record(
+        self,
+        call: Callable[[Leaves], tuple[Any, ...]],
+        pull: Callable[..., Any],
+        push: Callable[..., Any] | None,
+    ) -> Any:
+        """The result of ``call`` on the variables: one entry of the tape, and one more for each leaf of the result."""
+        if not self.variables:
+            return self._result(self.outputs(()))
+
+        def function(*values: Any) -> tuple[Any, ...]:
+            outputs = call(values)
+            if any(isinstance(output, Variable) for output in outputs):
+                raise DerivativeError(
+                    f"{self.name} uses a variable that is not among its arguments, and would lose its derivative: pass it "
+                    "as an argument, or ox.stop_gradient of it"
+                )
+            return outputs
+
+        variables, self.variables = self.variables, []
+        for i in self._chosen:
+            self._leaves[i] = None
+        called = record("call", variables, {"function": function, "pull": pull, "push": push})
+        return self._result(primitives.items(called))
+
+    def _result(self, outputs: Leaves) -> Any:
+        assert self.structure is not None, "the function has been called"  # noqa: S101
+        return tree.unflatten(self.structure, outputs)
+
+
+class Zero:
+    """Stands for a cotangent of zeros in a tree, where None would be a container."""
+
+
+def is_on(tape: Tape, value: Any) -> bool:
+    """Whether a value is a variable of the tape."""
+    return isinstance(value, Variable) and tape.owns(value)

@@ -1,0 +1,149 @@
+//! Scalars with the precision that they have as an array, and how precisions promote.
+
+use std::ops::Add;
+
+use crate::op::Elementwise;
+
+/// The precision of a scalar, in the order of promotion: of two, the later one is that of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Precision {
+    /// A number of the host language. It takes the precision of whatever it is combined with (a *weak* dtype).
+    Weak,
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+}
+
+/// A number and its precision. A number of binary32 is kept as the binary64 number that equals it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scalar {
+    /// The number.
+    pub number: f64,
+    /// Its precision.
+    pub precision: Precision,
+}
+
+impl Scalar {
+    /// A number of the host language.
+    #[inline]
+    #[must_use]
+    pub const fn weak(number: f64) -> Self {
+        Self { number, precision: Precision::Weak }
+    }
+
+    /// A number of binary32.
+    #[inline]
+    #[must_use]
+    pub const fn f32(number: f32) -> Self {
+        Self { number: number as f64, precision: Precision::F32 }
+    }
+
+    /// A number of binary64.
+    #[inline]
+    #[must_use]
+    pub const fn f64(number: f64) -> Self {
+        Self { number, precision: Precision::F64 }
+    }
+
+    /// The same number in another precision, rounded to nearest even where that is binary32.
+    #[inline]
+    #[must_use]
+    pub fn cast(self, precision: Precision) -> Self {
+        let number = match precision {
+            Precision::F32 => f64::from(narrowed(self.number)),
+            Precision::Weak | Precision::F64 => self.number,
+        };
+        Self { number, precision }
+    }
+}
+
+impl Add for Scalar {
+    type Output = Self;
+
+    /// The sum in the promoted precision.
+    fn add(self, other: Self) -> Self {
+        // The sum of two numbers of binary32, rounded to binary64 first, is rounded to binary32 correctly.
+        let sum = Self { number: self.number + other.number, precision: Precision::F64 };
+        sum.cast(self.precision.max(other.precision))
+    }
+}
+
+/// The nearest number of binary32.
+#[allow(clippy::cast_possible_truncation, reason = "rounding is what is asked for")]
+pub(crate) const fn narrowed(number: f64) -> f32 {
+    number as f32
+}
+
+impl Elementwise {
+    /// The op on scalars, computed in their promoted precision; arguments beyond its arity are ignored.
+    ///
+    /// # Panics
+    /// When there are more than three arguments.
+    #[inline]
+    #[must_use]
+    pub fn on_scalars(self, args: &[Scalar]) -> Scalar {
+        let precision = promoted(args);
+        let mut numbers = [0.0; 3];
+        for (number, arg) in numbers.iter_mut().zip(args) {
+            *number = arg.number;
+        }
+        Scalar { number: self.in_precision(precision, numbers), precision }
+    }
+
+    /// The op on numbers, computed in a precision.
+    #[inline]
+    pub(crate) fn in_precision(self, precision: Precision, numbers: [f64; 3]) -> f64 {
+        match precision {
+            Precision::F32 => f64::from(self.on_f32(numbers.map(narrowed))),
+            Precision::Weak | Precision::F64 => self.on_numbers(numbers),
+        }
+    }
+}
+
+/// The precision that scalars promote to.
+#[inline]
+#[must_use]
+pub fn promoted(scalars: &[Scalar]) -> Precision {
+    scalars.iter().map(|scalar| scalar.precision).max().unwrap_or(Precision::Weak)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THIRD: f32 = 1.0 / 3.0;
+
+    #[test]
+    fn a_weak_number_takes_the_precision_of_the_other() {
+        let product = Elementwise::Multiply.on_scalars(&[Scalar::f32(THIRD), Scalar::weak(0.1)]);
+        assert_eq!(product, Scalar::f32(THIRD * 0.1));
+        let product = Elementwise::Multiply.on_scalars(&[Scalar::weak(0.1), Scalar::f64(3.0)]);
+        assert_eq!(product, Scalar::f64(0.1 * 3.0));
+        assert_eq!(Elementwise::Negative.on_scalars(&[Scalar::weak(0.1)]), Scalar::weak(-0.1));
+    }
+
+    #[test]
+    fn binary32_and_binary64_promote_to_binary64() {
+        let sum = Elementwise::Add.on_scalars(&[Scalar::f32(THIRD), Scalar::f64(0.1)]);
+        assert_eq!(sum, Scalar::f64(f64::from(THIRD) + 0.1));
+        assert_eq!(sum, Scalar::f32(THIRD) + Scalar::f64(0.1));
+    }
+
+    #[test]
+    fn binary32_is_rounded_once() {
+        for (a, b) in [(16_777_217.0_f32, 0.3_f32), (THIRD, -1e-8), (3e38, 3e38), (1e-38, 1e-7)] {
+            let (x, y) = (Scalar::f32(a), Scalar::f32(b));
+            assert_eq!(x + y, Scalar::f32(a + b));
+            assert_eq!(Elementwise::Divide.on_scalars(&[x, y]), Scalar::f32(a / b));
+            assert_eq!(Elementwise::Multiply.on_scalars(&[x, y]), Scalar::f32(a * b));
+        }
+    }
+
+    #[test]
+    fn a_cast_to_binary32_rounds_and_any_other_keeps_the_number() {
+        assert_eq!(Scalar::f64(0.1).cast(Precision::F32), Scalar::f32(0.1));
+        assert_eq!(Scalar::f32(0.1).cast(Precision::Weak), Scalar::weak(f64::from(0.1_f32)));
+        assert_eq!(Scalar::weak(0.1).cast(Precision::F64), Scalar::f64(0.1));
+    }
+}

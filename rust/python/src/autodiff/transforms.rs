@@ -1,0 +1,322 @@
+//! Transforms of Python's functions: one call watches the arguments, calls the function and, for a gradient, replays the tape.
+
+use std::collections::HashSet;
+
+use oxigrad_core::error::Error;
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
+use smallvec::{SmallVec, smallvec};
+
+use crate::arrays::contiguous::{element_of, is_float_array};
+use crate::arrays::value::Value;
+use crate::autodiff::gc::Visited;
+use crate::autodiff::tape::Tape;
+use crate::autodiff::variable::Variable;
+use crate::autodiff::vjp_rules::{seed, watchable};
+use crate::callbacks::callbacks;
+use crate::error::{DtypeError, to_python};
+use crate::tree::{Structure, flatten, is_inexact};
+
+/// The arguments of one call, on a tape: what the function is given, and the structure of its gradients.
+///
+/// The function gets copies of the variables, so that what it assigns to its arguments is its own affair.
+#[pyclass(frozen, module = "oxigrad")]
+pub struct Watched {
+    /// A variable for each leaf that is differentiated, argument after argument.
+    variables: Vec<Py<Variable>>,
+    /// The arguments with variables in place of the leaves that are differentiated.
+    trees: Vec<Py<PyAny>>,
+    arguments: Vec<Argument>,
+}
+
+/// An argument that is differentiated.
+enum Argument {
+    /// The argument is a leaf itself.
+    Leaf(Py<PyAny>),
+    /// The leaves of a tree, and which of them are differentiated.
+    Tree { structure: Py<Structure>, leaves: Vec<Py<PyAny>>, chosen: Vec<usize> },
+}
+
+impl Watched {
+    fn new<'py>(tape: &Bound<'py, Tape>, primals: &[Bound<'py, PyAny>]) -> PyResult<Self> {
+        let mut watched = Self { variables: Vec::new(), trees: Vec::new(), arguments: Vec::new() };
+        for (position, primal) in primals.iter().enumerate() {
+            if is_differentiable(primal)? {
+                let inside = watched.watch(tape, primal)?;
+                watched.trees.push(inside);
+                watched.arguments.push(Argument::Leaf(primal.clone().unbind()));
+            } else {
+                watched.watch_tree(tape, position, primal)?;
+            }
+        }
+        Ok(watched)
+    }
+
+    /// Watches a leaf; gives what the function gets in its place.
+    fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        let variable = Tape::input(tape, watchable(leaf)?, None)?;
+        let inside = Variable::copy(&variable)?;
+        self.variables.push(variable.unbind());
+        Ok(inside)
+    }
+
+    fn watch_tree<'py>(
+        &mut self,
+        tape: &Bound<'py, Tape>,
+        position: usize,
+        primal: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let py = tape.py();
+        let (mut leaves, structure) = flatten(py, primal)?;
+        if primal.is_exact_instance_of::<PyInt>() {
+            leaves = vec![py.get_type::<PyFloat>().call1((primal,))?.unbind()];
+        }
+        let mut chosen = Vec::new();
+        for (i, leaf) in leaves.iter().enumerate() {
+            if structure.is_trainable(i) && is_differentiable(leaf.bind(py))? {
+                chosen.push(i);
+            }
+        }
+        if chosen.is_empty() {
+            return Err(nothing_to_differentiate(position, primal)?);
+        }
+        let mut inside: Vec<Py<PyAny>> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
+        for i in &chosen {
+            let place = || named(&format!("argument {position}"), &structure.path(*i).to_string());
+            inside[*i] = self.watch(tape, leaves[*i].bind(py)).map_err(|error| at(py, place, error))?;
+        }
+        self.trees.push(structure.unflatten(py, inside)?);
+        self.arguments.push(Argument::Tree { structure: Py::new(py, structure)?, leaves, chosen });
+        Ok(())
+    }
+
+    /// The gradients of the variables in the structure of the arguments; other leaves are those of the arguments.
+    fn trees_of<'py>(&self, py: Python<'py>, gradients: Bound<'py, PyList>) -> PyResult<Vec<Py<PyAny>>> {
+        let gradients = self.apart(gradients)?;
+        let mut remaining = gradients.iter().map(Bound::unbind);
+        let mut next =
+            || remaining.next().ok_or_else(|| PyTypeError::new_err("there are fewer gradients than variables"));
+        let mut trees = Vec::with_capacity(self.arguments.len());
+        for argument in &self.arguments {
+            trees.push(match argument {
+                Argument::Leaf(_) => next()?,
+                Argument::Tree { structure, leaves, chosen } => {
+                    let mut filled: Vec<Py<PyAny>> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
+                    for i in chosen {
+                        filled[*i] = next()?;
+                    }
+                    structure.get().unflatten(py, filled)?
+                }
+            });
+        }
+        Ok(trees)
+    }
+
+    /// The primal of each variable.
+    fn primals(&self) -> impl Iterator<Item = &Py<PyAny>> {
+        self.arguments.iter().flat_map(|argument| match argument {
+            Argument::Leaf(primal) => std::slice::from_ref(primal).iter().collect::<SmallVec<[_; 4]>>(),
+            Argument::Tree { leaves, chosen, .. } => chosen.iter().map(|i| &leaves[*i]).collect(),
+        })
+    }
+
+    /// The gradients, none of them one array with another of the same primal: an optimizer counts such an array once.
+    fn apart<'py>(&self, gradients: Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+        let py = gradients.py();
+        if self.variables.len() < 2 {
+            return Ok(gradients);
+        }
+        let mut seen = HashSet::with_capacity(self.variables.len());
+        if self.primals().all(|primal| seen.insert(primal.as_ptr())) {
+            return Ok(gradients);
+        }
+        let primals = PyList::new(py, self.primals())?;
+        Ok(callbacks(py)?.apart.bind(py).call1((primals, gradients))?.cast_into::<PyList>()?)
+    }
+}
+
+#[pymethods]
+impl Watched {
+    /// A variable for each leaf that is differentiated, argument after argument.
+    #[getter]
+    fn variables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.variables)
+    }
+
+    /// For each argument, its structure and the positions of the leaves that are differentiated; None for a leaf.
+    #[getter]
+    fn structures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let item = |argument: &Argument| match argument {
+            Argument::Leaf(_) => Ok(py.None().into_bound(py)),
+            Argument::Tree { structure, chosen, .. } => Ok((structure, chosen).into_pyobject(py)?.into_any()),
+        };
+        PyList::new(py, self.arguments.iter().map(item).collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The gradients of the variables in the structure of the arguments, a tree for each argument.
+    fn unflatten<'py>(&self, gradients: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = gradients.py();
+        let gradients = match gradients.cast_into::<PyList>() {
+            Ok(list) => list,
+            Err(error) => PyList::new(py, crate::error::items(&error.into_inner())?)?,
+        };
+        PyTuple::new(py, self.trees_of(py, gradients)?)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        self.variables.iter().try_for_each(|variable| visit.call(variable))?;
+        self.trees.iter().try_for_each(|tree| visit.call(tree))?;
+        self.arguments.iter().try_for_each(|argument| match argument {
+            Argument::Leaf(primal) => visit.call(primal),
+            Argument::Tree { structure, leaves, .. } => {
+                visit.call(structure)?;
+                leaves.iter().try_for_each(|leaf| visit.call(leaf))
+            }
+        })
+    }
+}
+
+/// Calls a function of which some arguments are variables of the tape, and ends the tape.
+#[pyfunction]
+#[pyo3(signature = (tape, f, args, named, argnums))]
+pub fn record_call<'py>(
+    tape: &Bound<'py, Tape>,
+    f: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    named: Option<&Bound<'py, PyDict>>,
+    argnums: &Bound<'py, PyAny>,
+) -> PyResult<(Watched, Bound<'py, PyAny>)> {
+    let positions = positions(argnums, args.len())?;
+    let mut filled: SmallVec<[Bound<'py, PyAny>; 4]> = args.iter().collect();
+    let primals: SmallVec<[Bound<'py, PyAny>; 4]> = positions.iter().map(|at| filled[*at].clone()).collect();
+    let called = Watched::new(tape, &primals).and_then(|watched| {
+        for (at, tree) in positions.iter().zip(&watched.trees) {
+            filled[*at] = tree.bind(tape.py()).clone();
+        }
+        let result = f.call(PyTuple::new(tape.py(), filled)?, named)?;
+        Ok((watched, result))
+    });
+    tape.get().end();
+    called
+}
+
+/// The value of a function that gives a real scalar, and its gradient. `finish(tape, watched, result)` is called for any
+/// other result, with `has_aux` for every one, and gives both.
+#[pyfunction]
+#[pyo3(signature = (f, args, named, argnums, has_aux, finish))]
+pub fn value_and_grad<'py>(
+    f: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    named: Option<&Bound<'py, PyDict>>,
+    argnums: &Bound<'py, PyAny>,
+    has_aux: bool,
+    finish: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let py = f.py();
+    let tape = Bound::new(py, Tape::new(false))?;
+    let (watched, result) = record_call(&tape, f, args, named, argnums)?;
+    let target = result.cast_exact::<Variable>().ok().filter(|target| !has_aux && target.get().tape.is(&tape));
+    let Some(target) = target else { return finish.call1((tape, watched, result))?.extract() };
+    let (id, value) = target.get().current(py)?;
+    if !is_real_scalar(&value, py) {
+        return finish.call1((tape, watched, result))?.extract();
+    }
+    let seeds = vec![(id, seed(target, None)?)];
+    let sources: Vec<Bound<'py, PyAny>> =
+        watched.variables.iter().map(|variable| variable.bind(py).clone().into_any()).collect();
+    let gradients = Tape::pull_back(&tape, seeds, &sources, true)?;
+    let mut trees = watched.trees_of(py, gradients)?;
+    let gradient = match trees.pop_if(|_| argnums.is_instance_of::<PyInt>()) {
+        Some(only) => only.into_bound(py),
+        None => PyTuple::new(py, trees)?.into_any(),
+    };
+    Ok((value.into_object(py), gradient))
+}
+
+/// Whether a value is known to be real and without dimensions.
+fn is_real_scalar(value: &Value, py: Python<'_>) -> bool {
+    match value {
+        Value::Object(object) => element_of(object.bind(py)).is_some(),
+        value => value.is_scalar(),
+    }
+}
+
+/// Whether a value can have a derivative: a float, a complex number, an array of either's dtype, or a variable.
+fn is_differentiable(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(is_float_array(value)
+        || value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyComplex>()
+        || value.is_instance_of::<Variable>()
+        || is_inexact(value)?)
+}
+
+/// The arguments that `argnums` names, counted from the front.
+fn positions(argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<SmallVec<[usize; 4]>> {
+    if argnums.is_exact_instance_of::<PyInt>() {
+        return Ok(smallvec![position(argnums, argnums, count)?]);
+    }
+    if !argnums.is_instance_of::<PyTuple>() && !argnums.is_instance_of::<PyList>() {
+        return Err(not_positions(argnums));
+    }
+    let items = crate::error::items(argnums)?;
+    let positions =
+        items.iter().map(|item| position(item, argnums, count)).collect::<PyResult<SmallVec<[usize; 4]>>>()?;
+    let is_repeated = |(at, position): (usize, &usize)| positions[..at].contains(position);
+    if positions.iter().enumerate().any(is_repeated) {
+        let text = argnums.str()?;
+        return Err(PyTypeError::new_err(format!("argnums is {}, and an argument is named twice", text.to_cow()?)));
+    }
+    Ok(positions)
+}
+
+fn position(item: &Bound<'_, PyAny>, argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<usize> {
+    if !item.is_exact_instance_of::<PyInt>() {
+        return Err(not_positions(argnums));
+    }
+    let found = item.extract::<isize>().ok().and_then(|position| {
+        let position = if position < 0 { position.checked_add_unsigned(count)? } else { position };
+        usize::try_from(position).ok().filter(|position| *position < count)
+    });
+    let Some(found) = found else {
+        let text = argnums.str()?;
+        let text = text.to_cow()?;
+        return Err(PyTypeError::new_err(format!("argnums is {text}, and there are {count} positional arguments")));
+    };
+    Ok(found)
+}
+
+fn not_positions(argnums: &Bound<'_, PyAny>) -> PyErr {
+    let named = |text: Bound<'_, pyo3::types::PyString>| text.to_string();
+    match argnums.repr().map(named) {
+        Ok(text) => PyTypeError::new_err(format!("argnums is {text}: expected an int, or a tuple of them")),
+        Err(error) => error,
+    }
+}
+
+/// The error for an argument without a leaf that has a derivative.
+fn nothing_to_differentiate(position: usize, primal: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    let class = primal.get_type().name()?;
+    let mut found = class.to_cow()?.into_owned();
+    if let (Some(dtype), true) = (primal.getattr_opt("dtype")?, primal.hasattr("shape")?) {
+        found = format!("{found} of dtype {}", dtype.str()?.to_cow()?);
+    }
+    Ok(to_python(&Error::Dtype(format!(
+        "argument {position} has nothing to differentiate: expected a float, an array of floating-point dtype or a tree \
+         that has one, found {found}"
+    ))))
+}
+
+/// Where a leaf stands: the argument, and the key path, if it has one.
+fn named(argument: &str, path: &str) -> String {
+    if path.is_empty() { argument.to_owned() } else { format!("{argument}, {path}") }
+}
+
+/// A `DtypeError` with the place of the leaf that it is about; any other error as it is.
+fn at(py: Python<'_>, place: impl Fn() -> String, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<DtypeError>(py) {
+        return error;
+    }
+    to_python(&Error::Dtype(format!("{}: {}", place(), error.value(py))))
+}
