@@ -41,11 +41,12 @@ CORE = {
     "array/dtype": "array/half",
     "simd": "array/half noise special",
     "op": "simd",
+    "scalar": "op simd",
     "array": "array/dtype array/half error noise parallel simd",
     "kernel": "error op simd",
     "exec": "array array/dtype array/half error kernel noise op parallel simd",
-    "autodiff": "array error exec kernel op",
-    "lib": "array autodiff error exec kernel noise op parallel simd special tree",
+    "autodiff": "array error exec kernel op scalar",
+    "lib": "array autodiff error exec kernel noise op parallel scalar simd special tree",
 }
 BINDING = {
     "error": "core",

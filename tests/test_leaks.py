@@ -522,7 +522,7 @@ sys.path.insert(0, sys.argv[1])
 import test_leaks
 uses = [lambda use=use: use(np.linspace(0.1, 1.0, 12)) for use in test_leaks.TRANSFORMS.values() if use is not test_leaks.in_threads]
 uses += [lambda make=make, use=use: use(make()) for make, use in test_leaks.MADE.values()]
-uses += [test_leaks.a_rule, test_leaks.a_transform, test_leaks.a_chain, test_leaks.by_fields, test_leaks.by_functions]
+uses += [test_leaks.a_rule, test_leaks.a_transform, test_leaks.by_fields, test_leaks.by_functions]
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096

@@ -18,7 +18,7 @@ from oxigrad import optim, xp
 API: dict[types.ModuleType, str] = {
     ox: """AliasError ArrayMemoryError DerivativeError DtypeError InternalError KeyPathError NonFiniteError RuleError
         ShapeError SparseRows StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
-        custom_vjp derivative field get_num_threads grad hessian hvp jacobian jvp optim schedules set_num_threads state
+        custom_vjp define_vjp field get_num_threads grad hessian hvp jacobian jvp optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
         Centralize Chain ChainPart ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL GradientNoise Interval LAMB LARS LBFGS Lion

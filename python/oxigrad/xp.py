@@ -49,7 +49,7 @@ for _function in _elementwise_functions():
     (globals() if hasattr(_np, _name) else _unlisted)[_name] = getattr(_primitives, _name)
 
 __all__: list[str] = []
-__all__.extend(sorted({_name for _name in (*globals(), *_np.__all__) if not _name.startswith("_")} - _SUBMODULES))
+__all__.extend(sorted({_name for _name in (*globals(), *_np.__all__) if not _name.startswith("_")} - _SUBMODULES))  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:

@@ -302,7 +302,7 @@ def test_slots_are_the_last_steps_and_changes() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: optim.LBFGS(accumulate=2), ValueError, "LBFGS: accumulate have no meaning"),
+        (lambda: optim.LBFGS(accumulate=2), ValueError, "LBFGS: accumulate"),
         (
             lambda: optim.LBFGS(line_search="backtracking").minimize(sum, {"x": np.ones(1)}),
             ValueError,

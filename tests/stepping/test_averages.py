@@ -255,7 +255,7 @@ def test_decoupled_decay_makes_adam_adamw() -> None:
     _, ours = steps(optim.chain(optim.Adam(0.1), optim.WeightDecay(weight_decay=0.3)), 5)
     _, expected = steps(optim.AdamW(0.1, weight_decay=0.3), 5)
     np.testing.assert_allclose(ours, expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="needs learning_rate, which no other part of the chain has"):
+    with pytest.raises(ValueError, match="needs learning_rate, which no other part has"):
         optim.chain(optim.define(lambda xp, p, g: p - g, "Plain")(), optim.WeightDecay())
 
 

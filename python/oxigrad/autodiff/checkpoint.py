@@ -29,7 +29,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **named: Any) -> Any:
         call = FunctionCall(f, args, named)
 
-        def pull(g: primitives.Parts, y: Any, values: Leaves) -> list[Any]:
+        def pull(g: primitives.TupleCotangent, y: Any, values: Leaves) -> list[Any]:
             with Tape() as tape:
                 variables = [tape.watch(value) for value in values]
                 outputs = call.outputs(variables)

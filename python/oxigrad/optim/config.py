@@ -70,7 +70,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     name = values.pop("optimizer", None) or values.pop("part", None)
     values = {**EARLIER_DEFAULTS.get(name or "", {}), **values}
     name = RENAMED.get(name, name)
-    values = {RENAMED_HYPERPARAMETERS.get(name, {}).get(key, key): value for key, value in values.items()}
+    values = {RENAMED_HYPERPARAMETERS.get(name or "", {}).get(key, key): value for key, value in values.items()}
     parts = values.pop("parts", ())
     if found := values.get("groups"):
         values["groups"] = {param_groups.from_plain(pattern): group and _read(group) for pattern, group in found}

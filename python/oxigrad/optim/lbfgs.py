@@ -245,7 +245,7 @@ class ClosureOptimizer(RuleOptimizer):
         super().__init__(*args, **keywords)
         if others := sorted(self._options().keys() - {"groups", "dtype", "nonfinite"}):
             raise ValueError(
-                f"{self.name}: {', '.join(others)} do not apply to an optimizer that evaluates the loss several times a step"
+                f"{self.name}: {', '.join(others)} cannot be set: the loss is evaluated several times a step"
             )
 
     def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:

@@ -4,6 +4,7 @@ use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::Rules;
 use oxigrad_core::autodiff::tape::{Id, Origin, Tape, Value, View};
 use oxigrad_core::op::{Op, Structured};
+use oxigrad_core::scalar::Scalar;
 
 /// A vector, or nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,12 @@ impl Value for Vector {
     }
     fn from_number(number: f64) -> Self {
         Self(Some(vec![number]))
+    }
+    fn scalar(&self) -> Option<Scalar> {
+        None
+    }
+    fn from_scalar(scalar: Scalar) -> Self {
+        Self(Some(vec![scalar.number]))
     }
 }
 

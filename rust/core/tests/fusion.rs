@@ -12,6 +12,7 @@ use oxigrad_core::error;
 use oxigrad_core::exec::{self, Batch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::scalar::Scalar;
 use oxigrad_core::simd::dispatch::Isa;
 use proptest::prelude::*;
 
@@ -38,6 +39,14 @@ impl tape::Value for Array {
 
     fn from_number(number: f64) -> Self {
         Self::Number(number)
+    }
+
+    fn scalar(&self) -> Option<Scalar> {
+        self.number().map(Scalar::weak)
+    }
+
+    fn from_scalar(scalar: Scalar) -> Self {
+        Self::Number(scalar.number)
     }
 }
 

@@ -37,10 +37,14 @@ impl Graph {
     /// table of ops. Simplified graphs of one computation are equal, since their nodes stand in order of need.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::default();
-        self.nodes.iter().for_each(|node| hash.node(node));
+        for node in &self.nodes {
+            hash.node(node);
+        }
         for ids in [&self.outputs[..], &self.results, self.guard.as_slice()] {
             hash.number(ids.len() as u64);
-            ids.iter().for_each(|id| hash.number(*id as u64));
+            for id in ids {
+                hash.number(*id as u64);
+            }
         }
         hash.0
     }

@@ -124,8 +124,7 @@ fn mean<'py>(entry: &Entry<'_>, g: &Object<'py>) -> PyResult<Object<'py>> {
 /// The cotangent of `max` and `min`: that of `sum`, shared evenly among the elements that are the extremum.
 fn extremum<'py>(entry: &Entry<'_>, g: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     let py = g.py();
-    let Value::Object(x) = entry.arg(0) else { return Ok(None) };
-    let (x, y) = (x.bind(py), &entry.result().object(py));
+    let (x, y) = (&entry.arg(0).object(py), &entry.result().object(py));
     let reduction = Reduction::of(entry, py)?;
     if !is_host(x)? || !is_host(y)? {
         return Ok(None);

@@ -319,12 +319,12 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
             }
             value.bind(py).clone()
         }
-        (Value::Object(value), Some(cotangent)) => {
-            let value = value.bind(py);
-            if is_host(value)? && is_host(cotangent)? && extents(value) == extents(cotangent) {
-                return Ok(Value::Object(cotangent.clone().unbind()));
+        (Value::Object(_) | Value::Float64(_) | Value::Float32(_), Some(cotangent)) => {
+            let value = target.get().value.object(py);
+            if is_host(&value)? && is_host(cotangent)? && extents(&value) == extents(cotangent) {
+                return Ok(Value::new(cotangent));
             }
-            value.clone()
+            value
         }
         (value, _) => value.object(py),
     };
