@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, xp
-from oxigrad.autodiff import cotangents, diagram, tangents, vjp_rules
+from oxigrad.autodiff import cotangents, diagram, jvp_rules, tangents, vjp_rules
 from oxigrad.ops import backends, indexed_update, numpy_protocols, primitives, variable_methods
 
 
@@ -72,4 +72,4 @@ def install() -> None:
         zero_tangent=tangents.zero_tangent,
         zeros_like=primitives.zeros_like,
     )
-    vjp_rules.install()
+    _core.install(vjp_rules.rows(), jvp_rules.push)

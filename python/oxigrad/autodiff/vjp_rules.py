@@ -27,9 +27,8 @@ from typing import Any
 from oxigrad import _core, xp
 from oxigrad.autodiff import vjp_fft, vjp_linalg
 from oxigrad.autodiff.cotangents import match_dtype, unbroadcast
-from oxigrad.autodiff.tangents import in_dtype, like_cotangent, spread, zero_cotangent
 from oxigrad.ops import primitives
-from oxigrad.ops.backends import device_of, is_array, is_complex, namespace, size_of
+from oxigrad.ops.backends import device_of, is_complex, namespace, size_of
 from oxigrad.ops.primitives import along
 
 Rule = Callable[..., Any] | str | None
@@ -106,7 +105,7 @@ def _mean(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     return _unreduce(g * (size_of(g.shape) / (size_of(x_shape) or 1)), x_shape, axis)  # 0 / 1 for empty arrays
 
 
-def _tie_weights(y: Any, x: Any, axis: Any) -> Any:
+def tie_weights(y: Any, x: Any, axis: Any) -> Any:
     """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
     library, x_shape = namespace(x), tuple(x.shape)
     chosen = library.astype(_core.plain(x == _keepdims(y, x_shape, axis)), x.dtype)
@@ -119,7 +118,7 @@ def _vector_norm(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) ->
 
 
 def _extremum(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    return _unreduce(g, x_shape, axis) * _tie_weights(y, x, axis)
+    return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis)
 
 
 def _matmul_x1(g: Any, x2: Any, x1_shape: tuple[int, ...]) -> Any:
@@ -279,162 +278,11 @@ TABLE: dict[str, tuple[Rule, ...]] = {
 }
 
 
-# --- forward mode (JVPs) -----------------------------------------------------------------------------------------------
-#
-# An elementwise rule is also its forward rule, with the tangent of the argument in place of ``g``. The forward rule of any
-# other op that is in neither of these tables is the transpose of its reverse rule, which is linear in ``g``: two calls for
-# each tangent. The tables state faster rules for frequent ops.
-
-
-def _shifted_axes(axis: Any, t: Any) -> Any:
-    """``axis`` for an array with one more leading dimension."""
-    if axis is None:
-        return tuple(range(1, len(t.shape)))
-    return tuple(_shifted_axes(a, t) for a in axis) if isinstance(axis, tuple) else axis if axis < 0 else axis + 1
-
-
-def _shifted_reduction(t: Any, axis: Any, keepdims: bool) -> dict[str, Any]:
-    return {"axis": _shifted_axes(axis, t), "keepdims": keepdims}
-
-
-def _shifted_key(key: Any) -> Any:
-    """``key`` for an array with one more leading dimension; None where indexing would move that dimension."""
-    key = key if isinstance(key, tuple) else (key,)
-    arrays = [i for i, part in enumerate(key) if is_array(part) or isinstance(part, list)]
-    if arrays:
-        integers = [i for i, part in enumerate(key) if i in arrays or isinstance(part, int)]
-        if integers[-1] - integers[0] != len(integers) - 1 or any(
-            not len(getattr(key[i], "shape", (1,))) for i in arrays
-        ):
-            return None
-    return (slice(None), *key)
-
-
-def _shifted_take(t: Any, indices: Any, axis: int) -> dict[str, Any]:
-    shape = (t.shape[0], *indices.shape)
-    return {"indices": namespace(indices).broadcast_to(indices, shape), "axis": _shifted_axes(axis, t)}
-
-
-# Ops that are jointly linear in their array arguments, and so their own forward rule, with their attributes for tangents
-# ``t`` that have a leading batch axis: None where there are no such attributes.
-LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
-    "sum": _shifted_reduction,
-    "mean": _shifted_reduction,
-    "cumulative_sum": lambda t, axis: {"axis": _shifted_axes(axis, t)},
-    "flip": lambda t, axis: {"axis": _shifted_axes(axis, t)},
-    "fftn": lambda t, axes, norm: {"axes": _shifted_axes(axes, t), "norm": norm},
-    "ifftn": lambda t, axes, norm: {"axes": _shifted_axes(axes, t), "norm": norm},
-    "rfft": lambda t, n, axis, norm: {"n": n, "axis": _shifted_axes(axis, t), "norm": norm},
-    "irfft": lambda t, n, axis, norm: {"n": n, "axis": _shifted_axes(axis, t), "norm": norm},
-    "reshape": lambda t, shape, copy=None: {"shape": (t.shape[0], *shape)},
-    "permute_dims": lambda t, axes: {"axes": (0, *(a + 1 for a in axes))},
-    "expand_dims": lambda t, axis: {"axis": _shifted_axes(axis, t)},
-    "squeeze": lambda t, axis: {"axis": _shifted_axes(axis, t)},
-    "concat": lambda t, axis, ends: {"axis": axis + 1, "ends": ends},
-    "stack": lambda t, axis: {"axis": axis + 1},
-    "astype": lambda t, **named: named,
-    "take_along_axis": _shifted_take,
-    "index": lambda t, key: None if (behind := _shifted_key(key)) is None else {"key": behind},
-    "scatter_add": lambda t, key, shape: (
-        None if (behind := _shifted_key(key)) is None else {"key": behind, "shape": (t.shape[0], *shape)}
-    ),
-}
-
-
-def _matrix(shape: tuple[int, ...], as_column: bool) -> tuple[int, ...]:
-    return shape if len(shape) > 1 else (*shape, 1) if as_column else (1, *shape)
-
-
-def _product(t: Any, x: Any, y: Any, batch: int | None, swapped: bool) -> Any:
-    """The matrix product of a tangent with the other argument; of the other argument with a tangent if ``swapped``."""
-    if batch is None:
-        return x @ t if swapped else t @ x
-    own: tuple[int, ...] = tuple(t.shape)[1:]
-    other: tuple[int, ...] = tuple(x.shape)
-    if not swapped and len(other) <= 2:  # a product of matrices, rather than a stack of them
-        rows = xp.reshape(t, (batch * size_of(own[:-1]), own[-1]))
-        return xp.reshape(rows @ x, (batch, *y.shape))
-    own, other = _matrix(own, swapped), _matrix(other, not swapped)
-    t = xp.reshape(t, (batch, *(1,) * (len(other) - len(own)), *own))
-    x = xp.reshape(x, other)
-    return xp.reshape(x @ t if swapped else t @ x, (batch, *y.shape))
-
-
-def _push_matmul(tangents: Any, args: Any, y: Any, batch: int | None) -> Any:
-    (t1, t2), (x1, x2) = tangents, args
-    terms = [] if t1 is None else [_product(t1, x2, y, batch, False)]
-    terms += [] if t2 is None else [_product(t2, x1, y, batch, True)]
-    return terms[0] if len(terms) == 1 else terms[0] + terms[1]
-
-
-def _push_extremum(tangents: Any, args: Any, y: Any, batch: int | None, axis: Any, keepdims: bool) -> Any:
-    along = tangents[0] * _tie_weights(y, args[0], axis)
-    return xp.sum(along, axis=axis if batch is None else _shifted_axes(axis, along), keepdims=keepdims)
-
-
-def _push_call(tangents: Any, args: Any, y: Any, batch: int | None, pull: Any, push: Any, function: Any) -> Any:
-    if batch is not None:
-        return NotImplemented
-    if push is not None:
-        return primitives.TupleCotangent(push(args, tangents))
-    with _core.Tape() as tape:
-        g, variables = zero_cotangent(tape, y)
-        pulled = pull(g, primitives.items(y), args)
-    given = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
-    seeds = [(p, t) for p, t in given if tape.owns(p)]
-    return like_cotangent(g, tape.pull(seeds, variables))
-
-
-FORWARD: dict[str, Callable[..., Any]] = {
-    "matmul": _push_matmul,
-    "max": _push_extremum,
-    "min": _push_extremum,
-    "broadcast_to": lambda tangents, args, y, batch, shape: spread(tangents[0], y, batch),
-    "call": _push_call,
-    "item": lambda tangents, args, y, batch, index: tangents[0][index],
-}
-
-
-def _with_zeros(tangents: Any, named: dict[str, Any]) -> list[Any]:
-    """The tangents of all arguments of ``concat`` and ``stack``, zeros in place of None."""
-    like = next(t for t in tangents if t is not None)
-    shape, ends = list(getattr(like, "shape", ())), named.get("ends")
-    filled = []
-    for which, t in enumerate(tangents):
-        if t is None and ends is not None:
-            shape[named["axis"]] = ends[which + 1] - ends[which]
-        filled.append(_zeros(like, tuple(shape)) if t is None else t)
-    return filled
-
-
-def _zeros(like: Any, shape: tuple[int, ...]) -> Any:
-    if not is_array(_core.plain(like)):
-        return 0.0
-    return namespace(like).zeros(shape, dtype=like.dtype, device=device_of(_core.plain(like)))
-
-
-def push(name: str, tangents: Any, args: Any, y: Any, named: dict[str, Any] | None, batch: int | None) -> Any:
-    """The tangent of a structured op's result; None where it is zero, NotImplemented where the reverse rule is to be used."""
-    named = named or {}
-    if name in FORWARD:
-        pushed = FORWARD[name](tangents, args, y, batch, **named)
-    elif name in LINEAR:
-        if batch is not None:
-            behind = LINEAR[name](next(t for t in tangents if t is not None), **named)
-            if behind is None:
-                return NotImplemented
-            named = behind
-        pushed = _core.record(name, _with_zeros(tangents, named), named)
-    else:
-        return NotImplemented
-    return in_dtype(pushed, y)
-
-
-def install() -> None:
-    """Registers the tables with the core, which traces the elementwise rules."""
-    rows = []
+def rows() -> list[tuple[str, int, Any]]:
+    """The table as the core takes it: op, argument, and the rule with the names of its parameters."""
+    found = []
     for name, rules in TABLE.items():
         for which, rule in enumerate(rules):
             stated = (rule, list(inspect.signature(rule).parameters)) if callable(rule) else rule
-            rows.append((name, which, stated))
-    _core.install(rows, push)
+            found.append((name, which, stated))
+    return found

@@ -32,6 +32,13 @@ from oxigrad.stepping.precision import COMPENSATION, MASTER
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import LAST_STEP
 
+__all__ = ["Report", "read"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 FORMAT = 1
 # Slots of the optimizer's own, by the names that they had before: rules may have slots of these names.
 _RENAMED = {
