@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
-use crate::arrays::contiguous::{Contiguous, unshared};
+use crate::arrays::contiguous::{Contiguous, scalar_of, unshared};
 use crate::arrays::host_array::{HostArray, Numbers};
 use crate::arrays::torch::Changed;
 use crate::arrays::value::Value;
@@ -346,8 +346,16 @@ pub fn broadcast_to<'py>(
 /// The same, of a shape that is known.
 pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = array.py();
-    let is_small = !shape.is_empty() && elements(shape).is_some_and(|length| length < LARGE);
-    let memory = if is_small { HostArray::of_numpy(array)? } else { None };
+    let Some(length) = elements(shape).filter(|length| !shape.is_empty() && *length < LARGE) else { return Ok(None) };
+    if let Some(scalar) = scalar_of(array) {
+        let dtype = if scalar.precision == Precision::F32 { Dtype::F32 } else { Dtype::F64 };
+        let Some(buffer) = repeated(&scalar.number, length) else { return Ok(None) };
+        let (result, output) = array_pool::take(py, shape, dtype)?;
+        // SAFETY: the number outlives the call; the output is new or nobody else's, so it overlaps nothing.
+        unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
+        return Ok(Some(result));
+    }
+    let memory = HostArray::of_numpy(array)?;
     let Some(buffer) = memory.as_ref().and_then(|memory| memory.view.broadcast(shape)) else { return Ok(None) };
     if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
         return Ok(None);
