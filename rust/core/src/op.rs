@@ -44,8 +44,8 @@ pub enum Attribute {
     Commutative = 8,
     /// The result is the argument, if that is a real number.
     Identity = 16,
-    /// An array library may give a view of the memory of the first argument. Whether [`Structured::Index`] does depends on
-    /// its key.
+    /// An array library may give a view of the memory of the first argument. Whether [`Structured::Index`] does depends
+    /// on its key.
     View = 32,
     /// Arguments may be objects that stand for no array, such as lists and None.
     AnyObject = 64,

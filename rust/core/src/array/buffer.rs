@@ -51,20 +51,21 @@ pub enum Rounding {
     /// To the nearest; of two, to the even one.
     #[default]
     Nearest,
-    /// Up or down at random, so that the expected result is the number: by the noise of the leaf and its elements. The number
-    /// tells the buffers of a leaf apart.
+    /// Up or down at random, so that the expected result is the number: by the noise of the leaf and its elements. The
+    /// number tells the buffers of a leaf apart.
     Stochastic(u32),
 }
 
 impl Rounding {
-    /// The sixteen random bits by which one element is rounded stochastically: see [`crate::array::half::Half::stochastic`].
+    /// The sixteen random bits by which one element is rounded stochastically: see
+    /// [`crate::array::half::Half::stochastic`].
     #[must_use]
     pub const fn random(key: u64, number: u32, index: u64) -> u16 {
         Self::draws(key, number, index).first()
     }
 
-    /// The bits for consecutive elements. Two numbers share a draw of noise: those of a rule count from zero, these from
-    /// the other end.
+    /// The bits for consecutive elements. Two numbers share a draw of noise: those of a rule count from zero, these
+    /// from the other end.
     pub(crate) const fn draws(key: u64, number: u32, index: u64) -> Draws {
         Draws::new(key, u32::MAX - number / 2, number % 2 * 16, index)
     }

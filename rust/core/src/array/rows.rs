@@ -54,8 +54,8 @@ impl Rows {
         self.indices.last().map_or(Some(0), |last| last.checked_add(1)?.checked_mul(self.width))
     }
 
-    /// Calls `f(element, place, count)` for each run of `count` elements that follow each other in the table: `element` is
-    /// the first of them there, `place` how many came before it from `start` on.
+    /// Calls `f(element, place, count)` for each run of `count` elements that follow each other in the table: `element`
+    /// is the first of them there, `place` how many came before it from `start` on.
     #[inline(always)]
     pub(crate) fn runs(&self, start: usize, length: usize, mut f: impl FnMut(usize, usize, usize)) {
         let mut done = 0;

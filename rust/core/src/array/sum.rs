@@ -173,7 +173,8 @@ impl Sums<'_> {
     #[inline(always)]
     fn write<E: Element>(&self, at: usize, total: f64) {
         let to = self.to.0.cast::<E>().wrapping_add(at);
-        // SAFETY: `at` is less than the number of sums, which `check` compared; the caller of `sum` promised the memory.
+        // SAFETY: `at` is less than the number of sums, which `check` compared; the caller of `sum` promised the
+        // memory.
         unsafe { to.write_unaligned(E::from_f64(total / self.divisor)) };
     }
 

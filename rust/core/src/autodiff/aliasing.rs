@@ -112,8 +112,8 @@ impl<V> Aliases<V> {
         self.variables.iter().filter_map(|alias| alias.assigned.as_ref().map(|(_, value)| value))
     }
 
-    /// Assigns to a variable: a change of its memory, which the other variables that share it miss. Returns the value that
-    /// was assigned before.
+    /// Assigns to a variable: a change of its memory, which the other variables that share it miss. Returns the value
+    /// that was assigned before.
     pub fn assign(&mut self, id: AliasId, entry: Id, value: V) -> Option<V> {
         let memory = self.get(id).memory;
         self.changes[memory] += 1;
@@ -133,8 +133,8 @@ impl<V> Aliases<V> {
         self.variables.iter_mut().filter_map(|alias| alias.assigned.take().map(|(_, value)| value)).collect()
     }
 
-    /// Whether `view` was made by indexing the entry `base_entry` of `base`, and saw every change of their memory since: as the
-    /// view that `x[key] += y` has changed in place, just before it is assigned to `x[key]`.
+    /// Whether `view` was made by indexing the entry `base_entry` of `base`, and saw every change of their memory
+    /// since: as the view that `x[key] += y` has changed in place, just before it is assigned to `x[key]`.
     pub fn is_current_item<W: Value, A>(
         &self,
         tape: &Tape<W, A>,

@@ -11,7 +11,8 @@ use crate::kernel::Kernel;
 use crate::parallel::share;
 use crate::simd::dispatch::Isa;
 
-/// Runs kernels over leaves, together: their totals are over the leaves of all, and nothing is written if a guard says so.
+/// Runs kernels over leaves, together: their totals are over the leaves of all, and nothing is written if a guard says
+/// so.
 ///
 /// With a pool, its threads and the calling one share the work; without, or for little work, the calling thread does
 /// all. Everything is checked before anything is written. Returns the results of each kernel for each leaf
@@ -20,8 +21,8 @@ use crate::simd::dispatch::Isa;
 /// # Errors
 /// `Shape` where a leaf has too few buffers, a buffer not `length` elements, or there is no such set of scalars;
 /// `Dtype` where a leaf's dtype is none that kernels compute in, or an output is not of floating point; `Memory` where
-/// an output is read-only or overlaps itself; `Alias` where an output overlaps another buffer of its leaf otherwise than
-/// element for element; `Rule` where kernels do not have the same totals and guards.
+/// an output is read-only or overlaps itself; `Alias` where an output overlaps another buffer of its leaf otherwise
+/// than element for element; `Rule` where kernels do not have the same totals and guards.
 ///
 /// # Safety
 /// The memory of every buffer (its `span`) must be valid to read, and of every output to write, for the whole call, and

@@ -103,8 +103,8 @@ pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String>
     }
     let (rows, sources, items) = (rows.join("\n"), sources.join("\n"), items.join("\n"));
     let programs = "\
-/// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the step,
-/// the hyperparameters and the slots of one number; outputs and results are what is written.
+/// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the
+/// step, the hyperparameters and the slots of one number; outputs and results are what is written.
 pub const PROGRAMS: &[(&str, &[Node], Wanted)]";
     Ok(format!("{HEAD}\nnative_kernels! {{\n{rows}\n}}\n\n{programs} = &[\n{sources}\n];\n\n{items}"))
 }

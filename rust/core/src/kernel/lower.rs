@@ -1,5 +1,5 @@
-//! Lowering of the simplified program: phases are cut at whole-leaf reductions, scalars hoisted, instructions ordered and
-//! registers allocated.
+//! Lowering of the simplified program: phases are cut at whole-leaf reductions, scalars hoisted, instructions ordered
+//! and registers allocated.
 
 use std::collections::HashMap;
 

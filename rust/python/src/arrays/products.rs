@@ -13,8 +13,8 @@ use crate::arrays::host_array::HostArray;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
-/// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; none of anything else, or
-/// where NumPy does it as well.
+/// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; none of anything else,
+/// or where NumPy does it as well.
 pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();

@@ -1,5 +1,5 @@
-//! Sums of NumPy arrays along axes that lie next to each other: a library asked for them takes longer to begin than most
-//! take here, and adds up short rows one by one.
+//! Sums of NumPy arrays along axes that lie next to each other: a library asked for them takes longer to begin than
+//! most take here, and adds up short rows one by one.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::Reduction;

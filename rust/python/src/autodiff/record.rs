@@ -1,4 +1,4 @@
-//! Recording: computes an op on what lies underneath its variables, and appends it to the innermost tape.
+//! Recording: computes an op on the values of its variables, and appends it to the innermost tape.
 
 use oxigrad_core::autodiff::tape::{Id, Value as _};
 use oxigrad_core::error::Error;
@@ -34,7 +34,7 @@ type Object<'py> = Bound<'py, PyAny>;
 /// As many as an op has arguments: seldom more than three.
 type Few<T> = SmallVec<[T; 3]>;
 
-/// Does an op on arrays, numbers and variables, by name: the entry for the Python layer.
+/// Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer.
 #[pyfunction]
 #[pyo3(name = "record", signature = (name, args, named = None))]
 pub fn record_named<'py>(
@@ -60,7 +60,7 @@ pub fn innermost<'a, 'py>(args: &'a [Object<'py>]) -> Option<&'a Bound<'py, Vari
     variables.max_by_key(|variable| variable.get().tape.get().serial)
 }
 
-/// Does an op on what lies underneath the innermost tape's variables and appends it to that tape.
+/// Computes an op on the values of the innermost tape's variables, and appends it to that tape.
 pub fn record<'py>(
     py: Python<'py>,
     op: Op,
@@ -167,8 +167,8 @@ fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) 
     callbacks(py)?.array_of.bind(py).call1((arg, PyTuple::new(py, args)?))
 }
 
-/// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype of
-/// the result.
+/// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype
+/// of the result.
 fn append<'py>(
     tape: &Bound<'py, Tape>,
     op: Op,
@@ -229,7 +229,8 @@ fn is_alike(value: &Value, result: &Object<'_>) -> bool {
     matches!(value, Value::Object(object) if are_alike(object.bind(result.py()), result) == Some(true))
 }
 
-/// How the arguments differ from the result, where an op has several of them or a rule asks; empty where they do not.
+/// The shapes and dtypes of the arguments relative to the result, if an op has several arguments or a rule reads them;
+/// empty otherwise.
 fn fits<'py>(
     op: Op,
     operands: &[(Option<Id>, Value)],
@@ -321,7 +322,7 @@ fn of_scalars<'py>(tape: &Bound<'py, Tape>, op: Elementwise, args: &[Object<'py>
     }
 }
 
-/// Appends an op on scalars: the short way for scalar code. None where the op has to go the long one.
+/// Appends an op on scalars: the fast path for scalar code. `None` if the op has to take the general path.
 #[inline]
 pub fn record_scalars<'py, const N: usize>(
     tape: &Bound<'py, Tape>,
@@ -412,7 +413,7 @@ fn record_symbol<'py>(
     Ok(Bound::new(tape.py(), Variable::new(tape, id, Value::Absent))?.into_any())
 }
 
-/// Does an op on plain values: numbers here, arrays by their own library.
+/// Computes an op on plain values: numbers here, arrays by their own library.
 fn evaluate<'py>(
     py: Python<'py>,
     op: Op,

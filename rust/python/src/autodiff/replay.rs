@@ -1,7 +1,7 @@
 //! The host of a replay over Python's values.
 //!
-//! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as in
-//! [`structured`]; everything else calls the Python rule.
+//! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as
+//! in [`structured`]; everything else calls the Python rule.
 
 use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::Rules;
@@ -316,8 +316,9 @@ impl<'py> PythonHost<'py> {
     }
 }
 
-/// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on: operators of
-/// some array libraries raise an error where they should return `NotImplemented` for a variable on their right.
+/// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on:
+/// operators of some array libraries raise an error where they should return `NotImplemented` for a variable on their
+/// right.
 fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
     let mut variable = innermost(args).cloned();
     let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));

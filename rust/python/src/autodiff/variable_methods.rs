@@ -1,4 +1,4 @@
-//! What Python calls of the `Variable` class: its operators and attributes.
+//! The methods of the `Variable` class, as Python calls them: operators and attributes.
 
 use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::op::{Elementwise, Op, Structured};
@@ -355,13 +355,13 @@ impl Variable {
         Ok(format!("Variable({}, name={name:?})", value.object(py).repr()?))
     }
 
-    /// What the variable wraps: an array, a float, or a variable of an enclosing tape.
+    /// The wrapped value: an array, a float, or a variable of an enclosing tape.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         settled(&self.known(py, "the value")?)
     }
 
-    /// What the tape calls the variable when it is printed.
+    /// The name of the variable in a printed tape.
     #[getter(name)]
     fn given_name(&self) -> String {
         self.name()

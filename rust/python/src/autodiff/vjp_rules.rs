@@ -56,8 +56,8 @@ pub struct Derivative {
     pub kernel: Option<Kernel>,
     /// Whether the rule returns the cotangent of the result unchanged.
     pub is_identity: bool,
-    /// The op of a rule that is a single op, with the positions of its operands among `sources`, where Python has an operator
-    /// for it.
+    /// The op of a rule that is a single op, with the positions of its operands among `sources`, where Python has an
+    /// operator for it.
     pub only: Option<(Op, Vec<usize>)>,
     pub needs: Needs,
 }
@@ -209,8 +209,8 @@ pub enum Statement<'py> {
     Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
 }
 
-/// Registers the derivative rules and the function that pushes tangents through structured ops. The rules of elementwise ops
-/// are traced into programs.
+/// Registers the derivative rules and the function that pushes tangents through structured ops. The rules of
+/// elementwise ops are traced into programs.
 #[pyfunction]
 pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResult<()> {
     let mut table: Vec<Vec<Row>> = Op::all().map(|_| Vec::new()).collect();

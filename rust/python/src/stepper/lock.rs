@@ -37,11 +37,12 @@ impl Use {
     }
 }
 
-/// A lock that one thread has at a time. Other threads wait for it; the same one, which comes again from a signal handler, a
-/// schedule or whatever else a step calls, may only read the state meanwhile, and gets a `StateError` for anything else.
+/// A lock that one thread has at a time. Other threads wait for it; the same one, which comes again from a signal
+/// handler, a schedule or whatever else a step calls, may only read the state meanwhile, and gets a `StateError` for
+/// anything else.
 ///
-/// As a context manager it is for changes; `stepping` and `reading` give those for a step and for reading. In a forked child it is
-/// free, whoever had it in the parent.
+/// As a context manager it is for changes; `stepping` and `reading` give those for a step and for reading. In a forked
+/// child it is free, whoever had it in the parent.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Lock {
     /// A lock of Python's, which waits as Python does: interrupts get through, and other threads run.

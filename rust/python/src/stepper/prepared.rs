@@ -13,16 +13,16 @@ use crate::arrays::numpy::Numpy;
 use crate::arrays::seat::Seat;
 use crate::error::{IntoPython, to_python};
 
-/// The rows of a parameter that a step touches: its number, the indices (int64, growing) of the rows whose gradients are given, or all
-/// rows; and a factor for each slot, broadcast to the shape of the gradient.
+/// The rows of a parameter that a step touches: its number, the indices (int64, growing) of the rows whose gradients
+/// are given, or all rows; and a factor for each slot, broadcast to the shape of the gradient.
 pub(super) type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 
 /// Everything that a step needs besides what it is given.
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) parameters: Vec<Parameter>,
-    /// The start of each parameter's buffers (gradient, parameter, slots, factors of slots) in the list of all; and the end
-    /// of the last.
+    /// The start of each parameter's buffers (gradient, parameter, slots, factors of slots) in the list of all; and the
+    /// end of the last.
     pub(super) starts: Vec<usize>,
     /// The slots that are tensors of PyTorch's.
     pub(super) tensors: Vec<Py<PyAny>>,
@@ -91,7 +91,8 @@ impl Prepared {
         looked.map(|()| moves)
     }
 
-    /// Replaces the buffers of gradients and parameters that have moved since the last step. Returns whether there were any.
+    /// Replaces the buffers of gradients and parameters that have moved since the last step. Returns whether there were
+    /// any.
     pub(super) fn renew<'py>(
         &self,
         buffers: &mut [Buffer],

@@ -72,8 +72,8 @@ impl Stepper {
         if self.owed.swap(false, Ordering::Relaxed) { attributes.update(values.as_mapping()) } else { Ok(()) }
     }
 
-    /// Raises `StateError` where slots and counts are not those of a whole number of steps: while a step writes, or after
-    /// one that ended while it did.
+    /// Raises `StateError` where slots and counts are not those of a whole number of steps: while a step writes, or
+    /// after one that ended while it did.
     fn check_whole(&self) -> PyResult<()> {
         match self.phase.load(Ordering::Relaxed) {
             WRITING | BROKEN => Err(to_python(&self.halted())),
@@ -101,8 +101,8 @@ impl Stepper {
     /// Takes one step, whole or not at all, and returns the model; None where a guard stopped the step.
     ///
     /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those
-    /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients. Where
-    /// the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
+    /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients.
+    /// Where the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
     #[pyo3(signature = (model, written, gradients, *, programs, seed, holds=false, observes=false, touched=Vec::new(), writes=None))]
     #[expect(clippy::too_many_arguments, reason = "all but the first three by keyword")]
     fn step<'py>(

@@ -100,8 +100,8 @@ impl Prepared {
             exec::check(&batches).python()?;
         }
         // SAFETY: what is in the tuples and in `held`, and the slots' own memory, stays until after the call; what is
-        // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or in
-        // an earlier step, when all of them were the same.
+        // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or
+        // in an earlier step, when all of them were the same.
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
         phase.store(WRITING, Ordering::Relaxed);
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();

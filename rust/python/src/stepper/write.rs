@@ -15,8 +15,8 @@ pub(super) type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'
 /// An array, and the one that it is copied to.
 pub(super) type Copy<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot fail. Adds
-/// the tensors that have `changed`.
+/// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot
+/// fail. Adds the tensors that have `changed`.
 pub(super) fn write(
     py: Python<'_>,
     update: impl FnOnce(&mut Changed) -> PyResult<bool>,
