@@ -443,7 +443,7 @@ impl Elementwise {
         Isa::SCALAR.run(OneCall(self, args))
     }
 
-    /// The same in binary32: the bits that a kernel of that precision gives.
+    /// The same in binary32, with the bits of a kernel of that precision.
     pub(crate) fn on_f32(self, args: [f32; 3]) -> f32 {
         Isa::SCALAR.run(OneCall(self, args))
     }

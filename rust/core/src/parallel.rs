@@ -1,4 +1,4 @@
-//! The sharing of work among threads: whoever is free takes the next range.
+//! The sharing of work among threads: each takes the next range when it is free.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,7 +1,8 @@
-//! The border with foreign memory: where a leaf lies, of what type, in what order, and whether it may be written.
+//! Buffers over foreign memory: the address, dtype, layout and writability of a leaf.
 //!
-//! A [`Buffer`] is plain data and safe to make: it says nothing about who owns the memory. Running a kernel over it is
-//! what needs a promise, and [`crate::exec::run`] states it. Nothing here or there makes a reference to foreign memory.
+//! A [`Buffer`] is plain data and safe to make: it does not own the memory. Running a kernel over it
+//! is unsafe, on the conditions that [`crate::exec::run`] states. Nothing here or there makes a reference to foreign
+//! memory.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub struct Buffer {
     pub(crate) dtype: Dtype,
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
-    /// The rows that the elements are, of the table that lies there; all of it where there are none.
+    /// The rows of the table that the elements are; `None` for the whole table.
     pub(crate) rows: Option<Arc<Rows>>,
     /// The address of the scales of quantized elements, as `f32`; null where elements stand for themselves.
     pub(crate) scales: *mut u8,
@@ -181,7 +182,7 @@ impl Buffer {
         !self.scales.is_null()
     }
 
-    /// The same buffer, into which kernels round so. It says something only where elements are halves.
+    /// The same buffer, with this rounding of kernels' writes. It has an effect only on buffers of halves.
     #[must_use]
     pub fn with_rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }

@@ -1,4 +1,4 @@
-//! Some rows of a table, as one array: what a gradient that touches few rows is for.
+//! Some rows of a table, as one array, for gradients that touch few rows.
 
 use crate::error::{Error, Result};
 

@@ -1,13 +1,13 @@
-//! The description of a host array: where its elements lie, in what order and of what type.
+//! The description of a host array: the address, layout and dtype of its elements.
 
 use smallvec::SmallVec;
 
 use crate::array::buffer::{Buffer, Dtype, Span};
 use crate::array::shape::broadcast_strides;
 
-/// An array in host memory: plain data, safe to make, which says nothing of who owns the memory.
+/// An array in host memory: plain data, safe to make, which does not own the memory.
 ///
-/// A [`Buffer`] is what kernels read of it; a view keeps its shape as well.
+/// Kernels read it as a [`Buffer`]; a view keeps its shape as well.
 #[derive(Clone, Debug)]
 pub struct ArrayView {
     /// The element of index zero.

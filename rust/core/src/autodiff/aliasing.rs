@@ -123,12 +123,12 @@ impl<V> Aliases<V> {
         alias.assigned.replace((entry, value)).map(|(_, before)| before)
     }
 
-    /// Takes the value out that was assigned last to a variable.
+    /// Removes and returns the value assigned last to a variable.
     pub fn take(&mut self, id: AliasId) -> Option<V> {
         self.get_mut(id).assigned.take().map(|(_, value)| value)
     }
 
-    /// Takes the assigned values of all variables out.
+    /// Removes and returns the assigned values of all variables.
     pub fn forget(&mut self) -> Vec<V> {
         self.variables.iter_mut().filter_map(|alias| alias.assigned.take().map(|(_, value)| value)).collect()
     }
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(shared, [&expected[..], &["broadcast_to", "index"]].concat());
     }
 
-    /// A step of a program on variables: which variable, and what is done with it.
+    /// A step of a program on variables: the variable and the operation.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Add,

@@ -88,8 +88,8 @@ fn push<V: Value, A, H: Host<V, A>>(
     host.pushforward(view, &read)
 }
 
-/// The rule of each argument, with its tangent in place of the cotangent, added up in the precision of the result; none
-/// where something is no scalar.
+/// The rule of each argument, with its tangent in place of the cotangent, added up in the precision of the result;
+/// `None` if a value is not a scalar.
 fn push_scalars<V: Value, A, H: Host<V, A>>(
     op: Elementwise,
     view: &View<'_, V, A>,

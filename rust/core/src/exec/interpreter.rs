@@ -399,7 +399,7 @@ impl Interpreter<'_, '_> {
     }
 }
 
-/// The block of a staged register, which is scratch memory of nobody else's.
+/// The block of a staged register, which is scratch memory with no other reference.
 ///
 /// # Safety
 /// The register is staged: it has room for a block, of which `length` numbers are no more, at the alignment of a line.

@@ -89,7 +89,7 @@ pub(super) unsafe fn fill<L: Lane>(to: *mut L::Element, lane: L, length: usize) 
     }
 }
 
-/// One instruction over one block: what its loop is called with.
+/// The arguments of a loop: one instruction over one block.
 #[derive(Clone, Copy)]
 pub(super) struct Block {
     /// Room for a block of the lane's type.

@@ -6,7 +6,7 @@ use crate::array::half::{Bfloat16, Float16, Half, narrowed};
 use crate::array::quantized;
 use crate::simd::Element;
 
-/// A type that kernels compute in: how it converts from and to what lies in memory.
+/// A type that kernels compute in, with its conversions from and to the dtypes in memory.
 pub(super) trait Compute: Element {
     const DTYPE: Dtype;
     fn read<T: Stored>(value: T) -> Self;

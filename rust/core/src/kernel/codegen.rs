@@ -1,4 +1,4 @@
-//! Code generation: a kernel as source text. What differs between languages is a [`Dialect`].
+//! Code generation: a kernel as source text, in the syntax of a [`Dialect`].
 
 use super::compiled::Kernel;
 use super::graph::Graph;

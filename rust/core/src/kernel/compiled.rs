@@ -22,7 +22,7 @@ pub struct Kernel {
     pub(crate) sums: usize,
     /// The scalar values to hand back for each leaf.
     pub(crate) results: Vec<u16>,
-    /// In which phase it is known whether to write, and by which scalar value.
+    /// The phase from which the guard is known, and the scalar value that is the guard.
     pub(crate) guard: Option<(usize, u16)>,
     /// The phase and the number of each total, in order: kernels that run together must agree.
     pub(crate) totals: Vec<(usize, u32)>,

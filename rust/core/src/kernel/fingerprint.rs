@@ -33,7 +33,7 @@ fn are_same_ids(ids: &[usize], others: &[u32]) -> bool {
 }
 
 impl Graph {
-    /// A hash of the nodes and of what is wanted of them: equal for equal graphs, on any platform, whatever the order
+    /// A hash of the nodes and the outputs: equal for equal graphs, on any platform, whatever the order
     /// of the table of ops. Simplified graphs of one computation are equal, since their nodes stand in order of need.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::default();

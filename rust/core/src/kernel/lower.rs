@@ -102,7 +102,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Orders the scalar program by phase, and gives a register to each scalar that meets an array.
+    /// Orders the scalar program by phase, and assigns a register to each scalar that meets an array.
     fn number_scalars(&mut self) {
         let graph = self.graph;
         for phase in 0..=self.last {
@@ -185,7 +185,7 @@ struct Writer<'a> {
     phase: Phase,
     /// The register of each value.
     place: HashMap<usize, u16>,
-    /// After which position of the order each value is not read any more.
+    /// The position in the order after which each value is no longer read.
     last_use: HashMap<usize, usize>,
     /// The outputs to write, and which of them are written by the instruction that computes them.
     outputs: &'a [usize],

@@ -1,4 +1,4 @@
-//! Symbolic programs: what kernels are compiled from.
+//! Symbolic programs, from which kernels are compiled.
 
 use crate::op::Elementwise;
 

@@ -24,7 +24,7 @@ use crate::error::{unless, unless_refused};
 /// `kDLCPU`.
 const HOST: i32 = 1;
 const MAJOR: u32 = 1;
-/// `DLPACK_FLAG_BITMASK_READ_ONLY` and `DLPACK_FLAG_BITMASK_IS_COPIED`: what is written to a copy, nobody sees.
+/// `DLPACK_FLAG_BITMASK_READ_ONLY` and `DLPACK_FLAG_BITMASK_IS_COPIED`: a write to a copy would have no effect.
 const NOT_WRITABLE: u64 = 0b11;
 
 /// `DLTensor`.

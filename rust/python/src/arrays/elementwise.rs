@@ -98,7 +98,8 @@ fn compute_alike<'py, 'v>(
         inputs.push(buffer);
     }
     let (result, output) = array_pool::take(py, like.shape.extents(), dtype)?;
-    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    // SAFETY: the values and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
 }
@@ -134,7 +135,8 @@ fn compute_broadcast<'py, 'v>(
         inputs.push(buffer);
     }
     let (result, output) = array_pool::take(py, shape.extents(), dtype)?;
-    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    // SAFETY: the values and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
 }
@@ -174,12 +176,13 @@ fn kernel(op: Elementwise) -> &'static Kernel {
     &kernels[op as usize]
 }
 
-/// Adds one NumPy array to another of its shape and dtype, in place, where nobody else has it.
+/// Adds a NumPy array to `sum`, an array of the same shape and dtype, in place; returns false if they differ or `sum`
+/// has other references.
 pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(own) = unshared(sum) else { return Ok(false) };
     let Some(other) = Contiguous::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
     let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
-    // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
+    // SAFETY: the references that we hold keep the memory, and `sum` has no other reference.
     unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
     Ok(true)
 }
@@ -274,7 +277,8 @@ pub unsafe fn execute(
 }
 
 /// An elementwise op on NumPy arrays of one dtype, NumPy scalars and numbers, where the core computes it as NumPy does,
-/// or to more digits; none of anything else. The second item tells whether all arrays have the shape of the result.
+/// or to more digits; `None` for any other arguments. The second item tells whether all arrays have the shape of the
+/// result.
 pub fn elementwise<'py, 'v>(
     py: Python<'py>,
     op: Elementwise,
@@ -355,7 +359,8 @@ pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Op
         return Ok(None);
     }
     let (result, output) = array_pool::take(py, shape, buffer.dtype())?;
-    // SAFETY: `memory` and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    // SAFETY: `memory` and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
     unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
     Ok(Some(result))
 }

@@ -136,7 +136,7 @@ impl Numpy {
         }
     }
 
-    /// Whether an array of exactly NumPy's type lies as a view says; none of anything else. It runs no Python.
+    /// Whether an array of exactly NumPy's type lies as a view says; `None` for any other object. It runs no Python.
     #[inline]
     pub fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
         let fields = self.fields(object)?;
@@ -152,7 +152,7 @@ impl Numpy {
         self.asarray.bind(object.py()).call1((object,))
     }
 
-    /// Whether an object is an array, maybe of a subclass. Its type says so, whatever it says of its `__class__`.
+    /// Whether an object is an array, maybe of a subclass. The type decides, not the attribute `__class__`.
     pub fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         object.get_type().is_subclass(self.array.bind(object.py()))
     }
@@ -217,7 +217,7 @@ impl Numpy {
 }
 
 impl Numpy {
-    /// The fields of an array that lies contiguous and has this shape; none of anything else.
+    /// The fields of an array that lies contiguous and has this shape; `None` for any other object.
     #[inline]
     fn dense(&self, object: &Bound<'_, PyAny>, shape: &[usize]) -> Option<ArrayFields> {
         self.fields(object).filter(|fields| {

@@ -17,7 +17,7 @@ use crate::arrays::elementwise::DETACHED;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
-/// `sum` or `mean` of a NumPy array; none of anything else, or where the axes are not next to each other.
+/// `sum` or `mean` of a NumPy array; `None` for any other object, or if the axes are not next to each other.
 pub fn reduce<'py>(
     op: Structured,
     array: &Bound<'py, PyAny>,
@@ -80,7 +80,7 @@ fn run<'py>(
     let divisor = if is_mean { axes.count as f64 } else { 1.0 };
     let sum = |to: &Buffer| {
         let pool = if from.len() < DETACHED { None } else { pool() };
-        // SAFETY: the arrays keep the memory; what is written is new, or nobody else's, or the number.
+        // SAFETY: the arrays keep the memory; the output is new, has no other reference, or is the number.
         let sum = || unsafe { sum::sum(&from, to, *axes, divisor, isa(), pool.as_deref()) };
         if from.len() < DETACHED { sum() } else { py.detach(sum) }.python()
     };

@@ -173,7 +173,7 @@ impl<'py> PythonHost<'py> {
         Ok(flow.into_computed().unwrap_or(value))
     }
 
-    /// The sum of two cotangents, in the memory of one of them if that is nobody else's.
+    /// The sum of two cotangents, in the memory of one of them if it has no other reference.
     pub fn sum(&self, a: Value, b: Value) -> PyResult<Value> {
         let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
         if add_to(&sum, &term)? {

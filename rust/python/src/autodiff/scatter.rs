@@ -60,7 +60,7 @@ pub enum Key<'py> {
 }
 
 impl<'py> Key<'py> {
-    /// The kind of a key; none of one with a truth value in it.
+    /// The kind of a key; `None` for a key that contains a truth value.
     pub fn of(key: &Object<'py>) -> Option<Self> {
         let is_basic = |part: &Object<'py>| {
             part.is_none()

@@ -95,7 +95,7 @@ pub struct Inner {
 /// ``with Tape() as tape`` records until the block ends; `gradient` may be called inside and after it. A tape belongs
 /// to the thread that opened it. With `forward` it keeps what `push` needs as well. With `check` it remembers what is
 /// in the arrays that the replay will read, and refuses to replay where one was changed in place: for finding mistakes,
-/// since it reads every array twice; without it, a changed array gives the derivatives of the changed program. Only
+/// since it reads every array twice; without it, a changed array yields the derivatives of the changed program. Only
 /// arrays in host memory are checked.
 ///
 /// >>> import oxigrad as ox
@@ -188,7 +188,7 @@ impl Tape {
         Names::new(&inner).get(id)
     }
 
-    /// Whether nothing is recorded any more.
+    /// Whether the tape has ended, so that nothing more is recorded.
     pub fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }

@@ -20,9 +20,9 @@ use crate::callbacks::callbacks;
 use crate::error::{DtypeError, to_python};
 use crate::tree::{Structure, flatten, is_inexact};
 
-/// The arguments of one call, on a tape: what the function is given, and the structure of its gradients.
+/// The arguments of one call, on a tape: the inputs of the function, and the structure of its gradients.
 ///
-/// The function gets copies of the variables, so that what it assigns to its arguments is its own affair.
+/// The function gets copies of the variables, so that assignments to its arguments have no effect outside it.
 #[pyclass(frozen, module = "oxigrad")]
 pub struct Watched {
     /// A variable for each leaf that is differentiated, argument after argument.
@@ -203,8 +203,8 @@ pub fn record_call<'py>(
     called
 }
 
-/// The value of a function that gives a real scalar, and its gradient. `finish(tape, watched, result)` is called for
-/// any other result, with `has_aux` for every one, and gives both.
+/// The value of a function that returns a real scalar, and its gradient. `finish(tape, watched, result)` is called for
+/// any other result, with `has_aux` for every one, and returns both.
 #[pyfunction]
 #[pyo3(signature = (f, args, named, argnums, has_aux, finish))]
 pub fn value_and_grad<'py>(

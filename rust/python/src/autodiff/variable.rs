@@ -184,7 +184,7 @@ pub fn stale(name: &str) -> PyErr {
     )))
 }
 
-/// A value as a tape keeps it: for a variable of an enclosing tape, another of the same entry, which nobody else has.
+/// A value as a tape keeps it: for a variable of an enclosing tape, a new variable of the same entry.
 pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match object.cast_exact::<Variable>() {
         Ok(outer) if !outer.get().is_scalar() => {

@@ -125,7 +125,7 @@ fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
     Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
 }
 
-/// Gives the operators that change in place their names.
+/// Registers the in-place operators under their names.
 pub fn register(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<Variable>();
     for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"] {
@@ -334,14 +334,14 @@ impl Variable {
         callbacks(slf.py())?.index.bind(slf.py()).call1((slf, key))
     }
 
-    /// The variable stands for a new array from now on; no array is changed. One that may share its memory can be read
-    /// no more.
+    /// The variable stands for a new array from now on; no array is changed. Another variable that may share its memory
+    /// can be read no more.
     fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
         slf.get().known_at_all("the elements")?;
         indexed_assignment::assign(slf, key, value)
     }
 
-    /// Another variable for the same entry: what is assigned to one is not seen by the other.
+    /// Another variable for the same entry: an assignment to one does not change the other.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         settled(slf.as_any())
     }

@@ -345,7 +345,7 @@ pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
-/// Whether Python has an operator for the op that gives, on arrays, the bits of the op's meaning.
+/// Whether Python has an operator for the op with the same bits on arrays.
 const fn is_exact_operator(op: Elementwise) -> bool {
     op.operator().is_some() && op.has(Attribute::Exact)
 }

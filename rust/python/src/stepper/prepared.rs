@@ -17,7 +17,7 @@ use crate::error::{IntoPython, to_python};
 /// are given, or all rows; and a factor for each slot, broadcast to the shape of the gradient.
 pub(super) type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 
-/// Everything that a step needs besides what it is given.
+/// The state of a step that is kept from one to the next.
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) parameters: Vec<Parameter>,
@@ -35,7 +35,7 @@ pub(super) struct Prepared {
 /// The programs and buffers that the last step checked: where none has changed, none is checked again.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// The programs that ran; none where something was out of order.
+    /// The programs that ran; empty if nothing is remembered.
     pub(super) programs: Vec<Py<Program>>,
     /// The buffers of all parameters.
     pub(super) buffers: Vec<Buffer>,
@@ -83,7 +83,7 @@ impl Prepared {
         }
         let looked = self.parameters.iter_mut().try_for_each(|parameter| parameter.look(numpy, py, &mut moves));
         if moves.moved {
-            // Also where the step is refused for what another slot is: the next one sees no move any more.
+            // Reset even if another slot makes the step fail: the next step would not see the move.
             self.seen = Seen::default();
             self.seats = seats(&self.parameters, numpy, py);
             self.tensors = tensors(&self.parameters, py);

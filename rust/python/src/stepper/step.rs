@@ -1,4 +1,4 @@
-//! A step over host memory: every check first, then one dispatch, then what it replaces, then the count.
+//! A step over host memory: the checks, one dispatch, the replacements and the count, in this order.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -102,7 +102,7 @@ impl Stepper {
     ///
     /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those
     /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients.
-    /// Where the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
+    /// If the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
     #[pyo3(signature = (model, written, gradients, *, programs, seed, holds=false, observes=false, touched=Vec::new(), writes=None))]
     #[expect(clippy::too_many_arguments, reason = "all but the first three by keyword")]
     fn step<'py>(
@@ -188,7 +188,7 @@ fn countable(count: u64) -> PyResult<u64> {
     Err(to_python(&Error::State(format!("a count of steps is {count}: expected at most {MOST}"))))
 }
 
-/// A step under way. What is prepared is taken out, so that no lock is held while Python may run.
+/// A step under way. It takes the prepared parameters out, so that no lock is held while Python may run.
 struct Turn<'a> {
     stepper: &'a Stepper,
     prepared: Prepared,
@@ -239,7 +239,7 @@ impl Stepper {
         self.process.load(Ordering::Relaxed) != threads::process()
     }
 
-    /// Why there can be no step now.
+    /// The error that says why no step can begin.
     fn halted(&self) -> Error {
         let half = "parameters and slots may be those of half a step: load a state, and the parameters with it";
         Error::State(match self.phase.load(Ordering::Relaxed) {

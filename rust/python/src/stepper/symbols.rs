@@ -1,4 +1,4 @@
-//! Tracing a rule: symbols to call it with, and the kernel that comes of it.
+//! Tracing of a rule: the symbols that it is called with, and its kernel.
 
 use oxigrad_core::array::buffer::{Rounding, elements};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
@@ -15,7 +15,7 @@ use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::Variable;
 use crate::error::IntoPython;
 
-/// A tape without values: hands out the symbols that a rule is called with, and compiles what it does with them.
+/// A tape without values: creates the symbols that a rule is called with, and compiles the recorded program.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Symbols(Py<Tape>);
 

@@ -53,11 +53,11 @@ impl Prepared {
     ) -> PyResult<bool> {
         self.check_places(programs, written.len(), gradients.len()).python()?;
         let numpy = known_numpy(py)?;
-        // First, since this runs Python, or lets other threads run.
+        // Must come first, since this runs Python, or lets other threads run.
         self.refuse_negated(written, gradients)?;
         let mut held = Vec::new();
         let mut moves = self.look(numpy, py)?;
-        // Put back when all is in order.
+        // Put back after all checks have passed.
         let mut seen = std::mem::take(&mut self.seen);
         let is_new = if touched.is_empty() && !moves.moved && seen.is_of(programs) {
             self.renew(&mut seen.buffers, programs, written, gradients, &mut held)?
