@@ -98,7 +98,7 @@ impl Buffer {
     /// `length` elements one after the other, at any alignment.
     ///
     /// # Errors
-    /// `Memory` where the pointer is null (and there are elements) or the range leaves the address space.
+    /// `Memory` if the pointer is null (and there are elements) or the range leaves the address space.
     pub fn contiguous(pointer: *mut u8, length: usize, dtype: Dtype, writable: bool) -> Result<Self> {
         let bytes = length.checked_mul(dtype.size()).filter(|bytes| pointer.addr().checked_add(*bytes).is_some());
         if bytes.is_none() || bytes > Some(isize::MAX.unsigned_abs()) {
@@ -114,7 +114,7 @@ impl Buffer {
     /// One element, read as often as the leaf has elements.
     ///
     /// # Errors
-    /// `Memory` where the pointer is null.
+    /// `Memory` if the pointer is null.
     pub fn repeated(pointer: *const u8, length: usize, dtype: Dtype) -> Result<Self> {
         let one = Self::contiguous(pointer.cast_mut(), 1, dtype, false)?;
         Ok(Self { length, layout: Layout::Repeated, ..one })
@@ -125,7 +125,7 @@ impl Buffer {
     /// Strides may be zero (the axis is broadcast) or negative. What is in fact contiguous is kept as such.
     ///
     /// # Errors
-    /// `Shape` where there is not one stride an extent; `Memory` where the pointer is null or the elements leave the
+    /// `Shape` if there is not one stride an extent; `Memory` if the pointer is null or the elements leave the
     /// address space.
     pub fn strided(
         pointer: *mut u8,
@@ -168,7 +168,7 @@ impl Buffer {
         Ok(Self { scales, ..Self::contiguous(codes, length, Dtype::U8, writable)? })
     }
 
-    /// The scales of quantized elements; none where elements stand for themselves.
+    /// The scales of quantized elements; `None` if elements stand for themselves.
     #[must_use]
     pub fn scales(&self) -> Option<Self> {
         let blocks = self.length.div_ceil(quantized::BLOCK);
@@ -191,7 +191,7 @@ impl Buffer {
     /// Only these rows of the table that the buffer is.
     ///
     /// # Errors
-    /// `Shape` where the table has no such row, or is quantized and its rows are no whole blocks.
+    /// `Shape` if the table has no such row, or is quantized and its rows are no whole blocks.
     pub fn of_rows(self, rows: Arc<Rows>) -> Result<Self> {
         if rows.reach().is_none_or(|reach| reach > self.length) {
             return Err(Error::Shape(format!("a table of {} elements has fewer rows than are asked for", self.length)));
@@ -311,7 +311,7 @@ impl Buffer {
     }
 }
 
-/// The number of elements of an array of these extents; `None` where no address space has room for their number.
+/// The number of elements of an array of these extents; `None` if no address space has room for their number.
 #[must_use]
 pub fn elements<'a>(extents: impl IntoIterator<Item = &'a usize>) -> Option<usize> {
     let mut product = Some(1);

@@ -64,8 +64,8 @@ impl Product<'_> {
     /// Writes the products to `to`, one after the other.
     ///
     /// # Errors
-    /// `Shape` where `to` has not as many elements; `Dtype` where it is of another dtype, or that is not float32 or
-    /// float64; `Memory` where it does not lie contiguous or is read-only.
+    /// `Shape` if `to` has not as many elements; `Dtype` if it is of another dtype, or that is not float32 or
+    /// float64; `Memory` if it does not lie contiguous or is read-only.
     ///
     /// # Safety
     /// The memory of every number of the factors must be valid to read, and that of `to` to write, for the whole call;

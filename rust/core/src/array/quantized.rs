@@ -14,7 +14,7 @@
 //! * Zero is exact, and so is a number of magnitude `s`.
 //! * The error of `x` is at most `4 |x| / L` down to `s / 16`, at most twice that down to `s / 256`, and so on down to
 //!   `2^-20 s`; below, it is at most `2^-20 s`. `r` is at most 6.3 % above the fourth root.
-//! * In a block without negative numbers a positive one never becomes zero. In another, one of less than `2^-32 s` does.
+//! * In a block without negative numbers a positive one never becomes zero. In another, one below `2^-32 s` does.
 //! * Coding what was decoded gives the same codes and the same scale.
 //!
 //! A block that holds NaN or an infinity is NaN as a whole: its scale says so.

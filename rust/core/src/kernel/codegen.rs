@@ -41,7 +41,7 @@ use crate::simd::{Binary, Lane, Ternary, Unary};
 
 impl Kernel {
     /// The only phase of the kernel, a line an instruction: inputs are called `in0`, scalars `s0` (as in the kernel's
-    /// listing), outputs `out0`. `None` where there are several phases, or noise in a language that has none.
+    /// listing), outputs `out0`. `None` if there are several phases, or noise in a language that has none.
     #[must_use]
     pub fn print(&self, dialect: &Dialect) -> Option<Vec<String>> {
         let [phase] = &self.phases[..] else { return None };
@@ -87,7 +87,7 @@ impl Kernel {
 /// The text of `generated.rs`: native code for programs, given as nodes and outputs under a name.
 ///
 /// # Errors
-/// `Rule` where no kernel can run a program, or it has no native form: several phases, or noise.
+/// `Rule` if no kernel can run a program, or it has no native form: several phases, or noise.
 pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String> {
     let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for (name, nodes, wanted) in programs {

@@ -149,7 +149,7 @@ fn alone_in_loop(code: &Instruction) -> FusedLoop {
     FusedLoop { work, to: code.to }
 }
 
-/// The fused work of loops `inner` and `outer` in the place of `outer`; `None` where another loop reads the result of
+/// The fused work of loops `inner` and `outer` in the place of `outer`; `None` if another loop reads the result of
 /// `inner`, or overwrites an argument of it.
 fn paired(loops: &[FusedLoop], inner: usize, outer: usize, outputs: u16, temporaries: u16) -> Option<LoopWork> {
     let (LoopWork::Apply(first, from), LoopWork::Apply(second, args)) = (loops[inner].work, loops[outer].work) else {

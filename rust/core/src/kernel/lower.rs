@@ -16,7 +16,7 @@ impl Kernel {
     /// Makes a program runnable. Nodes that no output needs are dropped, equal ones are computed once.
     ///
     /// # Errors
-    /// `Rule` where an id does not stand before its use, or the program is too large for a kernel.
+    /// `Rule` if an id does not stand before its use, or the program is too large for a kernel.
     pub fn compile(nodes: &[Node], outputs: &[u32]) -> Result<Self> {
         Self::compile_wanted(nodes, &Wanted { outputs, ..Wanted::default() })
     }
@@ -24,7 +24,7 @@ impl Kernel {
     /// Makes a program runnable that hands back scalars too, or may decide that nothing is to be written.
     ///
     /// # Errors
-    /// As [`Self::compile`], and `Rule` where an array is wanted as a scalar.
+    /// As [`Self::compile`], and `Rule` if an array is wanted as a scalar.
     pub fn compile_wanted(nodes: &[Node], wanted: &Wanted) -> Result<Self> {
         kernel(&Graph::new(nodes, wanted)?)
     }

@@ -110,7 +110,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// The array that an object exports; none where it exports none, one that lies elsewhere, or one whose numbers are
+    /// The array that an object exports; `None` if it exports none, one that lies elsewhere, or one whose numbers are
     /// not those in its memory.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
         if is_negated(object)? { Ok(None) } else { Self::of_memory(object) }
@@ -129,7 +129,7 @@ impl Export {
 }
 
 impl Owner {
-    /// The array; none where it does not lie in host memory, or its description makes no sense.
+    /// The array; `None` if it does not lie in host memory, or its description makes no sense.
     fn view(&self) -> Option<ArrayView> {
         // SAFETY: the structures are valid until their deleter is called, which is done when this is dropped.
         let (tensor, writable) = unsafe {

@@ -40,7 +40,7 @@ fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<HostArray>> {
 }
 
 /// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
-/// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
+/// its dtype. `None` if some value is neither, or `like` has a dtype that kernels do not compute in.
 pub fn compute<'py, 'v>(
     kernel: &Kernel,
     values: impl Iterator<Item = &'v Value> + Clone,
@@ -302,7 +302,7 @@ pub fn elementwise<'py, 'v>(
     Ok(result.map(|result| (<Value as tape::Value>::from_scalar(result).into_object(py), true)))
 }
 
-/// An elementwise op on scalars of which one at least is NumPy's, in the dtype that NumPy promotes them to; none where
+/// An elementwise op on scalars of which one at least is NumPy's, in the dtype that NumPy promotes them to; `None` if
 /// NumPy computes it, which also is where NumPy's `errstate` has a say.
 #[inline]
 pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {

@@ -209,7 +209,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The numbers of an object; none where it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, says
+    /// The numbers of an object; `None` if it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, says
     /// what is there instead of floating-point numbers, or of codes and scales.
     ///
     /// # Errors

@@ -264,7 +264,7 @@ impl Numpy {
     }
 }
 
-/// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
+/// Whether two NumPy arrays have one shape and dtype; `None` if that takes more than a look at their fields.
 pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;
     let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);

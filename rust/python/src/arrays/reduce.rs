@@ -39,7 +39,7 @@ pub fn reduce<'py>(
 }
 
 /// The sum over what broadcasting repeated: of the leading axes that `shape` has not, and of those where it has one
-/// element. None where the array is not NumPy's or has another dtype.
+/// element. `None` if the array is not NumPy's or has another dtype.
 pub fn sum_to<'py>(
     array: &Bound<'py, PyAny>,
     shape: &Bound<'py, PyAny>,
@@ -54,7 +54,7 @@ pub fn sum_to<'py>(
     plan.map_or(Ok(None), |plan| run(array.py(), &given, &plan, false))
 }
 
-/// The axes of an argument `axis`; none where the library has to say what is wrong with it.
+/// The axes of an argument `axis`; `None` if the library has to say what is wrong with it.
 fn axes(axis: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
     let axes: PyResult<SmallVec<[isize; 4]>> = match axis.cast::<PyTuple>() {
         Ok(axes) => axes.iter().map(|axis| axis.extract()).collect(),

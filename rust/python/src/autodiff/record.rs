@@ -281,7 +281,7 @@ pub struct ScalarOperand<'a, 'py> {
 }
 
 impl<'a, 'py> ScalarOperand<'a, 'py> {
-    /// The operand as a scalar; none where it is anything else, or changed in place.
+    /// The operand as a scalar; `None` if it is anything else, or changed in place.
     #[inline]
     pub fn of(tape: &Bound<'py, Tape>, arg: &'a Object<'py>) -> Option<Self> {
         if let Ok(variable) = arg.cast_exact::<Variable>() {
@@ -312,7 +312,7 @@ impl<'a, 'py> ScalarOperand<'a, 'py> {
     }
 }
 
-/// An op on arguments that all are scalars; none where they are not.
+/// An op on arguments that all are scalars; `None` if they are not.
 fn of_scalars<'py>(tape: &Bound<'py, Tape>, op: Elementwise, args: &[Object<'py>]) -> PyResult<Option<Object<'py>>> {
     let operand = |arg| ScalarOperand::of(tape, arg);
     match args {
@@ -353,7 +353,7 @@ pub fn record_scalars<'py, const N: usize>(
     Ok(Some(Bound::new(tape.py(), Variable::new(tape, id, Value::from_scalar(result)))?.into_any()))
 }
 
-/// An op on scalars of the host language or of NumPy; none where NumPy computes it.
+/// An op on scalars of the host language or of NumPy; `None` if NumPy computes it.
 #[inline]
 fn on_any_scalars<const N: usize>(op: Elementwise, scalars: [Scalar; N]) -> Option<Scalar> {
     if promoted(&scalars) == Precision::Weak { Some(op.on_scalars(&scalars)) } else { on_numpy_scalars(op, &scalars) }

@@ -29,7 +29,7 @@ use crate::tree::is_inexact;
 pub struct PythonHost<'py> {
     pub py: Python<'py>,
     pub registry: &'py Registry,
-    /// The number of tangents along a leading batch axis; none where a tangent has the shape of its value.
+    /// The number of tangents along a leading batch axis; `None` if a tangent has the shape of its value.
     pub batch: Option<usize>,
     fusion: Fusion<'py>,
 }

@@ -53,7 +53,7 @@ impl Variable {
         Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(0) }
     }
 
-    /// The entry that the variable stands for, and its value; `ArrayMemoryError` where it missed a change of its
+    /// The entry that the variable stands for, and its value; `ArrayMemoryError` if it missed a change of its
     /// memory.
     #[inline]
     pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {

@@ -107,7 +107,7 @@ fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     }
 }
 
-/// The op that a ufunc of NumPy's is; none where that is not plain.
+/// The op that a ufunc of NumPy's is; `None` if that is not plain.
 fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
     static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let py = ufunc.py();

@@ -127,7 +127,7 @@ pub struct Registry {
     rows: Vec<Vec<Row>>,
     unstated: Row,
     pub rules: Rules,
-    /// Pushes tangents through a structured op; `NotImplemented` where its reverse rule has to do.
+    /// Pushes tangents through a structured op; `NotImplemented` if the reverse rule is to be used.
     pub push: Py<PyAny>,
 }
 
@@ -205,7 +205,7 @@ type Stated<'py> = (String, usize, Statement<'py>);
 pub enum Statement<'py> {
     /// There is no derivative: see [`Row::Missing`].
     Reason(String),
-    /// The rule, with the names of its parameters; none where the derivative is zero.
+    /// The rule, with the names of its parameters; `None` if the derivative is zero.
     Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
 }
 

@@ -75,7 +75,7 @@ impl Prepared {
         if held.iter().all(is_kept) { Ok(()) } else { Err(moved("an array")) }
     }
 
-    /// `AliasError` where memory that is written is that of another array. Returns whether Python was asked.
+    /// `AliasError` if memory that is written is that of another array. Returns whether Python was asked.
     pub(super) fn refuse_overlap(
         &mut self,
         buffers: &[Buffer],

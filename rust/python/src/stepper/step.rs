@@ -72,7 +72,7 @@ impl Stepper {
         if self.owed.swap(false, Ordering::Relaxed) { attributes.update(values.as_mapping()) } else { Ok(()) }
     }
 
-    /// Raises `StateError` where slots and counts are not those of a whole number of steps: while a step writes, or
+    /// Raises `StateError` if slots and counts are not those of a whole number of steps: while a step writes, or
     /// after one that ended while it did.
     fn check_whole(&self) -> PyResult<()> {
         match self.phase.load(Ordering::Relaxed) {
@@ -98,7 +98,7 @@ impl Stepper {
         Ok(())
     }
 
-    /// Takes one step, whole or not at all, and returns the model; None where a guard stopped the step.
+    /// Takes one step, whole or not at all, and returns the model; `None` if a guard stopped the step.
     ///
     /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those
     /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients.
@@ -180,7 +180,7 @@ impl Stepper {
     }
 }
 
-/// A count, or `StateError` where it is too large for one.
+/// A count, or `StateError` if it is too large for one.
 fn countable(count: u64) -> PyResult<u64> {
     if count <= MOST {
         return Ok(count);
@@ -209,7 +209,7 @@ impl Stepper {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a step; `StateError` where one is under way, or no further one can be counted.
+    /// Begins a step; `StateError` if one is under way, or no further one can be counted.
     fn begin(&self) -> PyResult<Turn<'_>> {
         self.check_idle()?;
         if self.count() >= MOST || self.micro() >= MOST {

@@ -86,7 +86,7 @@ impl Symbols {
     }
 
     /// The program that computes `outputs`, which are those numbers `written` of gradient, parameter and slots, and the
-    /// numbers `results` of each leaf, and writes nothing where the number `guard` is zero; `RuleError` where no kernel
+    /// numbers `results` of each leaf, and writes nothing where the number `guard` is zero; `RuleError` if no kernel
     /// can.
     fn compile(
         &self,
@@ -170,7 +170,7 @@ pub fn rounding(
 /// float64.
 ///
 /// # Errors
-/// `MemoryError` where there is no memory for so many.
+/// `MemoryError` if there is no memory for so many.
 fn drawn(
     py: Python<'_>,
     count: u64,

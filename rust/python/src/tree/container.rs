@@ -16,7 +16,7 @@ use crate::error::unless;
 
 /// A child of a flattened container.
 pub struct Child<'py> {
-    /// The child; none where a field has no value.
+    /// The child; `None` if a field has no value.
     pub object: Option<Bound<'py, PyAny>>,
     /// Whether the field it comes from is not marked as not trainable.
     pub trainable: bool,
