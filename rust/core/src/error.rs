@@ -1,4 +1,5 @@
-//! One variant per mistake that a caller can make. The message says where (key path), what, and what instead.
+//! The errors: one variant per mistake of a caller. The message names the place (key path), the mistake, and the
+//! expected input.
 
 use std::fmt;
 

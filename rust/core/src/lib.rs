@@ -1,4 +1,4 @@
-//! The part of oxigrad that knows no Python: no pyo3, no I/O, no globals.
+//! The core of oxigrad, independent of Python: no pyo3, no I/O, no globals.
 
 #![allow(
     clippy::inline_always,

@@ -1,7 +1,7 @@
 //! Random numbers that depend on what they are for, not on when or where they are drawn.
 //!
-//! One or two rounds of a well mixed 32-bit hash of the element's index, keyed by 64 bits: vectors of 32-bit integers compute it
-//! on every instruction set and on GPUs, to the same bits.
+//! One or two rounds of a well mixed 32-bit hash of the element's index, keyed by 64 bits: vectors of 32-bit integers
+//! compute it on every instruction set and on GPUs, to the same bits.
 
 /// The key of the draws of one leaf in one step.
 #[must_use]
@@ -58,7 +58,7 @@ pub struct Draws {
     /// The key of the hash.
     pub(crate) low: u32,
     pub(crate) high: u32,
-    /// Which half of its bits is meant.
+    /// The shift that selects one half of the bits of the hash.
     pub(crate) shift: u32,
     /// The lower half of the index of the first element.
     pub(crate) index: u32,

@@ -44,8 +44,8 @@ pub enum Attribute {
     Commutative = 8,
     /// The result is the argument, if that is a real number.
     Identity = 16,
-    /// An array library may give a view of the memory of the first argument. Whether [`Structured::Index`] does depends on
-    /// its key.
+    /// An array library may give a view of the memory of the first argument. Whether [`Structured::Index`] does depends
+    /// on its key.
     View = 32,
     /// Arguments may be objects that stand for no array, such as lists and None.
     AnyObject = 64,
@@ -443,7 +443,7 @@ impl Elementwise {
         Isa::SCALAR.run(OneCall(self, args))
     }
 
-    /// The same in binary32: the bits that a kernel of that precision gives.
+    /// The same in binary32, with the bits of a kernel of that precision.
     pub(crate) fn on_f32(self, args: [f32; 3]) -> f32 {
         Isa::SCALAR.run(OneCall(self, args))
     }

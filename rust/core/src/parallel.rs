@@ -1,4 +1,4 @@
-//! The sharing of work among threads: whoever is free takes the next range.
+//! The sharing of work among threads: each takes the next range when it is free.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -21,8 +21,8 @@ impl Iterator for Ranges<'_> {
     }
 }
 
-/// Shares `0..count`, in ranges of `each`, among the calling thread and those of the pool: `work` is called once on each, with
-/// the ranges that it is to take.
+/// Shares `0..count`, in ranges of `each`, among the calling thread and those of the pool: `work` is called once on
+/// each, with the ranges that it is to take.
 pub(crate) fn share(count: usize, each: usize, threads: Option<&ThreadPool>, work: impl Fn(Ranges) + Sync) {
     let next = AtomicUsize::new(0);
     let run = || work(Ranges { next: &next, count, each });

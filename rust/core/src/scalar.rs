@@ -79,7 +79,7 @@ impl Elementwise {
     /// The op on scalars, computed in their promoted precision; arguments beyond its arity are ignored.
     ///
     /// # Panics
-    /// When there are more than three arguments.
+    /// Panics if there are more than three arguments.
     #[inline]
     #[must_use]
     pub fn on_scalars(self, args: &[Scalar]) -> Scalar {

@@ -29,7 +29,7 @@ macro_rules! callbacks {
 
         /// Installs the callbacks, each given by its name.
         ///
-        /// Raises `TypeError` where one is missing, unknown or not callable, and `RuntimeError` on a second call.
+        /// Raises `TypeError` if one is missing, unknown or not callable, and `RuntimeError` on a second call.
         #[pyfunction]
         #[pyo3(signature = (*, $($name),+))]
         #[allow(clippy::too_many_arguments, reason = "one keyword a callback")]

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 
-/// Cache of values by class. An address may be reused after its class is freed, so an entry is valid only while its class lives.
+/// Cache of values by class. An address may be reused after its class is freed, so an entry is valid only while its
+/// class lives.
 pub struct ByClass<T>(Mutex<Option<HashMap<usize, Entry<T>>>>);
 
 type Entry<T> = (Py<PyWeakrefReference>, T);

@@ -120,8 +120,8 @@ pub fn items<'py>(iterable: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny
     Ok(found)
 }
 
-/// The items of a list or a tuple, as an argument. `PyO3`'s own `Vec` asks any sequence for its length, drops the error, and takes
-/// as much memory as that says.
+/// The items of a list or a tuple, as an argument. `PyO3`'s own `Vec` asks any sequence for its length, drops the
+/// error, and takes as much memory as that says.
 pub struct Items<'py>(pub Vec<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for Items<'py> {

@@ -1,7 +1,8 @@
-//! The border with foreign memory: where a leaf lies, of what type, in what order, and whether it may be written.
+//! Buffers over foreign memory: the address, dtype, layout and writability of a leaf.
 //!
-//! A [`Buffer`] is plain data and safe to make: it says nothing about who owns the memory. Running a kernel over it is
-//! what needs a promise, and [`crate::exec::run`] states it. Nothing here or there makes a reference to foreign memory.
+//! A [`Buffer`] is plain data and safe to make: it does not own the memory. Running a kernel over it
+//! is unsafe, on the conditions that [`crate::exec::run`] states. Nothing here or there makes a reference to foreign
+//! memory.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub struct Buffer {
     pub(crate) dtype: Dtype,
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
-    /// The rows that the elements are, of the table that lies there; all of it where there are none.
+    /// The rows of the table that the elements are; `None` for the whole table.
     pub(crate) rows: Option<Arc<Rows>>,
     /// The address of the scales of quantized elements, as `f32`; null where elements stand for themselves.
     pub(crate) scales: *mut u8,
@@ -51,20 +52,21 @@ pub enum Rounding {
     /// To the nearest; of two, to the even one.
     #[default]
     Nearest,
-    /// Up or down at random, so that the expected result is the number: by the noise of the leaf and its elements. The number
-    /// tells the buffers of a leaf apart.
+    /// Up or down at random, so that the expected result is the number: by the noise of the leaf and its elements. The
+    /// number tells the buffers of a leaf apart.
     Stochastic(u32),
 }
 
 impl Rounding {
-    /// The sixteen random bits by which one element is rounded stochastically: see [`crate::array::half::Half::stochastic`].
+    /// The sixteen random bits by which one element is rounded stochastically: see
+    /// [`crate::array::half::Half::stochastic`].
     #[must_use]
     pub const fn random(key: u64, number: u32, index: u64) -> u16 {
         Self::draws(key, number, index).first()
     }
 
-    /// The bits for consecutive elements. Two numbers share a draw of noise: those of a rule count from zero, these from
-    /// the other end.
+    /// The bits for consecutive elements. Two numbers share a draw of noise: those of a rule count from zero, these
+    /// from the other end.
     pub(crate) const fn draws(key: u64, number: u32, index: u64) -> Draws {
         Draws::new(key, u32::MAX - number / 2, number % 2 * 16, index)
     }
@@ -96,7 +98,7 @@ impl Buffer {
     /// `length` elements one after the other, at any alignment.
     ///
     /// # Errors
-    /// `Memory` where the pointer is null (and there are elements) or the range leaves the address space.
+    /// `Memory` if the pointer is null (and there are elements) or the range leaves the address space.
     pub fn contiguous(pointer: *mut u8, length: usize, dtype: Dtype, writable: bool) -> Result<Self> {
         let bytes = length.checked_mul(dtype.size()).filter(|bytes| pointer.addr().checked_add(*bytes).is_some());
         if bytes.is_none() || bytes > Some(isize::MAX.unsigned_abs()) {
@@ -112,7 +114,7 @@ impl Buffer {
     /// One element, read as often as the leaf has elements.
     ///
     /// # Errors
-    /// `Memory` where the pointer is null.
+    /// `Memory` if the pointer is null.
     pub fn repeated(pointer: *const u8, length: usize, dtype: Dtype) -> Result<Self> {
         let one = Self::contiguous(pointer.cast_mut(), 1, dtype, false)?;
         Ok(Self { length, layout: Layout::Repeated, ..one })
@@ -123,7 +125,7 @@ impl Buffer {
     /// Strides may be zero (the axis is broadcast) or negative. What is in fact contiguous is kept as such.
     ///
     /// # Errors
-    /// `Shape` where there is not one stride an extent; `Memory` where the pointer is null or the elements leave the
+    /// `Shape` if there is not one stride an extent; `Memory` if the pointer is null or the elements leave the
     /// address space.
     pub fn strided(
         pointer: *mut u8,
@@ -166,7 +168,7 @@ impl Buffer {
         Ok(Self { scales, ..Self::contiguous(codes, length, Dtype::U8, writable)? })
     }
 
-    /// The scales of quantized elements; none where elements stand for themselves.
+    /// The scales of quantized elements; `None` if elements stand for themselves.
     #[must_use]
     pub fn scales(&self) -> Option<Self> {
         let blocks = self.length.div_ceil(quantized::BLOCK);
@@ -180,7 +182,7 @@ impl Buffer {
         !self.scales.is_null()
     }
 
-    /// The same buffer, into which kernels round so. It says something only where elements are halves.
+    /// The same buffer, with this rounding of kernels' writes. It has an effect only on buffers of halves.
     #[must_use]
     pub fn with_rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
@@ -189,7 +191,7 @@ impl Buffer {
     /// Only these rows of the table that the buffer is.
     ///
     /// # Errors
-    /// `Shape` where the table has no such row, or is quantized and its rows are no whole blocks.
+    /// `Shape` if the table has no such row, or is quantized and its rows are no whole blocks.
     pub fn of_rows(self, rows: Arc<Rows>) -> Result<Self> {
         if rows.reach().is_none_or(|reach| reach > self.length) {
             return Err(Error::Shape(format!("a table of {} elements has fewer rows than are asked for", self.length)));
@@ -309,7 +311,7 @@ impl Buffer {
     }
 }
 
-/// The number of elements of an array of these extents; `None` where no address space has room for their number.
+/// The number of elements of an array of these extents; `None` if no address space has room for their number.
 #[must_use]
 pub fn elements<'a>(extents: impl IntoIterator<Item = &'a usize>) -> Option<usize> {
     let mut product = Some(1);

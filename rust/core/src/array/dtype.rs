@@ -1,4 +1,4 @@
-//! The types of elements in memory, and how each converts to what kernels compute in, and back.
+//! The dtypes of elements in memory, and their conversion to and from the types that kernels compute in.
 
 use crate::array::half::{Bfloat16, Float16, Half, narrowed};
 

@@ -1,8 +1,8 @@
 //! float16 and bfloat16: two bytes that a kernel reads as a larger number, and rounds to where it writes them.
 //!
-//! All of it is written without branches, so that loops over it become vector code of any instruction set. Rounding is to
-//! nearest, of two to the even one, overflow to infinity as IEEE 754 has it; or stochastic: up with the probability that
-//! makes the expected result the number itself (NaN, infinity and what is exact aside, which stay what they are).
+//! All of it is written without branches, so that loops over it become vector code of any instruction set. Rounding is
+//! to nearest, of two to the even one, overflow to infinity as IEEE 754 has it; or stochastic: up with the probability
+//! that makes the expected result the number itself (NaN, infinity and what is exact aside, which stay what they are).
 
 const SIGN: u32 = 0x8000_0000;
 const INFINITY: u32 = 0x7f80_0000;
@@ -145,8 +145,8 @@ impl Half for Float16 {
     }
 }
 
-/// The number of `f32` from which rounding to a half gives what rounding `value` would: next to it, of odd bits if it is
-/// not the same, so that no tie comes about.
+/// The number of `f32` from which rounding to a half gives what rounding `value` would: next to it, of odd bits if it
+/// is not the same, so that no tie comes about.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "rounding is the point")]
 pub fn narrowed(value: f64) -> f32 {

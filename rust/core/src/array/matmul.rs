@@ -1,5 +1,6 @@
-//! Products of narrow matrices, and of stacks of them, for which a library's preparations cost more than the product. Each number is a sum in the order of the inner axis, the same bits on any instruction set and with any number
-//! of threads. One of the files that touch foreign memory.
+//! Products of narrow matrices, and of stacks of them, for which a library's preparations cost more than the product.
+//! Each number is a sum in the order of the inner axis, the same bits on any instruction set and with any number of
+//! threads. One of the files that touch foreign memory.
 
 use std::ops::Range;
 
@@ -63,12 +64,12 @@ impl Product<'_> {
     /// Writes the products to `to`, one after the other.
     ///
     /// # Errors
-    /// `Shape` where `to` has not as many elements; `Dtype` where it is of another dtype, or that is not float32 or
-    /// float64; `Memory` where it does not lie contiguous or is read-only.
+    /// `Shape` if `to` has not as many elements; `Dtype` if it is of another dtype, or that is not float32 or
+    /// float64; `Memory` if it does not lie contiguous or is read-only.
     ///
     /// # Safety
-    /// The memory of every number of the factors must be valid to read, and that of `to` to write, for the whole call; `to`
-    /// must not overlap the factors, and nobody else may write any of it or read `to` meanwhile.
+    /// The memory of every number of the factors must be valid to read, and that of `to` to write, for the whole call;
+    /// `to` must not overlap the factors, and nobody else may write any of it or read `to` meanwhile.
     pub unsafe fn compute(&self, to: &Buffer, isa: Isa, threads: Option<&ThreadPool>) -> Result<()> {
         self.check(to)?;
         if to.length == 0 {
@@ -225,7 +226,8 @@ impl<L: Lane> Tiles<'_, L> {
         let mut left = self.left.wrapping_offset(row.cast_signed() * self.row);
         for right in self.right.chunks_exact(self.padded) {
             let right = right[column..][..C * L::WIDTH].as_ptr();
-            // SAFETY: there are as many numbers as `C` lanes hold; the caller of `compute` promises those of the left factor.
+            // SAFETY: there are as many numbers as `C` lanes hold; the caller of `compute` promises those of the left
+            // factor.
             unsafe {
                 let lanes: [L; C] = std::array::from_fn(|lane| L::load(right.add(lane * L::WIDTH)));
                 let mut number = left;

@@ -1,4 +1,5 @@
-//! Arrays in host memory: where their elements lie, of which dtype, and the sums and products of them.
+//! Arrays in host memory: their descriptions (`buffer`, `view`, `rows`, `shape`), dtypes (`dtype`, `half`, `quantized`)
+//! and overlap (`overlap`), and their sums and matrix products (`sum`, `matmul`).
 
 pub mod buffer;
 pub(crate) mod dtype;

@@ -14,7 +14,7 @@ impl Sweep {
     /// with the smaller one first. Empty ranges meet nothing.
     ///
     /// # Panics
-    /// On more than `u32::MAX` ranges.
+    /// Panics if there are more than `u32::MAX` ranges.
     pub fn first_clash(&mut self, ranges: &[(Span, bool)]) -> Option<(usize, usize)> {
         self.sort(ranges);
         // The furthest end so far, of written ranges and of all, with whose it is.

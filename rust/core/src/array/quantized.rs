@@ -1,19 +1,20 @@
-//! Numbers as codes of eight bits, with one scale for each block of [`BLOCK`]: an optimizer's moments in a quarter of the
-//! memory.
+//! Numbers as codes of eight bits, with one scale for each block of [`BLOCK`]: an optimizer's moments in a quarter of
+//! the memory.
 //!
-//! The magnitude `s` of a block's scale is its largest magnitude, and no less than 2^-116. Where no number is negative, the
-//! scale is `-s` and a number `x` has the code `round(255 r(x / s))`, but 1 at least if `x` is positive; elsewhere the scale
-//! is `s`, and the code (as `i8`) `sign(x) round(127 r(|x| / s))`. Here `r` is the fourth root, interpolated linearly between
-//! the powers of two: `bits(r(y)) = (bits(y) + 3 bits(1)) / 4`. So neither way takes a root or a table. A power of two has an
-//! eighth of the levels `L` (255 or 127) for each of the top four, half as many for each of the next four, and so on: most
-//! digits where most of the information is, but a range wide enough for what a few large numbers would hide otherwise.
+//! The magnitude `s` of a block's scale is its largest magnitude, and no less than 2^-116. Where no number is negative,
+//! the scale is `-s` and a number `x` has the code `round(255 r(x / s))`, but 1 at least if `x` is positive; elsewhere
+//! the scale is `s`, and the code (as `i8`) `sign(x) round(127 r(|x| / s))`. Here `r` is the fourth root, interpolated
+//! linearly between the powers of two: `bits(r(y)) = (bits(y) + 3 bits(1)) / 4`. So neither way takes a root or a
+//! table. A power of two has an eighth of the levels `L` (255 or 127) for each of the top four, half as many for each
+//! of the next four, and so on: most digits where most of the information is, but a range wide enough for what a few
+//! large numbers would hide otherwise.
 //!
 //! Properties, where the numbers are finite:
 //!
 //! * Zero is exact, and so is a number of magnitude `s`.
 //! * The error of `x` is at most `4 |x| / L` down to `s / 16`, at most twice that down to `s / 256`, and so on down to
 //!   `2^-20 s`; below, it is at most `2^-20 s`. `r` is at most 6.3 % above the fourth root.
-//! * In a block without negative numbers a positive one never becomes zero. In another, one of less than `2^-32 s` does.
+//! * In a block without negative numbers a positive one never becomes zero. In another, one below `2^-32 s` does.
 //! * Coding what was decoded gives the same codes and the same scale.
 //!
 //! A block that holds NaN or an infinity is NaN as a whole: its scale says so.

@@ -1,4 +1,4 @@
-//! Some rows of a table, as one array: what a gradient that touches few rows is for.
+//! Some rows of a table, as one array, for gradients that touch few rows.
 
 use crate::error::{Error, Result};
 
@@ -13,7 +13,7 @@ impl Rows {
     /// The rows of these indices, which must grow: no row is there twice.
     ///
     /// # Errors
-    /// `Shape` where they do not, or have more elements than there are numbers.
+    /// `Shape` if they do not, or have more elements than there are numbers.
     pub fn new(indices: impl Into<Box<[usize]>>, width: usize) -> Result<Self> {
         let indices = indices.into();
         match indices.windows(2).find(|pair| pair[0] >= pair[1]) {
@@ -49,13 +49,13 @@ impl Rows {
         self.len() == 0
     }
 
-    /// The number of elements of the smallest table that has these rows; `None` where no address space has room for it.
+    /// The number of elements of the smallest table that has these rows; `None` if no address space has room for it.
     pub(crate) fn reach(&self) -> Option<usize> {
         self.indices.last().map_or(Some(0), |last| last.checked_add(1)?.checked_mul(self.width))
     }
 
-    /// Calls `f(element, place, count)` for each run of `count` elements that follow each other in the table: `element` is
-    /// the first of them there, `place` how many came before it from `start` on.
+    /// Calls `f(element, place, count)` for each run of `count` elements that follow each other in the table: `element`
+    /// is the first of them there, `place` how many came before it from `start` on.
     #[inline(always)]
     pub(crate) fn runs(&self, start: usize, length: usize, mut f: impl FnMut(usize, usize, usize)) {
         let mut done = 0;

@@ -15,7 +15,7 @@ impl Shape {
     /// The most dimensions.
     pub const MOST: usize = 6;
 
-    /// The shape of these extents; `None` where there are too many.
+    /// The shape of these extents; `None` if there are too many.
     #[must_use]
     #[inline]
     pub fn new(given: &[usize]) -> Option<Self> {
@@ -31,7 +31,7 @@ impl Shape {
         &self.extents[..self.dimensions]
     }
 
-    /// The shape that two arrays are broadcast to; `None` where they cannot be.
+    /// The shape that two arrays are broadcast to; `None` if they cannot be.
     #[must_use]
     #[inline]
     pub fn broadcast(&self, other: &Self) -> Option<Self> {
@@ -52,7 +52,7 @@ impl Shape {
 /// Strides in bytes, one an axis.
 pub type Strides = SmallVec<[isize; Shape::MOST]>;
 
-/// The byte strides of an array in row-major order; `None` where they leave the address space.
+/// The byte strides of an array in row-major order; `None` if they leave the address space.
 #[must_use]
 #[inline]
 pub fn contiguous_strides(extents: &[usize], size: usize) -> Option<Strides> {
@@ -65,8 +65,8 @@ pub fn contiguous_strides(extents: &[usize], size: usize) -> Option<Strides> {
     Some(strides)
 }
 
-/// The strides of an array repeated to the shape `to`: zero along the axes that broadcasting adds or stretches. `None` where
-/// it cannot be broadcast to that shape.
+/// The strides of an array repeated to the shape `to`: zero along the axes that broadcasting adds or stretches. `None`
+/// where it cannot be broadcast to that shape.
 #[must_use]
 #[inline]
 pub fn broadcast_strides(extents: &[usize], strides: &[isize], to: &[usize]) -> Option<Strides> {
@@ -92,9 +92,9 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// The sum over `axes`, negative ones counted from the end; over all of them where none are given. `None` where an axis is
-    /// out of range or given twice, where the axes are not neighbours (axes of extent 1 between them do not count), or where there
-    /// are more elements than an address space has room for.
+    /// The sum over `axes`, negative ones counted from the end; over all of them where none are given. `None` if an
+    /// axis is out of range or given twice, the axes are not neighbours (axes of extent 1 between them do not
+    /// count), or there are more elements than an address space has room for.
     #[must_use]
     pub fn over(extents: &[usize], axes: Option<&[isize]>, keepdims: bool) -> Option<Self> {
         let is_summed = match axes {
@@ -110,8 +110,8 @@ impl Reduction {
         Some(Self { axes: merged(extents, &is_summed)?, shape })
     }
 
-    /// The sum that takes an array back to the shape that it was broadcast from: over the axes that were added or stretched.
-    /// `None` where `to` has more dimensions, or where those axes are not neighbours.
+    /// The sum that takes an array back to the shape that it was broadcast from: over the axes that were added or
+    /// stretched. `None` if `to` has more dimensions, or those axes are not neighbours.
     #[must_use]
     pub fn unbroadcast(extents: &[usize], to: &[usize]) -> Option<Self> {
         let added = extents.len().checked_sub(to.len())?;
@@ -121,7 +121,7 @@ impl Reduction {
     }
 }
 
-/// Which of the dimensions are among the axes.
+/// For each dimension, whether it is among the axes.
 fn marked(axes: &[isize], dimensions: usize) -> Option<SmallVec<[bool; 8]>> {
     let mut is_marked = SmallVec::from_elem(false, dimensions);
     for axis in axes {

@@ -33,8 +33,8 @@ pub struct Axes {
 /// Writes the sums along the middle axis of `from`, added up in `f64` and divided by `divisor`, to `to`.
 ///
 /// # Errors
-/// `Shape` where a buffer has not as many elements as `axes` say; `Dtype` where the two are not alike float32 or
-/// float64; `Memory` where one does not lie contiguous, or `to` is read-only.
+/// `Shape` if a buffer has not as many elements as `axes` say; `Dtype` if the two are not alike float32 or
+/// float64; `Memory` if one does not lie contiguous, or `to` is read-only.
 ///
 /// # Safety
 /// The memory of `from` must be valid to read, and that of `to` to write, for the whole call; the two must not overlap,
@@ -102,7 +102,7 @@ struct Sums<'a> {
     divisor: f64,
     blocks: usize,
     chunks: usize,
-    /// The sums of chunks, as bits: by outer index, chunk and column. None where there is one chunk.
+    /// The sums of chunks, as bits: by outer index, chunk and column. Empty if there is one chunk.
     partials: &'a [AtomicU64],
 }
 
@@ -173,7 +173,8 @@ impl Sums<'_> {
     #[inline(always)]
     fn write<E: Element>(&self, at: usize, total: f64) {
         let to = self.to.0.cast::<E>().wrapping_add(at);
-        // SAFETY: `at` is less than the number of sums, which `check` compared; the caller of `sum` promised the memory.
+        // SAFETY: `at` is less than the number of sums, which `check` compared; the caller of `sum` promised the
+        // memory.
         unsafe { to.write_unaligned(E::from_f64(total / self.divisor)) };
     }
 

@@ -1,13 +1,13 @@
-//! The description of a host array: where its elements lie, in what order and of what type.
+//! The description of a host array: the address, layout and dtype of its elements.
 
 use smallvec::SmallVec;
 
 use crate::array::buffer::{Buffer, Dtype, Span};
 use crate::array::shape::broadcast_strides;
 
-/// An array in host memory: plain data, safe to make, which says nothing of who owns the memory.
+/// An array in host memory: plain data, safe to make, which does not own the memory.
 ///
-/// A [`Buffer`] is what kernels read of it; a view keeps its shape as well.
+/// Kernels read it as a [`Buffer`]; a view keeps its shape as well.
 #[derive(Clone, Debug)]
 pub struct ArrayView {
     /// The element of index zero.
@@ -16,14 +16,14 @@ pub struct ArrayView {
     pub extents: SmallVec<[usize; 4]>,
     /// Bytes from an element to the next, along each axis.
     pub strides: SmallVec<[isize; 4]>,
-    /// The type of the elements; `None` where kernels do not read it.
+    /// The type of the elements; `None` if kernels do not read it.
     pub dtype: Option<Dtype>,
     /// Whether the memory may be written.
     pub writable: bool,
 }
 
 impl ArrayView {
-    /// The elements as kernels see them; `None` where they cannot read the dtype.
+    /// The elements as kernels see them; `None` if they cannot read the dtype.
     #[must_use]
     pub fn buffer(&self) -> Option<Buffer> {
         Buffer::strided(self.pointer, &self.extents, &self.strides, self.dtype?, self.writable).ok()
@@ -35,7 +35,7 @@ impl ArrayView {
         self.dtype.filter(|dtype| dtype.computes()).and_then(|_| self.buffer())
     }
 
-    /// The elements repeated to a larger shape, to be read; `None` where they cannot be broadcast to it, or read.
+    /// The elements repeated to a larger shape, to be read; `None` if they cannot be broadcast to it, or read.
     #[must_use]
     pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
         if self.extents[..] == *shape {

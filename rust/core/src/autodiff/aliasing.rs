@@ -112,8 +112,8 @@ impl<V> Aliases<V> {
         self.variables.iter().filter_map(|alias| alias.assigned.as_ref().map(|(_, value)| value))
     }
 
-    /// Assigns to a variable: a change of its memory, which the other variables that share it miss. Returns the value that
-    /// was assigned before.
+    /// Assigns to a variable: a change of its memory, which the other variables that share it miss. Returns the value
+    /// that was assigned before.
     pub fn assign(&mut self, id: AliasId, entry: Id, value: V) -> Option<V> {
         let memory = self.get(id).memory;
         self.changes[memory] += 1;
@@ -123,18 +123,18 @@ impl<V> Aliases<V> {
         alias.assigned.replace((entry, value)).map(|(_, before)| before)
     }
 
-    /// Takes the value out that was assigned last to a variable.
+    /// Removes and returns the value assigned last to a variable.
     pub fn take(&mut self, id: AliasId) -> Option<V> {
         self.get_mut(id).assigned.take().map(|(_, value)| value)
     }
 
-    /// Takes the assigned values of all variables out.
+    /// Removes and returns the assigned values of all variables.
     pub fn forget(&mut self) -> Vec<V> {
         self.variables.iter_mut().filter_map(|alias| alias.assigned.take().map(|(_, value)| value)).collect()
     }
 
-    /// Whether `view` was made by indexing the entry `base_entry` of `base`, and saw every change of their memory since: as the
-    /// view that `x[key] += y` has changed in place, just before it is assigned to `x[key]`.
+    /// Whether `view` was made by indexing the entry `base_entry` of `base`, and saw every change of their memory
+    /// since: as the view that `x[key] += y` has changed in place, just before it is assigned to `x[key]`.
     pub fn is_current_item<W: Value, A>(
         &self,
         tape: &Tape<W, A>,
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(shared, [&expected[..], &["broadcast_to", "index"]].concat());
     }
 
-    /// A step of a program on variables: which variable, and what is done with it.
+    /// A step of a program on variables: the variable and the operation.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Add,

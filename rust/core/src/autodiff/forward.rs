@@ -1,4 +1,4 @@
-//! The replay forwards: tangents go from the inputs to the results, by the rules that pull cotangents back.
+//! Forward replay: propagates tangents from the inputs to the results, by the rules of the reverse replay.
 
 use super::accumulate::accumulate;
 use super::replay::{Host, PULSE};
@@ -6,18 +6,19 @@ use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::{Elementwise, Op};
 use crate::scalar::{Precision, Scalar};
 
-/// Of an entry that no entry on the way to a target reads.
+/// Marks an entry that no entry leading to a target reads.
 const UNREAD: Id = 0;
-/// Of a target, which is kept to the end.
+/// Marks a target, whose tangent is kept to the end.
 const TARGET: Id = Id::MAX;
 
 impl<V: Value, A> Tape<V, A> {
-    /// Replays the entries forwards from the seeds; gives the tangents of `targets`, absent where nothing flows.
+    /// Replays the entries forwards from the seeds; returns the tangents of `targets`, absent if they depend on no
+    /// seed.
     ///
     /// Entries that lead to no target are skipped, and a tangent is dropped when its last reader has read it.
     ///
     /// # Errors
-    /// What `host` raises.
+    /// Any error of `host`.
     pub fn replay_forward<H: Host<V, A>>(
         &self,
         seeds: Vec<(Id, H::Flow)>,
@@ -87,8 +88,8 @@ fn push<V: Value, A, H: Host<V, A>>(
     host.pushforward(view, &read)
 }
 
-/// The rule of each argument, with its tangent in place of the cotangent, added up in the precision of the result; none
-/// where something is no scalar.
+/// The rule of each argument, with its tangent in place of the cotangent, added up in the precision of the result;
+/// `None` if a value is not a scalar.
 fn push_scalars<V: Value, A, H: Host<V, A>>(
     op: Elementwise,
     view: &View<'_, V, A>,

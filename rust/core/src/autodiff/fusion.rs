@@ -1,8 +1,9 @@
 //! Deferred cotangents: the elementwise rules of consecutive entries over large arrays are fused into one kernel, which
 //! reads each array once and writes only the cotangents that are asked for.
 //!
-//! During a replay a cotangent is seen by the rule of a structured op only, so that it can be computed late. All that is
-//! deferred is computed together as soon as any of it is asked for: nothing is computed twice.
+//! During a replay, only the rule of a structured op reads the value of a cotangent, so that its computation can be
+//! deferred. All deferred cotangents are computed together as soon as one of them is resolved: nothing is computed
+//! twice.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -43,10 +44,10 @@ pub trait Arrays {
     /// Whether the value is an array large enough that a saved pass over its memory is worth a kernel.
     fn is_large(&self, value: &Self::Value) -> bool;
 
-    /// The memory of a value; `None` where it is no array that kernels may read.
+    /// The memory of a value; `None` if it is not an array that kernels can read.
     ///
     /// # Errors
-    /// Where reading the array fails.
+    /// An error if reading the array fails.
     fn hold(&self, value: &Self::Value) -> Result<Option<Self::Held>, Self::Error>;
 
     /// The description of a held array.
@@ -55,7 +56,7 @@ pub trait Arrays {
     /// Runs a kernel over contiguous new arrays of one shape and dtype, `outputs` of them, and returns them.
     ///
     /// # Errors
-    /// Where there is no memory, or the kernel does not fit the inputs.
+    /// An error if memory cannot be allocated, or the kernel does not match the inputs.
     fn compute(
         &self,
         kernel: &Kernel,
@@ -65,19 +66,19 @@ pub trait Arrays {
         dtype: Dtype,
     ) -> Result<Vec<Self::Value>, Self::Error>;
 
-    /// Takes a value that the program has read: its memory may be used again.
+    /// Takes a value that the program has read: its memory may be reused.
     fn retire(&self, value: Self::Value);
 
     /// An error of the core as the host's.
     fn error(&self, error: error::Error) -> Self::Error;
 }
 
-/// A cotangent, or a tangent: known, or deferred.
+/// A cotangent or a tangent, known or deferred.
 #[derive(Debug)]
 pub enum Cotangent<V> {
     /// The value.
     Known(V),
-    /// A node of a program that has perhaps not run yet.
+    /// A node of a program that may not have run yet.
     Deferred(Rc<Deferred<V>>),
 }
 
@@ -119,7 +120,7 @@ impl<V: tape::Value> tape::Value for Cotangent<V> {
 }
 
 impl<V> Cotangent<V> {
-    /// Another reference to the same, by what gives one to a known value.
+    /// Another reference to the same cotangent; `share` makes one to a known value.
     pub fn share(&self, share: impl FnOnce(&V) -> V) -> Self {
         match self {
             Self::Known(value) => Self::Known(share(value)),
@@ -170,10 +171,10 @@ impl<H: Arrays> Default for Fusion<H> {
 }
 
 impl<H: Arrays> Fusion<H> {
-    /// Defers the rule of an elementwise op; `None` where the rule has to be computed at once.
+    /// Defers the rule of an elementwise op; `None` if the rule has to be computed at once.
     ///
     /// # Errors
-    /// What the host raises.
+    /// Any error of the host.
     pub fn defer<A>(
         &mut self,
         host: &H,
@@ -204,10 +205,10 @@ impl<H: Arrays> Fusion<H> {
         self.defer_node(host, *node).map(Some)
     }
 
-    /// Defers the sum of two cotangents of which one is deferred; `None` where neither is, or they differ in shape or dtype.
+    /// Defers the sum of two cotangents; `None` if neither is deferred, or they differ in shape or dtype.
     ///
     /// # Errors
-    /// What the host raises.
+    /// Any error of the host.
     pub fn add(
         &mut self,
         host: &H,
@@ -225,10 +226,10 @@ impl<H: Arrays> Fusion<H> {
     /// The value of a cotangent, computed now if it is deferred.
     ///
     /// # Errors
-    /// What the host raises.
+    /// Any error of the host.
     ///
     /// # Panics
-    /// On a cotangent that another `Fusion` deferred.
+    /// Panics on a cotangent that another `Fusion` deferred.
     pub fn resolve(&mut self, host: &H, cotangent: &Cotangent<H::Value>) -> Result<H::Value, H::Error> {
         if cotangent.computed().is_none() {
             self.run(host)?;
@@ -297,7 +298,7 @@ impl<H: Arrays> Fusion<H> {
         Ok(Cotangent::Deferred(deferred))
     }
 
-    /// Computes all deferred cotangents that somebody still refers to.
+    /// Computes all deferred cotangents that are still referenced.
     fn run(&mut self, host: &H) -> Result<(), H::Error> {
         let deferred = std::mem::take(&mut self.deferred);
         let wanted: Vec<_> = deferred.into_iter().filter(|deferred| Rc::strong_count(deferred) > 1).collect();
@@ -320,7 +321,7 @@ impl<H: Arrays> Fusion<H> {
     }
 }
 
-/// The kernel of a program, which the next replay of the same function asks for again.
+/// The kernel of a program, cached for the next replay of the same function.
 fn compiled(nodes: &[Node], outputs: &[u32]) -> error::Result<Rc<Kernel>> {
     thread_local!(static KERNELS_OF: RefCell<HashMap<Vec<u64>, Rc<Kernel>>> = RefCell::default());
     let key = signature(nodes, outputs);

@@ -1,4 +1,6 @@
-//! Automatic differentiation: the tape, and its replays in reverse and forwards.
+//! Automatic differentiation of any host's values: the tape (`tape`), its reverse and forward replays (`replay`,
+//! `forward`) with the sums of cotangents (`accumulate`), rules as programs (`rule`), deferred cotangents (`fusion`),
+//! and alias tracking (`aliasing`).
 
 mod accumulate;
 pub mod aliasing;

@@ -1,4 +1,4 @@
-//! The replay in reverse: cotangents go from the results to the inputs, and add up where an entry is used twice.
+//! Reverse replay: propagates cotangents from the results to the inputs, and sums those of an entry with several uses.
 
 use super::accumulate::accumulate;
 use super::rule::Rules;
@@ -6,13 +6,13 @@ use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::Op;
 
 impl<V: Value, A> Tape<V, A> {
-    /// Replays the entries backwards from the seeds: chain rule, and cotangents added up where an entry is used twice.
+    /// Replays the entries in reverse from the seeds, and sums the cotangents of an entry with several uses.
     ///
-    /// Gives the cotangents of `inputs`, absent where nothing flows. With `release`, what an entry kept is dropped as
-    /// soon as no rule needs it any more, and the tape cannot be replayed again.
+    /// Returns the cotangents of `inputs`, absent if no seed depends on them. With `release`, the kept value of an
+    /// entry is dropped as soon as no rule needs it any more, and the tape cannot be replayed again.
     ///
     /// # Errors
-    /// What `host` raises.
+    /// Any error of `host`.
     pub fn replay<H: Host<V, A>>(
         &mut self,
         seeds: Vec<(Id, H::Flow)>,
@@ -90,23 +90,23 @@ impl<V: Value, A> Tape<V, A> {
     }
 }
 
-/// How many entries are replayed between two calls of [`Host::pulse`].
+/// The number of entries replayed between two calls of [`Host::pulse`].
 pub(super) const PULSE: usize = 1 << 16;
 
-/// What the replay asks of whoever owns the values.
+/// The owner of the values, which computes the parts of a replay that the core does not.
 pub trait Host<V, A> {
-    /// What can go wrong.
+    /// The error of an operation on values.
     type Error;
-    /// A cotangent on its way back, or a tangent on its way forwards.
+    /// A cotangent in a reverse replay, or a tangent in a forward replay.
     type Flow: Value;
 
     /// The derivative rules of the elementwise ops, traced.
     fn rules(&self) -> &Rules;
 
-    /// The cotangent of the `which`-th argument, fitted to its shape; absent where the derivative is zero.
+    /// The cotangent of the `which`-th argument, unbroadcast to its shape; absent if the derivative is zero.
     ///
     /// # Errors
-    /// Where there is no derivative, or its computation fails.
+    /// An error if there is no derivative, or its computation fails.
     fn pullback(
         &mut self,
         entry: &View<'_, V, A>,
@@ -120,7 +120,7 @@ pub trait Host<V, A> {
     /// For ops whose cotangent is zero in most places, such as that of a slice: the host adds to the rest only.
     ///
     /// # Errors
-    /// Where the computation fails.
+    /// An error if the computation fails.
     fn pull_into(
         &mut self,
         _entry: &View<'_, V, A>,
@@ -134,39 +134,39 @@ pub trait Host<V, A> {
     /// The cotangents of all arguments of an op whose rule gives them together; none for any other op.
     ///
     /// # Errors
-    /// Where the computation fails.
+    /// An error if the computation fails.
     fn pull_together(
         &mut self,
         entry: &View<'_, V, A>,
         cotangent: &Self::Flow,
     ) -> Result<Option<Vec<Self::Flow>>, Self::Error>;
 
-    /// The tangent of the result, given those of the arguments, some of which are there; absent where it is zero.
+    /// The tangent of the result, given those of the arguments, at least one of which is present; absent if it is zero.
     ///
     /// # Errors
-    /// Where there is no derivative, or its computation fails.
+    /// An error if there is no derivative, or its computation fails.
     fn pushforward(&mut self, entry: &View<'_, V, A>, tangents: &[&Self::Flow]) -> Result<Self::Flow, Self::Error>;
 
     /// The sum of two cotangents, or tangents, of one entry.
     ///
     /// # Errors
-    /// Where the values cannot be added.
+    /// An error if the values cannot be added.
     fn add(&mut self, a: Self::Flow, b: Self::Flow) -> Result<Self::Flow, Self::Error>;
 
-    /// Takes a value that the replay needs no more: it may be dropped, or its memory used again.
+    /// Takes a value that the replay no longer needs: it may be dropped, or its memory reused.
     fn retire(&mut self, value: V) {
         drop(value);
     }
 
-    /// Takes a cotangent that every rule has read: it may be dropped, or its memory used again.
+    /// Takes a cotangent that every rule has read: it may be dropped, or its memory reused.
     fn spend(&mut self, cotangent: Self::Flow) {
         drop(cotangent);
     }
 
-    /// Called now and then, so that a long replay can be interrupted.
+    /// Called at regular intervals, so that a long replay can be interrupted.
     ///
     /// # Errors
-    /// To stop the replay.
+    /// An error stops the replay.
     fn pulse(&mut self) -> Result<(), Self::Error>;
 }
 

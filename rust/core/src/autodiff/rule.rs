@@ -5,7 +5,7 @@ use crate::kernel::Node;
 use crate::op::Elementwise;
 use crate::scalar::{Precision, Scalar};
 
-/// What a derivative rule reads.
+/// A value that a derivative rule reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The cotangent of the result.
@@ -19,7 +19,7 @@ pub enum Source {
 /// The derivative rule of one argument of an elementwise op: a symbolic program, its k-th leaf being `sources[k]`.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// What the leaves of the program are.
+    /// The value that each leaf of the program stands for.
     pub sources: Vec<Source>,
     /// The program; its last node is the cotangent of the argument.
     pub nodes: Vec<Node>,
@@ -29,13 +29,13 @@ pub struct Rule {
 pub const RULE_NODES: usize = 32;
 
 impl Rule {
-    /// The rule on numbers of the host language; none where `number` gives none of a source.
+    /// Evaluates the rule on numbers of the host language; `None` if `number` returns `None` for a source.
     #[inline]
     fn on_numbers(&self, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
         self.evaluate(Precision::Weak, number)
     }
 
-    /// The rule on scalars, computed in their promoted precision; none where `scalar` gives none of a source.
+    /// Evaluates the rule on scalars, in their promoted precision; `None` if `scalar` returns `None` for a source.
     pub fn on_scalars(&self, scalar: impl Fn(Source) -> Option<Scalar>) -> Option<Scalar> {
         let mut precision = Precision::Weak;
         for source in &self.sources {
@@ -65,10 +65,10 @@ impl Rule {
 pub struct Rules(Vec<[Option<Rule>; 3]>);
 
 impl Rules {
-    /// States the rule of one argument.
+    /// Sets the rule of one argument.
     ///
     /// # Panics
-    /// When the program is longer than [`RULE_NODES`] or reads a leaf that has no source.
+    /// Panics if the program is longer than [`RULE_NODES`] or reads a leaf that has no source.
     pub fn set(&mut self, op: Elementwise, which: usize, rule: Rule) {
         assert!(rule.nodes.len() <= RULE_NODES, "the rule is too long");
         let known = |node: &Node| !matches!(node, Node::Leaf(leaf) if *leaf as usize >= rule.sources.len());
@@ -79,7 +79,7 @@ impl Rules {
         self.0[op as usize][which] = Some(rule);
     }
 
-    /// The rule of one argument, if it is stated.
+    /// The rule of one argument, if it is set.
     #[must_use]
     pub fn get(&self, op: Elementwise, which: usize) -> Option<&Rule> {
         self.0.get(op as usize)?[which].as_ref()
@@ -101,7 +101,7 @@ impl Rules {
         })
     }
 
-    /// The rule of an entry's argument on a scalar cotangent; none where something else than scalars is read.
+    /// The rule of an entry's argument on a scalar cotangent; `None` if the rule reads a value that is not a scalar.
     pub(super) fn on_scalars<V: Value, A>(
         &self,
         op: Elementwise,
@@ -116,7 +116,7 @@ impl Rules {
         })
     }
 
-    /// The cotangent of an entry's argument, in its precision; none where something else than scalars is read.
+    /// The cotangent of an entry's argument, in its precision; `None` if the rule reads a value that is not a scalar.
     #[inline]
     pub(super) fn pull<V: Value, A>(
         &self,

@@ -1,15 +1,15 @@
 //! The tape: an append-only list of entries, replayed in reverse ([`super::replay`]) or forwards.
 //!
-//! An entry with a value is autodiff, an entry without one is a symbol. Entries refer to each other by index into flat
+//! An entry with a value is concrete, an entry without one is a symbol. Entries refer to each other by index into flat
 //! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
 
 use crate::op::Op;
 use crate::scalar::Scalar;
 
-/// Where an entry stands on its tape.
+/// The index of an entry on its tape.
 pub type Id = u32;
 
-/// What a tape keeps of each entry's result.
+/// The value that a tape keeps for an entry, or its absence.
 pub trait Value: Sized {
     /// Nothing is kept.
     fn absent() -> Self;
@@ -52,10 +52,10 @@ impl Value for Option<f64> {
     }
 }
 
-/// How an entry came to be.
+/// The origin of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Watched: what gradients are taken with respect to.
+    /// A watched input, with respect to which gradients are taken.
     Input,
     /// An operand that is not on this tape.
     Constant,
@@ -72,7 +72,7 @@ pub(super) struct Entry {
 
 const NO_ATTRIBUTES: u32 = u32::MAX;
 
-/// An append-only list of entries; `A` is what the ops' attributes are kept as.
+/// An append-only list of entries; `A` is the type of an op's attributes.
 #[derive(Debug)]
 pub struct Tape<V, A> {
     pub(super) entries: Vec<Entry>,
@@ -90,11 +90,11 @@ impl<V, A> Default for Tape<V, A> {
 /// An entry of a tape, as the replay and the printer see it.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'t, V, A> {
-    /// Where the entry stands.
+    /// The index of the entry.
     pub id: Id,
-    /// How it came to be.
+    /// The origin of the entry.
     pub origin: Origin,
-    /// The entries it read.
+    /// The entries of its arguments.
     pub args: &'t [Id],
     /// The op's attributes, if it has any.
     pub attributes: Option<&'t A>,
@@ -102,13 +102,13 @@ pub struct View<'t, V, A> {
 }
 
 impl<'t, V: Value, A> View<'t, V, A> {
-    /// What was kept of the entry's own result.
+    /// The value kept for the entry itself.
     #[must_use]
     pub fn result(&self) -> &'t V {
         &self.tape.values[self.id as usize]
     }
 
-    /// What was kept of the value of the `which`-th argument.
+    /// The value kept for the `which`-th argument.
     #[must_use]
     pub fn arg(&self, which: usize) -> &'t V {
         &self.tape.values[self.args[which] as usize]
@@ -122,7 +122,7 @@ impl<'t, V: Value, A> View<'t, V, A> {
 }
 
 impl<V: Value, A> Tape<V, A> {
-    /// How many entries there are.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -134,13 +134,13 @@ impl<V: Value, A> Tape<V, A> {
         self.entries.is_empty()
     }
 
-    /// How the entry came to be.
+    /// The origin of an entry.
     #[must_use]
     pub fn origin(&self, id: Id) -> Origin {
         self.entries[id as usize].origin
     }
 
-    /// The entry, with what it refers to.
+    /// The entry, as a view.
     #[must_use]
     pub fn view(&self, id: Id) -> View<'_, V, A> {
         let entry = self.entries[id as usize];
@@ -172,7 +172,7 @@ impl<V: Value, A> Tape<V, A> {
     /// Appends an op on earlier entries; `kept` is its result where a derivative rule needs it, or absent.
     ///
     /// # Panics
-    /// When an argument is not an earlier entry, or the tape would pass 2^32 entries.
+    /// Panics if an argument is not an earlier entry, or the tape would exceed 2^32 entries.
     pub fn push(&mut self, op: Op, args: &[Id], attributes: Option<A>, kept: V) -> Id {
         let next = index(self.len());
         assert!(args.iter().all(|arg| *arg < next), "an argument is not on the tape");
@@ -192,7 +192,7 @@ impl<V: Value, A> Tape<V, A> {
         id
     }
 
-    /// What is kept of each entry's result, in the order of recording.
+    /// The value kept for each entry, in the order of recording.
     #[must_use]
     pub fn values(&self) -> &[V] {
         &self.values
@@ -204,7 +204,7 @@ impl<V: Value, A> Tape<V, A> {
         &self.attributes
     }
 
-    /// Takes all values and attributes out: the entries stay, with nothing kept and the attributes that are the default.
+    /// Removes and returns all values and attributes; the entries stay, with absent values and default attributes.
     pub fn forget(&mut self) -> (Vec<V>, Vec<A>)
     where
         A: Default,

@@ -5,7 +5,7 @@ use crate::array::rows::Rows;
 use crate::kernel::Kernel;
 use crate::kernel::compiled::Phase;
 
-/// A leaf: its arrays, and how they are updated.
+/// A leaf: its arrays, and the parameters of its update.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf<'a> {
     /// One buffer for each array input of the kernel (further ones are ignored), of any dtype and layout.

@@ -5,7 +5,8 @@ use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
-/// Checks all that [`super::run`] does before it writes. The result holds for as long as kernels and buffers stay the same.
+/// Checks all that [`super::run`] does before it writes. The result holds for as long as kernels and buffers stay the
+/// same.
 ///
 /// # Errors
 /// As [`super::run`].

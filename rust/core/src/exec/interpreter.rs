@@ -1,5 +1,5 @@
-//! The interpreter: a block of elements at a time, each fused loop a tight loop over lanes, or all of them as native code.
-//! It names no op and no instruction set. One of the files that touch foreign memory.
+//! The interpreter: a block of elements at a time, each fused loop a tight loop over lanes, or all of them as native
+//! code. It names no op and no instruction set. One of the files that touch foreign memory.
 
 use super::batch::{CHUNK, Leaf, Part};
 use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
@@ -34,7 +34,8 @@ const _: () = assert!(
 #[derive(Clone, Copy)]
 struct BoundLoop {
     function: Loop,
-    /// Whether an argument moves: if not, the result is the same for all elements, and `function` computes a lane of it.
+    /// Whether an argument moves: if not, the result is the same for all elements, and `function` computes a lane of
+    /// it.
     moves: bool,
 }
 
@@ -81,8 +82,8 @@ pub struct Scratch {
     pub(super) sums: Vec<f64>,
 }
 
-// SAFETY: the pointers in `registers` are set anew at the start of each part and never used after it, and those in `laid_out`
-// only compared.
+// SAFETY: the pointers in `registers` are set anew at the start of each part and never used after it, and those in
+// `laid_out` only compared.
 unsafe impl Send for Scratch {}
 
 /// Runs parts on one instruction set; hands on the sum (its number, the chunk, the value) of each chunk that it met.
@@ -128,8 +129,8 @@ fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool 
     is_read && buffer.layout == Layout::Contiguous && buffer.rows.is_none()
 }
 
-/// Whether numbers are rounded on their way into the buffer otherwise than lanes do it: they round bfloat16 to nearest and
-/// stochastically, by draws that change only where the upper half of the index does.
+/// Whether numbers are rounded on their way into the buffer otherwise than lanes do it: they round bfloat16 to nearest
+/// and stochastically, by draws that change only where the upper half of the index does.
 fn is_rounded_apart(buffer: &Buffer, part: &Part) -> bool {
     let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
     let is_by_lane = part.kernel.native.is_some() && buffer.dtype == Dtype::BF16;
@@ -181,8 +182,8 @@ impl Interpreter<'_, '_> {
     fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize, next: usize) {
         let Part { kernel, phase, .. } = *self.part;
         if let Some(native) = kernel.native {
-            // SAFETY: `lay_out` gave the registers their places, of which foreign ones are checked memory of `end` elements
-            // and others have room for a block; outputs were checked to be apart from inputs or the same.
+            // SAFETY: `lay_out` gave the registers their places, of which foreign ones are checked memory of `end`
+            // elements and others have room for a block; outputs were checked to be apart from inputs or the same.
             native.visit(unsafe { NativeRun::<L>::new(kernel, &self.scratch.registers, length) });
         } else {
             let mut prefetch = Prefetch::new(&self.scratch.prefetched, start + length..start + length + next);
@@ -201,8 +202,8 @@ impl Interpreter<'_, '_> {
         (std::ptr::from_ref(self.part.phase), self.part.scalars.as_ptr(), L::Element::DTYPE)
     }
 
-    /// Whether the registers have the places that they had in the part before, but for where the leaf lies: most of the cost of
-    /// a small leaf would be to find them again.
+    /// Whether the registers have the places that they had in the part before, but for where the leaf lies: most of the
+    /// cost of a small leaf would be to find them again.
     #[inline(always)]
     fn is_laid_out<L: Lane<Element: Compute>>(&self) -> bool {
         let Part { phase, leaf, .. } = *self.part;
@@ -321,7 +322,8 @@ impl Interpreter<'_, '_> {
     #[inline(always)]
     fn gather<E: Compute>(&mut self, start: usize, length: usize) {
         for input in self.scratch.staged_inputs.iter().map(|input| usize::from(*input)) {
-            // SAFETY: the leaf was checked to have these elements, and its memory is what the caller of `exec::run` promised.
+            // SAFETY: the leaf was checked to have these elements, and its memory is what the caller of `exec::run`
+            // promised.
             unsafe {
                 let block = staged(self.scratch.registers[input], length);
                 Transfer::<E> { buffer: &self.part.leaf.inputs[input], start, block }.gather();
@@ -360,7 +362,8 @@ impl Interpreter<'_, '_> {
                 let to = registers[usize::from(fused.to)].pointer;
                 let BoundLoop { function, moves } = self.scratch.loops[number];
                 if moves {
-                    // SAFETY: `lay_out` found the loop for such registers and this instruction set; they have room for a block.
+                    // SAFETY: `lay_out` found the loop for such registers and this instruction set; they have room for
+                    // a block.
                     unsafe { function(Block { to, from, length }) };
                     return;
                 }
@@ -396,11 +399,11 @@ impl Interpreter<'_, '_> {
     }
 }
 
-/// The block of a staged register, which is scratch memory of nobody else's.
+/// The block of a staged register, which is scratch memory with no other reference.
 ///
 /// # Safety
-/// The register is staged: it has room for a block, of which `length` numbers are no more, at the alignment of a line. No
-/// other reference to it is in use.
+/// The register is staged: it has room for a block, of which `length` numbers are no more, at the alignment of a line.
+/// No other reference to it is in use.
 #[inline(always)]
 unsafe fn staged<'a, E>(register: Register, length: usize) -> &'a mut [E] {
     // SAFETY: promised by the caller; what was not written yet is zero, and any bits are a number.

@@ -89,7 +89,7 @@ pub(super) unsafe fn fill<L: Lane>(to: *mut L::Element, lane: L, length: usize) 
     }
 }
 
-/// One instruction over one block: what its loop is called with.
+/// The arguments of a loop: one instruction over one block.
 #[derive(Clone, Copy)]
 pub(super) struct Block {
     /// Room for a block of the lane's type.
@@ -202,8 +202,8 @@ impl<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool> Body<B
     }
 }
 
-/// Finds the loop of an op. Each is a function of its own: together, they would be one that no compiler lays out well, or
-/// soon.
+/// Finds the loop of an op. Each is a function of its own: together, they would be one that no compiler lays out well,
+/// or soon.
 pub(super) struct Find {
     /// Whether each argument moves.
     pub moves: [bool; 3],

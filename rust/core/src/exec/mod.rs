@@ -1,4 +1,6 @@
-//! Runs a kernel over the leaves of a tree.
+//! Execution of kernels over the leaves of a tree: the entry points (`run`), the work and its checks (`batch`, `check`)
+//! and division (`plan`), the interpreter (`interpreter`, `loops`, `register`) and native code (`native`), and the
+//! conversion and prefetch of memory (`transfer`, `prefetch`).
 //!
 //! The result is the same, to the bit, for any instruction set, any number of threads and any layout of the memory.
 

@@ -23,9 +23,9 @@ pub(super) struct NativeRun<'a, L> {
 
 impl<'a, L> NativeRun<'a, L> {
     /// # Safety
-    /// The registers are those of the kernel: inputs, outputs and scalars. Inputs that are read and outputs move, and hold
-    /// `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output is apart from an input,
-    /// or the same memory.
+    /// The registers are those of the kernel: inputs, outputs and scalars. Inputs that are read and outputs move, and
+    /// hold `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output is apart from an
+    /// input, or the same memory.
     #[inline(always)]
     pub unsafe fn new(kernel: &'a Kernel, registers: &'a [Register], length: usize) -> Self {
         Self { kernel, registers, length, lane: PhantomData }
@@ -68,7 +68,8 @@ where
     #[inline(always)]
     fn call<T: Simd>(NativeRun { kernel, registers, length, .. }: NativeRun<'a, L>) {
         let (outputs, scalars) = (kernel.first_output(), kernel.first_scalar());
-        // Which registers move is too expensive to ask for each lane. An input that is not read may have any memory.
+        // Testing for each lane whether a register moves is too expensive. An input that is not read may have any
+        // memory.
         let inputs: [Register; I] = std::array::from_fn(|k| registers[if registers[k].moves { k } else { outputs }]);
         let outputs: [Register; O] = std::array::from_fn(|k| registers[outputs + k]);
         let (left, mut i) = (length % L::WIDTH, 0);

@@ -50,15 +50,15 @@ impl<'a> Plan<'a> {
             }
         }
         let partials = (0..chunks * kernel.sums).map(|_| AtomicU64::new(0)).collect();
-        // What a leaf adds to a total may differ from leaf to leaf before there is any sum.
+        // The term that a leaf adds to a total may differ from leaf to leaf before there is any sum.
         let of_each_leaf = !kernel.totals.is_empty();
         let owners = if of_each_leaf { leaves.len() } else { sets };
         let values = (0..owners).map(|_| Vec::with_capacity(kernel.scalar_steps.len())).collect();
         Self { kernel, inputs, leaves, starts, values, of_each_leaf, partials, first_chunks }
     }
 
-    /// Computes the scalars of a phase, or up to the next total: then returns what these leaves add to it, in order, and
-    /// goes on once it is told the total.
+    /// Computes the scalars of a phase, or up to the next total: then returns what these leaves add to it, in order,
+    /// and goes on once it is told the total.
     pub fn enter(&mut self, phase: usize) -> Option<f64> {
         if phase > 0 && !self.of_each_leaf {
             self.values = self.leaves.iter().map(|leaf| self.scalars(0, leaf).to_vec()).collect();

@@ -11,8 +11,8 @@ const LINE: usize = 64;
 /// Lines of each input that are prefetched before a part begins. The processor itself prefetches the lines after them.
 const FIRST: usize = 8;
 
-/// The fewest loops of a phase, and the elements of a part above which, blocks are prefetched. With few loops, memory is never
-/// idle; small arrays are often in the cache already.
+/// The fewest loops of a phase, and the elements of a part above which, blocks are prefetched. With few loops, memory
+/// is never idle; small arrays are often in the cache already.
 const LOOPS: usize = 4;
 const ELEMENTS: usize = 1 << 13;
 
@@ -45,8 +45,8 @@ pub(super) fn contiguous(part: &Part, found: &mut Vec<Stored>) {
     }
 }
 
-/// The prefetch of the next block's memory. Each loop prefetches its share, since the processor waits for a few dozen lines at a
-/// time, and memory would be idle while loops work on the cache.
+/// The prefetch of the next block's memory. Each loop prefetches its share, since the processor waits for a few dozen
+/// lines at a time, and memory would be idle while loops work on the cache.
 pub(super) struct Prefetch {
     elements: Range<usize>,
     /// The number of lines in all buffers.

@@ -11,17 +11,18 @@ use crate::kernel::Kernel;
 use crate::parallel::share;
 use crate::simd::dispatch::Isa;
 
-/// Runs kernels over leaves, together: their totals are over the leaves of all, and nothing is written if a guard says so.
+/// Runs kernels over leaves, together: their totals are over the leaves of all, and nothing is written if a guard says
+/// so.
 ///
 /// With a pool, its threads and the calling one share the work; without, or for little work, the calling thread does
 /// all. Everything is checked before anything is written. Returns the results of each kernel for each leaf
-/// ([`Kernel::results`] numbers a leaf); `None` where a guard stopped it and nothing was written.
+/// ([`Kernel::results`] numbers a leaf); `None` if a guard stopped it and nothing was written.
 ///
 /// # Errors
-/// `Shape` where a leaf has too few buffers, a buffer not `length` elements, or there is no such set of scalars;
-/// `Dtype` where a leaf's dtype is none that kernels compute in, or an output is not of floating point; `Memory` where
-/// an output is read-only or overlaps itself; `Alias` where an output overlaps another buffer of its leaf otherwise than
-/// element for element; `Rule` where kernels do not have the same totals and guards.
+/// `Shape` if a leaf has too few buffers, a buffer not `length` elements, or there is no such set of scalars;
+/// `Dtype` if a leaf's dtype is none that kernels compute in, or an output is not of floating point; `Memory` if
+/// an output is read-only or overlaps itself; `Alias` if an output overlaps another buffer of its leaf otherwise
+/// than element for element; `Rule` if kernels do not have the same totals and guards.
 ///
 /// # Safety
 /// The memory of every buffer (its `span`) must be valid to read, and of every output to write, for the whole call, and
@@ -36,7 +37,7 @@ pub unsafe fn run(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> 
 /// As [`run`], for kernels and buffers for which [`check`] found nothing wrong.
 ///
 /// # Errors
-/// `Shape` where there are not as many scalars as there must be.
+/// `Shape` if there are not as many scalars as there must be.
 ///
 /// # Safety
 /// As [`run`]; and `check` must have been asked about batches of the same kernels and buffers.
@@ -80,7 +81,7 @@ fn enter(plans: &mut [Plan], phase: usize) {
 /// Runs the kernel over one leaf, on the calling thread. Nothing is allocated once `scratch` has grown.
 ///
 /// # Errors
-/// As [`run`], and `Rule` where the kernel hands back results or may be stopped.
+/// As [`run`], and `Rule` if the kernel hands back results or may be stopped.
 ///
 /// # Safety
 /// As [`run`], for the one leaf.

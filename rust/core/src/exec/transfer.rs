@@ -6,7 +6,7 @@ use crate::array::half::{Bfloat16, Float16, Half, narrowed};
 use crate::array::quantized;
 use crate::simd::Element;
 
-/// A type that kernels compute in: how it converts from and to what lies in memory.
+/// A type that kernels compute in, with its conversions from and to the dtypes in memory.
 pub(super) trait Compute: Element {
     const DTYPE: Dtype;
     fn read<T: Stored>(value: T) -> Self;
@@ -84,8 +84,8 @@ impl<E: Compute> Transfer<'_, E> {
         }
     }
 
-    /// Writes the block to the elements, converted; stochastic rounding draws by the `key` of the leaf's noise. What is in
-    /// the block after that is unspecified.
+    /// Writes the block to the elements, converted; stochastic rounding draws by the `key` of the leaf's noise. What is
+    /// in the block after that is unspecified.
     ///
     /// # Safety
     /// The buffer has these elements, and its memory is valid and may be written.
@@ -282,7 +282,8 @@ fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
     (buffer.pointer.wrapping_add(index), scales.wrapping_add(index / quantized::BLOCK))
 }
 
-/// Calls `f(address, step, place, count)` for each run of evenly spaced elements among `length` of them from `start` on.
+/// Calls `f(address, step, place, count)` for each run of evenly spaced elements among `length` of them from `start`
+/// on.
 fn runs(buffer: &Buffer, start: usize, length: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
     match &buffer.rows {
         None => runs_of(buffer, start, 0, length, &mut f),

@@ -1,4 +1,4 @@
-//! Code generation: a kernel as source text. What differs between languages is a [`Dialect`].
+//! Code generation: a kernel as source text, in the syntax of a [`Dialect`].
 
 use super::compiled::Kernel;
 use super::graph::Graph;
@@ -41,7 +41,7 @@ use crate::simd::{Binary, Lane, Ternary, Unary};
 
 impl Kernel {
     /// The only phase of the kernel, a line an instruction: inputs are called `in0`, scalars `s0` (as in the kernel's
-    /// listing), outputs `out0`. `None` where there are several phases, or noise in a language that has none.
+    /// listing), outputs `out0`. `None` if there are several phases, or noise in a language that has none.
     #[must_use]
     pub fn print(&self, dialect: &Dialect) -> Option<Vec<String>> {
         let [phase] = &self.phases[..] else { return None };
@@ -87,7 +87,7 @@ impl Kernel {
 /// The text of `generated.rs`: native code for programs, given as nodes and outputs under a name.
 ///
 /// # Errors
-/// `Rule` where no kernel can run a program, or it has no native form: several phases, or noise.
+/// `Rule` if no kernel can run a program, or it has no native form: several phases, or noise.
 pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String> {
     let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for (name, nodes, wanted) in programs {
@@ -103,8 +103,8 @@ pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String>
     }
     let (rows, sources, items) = (rows.join("\n"), sources.join("\n"), items.join("\n"));
     let programs = "\
-/// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the step,
-/// the hyperparameters and the slots of one number; outputs and results are what is written.
+/// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the
+/// step, the hyperparameters and the slots of one number; outputs and results are what is written.
 pub const PROGRAMS: &[(&str, &[Node], Wanted)]";
     Ok(format!("{HEAD}\nnative_kernels! {{\n{rows}\n}}\n\n{programs} = &[\n{sources}\n];\n\n{items}"))
 }

@@ -22,7 +22,7 @@ pub struct Kernel {
     pub(crate) sums: usize,
     /// The scalar values to hand back for each leaf.
     pub(crate) results: Vec<u16>,
-    /// In which phase it is known whether to write, and by which scalar value.
+    /// The phase from which the guard is known, and the scalar value that is the guard.
     pub(crate) guard: Option<(usize, u16)>,
     /// The phase and the number of each total, in order: kernels that run together must agree.
     pub(crate) totals: Vec<(usize, u32)>,
@@ -125,7 +125,8 @@ impl Kernel {
         self.phases.iter().map(|phase| phase.code.len()).sum()
     }
 
-    /// Whether it runs as native code where the arrays are contiguous, instead of block by block: the bits are the same.
+    /// Whether it runs as native code where the arrays are contiguous, instead of block by block: the bits are the
+    /// same.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.native.is_some()
@@ -153,9 +154,9 @@ impl Kernel {
         self.first_scalar() + self.splats.len()
     }
 
-    /// Computes the scalar values of phases up to `phase`, in `f64`, or up to the next total: then returns what this leaf
-    /// adds to it, and the caller appends the total. `values` keeps what was computed before; `others` are those of a leaf
-    /// with the same inputs, so far as they are known: what does not depend on sums is taken from there.
+    /// Computes the scalar values of phases up to `phase`, in `f64`, or up to the next total: then returns what this
+    /// leaf adds to it, and the caller appends the total. `values` keeps what was computed before; `others` are those
+    /// of a leaf with the same inputs, so far as they are known: what does not depend on sums is taken from there.
     pub(crate) fn compute_scalars(
         &self,
         phase: usize,

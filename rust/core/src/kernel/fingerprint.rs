@@ -4,8 +4,8 @@ use super::graph::Graph;
 use super::native::generated::{NativeKernel, PROGRAMS};
 use super::program::{Node, Wanted};
 
-/// The native code of a program. The fingerprint names the candidate; the candidate's program is compared node by node, so
-/// that programs with equal fingerprints are told apart.
+/// The native code of a program. The fingerprint names the candidate; the candidate's program is compared node by node,
+/// so that programs with equal fingerprints are told apart.
 pub(super) fn native_kernel(graph: &Graph) -> Option<NativeKernel> {
     let found = NativeKernel::with_fingerprint(graph.fingerprint())?;
     let (_, nodes, wanted) = &PROGRAMS[found as usize];
@@ -33,8 +33,8 @@ fn are_same_ids(ids: &[usize], others: &[u32]) -> bool {
 }
 
 impl Graph {
-    /// A hash of the nodes and of what is wanted of them: equal for equal graphs, on any platform, whatever the order of the
-    /// table of ops. Simplified graphs of one computation are equal, since their nodes stand in order of need.
+    /// A hash of the nodes and the outputs: equal for equal graphs, on any platform, whatever the order
+    /// of the table of ops. Simplified graphs of one computation are equal, since their nodes stand in order of need.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::default();
         for node in &self.nodes {

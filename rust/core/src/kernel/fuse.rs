@@ -1,5 +1,5 @@
-//! Fusion of instructions into the loops of the interpreter: a multiply, divide or sqrt is fused into its single consumer (a
-//! peephole optimization). The numbers are the same: each op rounds as it does alone.
+//! Fusion of instructions into the loops of the interpreter: a multiply, divide or sqrt is fused into its single
+//! consumer (a peephole optimization). The numbers are the same: each op rounds as it does alone.
 
 use super::instruction::{Instruction, Work};
 use crate::op::{Attribute, Elementwise, Visitor, meaning};
@@ -149,8 +149,8 @@ fn alone_in_loop(code: &Instruction) -> FusedLoop {
     FusedLoop { work, to: code.to }
 }
 
-/// The fused work of loops `inner` and `outer` in the place of `outer`; `None` where another loop reads the result of `inner`,
-/// or overwrites an argument of it.
+/// The fused work of loops `inner` and `outer` in the place of `outer`; `None` if another loop reads the result of
+/// `inner`, or overwrites an argument of it.
 fn paired(loops: &[FusedLoop], inner: usize, outer: usize, outputs: u16, temporaries: u16) -> Option<LoopWork> {
     let (LoopWork::Apply(first, from), LoopWork::Apply(second, args)) = (loops[inner].work, loops[outer].work) else {
         return None;
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(of(&[(Multiply, [0, 1], 10), (Add, [10, 2], 4), (Sqrt, [10, 0], 5)]).len(), 3);
         // An output.
         assert_eq!(of(&[(Multiply, [0, 1], 4), (Add, [4, 2], 5)]).len(), 2);
-        // What the product reads is overwritten: a register, or an input in whose memory an output lies.
+        // An operand of the product is overwritten: a register, or an input in whose memory an output lies.
         let between = |to| [(Subtract, [3, 0], 11), (Multiply, [11, 0], 10), (Sqrt, [2, 0], to), (Add, [10, 2], 5)];
         assert_eq!(of(&between(11)).len(), 4);
         assert_eq!(of(&between(4)).len(), 4);

@@ -1,5 +1,5 @@
-//! Lowering of the simplified program: phases are cut at whole-leaf reductions, scalars hoisted, instructions ordered and
-//! registers allocated.
+//! Lowering of the simplified program: phases are cut at whole-leaf reductions, scalars hoisted, instructions ordered
+//! and registers allocated.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ impl Kernel {
     /// Makes a program runnable. Nodes that no output needs are dropped, equal ones are computed once.
     ///
     /// # Errors
-    /// `Rule` where an id does not stand before its use, or the program is too large for a kernel.
+    /// `Rule` if an id does not stand before its use, or the program is too large for a kernel.
     pub fn compile(nodes: &[Node], outputs: &[u32]) -> Result<Self> {
         Self::compile_wanted(nodes, &Wanted { outputs, ..Wanted::default() })
     }
@@ -24,7 +24,7 @@ impl Kernel {
     /// Makes a program runnable that hands back scalars too, or may decide that nothing is to be written.
     ///
     /// # Errors
-    /// As [`Self::compile`], and `Rule` where an array is wanted as a scalar.
+    /// As [`Self::compile`], and `Rule` if an array is wanted as a scalar.
     pub fn compile_wanted(nodes: &[Node], wanted: &Wanted) -> Result<Self> {
         kernel(&Graph::new(nodes, wanted)?)
     }
@@ -102,7 +102,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Orders the scalar program by phase, and gives a register to each scalar that meets an array.
+    /// Orders the scalar program by phase, and assigns a register to each scalar that meets an array.
     fn number_scalars(&mut self) {
         let graph = self.graph;
         for phase in 0..=self.last {
@@ -185,7 +185,7 @@ struct Writer<'a> {
     phase: Phase,
     /// The register of each value.
     place: HashMap<usize, u16>,
-    /// After which position of the order each value is not read any more.
+    /// The position in the order after which each value is no longer read.
     last_use: HashMap<usize, usize>,
     /// The outputs to write, and which of them are written by the instruction that computes them.
     outputs: &'a [usize],

@@ -1,8 +1,11 @@
-//! A symbolic program made runnable: checked, simplified, cut into phases, its scalars hoisted, its registers numbered.
+//! Compilation of symbolic programs (`program`) into kernels (`compiled`, `instruction`): simplification (`graph`),
+//! lowering to phases (`lower`) and loop fusion (`fuse`); and their forms as native code (`codegen`, `native`, found by
+//! `fingerprint`) and as text (`display`).
 //!
-//! What a program means: every value that depends on no leaf and no noise is a scalar, computed in `f64` and rounded to
-//! the leaf's type where it meets an array; everything else is computed element by element in the leaf's type. A
-//! [`Node::Sum`] adds up a whole leaf and is a scalar from the next phase on; a [`Node::Total`] adds up a scalar of all leaves.
+//! Semantics of a program: every value that depends on no leaf and no noise is a scalar, computed in `f64` and rounded
+//! to the leaf's type where it meets an array; everything else is computed element by element in the leaf's type. A
+//! [`Node::Sum`] adds up a whole leaf and is a scalar from the next phase on; a [`Node::Total`] adds up a scalar of all
+//! leaves.
 
 pub mod codegen;
 pub(crate) mod compiled;

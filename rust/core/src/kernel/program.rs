@@ -1,4 +1,4 @@
-//! Symbolic programs: what kernels are compiled from.
+//! Symbolic programs, from which kernels are compiled.
 
 use crate::op::Elementwise;
 
@@ -17,8 +17,8 @@ pub enum Node {
     Apply(Elementwise, [u32; 3]),
     /// The sum over the leaf: a scalar.
     Sum(u32),
-    /// A scalar of each leaf, added up over all leaves: a scalar, the same for all of them. The number tells the totals of
-    /// a program apart; kernels that run together share those of one number.
+    /// A scalar of each leaf, added up over all leaves: a scalar, the same for all of them. The number tells the totals
+    /// of a program apart; kernels that run together share those of one number.
     Total(u32, u32),
 }
 

@@ -1,4 +1,5 @@
-//! The instruction sets, a row each, and the choice among them: the only file that asks what the processor can do.
+//! The instruction sets, a row each, and the choice among them: the only file that detects the features of the
+//! processor.
 
 use super::float_env;
 use super::lane::{Body, Simd, Task};

@@ -1,6 +1,6 @@
 //! The processor's settings for floating point. Kernels run under those that IEEE 754 starts with: rounding to nearest,
-//! subnormal numbers kept, nothing trapped. Libraries that are loaded into a process are known to set others, for a whole
-//! thread and those that it starts; what was found is what is left behind.
+//! subnormal numbers kept, nothing trapped. Libraries that are loaded into a process are known to set others, for a
+//! whole thread and those that it starts; the former settings are restored.
 
 use imp::{STANDARD, read, write};
 

@@ -253,8 +253,8 @@ pub trait Wide: Lane<Element = f64> {
     fn bits_down52(a: Self::Bits) -> Self::Bits;
 }
 
-/// A function of one lane: the meaning of an op, or any other. A trait rather than `Fn`, since `call` must be inlined into
-/// the loop over elements, however long it is, and a closure cannot be marked so.
+/// A function of one lane: the meaning of an op, or any other. A trait rather than `Fn`, since `call` must be inlined
+/// into the loop over elements, however long it is, and a closure cannot be marked so.
 pub trait Unary<L: Lane>: Copy + Default {
     /// The function.
     fn call(self, a: L) -> L;
@@ -278,8 +278,8 @@ pub trait Simd {
     type F32: Lane<Element = f32>;
     /// The lane of `f64`.
     type F64: Wide;
-    /// The address of a function compiled for this instruction set. A function called by its address is not inlined into its
-    /// caller: this is for loops, of which there are too many for one function.
+    /// The address of a function compiled for this instruction set. A function called by its address is not inlined
+    /// into its caller: this is for loops, of which there are too many for one function.
     fn address<B: Body<A>, A>() -> unsafe fn(A);
 }
 
@@ -292,8 +292,8 @@ pub trait Task {
     fn run<S: Simd>(self) -> Self::Output;
 }
 
-/// Work that runs on an instruction set and is called by its address: see [`Simd::address`]. As of [`Task`], mark `call`
-/// `#[inline(always)]`.
+/// Work that runs on an instruction set and is called by its address: see [`Simd::address`]. As of [`Task`], mark
+/// `call` `#[inline(always)]`.
 pub trait Body<A> {
     /// Does the work on the lanes of one instruction set.
     fn call<S: Simd>(argument: A);

@@ -43,7 +43,7 @@ macro_rules! by_element {
     (@call $a:ident $b:ident $c:ident, $scalar:expr) => { $a.zip3($b, $c, $scalar) };
 }
 
-// What has no vector form here: the scalar function, element by element.
+// Functions without a vector form: the scalar function, element by element.
 by_element! {
     /// Remainder of the floored quotient: it has the sign of `b`.
     remainder(a b) = elementary::remainder;
@@ -272,7 +272,7 @@ fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
     k.mul_add(W::splat(LN2_HIGH), f.sub(half_square.sub(tail)))
 }
 
-/// What a logarithm of `x` is where it is no number: minus infinity of zero, NaN below, infinity of infinity.
+/// `log`, a logarithm of `x`, with its limits: minus infinity at zero, NaN below zero, infinity at infinity.
 #[inline(always)]
 fn log_limits<W: Wide>(x: W, log: W) -> W {
     let log = W::select(x.eq(W::splat(f64::INFINITY)), x, log);
@@ -292,7 +292,7 @@ fn wide_log<W: Wide>(x: W) -> W {
 fn wide_log1p<W: Wide>(x: W) -> W {
     let u = x.add(W::one());
     let (k, f) = log_parts(u);
-    // What the sum lost.
+    // The rounding error of the sum.
     let lost = W::select(x.lt(W::one()), x.sub(u.sub(W::one())), W::one().sub(u.sub(x)));
     let near = k.eq(W::zero());
     let f = W::select(near, x, f);

@@ -1,7 +1,9 @@
-//! Lanes: vectors of floating-point numbers that one instruction works on. The scalar lane is one number.
+//! SIMD lanes: vectors of floating-point numbers. The scalar lane is one number.
 //!
-//! [`lane`] has the traits. Each instruction set has a file with its `impl Lane` and nothing else, and a row in [`dispatch`],
-//! which is the only code that detects what the processor can do. All methods are `#[inline(always)]`, so that they are
+//! [`lane`] has the traits, [`math`] the functions and [`rounding`] the rounding of halves. Each instruction set
+//! (`scalar`, `avx2`, `avx512`, `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing
+//! else, and a row in [`dispatch`], which alone detects the features of the processor. `float_env` sets the
+//! floating-point environment, `prefetch` prefetches memory. All methods are `#[inline(always)]`, so that they are
 //! inlined into functions that `dispatch` compiles with the features of the instruction set enabled.
 
 pub mod dispatch;

@@ -2,8 +2,8 @@
 
 use super::gamma::gamma;
 
-/// Up to this order, recurrences over the order are not too long. Beyond, and for no larger an argument than the next, Bessel
-/// functions are known only where they are too small for a number, or too large.
+/// Up to this order, recurrences over the order are not too long. Beyond, and for no larger an argument than the next,
+/// Bessel functions are known only where they are too small for a number, or too large.
 const HIGHEST: f64 = 1e5;
 /// From here on their limits for large arguments hold for all orders that an `i32` is.
 const FAR: f64 = 1e91;
@@ -25,8 +25,9 @@ pub fn yn(order: f64, x: f64) -> f64 {
     followed(order, x).map_or(f64::NAN, |order| libm::yn(order, x))
 }
 
-/// Whether the order is whole and high, and the argument so much less that the function of the first kind is nearer to zero
-/// than any number, and that of the second kind beyond all: by the inequality of Kapteyn and Siegel (DLMF 10.14.5).
+/// Whether the order is whole and high, and the argument so much less that the function of the first kind is nearer to
+/// zero than any number, and that of the second kind beyond all: by the inequality of Kapteyn and Siegel (DLMF
+/// 10.14.5).
 fn is_below_all_zeros(order: f64, x: f64) -> bool {
     let (n, z) = (order.abs(), (x / order).abs());
     if order.fract() != 0.0 || n <= HIGHEST || z.is_nan() || z >= 1.0 {

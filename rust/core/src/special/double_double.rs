@@ -1,4 +1,5 @@
-//! Double-double arithmetic: numbers of about 106 bits as unevaluated sums of two `f64` (Dekker 1971; Knuth, TAOCP 4.2.2).
+//! Double-double arithmetic: numbers of about 106 bits as unevaluated sums of two `f64` (Dekker 1971; Knuth, TAOCP
+//! 4.2.2).
 //!
 //! Special functions use it where terms cancel, so that what is left still has all digits of an `f64`.
 
@@ -111,7 +112,7 @@ impl Double {
     /// `2 atanh(self)`, for at most 0.1716.
     fn twice_atanh(self) -> Self {
         let square = self.square();
-        // What only the lower half can hold needs no second half.
+        // Terms that contribute only to the lower half need no second half.
         let (head, tail) = ODD.split_at(11);
         let rest = tail.iter().rev().fold(0.0, |sum, coefficient| sum * square.hi + coefficient.hi);
         self.scaled(2.0) * square.polynomial(head, rest)

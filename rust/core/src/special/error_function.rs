@@ -23,7 +23,7 @@ pub fn erfcinv(y: f64) -> f64 {
     }
 }
 
-/// Where the error function has a positive value, and one less that `complement`.
+/// The inverse error function of a positive `value`; `complement` is `1 - value`.
 fn inverse_error(value: f64, complement: f64) -> f64 {
     let log = if value < 0.5 { (-value * value).ln_1p() } else { (complement * (1.0 + value)).ln() };
     let a = 0.147;

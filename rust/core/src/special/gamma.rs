@@ -1,5 +1,5 @@
-//! The gamma function and its relatives, number by number, within 4 units in the last place or, next to the roots of `digamma` and
-//! `gammaln` that are negative, within 2^-96. Formulas: DLMF chapter 5.
+//! The gamma function and its relatives, number by number, within 4 units in the last place or, next to the roots of
+//! `digamma` and `gammaln` that are negative, within 2^-96. Formulas: DLMF chapter 5.
 
 use super::double_double::{self, Double};
 
@@ -252,7 +252,8 @@ fn betaln_double(a: f64, b: f64) -> Double {
     (gammaln_double(large.into()) - gammaln_double(Double::sum(large, small))) + gammaln_double(small.into())
 }
 
-/// Numbers below this have gamma functions with logarithms that are no infinities, and those above are far from underflow.
+/// Numbers below this have gamma functions with logarithms that are no infinities, and those above are far from
+/// underflow.
 fn is_moderate(x: f64) -> bool {
     (1e-290..1e290).contains(&x)
 }

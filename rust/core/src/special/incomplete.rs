@@ -11,8 +11,8 @@ const SMALL: f64 = 1e-17;
 const TINY: f64 = 1e-300;
 /// The distance from one below which a factor is one but for rounding.
 const ROUNDED: f64 = 4e-16;
-/// Steps of a series or a fraction, which take some times the square root of the arguments. Where it takes more (arguments
-/// of 1e8 that are near each other), the result is NaN.
+/// Steps of a series or a fraction, which take some times the square root of the arguments. Where it takes more
+/// (arguments of 1e8 that are near each other), the result is NaN.
 const STEPS: u32 = 100_000;
 /// A series or a fraction, and its derivative, where it takes more.
 const UNKNOWN: (f64, f64) = (f64::NAN, f64::NAN);

@@ -73,10 +73,10 @@ impl<C> Structure<C> {
         &self.containers
     }
 
-    /// A container, by the number that a node has for it.
+    /// A container, by the number that a node refers to it by.
     ///
     /// # Panics
-    /// Where no node of this structure has that number.
+    /// Panics if no node of this structure has that number.
     #[must_use]
     pub fn container(&self, id: u32) -> &C {
         &self.containers[id as usize]
@@ -97,7 +97,7 @@ impl<C> Structure<C> {
     /// Adds a container that branches can refer to and returns its number.
     ///
     /// # Panics
-    /// With more than 2^32 containers.
+    /// Panics if there are more than 2^32 containers.
     pub fn add_container(&mut self, container: C) -> u32 {
         let id = u32::try_from(self.containers.len()).expect("memory ends before the numbers do");
         self.containers.push(container);
@@ -114,7 +114,7 @@ impl<C> Structure<C> {
     /// Adds the next node, a container with `arity` children.
     ///
     /// # Errors
-    /// [`Error::Structure`] with more than 2^32 children.
+    /// [`Error::Structure`] if there are more than 2^32 children.
     pub fn push_branch(&mut self, container: u32, arity: usize) -> Result<()> {
         let arity = u32::try_from(arity).map_err(|_| Error::Structure(format!("{arity} children are too many")))?;
         self.push(Node::Branch { container, arity });
@@ -124,7 +124,7 @@ impl<C> Structure<C> {
     /// Whether a leaf has no field above it that is marked as not trainable.
     ///
     /// # Panics
-    /// Where there is no such leaf.
+    /// Panics if there is no such leaf.
     #[must_use]
     pub fn is_trainable(&self, leaf: usize) -> bool {
         matches!(self.nodes[self.leaf_node(leaf)], Node::Leaf { trainable: true })
@@ -133,7 +133,7 @@ impl<C> Structure<C> {
     /// The index of a leaf's node.
     ///
     /// # Panics
-    /// Where there is no such leaf.
+    /// Panics if there is no such leaf.
     #[must_use]
     pub fn leaf_node(&self, leaf: usize) -> usize {
         self.links().leaf_nodes[leaf] as usize
@@ -169,7 +169,7 @@ impl<C: Container> Structure<C> {
     /// The path of a leaf.
     ///
     /// # Panics
-    /// Where there is no such leaf.
+    /// Panics if there is no such leaf.
     #[must_use]
     pub fn path(&self, leaf: usize) -> KeyPath {
         self.node_path(self.leaf_node(leaf))
@@ -178,7 +178,7 @@ impl<C: Container> Structure<C> {
     /// The path of a node, by its place in [`Structure::nodes`].
     ///
     /// # Panics
-    /// Where there is no such node.
+    /// Panics if there is no such node.
     #[must_use]
     pub fn node_path(&self, mut node: usize) -> KeyPath {
         let mut keys = Vec::new();

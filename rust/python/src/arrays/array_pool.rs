@@ -1,4 +1,4 @@
-//! Arrays that nobody needs any more: a new one takes the memory of one of the same shape and dtype.
+//! Pool of unused arrays: a new array takes the memory of an unused one of the same shape and dtype.
 //!
 //! Fresh memory costs more than most ops: the system hands it out page by page, zeroed, at every first touch.
 
@@ -15,7 +15,7 @@ use crate::arrays::contiguous::{Contiguous, create, unshared};
 use crate::arrays::host_array::HostArray;
 use crate::arrays::value::Value;
 
-/// How many arrays are kept, and of how many bytes together: for all threads.
+/// The largest number of arrays in the pool, and of bytes in all of them; threads share the pool.
 const COUNT: usize = 32;
 const BYTES: usize = 64 << 20;
 
@@ -46,7 +46,7 @@ impl Spare {
     }
 }
 
-/// Keeps an array for later, if it is nobody else's.
+/// Adds an array to the pool, if nothing else refers to it.
 pub fn keep(py: Python<'_>, value: Value) {
     let Value::Object(object) = value else { return };
     let Some(array) = unshared(object.bind(py)) else { return };
@@ -63,7 +63,7 @@ pub fn keep(py: Python<'_>, value: Value) {
     drop(spare);
 }
 
-/// An array to write to: its elements are anything.
+/// An uninitialized array, taken from the pool if it has one of this shape and dtype.
 pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
     let found = {
         let mut spare = spare();
@@ -76,7 +76,7 @@ pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bo
     }
 }
 
-/// A new array to write to.
+/// A newly allocated, uninitialized array.
 pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
     let array = create(py, shape, dtype)?;
     let buffer = match Contiguous::of(&array).and_then(|array| array.buffer()) {

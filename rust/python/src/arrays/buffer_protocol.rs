@@ -15,7 +15,7 @@ pub fn view(export: &PyUntypedBuffer) -> ArrayView {
     }
 }
 
-/// The dtype of a format of the module `struct`; none where kernels cannot read it, as in another byte order.
+/// The dtype of a format of the module `struct`; `None` if kernels cannot read it, as in another byte order.
 fn dtype(export: &PyUntypedBuffer) -> Option<Dtype> {
     let native = if cfg!(target_endian = "little") { b'<' } else { b'>' };
     let letter = match export.format().to_bytes() {

@@ -17,8 +17,8 @@ use smallvec::SmallVec;
 use crate::arrays::numpy::{C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
 use crate::error::unless;
 
-/// A NumPy array as it lies most often: contiguous, of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute in. A
-/// look at some fields tells; the caller's reference keeps the memory.
+/// A NumPy array as it lies most often: contiguous, of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute
+/// in. A look at some fields tells; the caller's reference keeps the memory.
 pub struct Contiguous<'a> {
     pub shape: Shape,
     pub dtype: Dtype,
@@ -29,7 +29,7 @@ pub struct Contiguous<'a> {
 }
 
 impl<'a> Contiguous<'a> {
-    /// The array as such; none of anything else.
+    /// The fields of such an array; `None` for any other object.
     #[inline]
     pub fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
         let numpy = Numpy::get(object.py())?;
@@ -75,7 +75,7 @@ impl<'a> Contiguous<'a> {
     }
 }
 
-/// Whether an array is nobody else's: it may be written, and nobody sees it.
+/// Whether an array owns writable memory and has no other reference, so that its memory may be reused.
 pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
     const OWN: c_int = OWNDATA | WRITABLE;
     // A view of the array, or an export of its memory, would hold a reference to it.
@@ -85,19 +85,19 @@ pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
     fields.is_some_and(|fields| fields.flags & OWN == OWN && fields.weakrefs.is_null())
 }
 
-/// The array, where it is nobody else's, so that its memory may be used again.
+/// The array, if its memory may be reused: see [`is_unshared`].
 pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Contiguous<'a>> {
     if is_unshared(array) { Contiguous::of(array) } else { None }
 }
 
-/// How many elements a NumPy array has; none of anything else.
+/// The number of elements of a NumPy array; `None` for any other object.
 pub fn length(array: &Bound<'_, PyAny>) -> Option<usize> {
     Numpy::get(array.py())?.fields(array)?.extents().try_fold(1, usize::checked_mul)
 }
 
 static CREATE: PyOnceLock<Option<Create>> = PyOnceLock::new();
 
-/// Looks once, when the module is imported, for what arrays and scalars are made with.
+/// Looks up the constructors of arrays and scalars, once, when the module is imported.
 pub fn load(py: Python<'_>) -> PyResult<()> {
     CREATE.get_or_try_init(py, || found(py))?;
     SCALARS.get_or_try_init(py, || ScalarTypes::new(py)).map(drop)
@@ -111,8 +111,8 @@ pub fn create<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<B
         return empty(py, shape, dtype);
     };
     let extents: SmallVec<[isize; Shape::MOST]> = shape.iter().map(|extent| extent.cast_signed()).collect();
-    // SAFETY: there are as many extents as dimensions, and the reference to the dtype is given away; what comes back is a
-    // new reference, or null with an error set.
+    // SAFETY: there are as many extents as dimensions, and the reference to the dtype is given away; what comes back is
+    // a new reference, or null with an error set.
     unsafe {
         let array = create(dimensions, extents.as_ptr(), descr.clone_ref(py).into_ptr(), 0);
         Bound::from_owned_ptr_or_err(py, array)
@@ -122,7 +122,7 @@ pub fn create<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<B
 /// `PyArray_Empty`: takes over the reference to the dtype.
 type Create = unsafe extern "C" fn(c_int, *const isize, *mut PyObject, c_int) -> *mut PyObject;
 
-/// `PyArray_Empty` of the NumPy that is installed; none where its C interface is of a version that we do not know.
+/// `PyArray_Empty` of the installed NumPy; `None` if the version of its C interface is unknown.
 fn found(py: Python<'_>) -> PyResult<Option<Create>> {
     const VERSIONS: [c_uint; 2] = [0x0100_0009, 0x0200_0000];
     const EMPTY: usize = 184;
@@ -160,7 +160,7 @@ impl ScalarTypes {
     }
 }
 
-/// The number and precision of a NumPy scalar of float32 or float64; none of anything else.
+/// The number and precision of a NumPy scalar of float32 or float64; `None` for any other object.
 #[inline]
 pub fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     let (class, scalars) = (object.get_type_ptr().cast(), ScalarTypes::get(object.py()));
@@ -174,7 +174,7 @@ pub fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     }
 }
 
-/// The element of a NumPy array without dimensions, of float32 or float64; none of anything else.
+/// The element of a NumPy array without dimensions, of float32 or float64; `None` for any other object.
 #[inline]
 pub fn element_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     let numpy = Numpy::get(object.py())?;

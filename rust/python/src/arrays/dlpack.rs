@@ -1,7 +1,8 @@
 //! `DLPack`: host arrays of other libraries, without a copy and with every dtype that they have.
 //!
-//! The structures are those of the header of `DLPack` 1 and, for older exporters, of the one before. What an exporter says is
-//! checked before it is used, and its memory is kept until the `Owner` is dropped. One of the files that touch foreign memory.
+//! The structures are those of the header of `DLPack` 1 and, for older exporters, of the one before. What an exporter
+//! says is checked before it is used, and its memory is kept until the `Owner` is dropped. One of the files that touch
+//! foreign memory.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -23,7 +24,7 @@ use crate::error::{unless, unless_refused};
 /// `kDLCPU`.
 const HOST: i32 = 1;
 const MAJOR: u32 = 1;
-/// `DLPACK_FLAG_BITMASK_READ_ONLY` and `DLPACK_FLAG_BITMASK_IS_COPIED`: what is written to a copy, nobody sees.
+/// `DLPACK_FLAG_BITMASK_READ_ONLY` and `DLPACK_FLAG_BITMASK_IS_COPIED`: a write to a copy would have no effect.
 const NOT_WRITABLE: u64 = 0b11;
 
 /// `DLTensor`.
@@ -61,8 +62,8 @@ struct Versioned {
     tensor: Tensor,
 }
 
-/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process. Addresses that we do not use are
-/// numbers.
+/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process. Addresses that we do not
+/// use are numbers.
 #[repr(C)]
 pub struct Exchange {
     major: u32,
@@ -74,7 +75,7 @@ pub struct Exchange {
     look: Option<unsafe extern "C" fn(*mut PyObject, *mut Tensor) -> c_int>,
 }
 
-/// What keeps an exported array: given back to its exporter when it is dropped.
+/// The owner of an exported array, which is returned to its exporter when the owner is dropped.
 struct Owner(Managed);
 
 enum Managed {
@@ -109,8 +110,8 @@ pub struct Export {
 }
 
 impl Export {
-    /// The array that an object exports; none where it exports none, one that lies elsewhere, or one whose numbers are not
-    /// those in its memory.
+    /// The array that an object exports; `None` if it exports none, one that lies elsewhere, or one whose numbers are
+    /// not those in its memory.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
         if is_negated(object)? { Ok(None) } else { Self::of_memory(object) }
     }
@@ -128,7 +129,7 @@ impl Export {
 }
 
 impl Owner {
-    /// The array; none where it does not lie in host memory, or its description makes no sense.
+    /// The array; `None` if it does not lie in host memory, or its description makes no sense.
     fn view(&self) -> Option<ArrayView> {
         // SAFETY: the structures are valid until their deleter is called, which is done when this is dropped.
         let (tensor, writable) = unsafe {
@@ -163,8 +164,8 @@ impl Owner {
     }
 }
 
-/// Whether an object is a tensor of PyTorch's whose numbers are minus those in its memory. To ask runs Python, or lets other
-/// threads run.
+/// Whether an object is a tensor of PyTorch's whose numbers are minus those in its memory. To ask runs Python, or lets
+/// other threads run.
 fn is_negated(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Exporter::of(&object.get_type())?.torch.map_or(Ok(false), |torch| torch.is_negated(object))
 }
@@ -199,8 +200,8 @@ pub fn can_be_seen(object: &Bound<'_, PyAny>) -> bool {
     exchange(&object.get_type()).is_some_and(|exchange| exchange.look.is_some())
 }
 
-/// Whether an object still is this array in host memory: a look at it, where its type offers that, which runs no Python and
-/// takes nothing over. No where only an export would tell.
+/// Whether an object still is this array in host memory: a look at it, where its type offers that, which runs no Python
+/// and takes nothing over. No where only an export would tell.
 pub fn is_at(object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
     exchange(&object.get_type())
         .is_some_and(|exchange| exchange.is_at(object, view.pointer.addr(), &view.extents, &view.strides, view.dtype))
@@ -281,16 +282,16 @@ fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
     Some(strides)
 }
 
-/// How the objects of a class export their memory.
+/// The interface by which the objects of a class export their memory.
 #[derive(Clone, Copy)]
 struct Exporter {
     /// Its table of functions, if it has one: a call of a Python method takes fifty times as long.
     exchange: Option<&'static Exchange>,
-    /// PyTorch, whose tensors have more to say.
+    /// PyTorch, if the objects are its tensors.
     torch: Option<&'static Torch>,
 }
 
-/// What was found out of classes.
+/// The interfaces found, by class.
 static EXPORTERS: ByClass<Exporter> = ByClass::new();
 
 impl Exporter {
@@ -303,7 +304,7 @@ impl Exporter {
         Ok(found)
     }
 
-    /// What was found out of a class before, which runs no Python.
+    /// The interface of a class, if it was found before; runs no Python.
     fn known(class: &Bound<'_, PyType>) -> Option<Self> {
         EXPORTERS.get(class, |exporter| *exporter)
     }
@@ -313,8 +314,8 @@ impl Exporter {
 fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     let Some(capsule) = class.getattr_opt(intern!(class.py(), "__dlpack_c_exchange_api__"))? else { return Ok(None) };
     let Some(table) = pointer::<Exchange>(&capsule, c"dlpack_exchange_api") else { return Ok(None) };
-    // SAFETY: a capsule of this name holds such a table, which lives as long as the process; its version stands first in
-    // each version of it.
+    // SAFETY: a capsule of this name holds such a table, which lives as long as the process; its version stands first
+    // in each version of it.
     let table: &'static Exchange = unsafe { table.as_ref() };
     Ok((table.major == MAJOR).then_some(table))
 }
@@ -349,7 +350,7 @@ fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Owner>> {
     Ok(take(&capsule, c"used_dltensor").then_some(Owner(Managed::Unversioned(made))))
 }
 
-/// What a capsule of this name holds.
+/// The pointer in a capsule of this name.
 fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> Option<NonNull<T>> {
     // SAFETY: the object is alive, and the interpreter checks that it is a capsule of this name.
     unsafe {

@@ -40,7 +40,7 @@ fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<HostArray>> {
 }
 
 /// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
-/// its dtype. None where some value is neither, or `like` has a dtype that kernels do not compute in.
+/// its dtype. `None` if some value is neither, or `like` has a dtype that kernels do not compute in.
 pub fn compute<'py, 'v>(
     kernel: &Kernel,
     values: impl Iterator<Item = &'v Value> + Clone,
@@ -98,7 +98,8 @@ fn compute_alike<'py, 'v>(
         inputs.push(buffer);
     }
     let (result, output) = array_pool::take(py, like.shape.extents(), dtype)?;
-    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    // SAFETY: the values and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
 }
@@ -134,7 +135,8 @@ fn compute_broadcast<'py, 'v>(
         inputs.push(buffer);
     }
     let (result, output) = array_pool::take(py, shape.extents(), dtype)?;
-    // SAFETY: the values and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    // SAFETY: the values and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
     unsafe { run(py, kernel, &inputs, output) }?;
     Ok(Some(result))
 }
@@ -174,29 +176,30 @@ fn kernel(op: Elementwise) -> &'static Kernel {
     &kernels[op as usize]
 }
 
-/// Adds one NumPy array to another of its shape and dtype, in place, where nobody else has it.
+/// Adds a NumPy array to `sum`, an array of the same shape and dtype, in place; returns false if they differ or `sum`
+/// has other references.
 pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(own) = unshared(sum) else { return Ok(false) };
     let Some(other) = Contiguous::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
     let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
-    // SAFETY: the references that we hold keep the memory, and `sum` is nobody else's.
+    // SAFETY: the references that we hold keep the memory, and `sum` has no other reference.
     unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
     Ok(true)
 }
 
-/// Numbers on their way from an array in host memory to another, whose dtype they are rounded to. Either may be a tuple of codes
-/// of eight bits and their scales. One array without axes fills another.
+/// A copy of the numbers of an array in host memory to another, rounded to its dtype. Either may be a tuple of 8-bit
+/// codes and their scales. A source without axes fills the target.
 pub struct Copying {
     input: [Buffer; 1],
     output: [Buffer; 1],
     dtype: Dtype,
-    /// What holds the memory of both.
+    /// The owners of the memory of both arrays.
     from: Numbers,
     to: Numbers,
 }
 
 impl Copying {
-    /// Checks all that there is to check, so that `run` cannot fail.
+    /// Checks both arrays, so that `run` cannot fail.
     pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
         let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
         let [from, to] = [source, target].map(|stated| Numbers::of(stated)?.ok_or_else(unshared)?.python());
@@ -217,7 +220,8 @@ impl Copying {
         leaf(&self.input, &self.output, self.dtype)
     }
 
-    /// Writes them, and adds what has `changed`. This runs no Python, in which an interrupt could come between, and cannot fail.
+    /// Writes them, and adds what has `changed`. This runs no Python, in which an interrupt could come between, and
+    /// cannot fail.
     pub fn run(self, py: Python<'_>, changed: &mut Changed) -> PyResult<()> {
         // SAFETY: `from` and `to` keep the memory.
         let done = unsafe { execute(py, kernel(Elementwise::Positive), &self.input, &self.output, self.dtype) };
@@ -272,8 +276,9 @@ pub unsafe fn execute(
     done.python()
 }
 
-/// An elementwise op on NumPy arrays of one dtype, NumPy scalars and numbers, where the core computes it as NumPy does, or
-/// to more digits; none of anything else. The second item tells whether all arrays have the shape of the result.
+/// An elementwise op on NumPy arrays of one dtype, NumPy scalars and numbers, where the core computes it as NumPy does,
+/// or to more digits; `None` for any other arguments. The second item tells whether all arrays have the shape of the
+/// result.
 pub fn elementwise<'py, 'v>(
     py: Python<'py>,
     op: Elementwise,
@@ -297,8 +302,8 @@ pub fn elementwise<'py, 'v>(
     Ok(result.map(|result| (<Value as tape::Value>::from_scalar(result).into_object(py), true)))
 }
 
-/// An elementwise op on scalars of which one at least is NumPy's, in the dtype that NumPy promotes them to; none where NumPy
-/// computes it, which also is where NumPy's `errstate` has a say.
+/// An elementwise op on scalars of which one at least is NumPy's, in the dtype that NumPy promotes them to; `None` if
+/// NumPy computes it, which also is where NumPy's `errstate` has a say.
 #[inline]
 pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
     if !is_computed_here(op) || promoted(scalars) == Precision::Weak {
@@ -308,7 +313,8 @@ pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
     (!op.has(Attribute::Exact) || is_quiet(op, result, scalars)).then_some(result)
 }
 
-/// Whether an exact op raised no floating-point flag, of those that `errstate` speaks of. It errs on the side of a flag.
+/// Whether an exact op raised no floating-point flag, of those that `errstate` speaks of. It errs on the side of a
+/// flag.
 fn is_quiet(op: Elementwise, result: Scalar, scalars: &[Scalar]) -> bool {
     let smallest = if result.precision == Precision::F32 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
     let is_zero = |scalar: &Scalar| scalar.number == 0.0;
@@ -330,8 +336,8 @@ pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Opt
     }
 }
 
-/// A NumPy array or scalar repeated to a larger shape, if that is not large: for the next op, its own elements are worth
-/// more than a view would save.
+/// A NumPy array or scalar repeated to a larger shape, if that is not large: for the next op, its own elements are
+/// worth more than a view would save.
 pub fn broadcast_to<'py>(
     array: &Bound<'py, PyAny>,
     named: Option<&Bound<'py, PyDict>>,
@@ -361,7 +367,8 @@ pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Op
         return Ok(None);
     }
     let (result, output) = array_pool::take(py, shape, buffer.dtype())?;
-    // SAFETY: `memory` and `result` keep the memory; the output is new or nobody else's, so it overlaps nothing.
+    // SAFETY: `memory` and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
     unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
     Ok(Some(result))
 }
@@ -381,7 +388,8 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
     computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
 }
 
-/// Whether the core computes the op on NumPy's arrays and scalars: NumPy's function gives the same bits, or is slower or less precise.
+/// Whether the core computes the op on NumPy's arrays and scalars: NumPy's function gives the same bits, or is slower
+/// or less precise.
 const fn is_computed_here(op: Elementwise) -> bool {
     op.has(Attribute::Exact) || op.has(Attribute::Vectorized) || op.has(Attribute::Precise)
 }

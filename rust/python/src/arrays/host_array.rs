@@ -1,6 +1,7 @@
 //! Arrays in host memory: a description of where the elements lie, and what keeps them there.
 //!
-//! NumPy's own arrays are read where they lie, arrays of other libraries go by `DLPack`, anything else by the buffer protocol.
+//! NumPy's own arrays are read where they lie, arrays of other libraries go by `DLPack`, anything else by the buffer
+//! protocol.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, Span};
 use oxigrad_core::array::quantized::BLOCK;
@@ -40,10 +41,10 @@ unsafe impl Send for HostArray {}
 unsafe impl Sync for HostArray {}
 
 impl HostArray {
-    /// The memory of an object; none where it shares none.
+    /// The memory of an object; `None` if it shares none.
     ///
     /// # Errors
-    /// What the object raises, but for the errors by which it refuses to share its memory.
+    /// Any error that the object raises, other than those by which it refuses to share its memory.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         Self::by(object, Export::of)
     }
@@ -62,7 +63,8 @@ impl HostArray {
         }
         let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
         if numpy.is_scalar(object)? {
-            // NumPy's scalars export their memory without a shape: a copy as an array has one, and is not to be written.
+            // NumPy's scalars export their memory without a shape: a copy as an array has one, and is not to be
+            // written.
             let copy = Self::of_array(&numpy.asarray(object)?)?;
             return Ok(copy.map(|mut copy| {
                 copy.view.writable = false;
@@ -207,8 +209,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The numbers of an object; none where it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, says what is
-    /// there instead of floating-point numbers, or of codes and scales.
+    /// The numbers of an object; `None` if it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, says
+    /// what is there instead of floating-point numbers, or of codes and scales.
     ///
     /// # Errors
     /// As `HostArray::of`.

@@ -1,4 +1,6 @@
-//! Arrays in host memory, of NumPy and of other libraries, as the core's buffers, and what the core computes of them.
+//! Arrays in host memory as buffers of the core. Access: `host_array` by `numpy`, `contiguous`, `dlpack`, `torch` or
+//! `buffer_protocol`; `seat`, `overlap` and `array_pool` for their places, sharing and reuse; `value` for the values of
+//! a tape. Computation by the core: `elementwise`, `reduce`, `products`; by NumPy: `numpy_functions`.
 
 pub mod array_pool;
 pub mod buffer_protocol;

@@ -79,7 +79,7 @@ impl ArrayFields {
 
 static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
 
-/// What we know of the NumPy that is installed.
+/// The classes, constructors and dtypes of the installed NumPy.
 pub struct Numpy {
     array: Py<PyAny>,
     scalar: Py<PyAny>,
@@ -96,7 +96,7 @@ pub struct Numpy {
 }
 
 impl Numpy {
-    /// What `load` has found.
+    /// The installed NumPy, as `load` found it.
     pub fn get(py: Python<'_>) -> Option<&Self> {
         NUMPY.get(py)
     }
@@ -121,7 +121,7 @@ impl Numpy {
         Ok(known)
     }
 
-    /// Whether an array's fields are where we look for them: the buffer protocol must say the same.
+    /// Whether the layout of array objects is as expected: the buffer protocol must report the same fields.
     fn verify(&self, py: Python<'_>) -> PyResult<bool> {
         let array = self.empty.bind(py).call1(((2, 3, 5), "float32"))?.getattr("T")?;
         array.call_method1("setflags", (false,))?;
@@ -136,7 +136,7 @@ impl Numpy {
         }
     }
 
-    /// Whether an array of exactly NumPy's type lies as a view says; none of anything else. It runs no Python.
+    /// Whether an array of exactly NumPy's type lies as a view says; `None` for any other object. It runs no Python.
     #[inline]
     pub fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
         let fields = self.fields(object)?;
@@ -147,12 +147,12 @@ impl Numpy {
         Some(fields.is(view) && dtype == view.dtype)
     }
 
-    /// A NumPy array of what the object is.
+    /// The object as a NumPy array.
     pub fn asarray<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.asarray.bind(object.py()).call1((object,))
     }
 
-    /// Whether an object is an array, maybe of a subclass. Its type says so, whatever it says of its `__class__`.
+    /// Whether an object is an array, maybe of a subclass. The type decides, not the attribute `__class__`.
     pub fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         object.get_type().is_subclass(self.array.bind(object.py()))
     }
@@ -217,7 +217,7 @@ impl Numpy {
 }
 
 impl Numpy {
-    /// The fields of an array that lies contiguous and has this shape; none of anything else.
+    /// The fields of an array that lies contiguous and has this shape; `None` for any other object.
     #[inline]
     fn dense(&self, object: &Bound<'_, PyAny>, shape: &[usize]) -> Option<ArrayFields> {
         self.fields(object).filter(|fields| {
@@ -264,15 +264,15 @@ impl Numpy {
     }
 }
 
-/// Whether two NumPy arrays have one shape and dtype; none where that takes more than a look at their fields.
+/// Whether two NumPy arrays have one shape and dtype; `None` if that takes more than a look at their fields.
 pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;
     let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
     Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
 }
 
-/// What an array means besides its numbers, in words that say what to give instead, where arithmetic on the numbers would
-/// ignore it: the mask of a masked array, the unit of one with units, the products of a matrix. None of plain arrays.
+/// The meaning of an array that arithmetic on its numbers would ignore, as an error message that says what to pass
+/// instead: the mask of a masked array, the unit of one with units, the products of a matrix. `None` for plain arrays.
 pub fn meaning(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let py = array.py();
     let Some(numpy) = Numpy::get(py) else { return Ok(None) };
@@ -292,12 +292,12 @@ pub fn meaning(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     Ok(None)
 }
 
-/// Refuses an array whose numbers are not all that it means: see [`meaning`]. `name` says what it is.
+/// Refuses an array with a meaning besides its numbers: see [`meaning`]. `name` names the array in the error.
 pub fn refuse_meaning(array: &Bound<'_, PyAny>, name: impl FnOnce() -> String) -> PyResult<()> {
     meaning(array)?.map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
 }
 
-/// What an array means besides its numbers, where that would be ignored: see [`meaning`].
+/// The meaning of an array that arithmetic on its numbers would ignore: see [`meaning`].
 #[pyfunction]
 #[pyo3(name = "meaning")]
 pub fn meaning_of(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {

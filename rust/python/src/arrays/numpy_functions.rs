@@ -78,7 +78,7 @@ pub fn insert_axis<'py>(array: &Object<'py>, behind: usize) -> PyResult<Object<'
     reshape(array, PyTuple::new(array.py(), shape)?.as_any())
 }
 
-/// One, in the form of a scalar or an array without dimensions of a real floating dtype; none of anything else.
+/// One, in the form of a scalar or an array without dimensions of a real floating dtype; `None` for anything else.
 pub fn one_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     let py = value.py();
     if !is_host(value)? || !extents(value).is_empty() {
@@ -92,7 +92,7 @@ pub fn one_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     if is_array(value) { reshape(&one, PyTuple::empty(py).as_any()).map(Some) } else { Ok(Some(one)) }
 }
 
-/// Zeros of the shape and dtype of an array; none of anything but an array of NumPy's.
+/// Zeros of the shape and dtype of an array; `None` for anything but an array of NumPy's.
 pub fn zeros_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     if is_array(value) {
         Functions::get(value.py())?.zeros_like.bind(value.py()).call1((value,)).map(Some)

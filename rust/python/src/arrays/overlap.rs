@@ -1,4 +1,5 @@
-//! Which arrays share memory: those whose ranges of addresses meet, and of which NumPy then says, exactly, that elements do.
+//! Detection of arrays that share memory: ranges of addresses are compared first, and where they meet, NumPy decides
+//! exactly.
 
 use oxigrad_core::array::buffer::Span;
 use oxigrad_core::array::overlap::Sweep;
@@ -6,8 +7,8 @@ use pyo3::prelude::*;
 
 use crate::arrays::host_array::HostArray;
 
-/// The first pair of ranges that meet, of which one is written, and whose elements do: the smaller number first. `view` is
-/// an array that lies where the range of a number does. A `Sweep` says sooner where no ranges meet at all.
+/// The first pair of ranges that meet, of which one is written, and whose elements do: the smaller number first. `view`
+/// is an array that lies where the range of a number does. A `Sweep` says sooner where no ranges meet at all.
 pub fn shared_among<'py>(
     py: Python<'py>,
     ranges: &[(Span, bool)],
@@ -53,8 +54,8 @@ fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> PyResult<(Numbered, Ranges)> {
     Ok((numbered, ranges))
 }
 
-/// The first pair of arrays, each given with whether it is written, that share memory of which one is written; none where
-/// no two do. Arrays that do not lie in host memory share none.
+/// The first pair of arrays, each given with whether it is written, that share memory of which one is written; none
+/// where no two do. Arrays that do not lie in host memory share none.
 #[pyfunction]
 #[pyo3(name = "first_shared")]
 pub fn first_shared_of(py: Python<'_>, arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Option<(usize, usize)>> {
@@ -66,7 +67,8 @@ pub fn first_shared_of(py: Python<'_>, arrays: Vec<(Bound<'_, PyAny>, bool)>) ->
     Ok(found.map(|(a, b)| (memory[a].0, memory[b].0)))
 }
 
-/// The numbers of those new arrays (given as true) in whose range of host memory another array lies, or an earlier new one.
+/// The numbers of those new arrays (given as true) in whose range of host memory another array lies, or an earlier new
+/// one.
 #[pyfunction]
 pub fn aliases(arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Vec<usize>> {
     let (memory, ranges) = ranged(&arrays)?;

@@ -13,8 +13,8 @@ use crate::arrays::host_array::HostArray;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
-/// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; none of anything else, or
-/// where NumPy does it as well.
+/// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; `None` for anything
+/// else, or where NumPy does it as well.
 pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();
@@ -37,7 +37,8 @@ pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Opt
         let (result, to) = array_pool::take(py, &shape, dtype)?;
         let is_small = to.len().saturating_mul(inner) < DETACHED;
         let pool = if is_small { None } else { pool() };
-        // SAFETY: `x` and `y` keep the memory of their elements, and `result` its own, which is new or nobody else's.
+        // SAFETY: `x` and `y` keep the memory of their elements, and `result` its own, which is new or has no other
+        // reference.
         let compute = || unsafe { product.compute(&to, isa(), pool.as_deref()) };
         if is_small { compute() } else { py.detach(compute) }.python()?;
         return Ok(Some(result));

@@ -1,5 +1,5 @@
-//! Sums of NumPy arrays along axes that lie next to each other: a library asked for them takes longer to begin than most
-//! take here, and adds up short rows one by one.
+//! Sums of NumPy arrays along axes that lie next to each other: a library asked for them takes longer to begin than
+//! most take here, and adds up short rows one by one.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::Reduction;
@@ -17,7 +17,7 @@ use crate::arrays::elementwise::DETACHED;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
-/// `sum` or `mean` of a NumPy array; none of anything else, or where the axes are not next to each other.
+/// `sum` or `mean` of a NumPy array; `None` for any other object, or if the axes are not next to each other.
 pub fn reduce<'py>(
     op: Structured,
     array: &Bound<'py, PyAny>,
@@ -39,7 +39,7 @@ pub fn reduce<'py>(
 }
 
 /// The sum over what broadcasting repeated: of the leading axes that `shape` has not, and of those where it has one
-/// element. None where the array is not NumPy's or has another dtype.
+/// element. `None` if the array is not NumPy's or has another dtype.
 pub fn sum_to<'py>(
     array: &Bound<'py, PyAny>,
     shape: &Bound<'py, PyAny>,
@@ -54,7 +54,7 @@ pub fn sum_to<'py>(
     plan.map_or(Ok(None), |plan| run(array.py(), &given, &plan, false))
 }
 
-/// The axes of an argument `axis`; none where the library has to say what is wrong with it.
+/// The axes of an argument `axis`; `None` if the library has to say what is wrong with it.
 fn axes(axis: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
     let axes: PyResult<SmallVec<[isize; 4]>> = match axis.cast::<PyTuple>() {
         Ok(axes) => axes.iter().map(|axis| axis.extract()).collect(),
@@ -80,7 +80,7 @@ fn run<'py>(
     let divisor = if is_mean { axes.count as f64 } else { 1.0 };
     let sum = |to: &Buffer| {
         let pool = if from.len() < DETACHED { None } else { pool() };
-        // SAFETY: the arrays keep the memory; what is written is new, or nobody else's, or the number.
+        // SAFETY: the arrays keep the memory; the output is new, has no other reference, or is the number.
         let sum = || unsafe { sum::sum(&from, to, *axes, divisor, isa(), pool.as_deref()) };
         if from.len() < DETACHED { sum() } else { py.detach(sum) }.python()
     };

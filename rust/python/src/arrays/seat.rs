@@ -43,7 +43,8 @@ impl Seat {
         }
     }
 
-    /// Whether the object, the same as before, still lies there. It runs no Python, and says no where an export has to tell.
+    /// Whether the object, the same as before, still lies there. It runs no Python, and says no where an export has to
+    /// tell.
     #[inline]
     pub fn lies(&self, numpy: &Numpy, object: &Bound<'_, PyAny>) -> bool {
         let extents = &self.extents[..self.dimensions];

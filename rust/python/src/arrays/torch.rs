@@ -1,14 +1,14 @@
-//! PyTorch, by name: what its tensors do not say by `DLPack`.
+//! PyTorch: the properties of its tensors that `DLPack` does not report.
 //!
-//! A tensor may have its negative bit set: its numbers are minus those in its memory. And PyTorch counts the changes of a
-//! tensor's memory, so that it can refuse a graph whose arrays were changed; it cannot see ours unless it is told.
+//! A tensor may have its negative bit set: its numbers are minus those in its memory. And PyTorch counts the changes of
+//! a tensor's memory, so that it can refuse a graph whose arrays were changed; it cannot see ours unless it is told.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 
-/// What we call of PyTorch's.
+/// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
     tensor: Py<PyType>,
     is_neg: Py<PyAny>,
@@ -18,7 +18,7 @@ pub struct Torch {
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
 impl Torch {
-    /// PyTorch, where the class is one of its tensors'. It is not imported for that.
+    /// PyTorch, if the class is one of its tensors'; does not import it.
     pub fn of_class(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Self>> {
         let py = class.py();
         if TORCH.get(py).is_none() {

@@ -100,7 +100,7 @@ impl Value {
         }
     }
 
-    /// The value as a Python object; `None` where it is absent.
+    /// The value as a Python object; `None` if it is absent.
     pub fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Self::Absent => py.None().into_bound(py),

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What a value is, in an error or a printed tape: its type, and dtype and shape where it has them.
+/// The description of a value in an error or a printed tape: its type, and its dtype and shape if it has them.
 pub fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(dict) = value.cast::<PyDict>() {
         let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {

@@ -18,7 +18,7 @@ use crate::callbacks::callbacks;
 
 type Entry<'t> = View<'t, Value, Attributes>;
 
-/// Replays a tape forwards from the seeds; gives the tangents of `targets`. With `batch`, each tangent is so many of
+/// Replays a tape forwards from the seeds; returns the tangents of `targets`. With `batch`, each tangent is so many of
 /// them, along a leading axis.
 pub fn replay_forward(
     py: Python<'_>,

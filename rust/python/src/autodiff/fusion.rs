@@ -71,7 +71,8 @@ impl Arrays for NumpyArrays<'_> {
             arrays.push(array);
             buffers.push(buffer);
         }
-        // SAFETY: the program holds the inputs, and `arrays` the outputs, which are new or nobody else's: they overlap nothing.
+        // SAFETY: the program holds the inputs, and `arrays` the outputs, which are new or have no other reference:
+        // they overlap nothing.
         unsafe { execute(self.0, kernel, inputs, &buffers, dtype) }?;
         Ok(arrays.into_iter().map(|array| Value::Object(array.unbind())).collect())
     }

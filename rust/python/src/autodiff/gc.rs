@@ -1,7 +1,7 @@
-//! What the garbage collector sees of tapes and variables.
+//! Garbage collection of tapes and variables: their references, for the collector of cycles.
 //!
-//! A recorded function may refer to variables of the tape that holds it. Such a cycle is found here, and broken at the tape.
-//! The collector calls these at any allocation: they wait for no lock, and what they miss counts as in use.
+//! A recorded function may refer to variables of the tape that holds it. Such a cycle is found here, and broken at the
+//! tape. The collector calls these at any allocation: they wait for no lock, and what they miss counts as in use.
 
 use std::sync::TryLockError;
 
@@ -41,7 +41,7 @@ impl Inner {
 }
 
 impl Tape {
-    /// Visits what the tape keeps.
+    /// Visits the objects that the tape keeps.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Visited {
         match self.try_lock() {
             Ok(inner) => inner.traverse(visit),

@@ -1,8 +1,9 @@
-//! Variables changed in place: `x[key] = value` and `x += y`, as far as the program can tell.
+//! In-place changes of variables, `x[key] = value` and `x += y`, as they look to the program.
 //!
-//! No array is changed. The variable stands for a new entry of the tape from then on, and whoever else holds the variable
-//! sees it too. Other variables whose arrays would share its memory were the program run on plain arrays, its views, do
-//! not follow: they share a count of changes with it, and one that has missed a change can be read no more.
+//! No array is changed. The variable stands for a new entry of the tape from then on, and every
+//! holder of the variable sees it. Other variables whose arrays would share its memory were the program run on plain
+//! arrays, its views, do not follow: they share a count of changes with it, and one that has missed a change can be
+//! read no more.
 
 use oxigrad_core::autodiff::aliasing::{Sharing, repeats_elements, sharing};
 use oxigrad_core::autodiff::tape::{Id, Origin};

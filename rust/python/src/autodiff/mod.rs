@@ -1,4 +1,7 @@
-//! Automatic differentiation of Python's values: the core's tape, its rules and its replays.
+//! Automatic differentiation of Python values. Classes: `tape`, `variable` (methods in `tape_methods`,
+//! `variable_methods`; garbage collection in `gc`). Recording: `record`, `indexed_assignment`, `mutation_check`,
+//! `program`. Replays: `replay`, `forward`, `fusion`, with the rules in `vjp_rules`, `structured`, `scatter`, and
+//! `entry` for them to read. `transforms` has the calls of whole functions, `trace` and `describe` the printing.
 
 pub mod describe;
 pub mod entry;

@@ -11,7 +11,7 @@ use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::Variable;
 use crate::error::to_python;
 
-/// What a symbolic tape recorded, as nodes; `outputs` are variables of it or numbers.
+/// The program that a symbolic tape recorded, as nodes; `outputs` are variables of the tape or numbers.
 pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult<(Vec<Node>, Vec<u32>)> {
     let mut nodes = nodes_of(tape);
     let mut ids = Vec::with_capacity(outputs.len());
@@ -34,7 +34,7 @@ pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult
     Ok((nodes, ids))
 }
 
-/// All that a symbolic tape has recorded.
+/// The nodes of all entries of a symbolic tape.
 fn nodes_of(tape: &Bound<'_, Tape>) -> Vec<Node> {
     let inner = tape.get().lock();
     let mut symbols = inner.symbols.iter().copied();

@@ -1,4 +1,4 @@
-//! Recording: computes an op on what lies underneath its variables, and appends it to the innermost tape.
+//! Recording: computes an op on the values of its variables, and appends it to the innermost tape.
 
 use oxigrad_core::autodiff::tape::{Id, Value as _};
 use oxigrad_core::error::Error;
@@ -34,7 +34,7 @@ type Object<'py> = Bound<'py, PyAny>;
 /// As many as an op has arguments: seldom more than three.
 type Few<T> = SmallVec<[T; 3]>;
 
-/// Does an op on arrays, numbers and variables, by name: the entry for the Python layer.
+/// Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer.
 #[pyfunction]
 #[pyo3(name = "record", signature = (name, args, named = None))]
 pub fn record_named<'py>(
@@ -60,7 +60,7 @@ pub fn innermost<'a, 'py>(args: &'a [Object<'py>]) -> Option<&'a Bound<'py, Vari
     variables.max_by_key(|variable| variable.get().tape.get().serial)
 }
 
-/// Does an op on what lies underneath the innermost tape's variables and appends it to that tape.
+/// Computes an op on the values of the innermost tape's variables, and appends it to that tape.
 pub fn record<'py>(
     py: Python<'py>,
     op: Op,
@@ -167,8 +167,8 @@ fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) 
     callbacks(py)?.array_of.bind(py).call1((arg, PyTuple::new(py, args)?))
 }
 
-/// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype of
-/// the result.
+/// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype
+/// of the result.
 fn append<'py>(
     tape: &Bound<'py, Tape>,
     op: Op,
@@ -229,7 +229,8 @@ fn is_alike(value: &Value, result: &Object<'_>) -> bool {
     matches!(value, Value::Object(object) if are_alike(object.bind(result.py()), result) == Some(true))
 }
 
-/// How the arguments differ from the result, where an op has several of them or a rule asks; empty where they do not.
+/// The shapes and dtypes of the arguments relative to the result, if an op has several arguments or a rule reads them;
+/// empty otherwise.
 fn fits<'py>(
     op: Op,
     operands: &[(Option<Id>, Value)],
@@ -280,7 +281,7 @@ pub struct ScalarOperand<'a, 'py> {
 }
 
 impl<'a, 'py> ScalarOperand<'a, 'py> {
-    /// The operand as a scalar; none where it is anything else, or changed in place.
+    /// The operand as a scalar; `None` if it is anything else, or changed in place.
     #[inline]
     pub fn of(tape: &Bound<'py, Tape>, arg: &'a Object<'py>) -> Option<Self> {
         if let Ok(variable) = arg.cast_exact::<Variable>() {
@@ -311,7 +312,7 @@ impl<'a, 'py> ScalarOperand<'a, 'py> {
     }
 }
 
-/// An op on arguments that all are scalars; none where they are not.
+/// An op on arguments that all are scalars; `None` if they are not.
 fn of_scalars<'py>(tape: &Bound<'py, Tape>, op: Elementwise, args: &[Object<'py>]) -> PyResult<Option<Object<'py>>> {
     let operand = |arg| ScalarOperand::of(tape, arg);
     match args {
@@ -321,7 +322,7 @@ fn of_scalars<'py>(tape: &Bound<'py, Tape>, op: Elementwise, args: &[Object<'py>
     }
 }
 
-/// Appends an op on scalars: the short way for scalar code. None where the op has to go the long one.
+/// Appends an op on scalars: the fast path for scalar code. `None` if the op has to take the general path.
 #[inline]
 pub fn record_scalars<'py, const N: usize>(
     tape: &Bound<'py, Tape>,
@@ -352,7 +353,7 @@ pub fn record_scalars<'py, const N: usize>(
     Ok(Some(Bound::new(tape.py(), Variable::new(tape, id, Value::from_scalar(result)))?.into_any()))
 }
 
-/// An op on scalars of the host language or of NumPy; none where NumPy computes it.
+/// An op on scalars of the host language or of NumPy; `None` if NumPy computes it.
 #[inline]
 fn on_any_scalars<const N: usize>(op: Elementwise, scalars: [Scalar; N]) -> Option<Scalar> {
     if promoted(&scalars) == Precision::Weak { Some(op.on_scalars(&scalars)) } else { on_numpy_scalars(op, &scalars) }
@@ -412,7 +413,7 @@ fn record_symbol<'py>(
     Ok(Bound::new(tape.py(), Variable::new(tape, id, Value::Absent))?.into_any())
 }
 
-/// Does an op on plain values: numbers here, arrays by their own library.
+/// Computes an op on plain values: numbers here, arrays by their own library.
 fn evaluate<'py>(
     py: Python<'py>,
     op: Op,

@@ -1,7 +1,7 @@
 //! The host of a replay over Python's values.
 //!
-//! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as in
-//! [`structured`]; everything else calls the Python rule.
+//! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as
+//! in [`structured`]; everything else calls the Python rule.
 
 use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::Rules;
@@ -29,7 +29,7 @@ use crate::tree::is_inexact;
 pub struct PythonHost<'py> {
     pub py: Python<'py>,
     pub registry: &'py Registry,
-    /// The number of tangents along a leading batch axis; none where a tangent has the shape of its value.
+    /// The number of tangents along a leading batch axis; `None` if a tangent has the shape of its value.
     pub batch: Option<usize>,
     fusion: Fusion<'py>,
 }
@@ -173,7 +173,7 @@ impl<'py> PythonHost<'py> {
         Ok(flow.into_computed().unwrap_or(value))
     }
 
-    /// The sum of two cotangents, in the memory of one of them if that is nobody else's.
+    /// The sum of two cotangents, in the memory of one of them if it has no other reference.
     pub fn sum(&self, a: Value, b: Value) -> PyResult<Value> {
         let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
         if add_to(&sum, &term)? {
@@ -316,8 +316,9 @@ impl<'py> PythonHost<'py> {
     }
 }
 
-/// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on: operators of
-/// some array libraries raise an error where they should return `NotImplemented` for a variable on their right.
+/// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on:
+/// operators of some array libraries raise an error where they should return `NotImplemented` for a variable on their
+/// right.
 fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
     let mut variable = innermost(args).cloned();
     let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));

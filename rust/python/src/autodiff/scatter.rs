@@ -16,9 +16,10 @@ type Object<'py> = Bound<'py, PyAny>;
 
 /// Adds the cotangent `g` of `x[key]` to `sum`, the cotangent of `x` so far, at `key`; returns whether it did.
 ///
-/// The first term allocates zeros. A later one writes to the elements of `key` alone, in the memory of `sum`, where no one
-/// else can see that memory, and in that of a copy otherwise. Unlike the sum with an array of zeros, it leaves a negative
-/// zero elsewhere as it is; elements that an integer array names twice are added one after the other, to the sum.
+/// The first term allocates zeros. A later one writes to the elements of `key` alone, in the memory of `sum`, where no
+/// one else can see that memory, and in that of a copy otherwise. Unlike the sum with an array of zeros, it leaves a
+/// negative zero elsewhere as it is; elements that an integer array names twice are added one after the other, to the
+/// sum.
 pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
     let py = g.py();
     if entry.origin != Origin::Op(Op::Structured(Structured::Index)) || !is_host(g)? {
@@ -59,7 +60,7 @@ pub enum Key<'py> {
 }
 
 impl<'py> Key<'py> {
-    /// The kind of a key; none of one with a truth value in it.
+    /// The kind of a key; `None` for a key that contains a truth value.
     pub fn of(key: &Object<'py>) -> Option<Self> {
         let is_basic = |part: &Object<'py>| {
             part.is_none()

@@ -1,10 +1,11 @@
 //! Derivative rules of structured ops on NumPy arrays, without a call of the Python layer.
 //!
-//! The rules are stated once, in `oxigrad/autodiff/vjp_rules.py`, for every array library, for tapes of tapes and for both
-//! modes. A few of them are repeated here for cotangents that are plain NumPy arrays or scalars, because the call of a
-//! Python function costs more than most of these rules compute. Each function here does what the Python rule of the same
-//! op does on NumPy arrays, operation by operation, so that both give the same bits; `tests/autodiff/test_structured.py`
-//! compares them. Every function returns none where it does not apply, and the Python rule runs.
+//! The rules are stated once, in `oxigrad/autodiff/vjp_rules.py`, for every array library, for tapes of tapes and for
+//! both modes. A few of them are repeated here for cotangents that are plain NumPy arrays or scalars, because the call
+//! of a Python function costs more than most of these rules compute. Each function here does what the Python rule of
+//! the same op does on NumPy arrays, operation by operation, so that both give the same bits;
+//! `tests/autodiff/test_structured.py` compares them. Every function returns `None` if it does not apply, and the
+//! Python rule runs.
 
 use oxigrad_core::autodiff::tape::Origin;
 use oxigrad_core::op::{Op, Structured};
@@ -26,7 +27,7 @@ use crate::autodiff::tape::Fit;
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// The cotangent of the `which`-th argument of a structured op; none where the Python rule has to run.
+/// The cotangent of the `which`-th argument of a structured op; `None` if the Python rule has to run.
 pub fn pull<'py>(entry: &Entry<'_>, which: usize, g: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     use Structured as S;
     let Origin::Op(Op::Structured(op)) = entry.origin else { return Ok(None) };
@@ -85,7 +86,8 @@ pub fn pull<'py>(entry: &Entry<'_>, which: usize, g: &Object<'py>) -> PyResult<O
     }
 }
 
-/// The cotangent `g` summed over what broadcasting repeated, in the dtype of the argument; none where it is not NumPy's.
+/// The cotangent `g` summed over what broadcasting repeated, in the dtype of the argument; `None` if it is not
+/// NumPy's.
 pub fn unbroadcast<'py>(g: &Object<'py>, shape: &Object<'py>, dtype: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     let py = g.py();
     if !is_host(g)? {
@@ -112,7 +114,8 @@ pub fn unbroadcast<'py>(g: &Object<'py>, shape: &Object<'py>, dtype: &Object<'py
 
 // --- the rules ---------------------------------------------------------------------------------------------------------
 
-/// The cotangent of `mean`: that of `sum`, `g` repeated along the axes that were reduced, divided by the number of elements that each mean is of.
+/// The cotangent of `mean`: that of `sum`, `g` repeated along the axes that were reduced, divided by the number of
+/// elements that each mean is of.
 fn mean<'py>(entry: &Entry<'_>, g: &Object<'py>) -> PyResult<Object<'py>> {
     let reduction = Reduction::of(entry, g.py())?;
     let (means, elements) = (extents(g).iter().product::<usize>(), reduction.shape.iter().product::<usize>().max(1));
@@ -267,8 +270,8 @@ fn repeated<'py>(array: &Object<'py>, shape: &[usize]) -> PyResult<Object<'py>> 
     Ok(view)
 }
 
-/// The cotangent `g` in the dtype of the argument, its real part where that is real; none where the dtype is stated as a
-/// class, as that of a Python number is.
+/// The cotangent `g` in the dtype of the argument, its real part where that is real; `None` if the dtype is stated as
+/// a class, as that of a Python number is.
 fn match_dtype<'py>(g: Object<'py>, dtype: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     let py = g.py();
     let of = |g: &Object<'py>| g.getattr(intern!(py, "dtype"));

@@ -14,30 +14,30 @@ use pyo3::types::PyDict;
 use crate::arrays::value::Value;
 use crate::error::to_python;
 
-/// What an entry remembers beside its arguments.
+/// The attributes of an entry: all that it keeps besides its arguments and its value.
 #[derive(Debug, Default)]
 pub struct Attributes {
     /// The keyword arguments of a structured op, as plain data, with the shapes and dtypes that its rule reads.
     pub named: Option<Py<PyDict>>,
-    /// How the cotangent of each argument of an elementwise op differs from that of the result.
+    /// For each argument of an elementwise op, the shape and dtype of its cotangent.
     pub fits: Vec<Fit>,
 }
 
 /// The core's tape over Python's values.
 pub type CoreTape = oxigrad_core::autodiff::tape::Tape<Value, Attributes>;
 
-/// How the cotangent of an argument differs from that of the result.
+/// The shape and dtype of the cotangent of an argument, relative to that of the result.
 #[derive(Debug)]
 pub enum Fit {
-    /// Not at all.
+    /// Those of the cotangent of the result.
     Same,
-    /// The argument is a number: the cotangent is summed to one.
+    /// The argument is a number: the cotangent is summed to a number.
     Number,
     /// The argument has this shape and dtype.
     Array { shape: Py<PyAny>, dtype: Py<PyAny> },
 }
 
-/// An array that an entry reads in the replay, and what was in it when it was recorded.
+/// An array that an entry reads in the replay, and a hash of its contents when it was recorded.
 #[derive(Debug)]
 pub struct Fingerprint {
     pub id: Id,
@@ -76,26 +76,26 @@ impl<'t> Names<'t> {
     }
 }
 
-/// What a tape has kept of Python's.
+/// The values, attributes, fingerprints and assigned values that a tape has kept.
 pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<Value>);
 
 #[derive(Debug, Default)]
 pub struct Inner {
     pub tape: CoreTape,
     pub names: HashMap<Id, String>,
-    /// What the inputs of a symbolic tape are, in order.
+    /// The node of each input of a symbolic tape, in order.
     pub symbols: Vec<Node>,
     pub fingerprints: Vec<Fingerprint>,
     pub memories: Memories,
     released: bool,
 }
 
-/// Records what is done with the variables it hands out, and replays it in reverse, or forwards.
+/// Records the operations on its variables, and replays them in reverse or forwards.
 ///
 /// ``with Tape() as tape`` records until the block ends; `gradient` may be called inside and after it. A tape belongs
-/// to the thread that opened it. With `forward` it keeps what `push` needs as well. With `check` it remembers what is in
-/// the arrays that the replay will read, and refuses to replay where one was changed in place: for finding mistakes,
-/// since it reads every array twice; without it, a changed array gives the derivatives of the changed program. Only
+/// to the thread that opened it. With `forward` it keeps what `push` needs as well. With `check` it remembers what is
+/// in the arrays that the replay will read, and refuses to replay where one was changed in place: for finding mistakes,
+/// since it reads every array twice; without it, a changed array yields the derivatives of the changed program. Only
 /// arrays in host memory are checked.
 ///
 /// >>> import oxigrad as ox
@@ -106,11 +106,11 @@ pub struct Inner {
 /// [6.0]
 #[pyclass(frozen, module = "oxigrad")]
 pub struct Tape {
-    /// Tapes are numbered as they are opened: of two nested ones, the inner has the larger serial.
+    /// The serial number, in the order of opening: of two nested tapes, the inner has the larger one.
     pub serial: u64,
     thread: usize,
     pub symbolic: bool,
-    /// Whether what rules need forwards is kept as well.
+    /// Whether the values that only forward rules read are kept as well.
     pub forward: bool,
     /// Whether arrays are checked for changes in place.
     pub check: bool,
@@ -120,7 +120,7 @@ pub struct Tape {
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
-/// Tells threads apart: the address of a variable that each thread has for itself.
+/// Identity of the current thread: the address of a thread-local variable.
 fn current_thread() -> usize {
     thread_local!(static MARK: u8 = const { 0 });
     MARK.with(|mark| std::ptr::from_ref(mark) as usize)
@@ -144,12 +144,12 @@ impl Tape {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same, where nobody has it locked.
+    /// As [`Tape::lock`], without waiting for the lock.
     pub fn try_lock(&self) -> Result<MutexGuard<'_, Inner>, TryLockError<MutexGuard<'_, Inner>>> {
         self.inner.try_lock()
     }
 
-    /// Ends the tape, and gives back what it kept of Python's, to be dropped. Its entries stay, as entries without values.
+    /// Ends the tape, and returns the Python objects that it kept, to be dropped. Its entries stay, without values.
     pub fn forget(&self) -> Forgotten {
         self.end();
         let mut inner = self.lock();
@@ -182,13 +182,13 @@ impl Tape {
         ))))
     }
 
-    /// What an entry is called: its given name, `x1`, `x2`, ... for inputs, `v1`, `v2`, ... for the results of ops.
+    /// The name of an entry: the given one, `x1`, `x2`, ... for inputs, `v1`, `v2`, ... for the results of ops.
     pub fn name(&self, id: Id) -> String {
         let inner = self.lock();
         Names::new(&inner).get(id)
     }
 
-    /// Whether nothing is recorded any more.
+    /// Whether the tape has ended, so that nothing more is recorded.
     pub fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }

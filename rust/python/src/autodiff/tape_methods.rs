@@ -1,4 +1,4 @@
-//! What Python calls of the `Tape` class.
+//! The methods of the `Tape` class, as Python calls them.
 
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use pyo3::exceptions::PyTypeError;
@@ -173,7 +173,7 @@ impl Tape {
         Self::replayed(slf, sources, of, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
     }
 
-    /// What a replay gives for each of `variables`, one of which may be there twice, at the entries that they stand for.
+    /// The result of a replay for each of `variables`, which may repeat, at the entries that they stand for.
     fn replayed<'py>(
         slf: &Bound<'py, Self>,
         variables: &[Bound<'py, PyAny>],

@@ -9,7 +9,7 @@ use crate::autodiff::tape::{Attributes, Names, Tape};
 
 /// One line an op: `v3 = add(v1, v2)`.
 pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
-    // What Python prints is collected under the lock and printed after it.
+    // Objects that Python prints are collected under the lock, and printed after it is released.
     enum Piece {
         Text(String),
         Object(Py<PyAny>),
@@ -54,7 +54,8 @@ pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
 /// A box of a diagram: its kind, its label, and the boxes that it reads.
 type Box = (&'static str, String, Vec<u32>);
 
-/// The diagram of the first `limit` entries, drawn by `draw`, a function of the boxes and of how many entries are left out.
+/// The diagram of the first `limit` entries, drawn by `draw`, a function of the boxes and of how many entries are left
+/// out.
 pub fn diagram<'py>(tape: &Tape, limit: usize, draw: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (boxes, left_out) = boxes(tape, limit);
     draw.call1((boxes, left_out))

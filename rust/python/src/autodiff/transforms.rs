@@ -1,4 +1,5 @@
-//! Transforms of Python's functions: one call watches the arguments, calls the function and, for a gradient, replays the tape.
+//! Transforms of Python's functions: one call watches the arguments, calls the function and, for a gradient, replays
+//! the tape.
 
 use std::collections::HashSet;
 
@@ -19,9 +20,9 @@ use crate::callbacks::callbacks;
 use crate::error::{DtypeError, to_python};
 use crate::tree::{Structure, flatten, is_inexact};
 
-/// The arguments of one call, on a tape: what the function is given, and the structure of its gradients.
+/// The arguments of one call, on a tape: the inputs of the function, and the structure of its gradients.
 ///
-/// The function gets copies of the variables, so that what it assigns to its arguments is its own affair.
+/// The function gets copies of the variables, so that assignments to its arguments have no effect outside it.
 #[pyclass(frozen, module = "oxigrad")]
 pub struct Watched {
     /// A variable for each leaf that is differentiated, argument after argument.
@@ -54,7 +55,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// Watches a leaf; gives what the function gets in its place.
+    /// Watches a leaf; returns the object that the function gets in its place.
     fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         let variable = Tape::input(tape, watchable(leaf)?, None)?;
         let inside = Variable::copy(&variable)?;
@@ -202,8 +203,8 @@ pub fn record_call<'py>(
     called
 }
 
-/// The value of a function that gives a real scalar, and its gradient. `finish(tape, watched, result)` is called for any
-/// other result, with `has_aux` for every one, and gives both.
+/// The value of a function that returns a real scalar, and its gradient. `finish(tape, watched, result)` is called for
+/// any other result, with `has_aux` for every one, and returns both.
 #[pyfunction]
 #[pyo3(signature = (f, args, named, argnums, has_aux, finish))]
 pub fn value_and_grad<'py>(
@@ -308,7 +309,7 @@ fn nothing_to_differentiate(position: usize, primal: &Bound<'_, PyAny>) -> PyRes
     ))))
 }
 
-/// Where a leaf stands: the argument, and the key path, if it has one.
+/// The place of a leaf: the argument, and the key path if it has one.
 fn named(argument: &str, path: &str) -> String {
     if path.is_empty() { argument.to_owned() } else { format!("{argument}, {path}") }
 }

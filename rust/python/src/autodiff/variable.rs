@@ -1,4 +1,4 @@
-//! The `Variable` class: what a tape hands out, an array of the Array API standard.
+//! The `Variable` class: a value on a tape, which is an array of the Array API standard.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,10 +14,10 @@ use crate::arrays::value::Value;
 use crate::autodiff::tape::Tape;
 use crate::error::to_python;
 
-/// A value on a tape: an array (or a number) that remembers how it came to be.
+/// A value on a tape: an array or a number, with the entry that recorded its origin.
 ///
 /// It has the attributes, operators and indexing of an Array API array, and NumPy's functions accept it. Comparisons
-/// give plain arrays. `value` is what it wraps: an array, a float, or a variable of an enclosing tape.
+/// give plain arrays. `value` is the wrapped array, float, or variable of an enclosing tape.
 #[pyclass(frozen, mapping, module = "oxigrad")]
 pub struct Variable {
     pub tape: Py<Tape>,
@@ -25,15 +25,15 @@ pub struct Variable {
     pub id: Id,
     /// The value of that entry; what is assigned later has its shape and dtype.
     pub value: Value,
-    /// Where the tape keeps what it knows of its memory; zero where it is neither viewed nor assigned to, `CONSTANT` where it
-    /// is not, and no derivative flows to it.
+    /// The alias id of the variable; zero if it was neither viewed nor assigned to, `CONSTANT` if, moreover, no
+    /// derivative flows to it.
     slot: AtomicU32,
 }
 
 const CONSTANT: u32 = u32::MAX;
 
 impl Drop for Variable {
-    /// The array of a variable is often nobody else's: a later one takes its memory.
+    /// Returns the array to the pool, since the variable often has the only reference to it.
     fn drop(&mut self) {
         if matches!(self.value, Value::Object(_)) {
             Python::attach(|py| {
@@ -53,7 +53,8 @@ impl Variable {
         Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(0) }
     }
 
-    /// The entry that the variable stands for, and its value; `ArrayMemoryError` where it missed a change of its memory.
+    /// The entry that the variable stands for, and its value; `ArrayMemoryError` if it missed a change of its
+    /// memory.
     #[inline]
     pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {
         match self.slot() {
@@ -62,7 +63,7 @@ impl Variable {
         }
     }
 
-    /// The same, whatever was missed.
+    /// As [`Variable::current`], for a stale variable too.
     #[inline]
     pub fn last(&self, py: Python<'_>) -> (Id, Value) {
         let of = |slot| {
@@ -72,7 +73,7 @@ impl Variable {
         self.slot().and_then(of).unwrap_or_else(|| (self.id, self.value.share(py)))
     }
 
-    /// The entry that gradients with regard to the variable are of: what was watched, or what it stands for.
+    /// The entry with respect to which gradients are taken: the watched one, or the one that the variable stands for.
     pub fn source(&self, py: Python<'_>) -> PyResult<Id> {
         if self.slot().is_none() || self.origin() == Origin::Input {
             return Ok(self.id);
@@ -80,7 +81,7 @@ impl Variable {
         Ok(self.current(py)?.0)
     }
 
-    /// Where the tape keeps what it knows of the variable's memory, if that has been viewed or assigned to.
+    /// The alias id of the variable, if it was viewed or assigned to.
     #[inline]
     pub fn slot(&self) -> Option<AliasId> {
         AliasId::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
@@ -96,7 +97,7 @@ impl Variable {
         Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(CONSTANT) }
     }
 
-    /// The same, made if it is not there.
+    /// The alias id of the variable, added to the tape if there is none.
     pub fn slot_or_new(&self) -> AliasId {
         self.slot().unwrap_or_else(|| {
             let slot = self.tape.get().lock().memories.add();
@@ -114,7 +115,7 @@ impl Variable {
         settled(slf.as_any()).map(Bound::unbind)
     }
 
-    /// How the entry that it was made with came to be.
+    /// The origin of the entry that the variable was made with.
     pub fn origin(&self) -> Origin {
         self.tape.get().lock().tape.origin(self.id)
     }
@@ -131,7 +132,7 @@ impl Variable {
         self.value.is_scalar()
     }
 
-    /// What the variable wraps, or an error where it is a symbol.
+    /// The value of the variable, or an error if it is a symbol.
     pub fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyAny>> {
         self.known_at_all(what)?;
         Ok(self.current(py)?.1.into_object(py))
@@ -183,7 +184,7 @@ pub fn stale(name: &str) -> PyErr {
     )))
 }
 
-/// A value as a tape keeps it: for a variable of an enclosing tape, another of the same entry, which nobody else has.
+/// A value as a tape keeps it: for a variable of an enclosing tape, a new variable of the same entry.
 pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match object.cast_exact::<Variable>() {
         Ok(outer) if !outer.get().is_scalar() => {

@@ -1,4 +1,4 @@
-//! What Python calls of the `Variable` class: its operators and attributes.
+//! The methods of the `Variable` class, as Python calls them: operators and attributes.
 
 use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::op::{Elementwise, Op, Structured};
@@ -107,7 +107,7 @@ fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     }
 }
 
-/// The op that a ufunc of NumPy's is; none where that is not plain.
+/// The op that a ufunc of NumPy's is; `None` if that is not plain.
 fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
     static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let py = ufunc.py();
@@ -125,7 +125,7 @@ fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
     Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
 }
 
-/// Gives the operators that change in place their names.
+/// Registers the in-place operators under their names.
 pub fn register(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<Variable>();
     for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"] {
@@ -334,14 +334,14 @@ impl Variable {
         callbacks(slf.py())?.index.bind(slf.py()).call1((slf, key))
     }
 
-    /// The variable stands for a new array from now on; no array is changed. One that may share its memory can be read
-    /// no more.
+    /// The variable stands for a new array from now on; no array is changed. Another variable that may share its memory
+    /// can be read no more.
     fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
         slf.get().known_at_all("the elements")?;
         indexed_assignment::assign(slf, key, value)
     }
 
-    /// Another variable for the same entry: what is assigned to one is not seen by the other.
+    /// Another variable for the same entry: an assignment to one does not change the other.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         settled(slf.as_any())
     }
@@ -355,13 +355,13 @@ impl Variable {
         Ok(format!("Variable({}, name={name:?})", value.object(py).repr()?))
     }
 
-    /// What the variable wraps: an array, a float, or a variable of an enclosing tape.
+    /// The wrapped value: an array, a float, or a variable of an enclosing tape.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         settled(&self.known(py, "the value")?)
     }
 
-    /// What the tape calls the variable when it is printed.
+    /// The name of the variable in a printed tape.
     #[getter(name)]
     fn given_name(&self) -> String {
         self.name()

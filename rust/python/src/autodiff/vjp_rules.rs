@@ -56,8 +56,8 @@ pub struct Derivative {
     pub kernel: Option<Kernel>,
     /// Whether the rule returns the cotangent of the result unchanged.
     pub is_identity: bool,
-    /// The op of a rule that is a single op, with the positions of its operands among `sources`, where Python has an operator
-    /// for it.
+    /// The op of a rule that is a single op, with the positions of its operands among `sources`, where Python has an
+    /// operator for it.
     pub only: Option<(Op, Vec<usize>)>,
     pub needs: Needs,
 }
@@ -127,7 +127,7 @@ pub struct Registry {
     rows: Vec<Vec<Row>>,
     unstated: Row,
     pub rules: Rules,
-    /// Pushes tangents through a structured op; `NotImplemented` where its reverse rule has to do.
+    /// Pushes tangents through a structured op; `NotImplemented` if the reverse rule is to be used.
     pub push: Py<PyAny>,
 }
 
@@ -205,12 +205,12 @@ type Stated<'py> = (String, usize, Statement<'py>);
 pub enum Statement<'py> {
     /// There is no derivative: see [`Row::Missing`].
     Reason(String),
-    /// The rule, with the names of its parameters; none where the derivative is zero.
+    /// The rule, with the names of its parameters; `None` if the derivative is zero.
     Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
 }
 
-/// Registers the derivative rules and the function that pushes tangents through structured ops. The rules of elementwise ops
-/// are traced into programs.
+/// Registers the derivative rules and the function that pushes tangents through structured ops. The rules of
+/// elementwise ops are traced into programs.
 #[pyfunction]
 pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResult<()> {
     let mut table: Vec<Vec<Row>> = Op::all().map(|_| Vec::new()).collect();
@@ -345,7 +345,7 @@ pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
-/// Whether Python has an operator for the op that gives, on arrays, the bits of the op's meaning.
+/// Whether Python has an operator for the op with the same bits on arrays.
 const fn is_exact_operator(op: Elementwise) -> bool {
     op.operator().is_some() && op.has(Attribute::Exact)
 }

@@ -75,7 +75,7 @@ impl Prepared {
         if held.iter().all(is_kept) { Ok(()) } else { Err(moved("an array")) }
     }
 
-    /// `AliasError` where memory that is written is that of another array. Returns whether Python was asked.
+    /// `AliasError` if memory that is written is that of another array. Returns whether Python was asked.
     pub(super) fn refuse_overlap(
         &mut self,
         buffers: &[Buffer],
@@ -87,7 +87,7 @@ impl Prepared {
         for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
             ranges[*gradient].1 = programs[parameter.program].0.get().writes_gradients();
             if parameter.catches_up {
-                // The factors are made for this step, and nobody else's.
+                // The factors are made for this step, and share no memory.
                 let count = parameter.slots.len();
                 ranges[gradient + 2 + count..][..count].fill((Span { start: 0, end: 0 }, false));
             }

@@ -1,4 +1,4 @@
-//! The lock of an optimizer: one thread at a time, which is told so, rather than made to wait for itself.
+//! The lock of an optimizer, held by one thread at a time. A thread that takes it again gets an error, not a deadlock.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -37,20 +37,21 @@ impl Use {
     }
 }
 
-/// A lock that one thread has at a time. Other threads wait for it; the same one, which comes again from a signal handler, a
-/// schedule or whatever else a step calls, may only read the state meanwhile, and gets a `StateError` for anything else.
+/// A lock that one thread has at a time. Other threads wait for it; the same one, which comes again from a signal
+/// handler, a schedule or any other callback of a step, may only read the state meanwhile, and gets a `StateError` for
+/// anything else.
 ///
-/// As a context manager it is for changes; `stepping` and `reading` give those for a step and for reading. In a forked child it is
-/// free, whoever had it in the parent.
+/// As a context manager it is for changes; `stepping` and `reading` give those for a step and for reading. In a forked
+/// child it is free, even if a thread of the parent held it.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Lock {
-    /// A lock of Python's, which waits as Python does: interrupts get through, and other threads run.
+    /// A Python lock: waiting for it lets interrupts through and other threads run.
     inner: Mutex<(Py<PyAny>, u32)>,
     used: AtomicU8,
 }
 
 impl Lock {
-    /// The lock of Python's; in a forked child another one, since the thread that had it may not be there any more.
+    /// The Python lock; a new one in a forked child, where the holding thread may no longer exist.
     fn inner<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (lock, of) = {
             let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,12 +69,12 @@ impl Lock {
         Ok(fresh)
     }
 
-    /// The present use.
+    /// The current use.
     fn used(&self) -> Use {
         Use::ALL[usize::from(self.used.load(Ordering::Relaxed))]
     }
 
-    /// Takes the lock; returns what the same thread used it for already.
+    /// Takes the lock; returns the use that the same thread made of it before.
     fn take(&self, py: Python<'_>, wanted: Use) -> PyResult<Use> {
         let inner = self.inner(py)?;
         inner.call_method0(intern!(py, "acquire"))?;

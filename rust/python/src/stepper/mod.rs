@@ -1,4 +1,6 @@
-//! Steps of optimizers: tracing rules into kernels, running them over host memory, and the lock of an optimizer.
+//! Steps of optimizers: tracing of rules into kernels (`symbols`), the step (`step`, its arguments `stated`, its
+//! `phase`), its parameters and slots (`parameter`, `slot`, `prepared`), its checks (`checks`, `requirements`), its
+//! update and other writes (`update`, `write`), and the lock of an optimizer (`lock`).
 
 mod checks;
 pub mod lock;

@@ -1,4 +1,4 @@
-//! A parameter in host memory: what it must be, and the buffers that a step is given of it.
+//! A parameter in host memory: its requirements, and its buffers in a step.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::arrays::host_array::HostArray;
 use crate::arrays::numpy::{Numpy, refuse_meaning};
 use crate::error::{IntoPython, to_python};
 
-/// A parameter that the core updates: what it must be, and its slots, whose memory is held.
+/// A parameter that the core updates: its requirements, and its slots, whose memory is held.
 pub(super) struct Parameter {
     pub(super) path: String,
     pub(super) position: u64,
@@ -69,7 +69,7 @@ impl Parameter {
         if self.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest }
     }
 
-    /// The buffers of the gradient and the parameter, where they are plainly what they must be.
+    /// The buffers of the gradient and the parameter, if they meet the requirements by a look at their fields.
     pub(super) fn plain(&self, given: &Given) -> Option<[Buffer; 2]> {
         let numpy = Numpy::get(given.p.py())?;
         let own = numpy.contiguous(given.p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
@@ -78,7 +78,7 @@ impl Parameter {
         Some([gradient, own.with_rounding(self.rounding(0))])
     }
 
-    /// The buffers of the gradient and the parameter; adds what holds their memory.
+    /// The buffers of the gradient and the parameter; adds the owners of their memory.
     pub(super) fn given<'py>(&self, given: &Given<'_, 'py>, held: &mut Held<'py>) -> PyResult<[Buffer; 2]> {
         if let Some(plain) = self.plain(given) {
             return Ok(plain);
@@ -99,7 +99,7 @@ impl Parameter {
         Ok(())
     }
 
-    /// Adds the buffers of the gradient, the parameter and its slots, and what holds their memory.
+    /// Adds the buffers of the gradient, the parameter and its slots, and the owners of their memory.
     pub(super) fn gather<'py>(
         &self,
         given: &Given<'_, 'py>,
@@ -112,7 +112,7 @@ impl Parameter {
         Ok(())
     }
 
-    /// The gradient and the parameter of a step, if they are what they must be.
+    /// The gradient and the parameter of a step, if they meet the requirements.
     pub(super) fn check(&self, given: &Given) -> PyResult<[(HostArray, Buffer); 2]> {
         let Given { p, g, shape, writes_gradient } = *given;
         let path = &self.path;
@@ -144,7 +144,7 @@ impl Parameter {
             gradient.set_written(g);
         }
         match gradient.view.buffer() {
-            // Gradients of halves may have the type that is computed in.
+            // The gradient of a half-precision parameter may have the dtype of the computation.
             Some(given) if given.dtype() == self.dtype || given.dtype() == self.dtype.computed_in() => {
                 Ok([(gradient, given), (memory, own.with_rounding(self.rounding(0)))])
             }

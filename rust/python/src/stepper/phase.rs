@@ -1,4 +1,4 @@
-//! The phases of a step, by which another thread, or a forked child, tells how far it is.
+//! The phases of a step, by which another thread or a forked child can tell its progress.
 
 /// The phases of a step: none is under way, all is checked, arrays are written; or one ended in a panic while it wrote.
 pub(super) const IDLE: u8 = 0;

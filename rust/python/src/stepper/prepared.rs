@@ -13,16 +13,16 @@ use crate::arrays::numpy::Numpy;
 use crate::arrays::seat::Seat;
 use crate::error::{IntoPython, to_python};
 
-/// The rows of a parameter that a step touches: its number, the indices (int64, growing) of the rows whose gradients are given, or all
-/// rows; and a factor for each slot, broadcast to the shape of the gradient.
+/// The rows of a parameter that a step touches: its number, the indices (int64, growing) of the rows whose gradients
+/// are given, or all rows; and a factor for each slot, broadcast to the shape of the gradient.
 pub(super) type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 
-/// Everything that a step needs besides what it is given.
+/// The state of a step that is kept from one to the next.
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) parameters: Vec<Parameter>,
-    /// The start of each parameter's buffers (gradient, parameter, slots, factors of slots) in the list of all; and the end
-    /// of the last.
+    /// The start of each parameter's buffers (gradient, parameter, slots, factors of slots) in the list of all; and the
+    /// end of the last.
     pub(super) starts: Vec<usize>,
     /// The slots that are tensors of PyTorch's.
     pub(super) tensors: Vec<Py<PyAny>>,
@@ -35,7 +35,7 @@ pub(super) struct Prepared {
 /// The programs and buffers that the last step checked: where none has changed, none is checked again.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// The programs that ran; none where something was out of order.
+    /// The programs that ran; empty if nothing is remembered.
     pub(super) programs: Vec<Py<Program>>,
     /// The buffers of all parameters.
     pub(super) buffers: Vec<Buffer>,
@@ -83,7 +83,7 @@ impl Prepared {
         }
         let looked = self.parameters.iter_mut().try_for_each(|parameter| parameter.look(numpy, py, &mut moves));
         if moves.moved {
-            // Also where the step is refused for what another slot is: the next one sees no move any more.
+            // Reset even if another slot makes the step fail: the next step would not see the move.
             self.seen = Seen::default();
             self.seats = seats(&self.parameters, numpy, py);
             self.tensors = tensors(&self.parameters, py);
@@ -91,7 +91,8 @@ impl Prepared {
         looked.map(|()| moves)
     }
 
-    /// Replaces the buffers of gradients and parameters that have moved since the last step. Returns whether there were any.
+    /// Replaces the buffers of gradients and parameters that have moved since the last step. Returns whether there were
+    /// any.
     pub(super) fn renew<'py>(
         &self,
         buffers: &mut [Buffer],

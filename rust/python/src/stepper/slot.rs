@@ -1,4 +1,4 @@
-//! A slot of a parameter in host memory: where it lies, and whether it still does.
+//! A slot of a parameter in host memory: its place, and whether it has moved.
 
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::error::Error;
@@ -10,7 +10,7 @@ use crate::arrays::host_array::{HostArray, Numbers};
 use crate::arrays::numpy::Numpy;
 use crate::error::{IntoPython, to_python};
 
-/// A slot that was given, or a part of one: under which name, as what object, and where it was found to lie.
+/// A slot, or a part of one: its name, its object, and the place of its memory.
 pub(super) struct Slot {
     pub(super) name: String,
     pub(super) stated: Py<PyAny>,

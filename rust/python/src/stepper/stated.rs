@@ -13,7 +13,8 @@ pub(super) type Named = (String, Py<PyAny>);
 /// A parameter in host memory, as `Stepper.prepare` is told of it.
 ///
 /// `slots` are arrays by name, those of eight bits as tuples of codes and scales; `numbers` are slots of one number.
-/// `program` and `scalar_set` say which of the programs of a step updates the parameter, with which of its sets of scalars.
+/// `program` and `scalar_set` say which of the programs of a step updates the parameter, with which of its sets of
+/// scalars.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct HostParameter {
     pub(super) path: String,
@@ -52,8 +53,8 @@ impl HostParameter {
     }
 }
 
-/// The writes of a step besides the update in host memory: `replacements` of parts of the model by key path, `assignments`
-/// of items of dicts and arrays, as (holder, key, value), and `copies` of arrays, as (from, to).
+/// The writes of a step besides the update in host memory: `replacements` of parts of the model by key path,
+/// `assignments` of items of dicts and arrays, as (holder, key, value), and `copies` of arrays, as (from, to).
 #[pyclass(frozen, module = "oxigrad._core")]
 #[derive(Default)]
 pub struct Writes {

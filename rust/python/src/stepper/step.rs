@@ -1,4 +1,4 @@
-//! A step over host memory: every check first, then one dispatch, then what it replaces, then the count.
+//! A step over host memory: the checks, one dispatch, the replacements and the count, in this order.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -72,8 +72,8 @@ impl Stepper {
         if self.owed.swap(false, Ordering::Relaxed) { attributes.update(values.as_mapping()) } else { Ok(()) }
     }
 
-    /// Raises `StateError` where slots and counts are not those of a whole number of steps: while a step writes, or after
-    /// one that ended while it did.
+    /// Raises `StateError` if slots and counts are not those of a whole number of steps: while a step writes, or
+    /// after one that ended while it did.
     fn check_whole(&self) -> PyResult<()> {
         match self.phase.load(Ordering::Relaxed) {
             WRITING | BROKEN => Err(to_python(&self.halted())),
@@ -98,11 +98,11 @@ impl Stepper {
         Ok(())
     }
 
-    /// Takes one step, whole or not at all, and returns the model; None where a guard stopped the step.
+    /// Takes one step, whole or not at all, and returns the model; `None` if a guard stopped the step.
     ///
     /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those
-    /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients. Where
-    /// the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
+    /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients.
+    /// If the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
     #[pyo3(signature = (model, written, gradients, *, programs, seed, holds=false, observes=false, touched=Vec::new(), writes=None))]
     #[expect(clippy::too_many_arguments, reason = "all but the first three by keyword")]
     fn step<'py>(
@@ -180,7 +180,7 @@ impl Stepper {
     }
 }
 
-/// A count, or `StateError` where it is too large for one.
+/// A count, or `StateError` if it is too large for one.
 fn countable(count: u64) -> PyResult<u64> {
     if count <= MOST {
         return Ok(count);
@@ -188,7 +188,7 @@ fn countable(count: u64) -> PyResult<u64> {
     Err(to_python(&Error::State(format!("a count of steps is {count}: expected at most {MOST}"))))
 }
 
-/// A step under way. What is prepared is taken out, so that no lock is held while Python may run.
+/// A step under way. It takes the prepared parameters out, so that no lock is held while Python may run.
 struct Turn<'a> {
     stepper: &'a Stepper,
     prepared: Prepared,
@@ -209,7 +209,7 @@ impl Stepper {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a step; `StateError` where one is under way, or no further one can be counted.
+    /// Begins a step; `StateError` if one is under way, or no further one can be counted.
     fn begin(&self) -> PyResult<Turn<'_>> {
         self.check_idle()?;
         if self.count() >= MOST || self.micro() >= MOST {
@@ -239,7 +239,7 @@ impl Stepper {
         self.process.load(Ordering::Relaxed) != threads::process()
     }
 
-    /// Why there can be no step now.
+    /// The error that says why no step can begin.
     fn halted(&self) -> Error {
         let half = "parameters and slots may be those of half a step: load a state, and the parameters with it";
         Error::State(match self.phase.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Tracing a rule: symbols to call it with, and the kernel that comes of it.
+//! Tracing of a rule: the symbols that it is called with, and its kernel.
 
 use oxigrad_core::array::buffer::{Rounding, elements};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
@@ -15,7 +15,7 @@ use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::Variable;
 use crate::error::IntoPython;
 
-/// A tape without values: hands out the symbols that a rule is called with, and compiles what it does with them.
+/// A tape without values: creates the symbols that a rule is called with, and compiles the recorded program.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Symbols(Py<Tape>);
 
@@ -86,7 +86,8 @@ impl Symbols {
     }
 
     /// The program that computes `outputs`, which are those numbers `written` of gradient, parameter and slots, and the
-    /// numbers `results` of each leaf, and writes nothing where the number `guard` is zero; `RuleError` where no kernel can.
+    /// numbers `results` of each leaf, and writes nothing where the number `guard` is zero; `RuleError` if no kernel
+    /// can.
     fn compile(
         &self,
         py: Python<'_>,
@@ -148,8 +149,8 @@ pub fn uniform(
     drawn(py, count, rows, |element| f64::from(noise::uniform(key, draw, element)))
 }
 
-/// The random numbers, from 0 to 65535, by which a kernel rounds one leaf, or rows of one, stochastically, as the bytes of
-/// float64. `number` is 0 for the parameter, and counts its slots from 1 on.
+/// The random numbers, from 0 to 65535, by which a kernel rounds one leaf, or rows of one, stochastically, as the bytes
+/// of float64. `number` is 0 for the parameter, and counts its slots from 1 on.
 #[pyfunction]
 #[pyo3(signature = (seed, step, leaf, number, count, rows=None))]
 pub fn rounding(
@@ -165,10 +166,11 @@ pub fn rounding(
     drawn(py, count, rows, |element| f64::from(Rounding::random(key, number, element)))
 }
 
-/// A number for each element of a leaf of `count` of them, or of rows of a table, each of `count`, as the bytes of float64.
+/// A number for each element of a leaf of `count` of them, or of rows of a table, each of `count`, as the bytes of
+/// float64.
 ///
 /// # Errors
-/// `MemoryError` where there is no memory for so many.
+/// `MemoryError` if there is no memory for so many.
 fn drawn(
     py: Python<'_>,
     count: u64,

@@ -53,11 +53,11 @@ impl Prepared {
     ) -> PyResult<bool> {
         self.check_places(programs, written.len(), gradients.len()).python()?;
         let numpy = known_numpy(py)?;
-        // First, since this runs Python, or lets other threads run.
+        // Must come first, since this runs Python, or lets other threads run.
         self.refuse_negated(written, gradients)?;
         let mut held = Vec::new();
         let mut moves = self.look(numpy, py)?;
-        // Put back when all is in order.
+        // Put back after all checks have passed.
         let mut seen = std::mem::take(&mut self.seen);
         let is_new = if touched.is_empty() && !moves.moved && seen.is_of(programs) {
             self.renew(&mut seen.buffers, programs, written, gradients, &mut held)?
@@ -100,8 +100,8 @@ impl Prepared {
             exec::check(&batches).python()?;
         }
         // SAFETY: what is in the tuples and in `held`, and the slots' own memory, stays until after the call; what is
-        // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or in
-        // an earlier step, when all of them were the same.
+        // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or
+        // in an earlier step, when all of them were the same.
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
         phase.store(WRITING, Ordering::Relaxed);
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();

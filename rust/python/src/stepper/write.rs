@@ -9,14 +9,14 @@ use crate::arrays::numpy::Numpy;
 use crate::arrays::torch::Changed;
 use crate::error::to_python;
 
-/// A holder, and what of it is to be what.
+/// A holder, the key of an item, and its new value.
 pub(super) type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// An array, and the one that it is copied to.
 pub(super) type Copy<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// All checks, then an update, which says whether it was made, then, if it was, copies and assignments, which cannot fail. Adds
-/// the tensors that have `changed`.
+/// Makes all checks and an update; then, unless a guard stopped the update, the copies and assignments, which cannot
+/// fail. Adds the tensors that have `changed`.
 pub(super) fn write(
     py: Python<'_>,
     update: impl FnOnce(&mut Changed) -> PyResult<bool>,

@@ -16,7 +16,7 @@ use crate::error::unless;
 
 /// A child of a flattened container.
 pub struct Child<'py> {
-    /// The child; none where a field has no value.
+    /// The child; `None` if a field has no value.
     pub object: Option<Bound<'py, PyAny>>,
     /// Whether the field it comes from is not marked as not trainable.
     pub trainable: bool,
@@ -108,10 +108,11 @@ pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
     Ok(Err(format!("a dict key must be a str or an int, found {} ({})", text.to_cow()?, class.to_cow()?)))
 }
 
-/// Appends the children of `object` to `children`, and the keys of a dict to `keys`. Returns the rest that rebuilding needs.
+/// Appends the children of `object` to `children`, and the keys of a dict to `keys`. Returns the rest that rebuilding
+/// needs.
 ///
-/// The rest depends on the kind. Attributes: a dict of those that are not fields, if there are any; a class registered with
-/// functions: the value that its flatten function returned; a subclass of a builtin: the object itself.
+/// The rest depends on the kind. Attributes: a dict of those that are not fields, if there are any; a class registered
+/// with functions: the value that its flatten function returned; a subclass of a builtin: the object itself.
 pub fn take_apart<'py>(
     object: &Bound<'py, PyAny>,
     info: &TypeInfo,

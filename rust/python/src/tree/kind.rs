@@ -253,8 +253,8 @@ fn bases<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<Bound<'py, PyType>>> {
     order.iter().map(|base| Ok(base.cast_into::<PyType>()?)).collect()
 }
 
-/// The attributes that a class states itself, a mapping. Whether it is one is not asked, since that runs Python, and `PyO3` drops
-/// what Python raises there.
+/// The attributes that a class states itself, a mapping. Whether it is one is not asked, since that runs Python, and
+/// `PyO3` drops what Python raises there.
 fn own_dict<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
     class.getattr(intern!(class.py(), "__dict__"))
 }

@@ -1,4 +1,5 @@
-//! Trees: nested containers whose leaves are read, replaced and named by key paths.
+//! Trees of Python containers: their classes (`kind`, `container`, `child`), flattening and structures (`flatten`,
+//! `structure`, `zip`), key paths and selection (`path`, `select`), and the functions that Python calls (`functions`).
 
 mod child;
 mod container;

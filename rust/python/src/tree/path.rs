@@ -152,7 +152,8 @@ pub fn set<'py>(path: &Path, tree: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>
     replace(path, tree, value, &mut Vec::new())
 }
 
-/// As [`set`], and adds to `replaced` what it is about to assign to, so that it can be put back, even where that raises.
+/// As [`set`], and adds to `replaced` what it is about to assign to, so that it can be put back, even where that
+/// raises.
 fn replace<'py>(
     path: &Path,
     tree: &Bound<'py, PyAny>,
@@ -180,7 +181,8 @@ struct Replaced<'py> {
 }
 
 impl Replaced<'_> {
-    /// Puts it back, by the builtin's own assignment where that of the container's class raises. Returns what it raised.
+    /// Puts it back, by the builtin's own assignment where that of the container's class raises. Returns what it
+    /// raised.
     fn put_back(self) -> Option<PyErr> {
         let child = self.child?;
         if self.holder.child(&self.key).is_ok_and(|now| now.is_some_and(|now| now.is(&child))) {
@@ -220,7 +222,8 @@ impl<'py> Replacements<'py> {
         raised.reduce(|first, _| first).map_or(Ok(()), Err)
     }
 
-    /// Puts back what there was, and returns the error for which this is done; an interrupt that comes meanwhile counts for more.
+    /// Puts back what there was, and returns the error for which this is done; an interrupt that comes meanwhile counts
+    /// for more.
     pub fn after(self, error: PyErr) -> PyErr {
         let py = self.tree.py();
         match self.put_back() {

@@ -42,7 +42,8 @@ impl<'py> Want<'py> {
     }
 }
 
-/// Whether `value` has the dtype; a dtype that equals `object` says nothing, since that of object arrays equals many classes.
+/// Whether `value` has the dtype; a dtype that equals `object` says nothing, since that of object arrays equals many
+/// classes.
 fn has_dtype<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<bool> {
     let py = value.py();
     if value.is_instance_of::<PyType>() {

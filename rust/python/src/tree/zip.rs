@@ -13,8 +13,8 @@ use super::kind::{Kind, TypeInfo};
 use super::structure::Structure;
 use crate::error::to_python;
 
-/// Visits the nodes of a tree in the order of a structure, which the tree must have but for the order of dict keys: what is
-/// at each, or none where a field has no value.
+/// Visits the nodes of a tree in the order of a structure, which the tree must have but for the order of dict keys:
+/// what is at each, or `None` if a field has no value.
 pub struct Along<'a, 'py> {
     structure: &'a Structure,
     classes: Classes,

@@ -1,5 +1,5 @@
-//! Native code of the kernels of the shipped rules, printed by `kernel/codegen.rs` into `generated.rs`. A kernel runs as native
-//! code if its program is one of [`PROGRAMS`]; any other is interpreted, and gives the same bits.
+//! Native code of the kernels of the shipped rules, printed by `kernel/codegen.rs` into `generated.rs`. A kernel runs
+//! as native code if its program is one of [`PROGRAMS`]; any other is interpreted, and gives the same bits.
 
 pub(crate) mod code;
 #[rustfmt::skip]
