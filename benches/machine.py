@@ -31,7 +31,7 @@ def announce_threads(threads: int) -> None:
 
 
 def set_threads(threads: int) -> None:
-    """As many threads for oxigrad and torch from now on."""
+    """Sets the number of threads of oxigrad and torch."""
     import oxigrad as ox
 
     ox.set_num_threads(threads)
@@ -59,7 +59,7 @@ def threads_limited(threads: int | None) -> Iterator[None]:
 
 
 def describe(threads: int) -> dict[str, Any]:
-    """What belongs in the header of every table."""
+    """The machine, the versions and the number of threads, for the header of a table."""
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),

@@ -25,7 +25,7 @@ def test_numpy_scalar_chain(benchmark, kind):
 
 @pytest.mark.parametrize("x", [X, np.float64(X), np.array(X)], ids=["float", "float64", "0-d"])
 def test_gradient_of_one_op(benchmark, x):
-    """What a gradient costs besides the ops."""
+    """The overhead of a gradient besides its ops."""
     gradient = ox.grad(lambda x: x * x)
     assert gradient(x) == 2 * X
     benchmark(gradient, x)

@@ -203,7 +203,7 @@ def stream_ceiling(problem: Problem) -> Ready:
 
 
 class Threads:
-    """As many threads as oxigrad has, with a share of ``size`` elements each, which they go through block by block."""
+    """As many threads as oxigrad uses, each processing its share of ``size`` elements block by block."""
 
     def __init__(self, size: int) -> None:
         threads = ox.get_num_threads()
@@ -263,7 +263,7 @@ def contestants(shapes: list[tuple[int, ...]]) -> list[Contestant]:
 
 
 def model(shapes: list[tuple[int, ...]]) -> list[Contestant]:
-    """Those who could be fast, for the parameters of a model, which take hundreds of megabytes each."""
+    """The contestants that can be fast on the parameters of a model, of hundreds of megabytes each."""
     shapes = sizes.shapes(shapes)
     return [c for c in contestants(shapes) if c.name in ("oxigrad", "torch fused", "4 reads, 3 writes, one array")]
 

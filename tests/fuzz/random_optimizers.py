@@ -82,7 +82,7 @@ class Draw:
 
     @property
     def theirs(self) -> Any:
-        """That of the other library."""
+        """The learning rate for the other library: a number, or its schedule."""
         return self.schedule(self.values) if self.changes else self.values[0]
 
 

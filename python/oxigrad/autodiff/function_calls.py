@@ -1,4 +1,8 @@
-"""Calls of whole functions as single entries of a tape: what checkpoints and functions with a rule of their own record."""
+"""Calls of whole functions as single entries of a tape, as recorded by checkpoints and functions with custom rules.
+
+A call is two kinds of entry: ``call``, whose value is the tuple of the result's leaves and whose rule gives the
+cotangents of all arguments at once, and an ``item`` for each leaf.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,7 +42,7 @@ class FunctionCall:
         return [None if leaves[i] is Zero else leaves[i] for i in self._chosen]
 
     def outputs(self, values: Leaves) -> tuple[Any, ...]:
-        """The leaves of what the function returns for these values."""
+        """The leaves of the function's result for these values."""
         args, named = self.arguments(values)
         leaves, self.structure = tree.flatten(self._f(*args, **named))
         return tuple(leaves)

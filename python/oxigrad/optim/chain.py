@@ -285,7 +285,7 @@ def transform(
 
 
 def chain(*parts: Part, **options: Any) -> Chain:
-    """One optimizer of several parts, each of which takes up what those before it did; ``options`` are those of every optimizer.
+    """One optimizer of several parts, each applied to the results of those before it; ``options`` are those of every optimizer.
 
     Transforms before the first optimizer change the gradient. After it, the step ``p - new`` stands for the gradient: a
     transform of gradients changes the step, and another optimizer takes it for its gradient. What changes parameters stands

@@ -82,12 +82,12 @@ def from_config(config: Mapping[str, Any]) -> Any:
 
 
 def is_importable(cls: type) -> bool:
-    """Whether a class is what its module has under its name, so that pickle finds it there."""
+    """Whether a class can be imported by its module and name, as pickle requires."""
     return getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
 
 
 def restored(config: Mapping[str, Any], state: Mapping[str, Any], *classes: type) -> Any:
-    """The optimizer that was taken apart by pickle; its classes, once they are imported, are known by name."""
+    """The unpickled optimizer. Its ``classes`` are arguments so that the modules that register them are imported."""
     made = from_config(config)
     made.load_state_dict(state)
     return made

@@ -160,7 +160,7 @@ class _Descent:
 
     @property
     def suspects(self) -> Arrays:
-        """For each parameter an array that is not finite, if its gradient or itself is not."""
+        """An array for each parameter, which is not finite if the parameter or its gradient is not."""
         pairs = zip(self.gradient, self.parameters, strict=True)
         return [p if _are_finite([g]) else g for g, p in pairs]
 

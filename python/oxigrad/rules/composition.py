@@ -71,12 +71,12 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
 
 
 def hyperparameter_names(parts: Sequence[Rule]) -> list[Names]:
-    """For each part, the names that its own hyperparameters have in the whole."""
+    """The composed names of the hyperparameters of each part."""
     return _unique([list(part.defaults) for part in parts])
 
 
 def slot_names(parts: Sequence[Rule]) -> list[Names]:
-    """For each part, the names that its slots have in the whole."""
+    """The composed names of the slots of each part."""
     return _unique([[slot.name for slot in part.slots] for part in parts])
 
 

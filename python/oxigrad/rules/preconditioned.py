@@ -153,7 +153,7 @@ def _matrices(xp, p, max_size, vectors):
 
 
 def _eigenvectors(xp, statistic):
-    """As columns, those of the largest eigenvalues first, where the iteration by QR leaves them."""
+    """The eigenvectors as columns, those of the largest eigenvalues first, as QR iteration orders them."""
     return xp.flip(xp.linalg.eigh(statistic)[1], axis=1)
 
 

@@ -51,7 +51,7 @@ def _declared(decay: float | str, values: Mapping[str, Any]) -> Any:
 
 
 def _factor(rule: Rule, name: str, after: Mapping[str, Any]) -> Any:
-    """The factor of one slot, from what the slots are after the step."""
+    """The factor of one slot, from the values of the slots after the step."""
     factor = _multiple(after[name], name)
     if factor is None or not _is_kept(after[name], name, after):
         raise RuleError(

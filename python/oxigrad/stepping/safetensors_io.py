@@ -32,7 +32,7 @@ _DTYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)} | {
     f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)
 }
 _NAMES = frozenset(_DTYPES.values())
-# Where folders cannot be locked, an unfinished save counts as left behind after this many seconds.
+# Seconds after which an unfinished save counts as stale, on file systems without locks on folders.
 _OLD = 24 * 3600.0
 
 

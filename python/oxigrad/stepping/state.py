@@ -63,7 +63,7 @@ class Remembering(Protocol):
         ...
 
     def load_state_dict(self, state: Any) -> None:
-        """Goes on from a state."""
+        """Continues from a state."""
         ...
 
 

@@ -46,7 +46,7 @@ class Stepper:
         # The plan resolved for steps that hold gradients back, and for those that do not.
         self._resolved: dict[bool, ResolvedStep] = {}
         self._accumulate = 1
-        # What the core was told: the program and the set of scalars of each group, and the slots that groups lack.
+        # The layout passed to the core: the program and the set of scalars of each group, and the slots that groups lack.
         self._layout: list[tuple[int, int]] = []
         self._absent: list[tuple[str, ...]] = []
         self._process = _core.forks()
@@ -284,7 +284,7 @@ class Stepper:
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
-        """The slots of one parameter that its rule has: those that there were, and new ones."""
+        """The slots of one parameter that its rule has: existing ones, and new ones in place of missing ones."""
         group, path = plan.groups[parameter.group], parameter.text
         if path in self.slots:
             self.slots[path].check()

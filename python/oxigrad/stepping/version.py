@@ -1,4 +1,4 @@
-"""Version counters: how a resolved step learns that what it was resolved from has changed."""
+"""Version counters, which tell a resolved step that the settings that it was resolved from have changed."""
 
 import itertools
 
