@@ -91,7 +91,7 @@ def output(*command: str) -> str:
 
 
 def toolchain() -> dict[str, str]:
-    """The environment that counts depend on besides the sources. Of the processor, only whether valgrind may offer AVX2."""
+    """The environment that counts depend on. Of the processor, only whether valgrind may offer AVX2."""
     return {
         "rustc": output("rustc", "--version"),
         "valgrind": output("valgrind", "--version"),
@@ -113,7 +113,7 @@ def count(root: Path = ROOT) -> dict[str, int]:
 
 
 def runner(root: Path) -> Path:
-    """The program that runs valgrind, of the version that the lock file of a source tree has; built where it is missing."""
+    """The runner for valgrind, of the version in the lock file of a source tree; built if it is missing."""
     packages = tomllib.loads((root / "Cargo.lock").read_text(encoding="utf-8"))["package"]
     version = next(package["version"] for package in packages if package["name"] == "gungraun")
     place = ROOT / "target" / "tools" / f"gungraun-{version}"

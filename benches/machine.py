@@ -43,7 +43,7 @@ def set_threads(threads: int) -> None:
 
 @contextlib.contextmanager
 def threads_limited(threads: int | None) -> Iterator[None]:
-    """Within, oxigrad, torch and NumPy's matrix products use so many threads; JAX goes on with what it began with."""
+    """A context in which oxigrad, torch and NumPy's matrix products use this many threads; JAX's number is fixed."""
     if threads is None:
         yield
         return

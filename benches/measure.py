@@ -24,7 +24,7 @@ class WrongResultError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Ready:
-    """A contestant that is set up: `check` calls it and compares, `call` is what is timed."""
+    """A prepared contestant: `check` calls it and compares the result, `call` is the timed function."""
 
     call: Callable[[], Any]
     check: Callable[[], None]
@@ -80,7 +80,7 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """Rows with one goal together: the geometric mean of how many times as fast as a peer ours is, which each row names."""
+    """A joint goal of several rows: the geometric mean of oxigrad's speedups over a peer, which each row names."""
 
     name: str
     target: float

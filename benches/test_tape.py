@@ -16,7 +16,7 @@ def test_scalar_chain(benchmark):
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.array], ids=["float64", "float32", "0-d"])
 def test_numpy_scalar_chain(benchmark, kind):
-    """At most 1.3 times what it costs on a float of Python."""
+    """At most 1.3 times the cost for a Python float."""
     x = kind(X)
     gradient = ox.grad(chain)
     np.testing.assert_allclose(gradient(x), SLOPE, rtol=1e-11 if x.dtype == np.float64 else 1e-3)

@@ -53,7 +53,7 @@ class Problem:
         self.g = rng.standard_normal(self.ends[-1], dtype=np.float32)
 
     def arrays(self) -> tuple[Arrays, Arrays]:
-        """Parameters and gradients, each with memory of its own."""
+        """Parameters and gradients, each in separate memory."""
         return self.split(self.p), self.split(self.g)
 
     def split(self, flat: np.ndarray) -> Arrays:
@@ -223,7 +223,7 @@ class Threads:
 
 
 def numpy_ceiling(problem: Problem, count: int = 2) -> Ready:
-    """The streams through NumPy, so many slots, block by block on threads (it lets go of the interpreter lock in the loops)."""
+    """The memory streams through NumPy, with this many slots, block by block on threads (its loops release the GIL)."""
     p, g = problem.p.copy(), problem.g.copy()
     slots, threads = [np.zeros_like(p) for _ in range(count)], Threads(p.size)
 

@@ -97,7 +97,7 @@ def lamb(p: Any, g: Any) -> Iterator[Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
-    """An optimizer in each library (in torch: a class name and a learning rate), its formula, and the number of its arrays.
+    """An optimizer in each library (torch: class name and learning rate), its formula, and its number of arrays.
 
     ``checked`` is the number of steps that are checked; a ``layerwise`` formula needs norms of the whole array.
     """

@@ -87,7 +87,7 @@ WIDTH = 256
 
 
 def bytes_of_gradient(f: Callable[[Any], Any], n: int) -> int:
-    """The number of bytes that NumPy allocates in a replay of ``f`` on an array of ``n`` rows too large for its cache."""
+    """The number of bytes that NumPy allocates in a replay of ``f`` on ``n`` rows too large for its cache."""
     x = np.random.default_rng(0).standard_normal((n, WIDTH))
     with ox.Tape() as tape:
         variable = tape.watch(x)

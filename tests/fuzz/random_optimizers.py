@@ -167,7 +167,7 @@ def adam_words(d: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def adam_roots(d: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As `adam_words`, with epsilon outside or inside of the root."""
+    """As `adam_words`, with epsilon outside or inside the root."""
     ours, theirs = adam_words(d)
     if d.flag():
         return {**ours, "epsilon_mode": "inside"}, {**theirs, "eps": 0.0, "eps_root": ours["epsilon"]}

@@ -11,7 +11,7 @@ from oxigrad import tree
 from oxigrad._core import DerivativeError, Tape, Variable, record
 from oxigrad.ops import primitives
 
-# The cotangents or tangents of a call's leaves, some of which may be none.
+# The cotangents or tangents of a call's leaves, which may be None.
 Leaves = Sequence[Any]
 
 
@@ -37,7 +37,7 @@ class FunctionCall:
         return tree.unflatten(self._structure, filled)
 
     def chosen(self, trees: Any) -> list[Any]:
-        """The leaves that stand where the variables are, of a tree of the structure of the arguments."""
+        """The leaves at the positions of the variables, of a tree with the structure of the arguments."""
         leaves = tree.leaves(trees)
         return [None if leaves[i] is Zero else leaves[i] for i in self._chosen]
 

@@ -38,7 +38,7 @@ def zero_tangent(value: Any, batch: int | None = None) -> Any:
 
 
 def zero_cotangent(tape: Tape, y: Any) -> tuple[Any, list[Variable]]:
-    """A cotangent of the result ``y``, of which each part is a variable of ``tape``, and these variables."""
+    """A zero cotangent of the result ``y`` made of variables of ``tape``, and these variables."""
     value = plain(y)
     if not isinstance(value, tuple):
         variable = tape.watch(zero_tangent(value))

@@ -238,7 +238,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
 
 
 def _zero_or_same(leaf: Any) -> Any:
-    """The derivative of a leaf that the result does not depend on: zeros, or the leaf itself if it is not differentiable."""
+    """The derivative of a leaf without effect on the result: zeros, or the leaf itself if it is not differentiable."""
     return zero_tangent(leaf, None) if is_smooth(leaf) or type(leaf) is int else leaf
 
 

@@ -32,7 +32,7 @@ from oxigrad.rules.slots import Slot
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.quantized import Quantized
 
-# Transforms: parts of a chain beside optimizers.
+# Transforms: parts of a chain that are not optimizers.
 ClipByValue = transform(gradient_transforms.clip_by_value, changes="gradient")
 ClipByNorm = transform(gradient_transforms.clip_by_norm, changes="gradient")
 ClipByGlobalNorm = transform(gradient_transforms.clip_by_global_norm, changes="gradient")

@@ -94,7 +94,7 @@ def restored(config: Mapping[str, Any], state: Mapping[str, Any], *classes: type
 
 
 def with_present_names(state: Any, expected: str) -> Any:
-    """A state that an earlier version wrote of the optimizer ``expected``, under the present names; any other state as it is."""
+    """A state of the optimizer ``expected`` from an earlier version, with current names; others unchanged."""
     name = state.get("optimizer") if isinstance(state, Mapping) else None
     if not isinstance(name, str) or name == expected:
         return state

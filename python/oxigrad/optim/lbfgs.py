@@ -149,7 +149,7 @@ class _Descent:
         self.parameters = problem.parameters
         self.loss, self.gradient = problem(self.parameters)
         self.value = _number(self.loss)
-        # The last move and the gradient before it, of which the curvature does not know yet.
+        # The last move and the gradient before it, which the curvature does not include yet.
         self.move: Arrays | None = [own["move"] for own in slots]
         self.before = [own["gradient"] for own in slots]
         if _largest(self.move) == 0.0:

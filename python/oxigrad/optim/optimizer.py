@@ -272,7 +272,7 @@ class Optimizer(Options):
             return collect(self, copy=copy)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
-        """Loads the result of `state_dict`. Hyperparameters stay as they are (`from_config` makes an optimizer of a config).
+        """Loads the result of `state_dict`. Hyperparameters stay unchanged (see `from_config`).
 
         Arrays are copied, to the library and device of the parameter; the dtype must be the same. All is done or
         nothing: `StateError` lists what is missing, unexpected or of another shape or dtype. With ``strict=False``, what
@@ -291,7 +291,10 @@ class Optimizer(Options):
             write(file, collect(self, copy=False))
 
     def load(self, file: Any, strict: bool = True) -> Report:
-        """Loads a file written by `save`, as `load_state_dict`. Raises `StateError` also if the file is damaged or has no state."""
+        """Loads a file written by `save`, as `load_state_dict`.
+
+        Raises `StateError` also if the file is damaged or has no state.
+        """
         return self.load_state_dict(read(file), strict)
 
     def _remembering(self) -> dict[str, Any]:

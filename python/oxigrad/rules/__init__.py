@@ -18,7 +18,7 @@ Rules by family:
 * `layerwise`: LARS, LAMB and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
 * `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP): rules called on whole arrays;
   `arrays`: the functions that they share.
-* `gradient_transforms`: clipping, weight decay, averages and other parts of a chain beside optimizers.
+* `gradient_transforms`: clipping, weight decay, averages and other parts of a chain that are not optimizers.
 
 Rules as values:
 

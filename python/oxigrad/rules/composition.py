@@ -18,7 +18,7 @@ Names = dict[str, str]
 
 
 def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
-    """The rule that applies the parts one after the other; with ``until``, only the first so many of them.
+    """The rule that applies the parts one after the other; with ``until``, only the first ``until`` parts.
 
     A hyperparameter or slot whose name several parts have gets the number of its part before it, as in ``1.average``; the others
     keep their names. Raises `ValueError` where a part has nothing to act on.

@@ -1,4 +1,4 @@
-"""Transforms: parts of a chain beside optimizers, written as rules over ``xp``.
+"""Transforms: parts of a chain that are not optimizers, written as rules over ``xp``.
 
 Those that take ``g`` return another gradient; those that take ``new``, the parameter after the update, return it changed.
 """

@@ -47,7 +47,7 @@ def _covariance(xp, x, axis, shape):
 
 
 def _applied(xp, x, axis, matrix, *, transposed=False):
-    """A matrix applied to an axis; a vector stands for a diagonal one."""
+    """A matrix applied to an axis; a vector represents a diagonal matrix."""
     if len(matrix.shape) == 1:
         return x * xp.reshape(matrix, along(x.shape, axis))
     return xp.moveaxis(xp.tensordot(x, matrix, axes=([axis], [0 if transposed else 1])), -1, axis)

@@ -113,7 +113,7 @@ class Rule:
         return evaluation.results
 
     def stages(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> Stages:
-        """As `run`, but where ``values`` do not supply ``total``, yields a `Total` for each, and goes on with its sum."""
+        """As `run`, but if ``values`` do not supply ``total``, yields a `Total` for each and resumes with its sum."""
         named = self.named(values)
         if self.is_staged:
             outputs = yield from self.call(xp, p, g, *slots, **named)

@@ -15,9 +15,9 @@ The flow of a step, `Stepper.update` in `stepper`:
 6. Writes that cannot fail follow: one dispatch of kernels over all parameters in host memory, then copies and slots,
    then the count.
 
-A failed or skipped step changes nothing. ``Replacements`` in ``rust/python/src/tree/path.rs`` undoes step 4, the only
-write that may raise; a kernel's guard, such as a gradient that is not finite, is evaluated before the kernel writes;
-and `Stepper._update_anew` drops slots that were made for the failed step.
+A failed or skipped step changes no parameter and no slot. ``Replacements`` in ``rust/python/src/tree/path.rs`` undoes
+step 4, the only write that may raise; a kernel's guard, such as a gradient that is not finite, is evaluated before the
+kernel writes; and `Stepper._update_anew` drops slots that were made for the failed step.
 
 Planning:
 

@@ -87,7 +87,7 @@ def _is_kept(value: Any, name: str, after: Mapping[str, Any]) -> bool:
 
 
 class _Unknown:
-    """A value of which nothing is known but how it came about: ``key`` is equal for equal values."""
+    """A value known only by the expression that computed it: equal values have equal ``key``."""
 
     __array_ufunc__ = None
     __hash__ = object.__hash__

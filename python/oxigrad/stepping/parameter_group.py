@@ -122,7 +122,7 @@ class ParameterGroup:
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The optional slots that the present hyperparameters do not ask for."""
+        """The optional slots that are absent under the current hyperparameters."""
         if not self._optional:
             return ()
         own, given = self._own, self._overrides

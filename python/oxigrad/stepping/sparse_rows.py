@@ -208,7 +208,7 @@ def _truth(array: Any) -> bool | None:
 
 
 def _sums(library: Any, is_first: Any, values: Any) -> Any:
-    """The sums of neighbours, each of which begins where `is_first` says."""
+    """The sums of runs of neighbours; `is_first` marks the start of each run."""
     group = library.cumulative_sum(library.astype(is_first, library.int64)) - 1
     count, rest = int(fetched(group[-1])) + 1, tuple(values.shape[1:])
     if not isinstance(values, np.ndarray):

@@ -1,4 +1,4 @@
-"""The writes of a step besides the update in host memory: results of rules called on arrays, and records of touched rows."""
+"""The writes of a step besides the update by the core: results of rules called on arrays, and records of rows."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence

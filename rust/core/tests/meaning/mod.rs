@@ -55,7 +55,7 @@ fn rounded(dtype: Dtype, value: f64) -> f64 {
     }
 }
 
-/// The contents of a buffer after a leaf with this noise key has written these numbers to it: rounded, quantized or unchanged.
+/// The contents of a buffer after a leaf of this noise key wrote these numbers to it: rounded, quantized or unchanged.
 fn written(values: &[f64], dtype: Dtype, rounding: Rounding, key: u64) -> Vec<f64> {
     let numbers = values.iter().zip(0u64..);
     match (dtype, rounding) {
@@ -156,7 +156,7 @@ pub enum Shape {
     Rows,
 }
 
-/// An array in memory of its own, with room for the layout. One of eight bits is made of codes.
+/// An array in separate memory, with room for the layout. A `U8` array consists of codes.
 struct Held {
     bytes: Vec<u8>,
     scales: Vec<f32>,
