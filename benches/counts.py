@@ -49,7 +49,7 @@ class Counts:
 
 
 def differences(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, float]:
-    """By what part of itself each count has changed; raises `SystemExit` where the benchmarks are not the same."""
+    """The relative change of each count; raises `SystemExit` if the benchmarks are not the same."""
     if now.keys() != before.keys():
         odd = ", ".join(sorted(now.keys() ^ before.keys()))
         raise SystemExit(f"{FILE.name} and the benchmarks differ in {odd}: record them with --record")
@@ -86,12 +86,12 @@ def parse(lines: Iterable[str]) -> dict[str, int]:
 
 
 def output(*command: str) -> str:
-    """What a command prints."""
+    """The standard output of a command."""
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def toolchain() -> dict[str, str]:
-    """What counts depend on beside the sources. Of the processor, that is whether valgrind may offer AVX2."""
+    """The environment that counts depend on. Of the processor, only whether valgrind may offer AVX2."""
     return {
         "rustc": output("rustc", "--version"),
         "valgrind": output("valgrind", "--version"),
@@ -113,7 +113,7 @@ def count(root: Path = ROOT) -> dict[str, int]:
 
 
 def runner(root: Path) -> Path:
-    """The program that runs valgrind, of the version that the lock file of a source tree has; built where it is missing."""
+    """The runner for valgrind, of the version in the lock file of a source tree; built if it is missing."""
     packages = tomllib.loads((root / "Cargo.lock").read_text(encoding="utf-8"))["package"]
     version = next(package["version"] for package in packages if package["name"] == "gungraun")
     place = ROOT / "target" / "tools" / f"gungraun-{version}"
@@ -160,7 +160,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _why(now: Counts, before: Counts) -> str:
-    """What keeps the file from deciding."""
+    """The reason why the recorded counts do not apply."""
     if now.toolchain == before.toolchain:
         return "a count is above that of the file"
     pairs = ((before.toolchain.get(name, "nothing"), value) for name, value in now.toolchain.items())

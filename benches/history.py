@@ -45,7 +45,7 @@ class Record:
     instructions: int | None = None
 
     def line(self) -> str:
-        """As a line of JSON, without what is not there."""
+        """The record as a line of JSON, without empty fields."""
         return json.dumps({k: v for k, v in dataclasses.asdict(self).items() if v not in (None, "", 0, False)})
 
 

@@ -31,7 +31,7 @@ def announce_threads(threads: int) -> None:
 
 
 def set_threads(threads: int) -> None:
-    """As many threads for oxigrad and torch from now on."""
+    """Sets the number of threads of oxigrad and torch."""
     import oxigrad as ox
 
     ox.set_num_threads(threads)
@@ -43,7 +43,7 @@ def set_threads(threads: int) -> None:
 
 @contextlib.contextmanager
 def threads_limited(threads: int | None) -> Iterator[None]:
-    """Within, oxigrad, torch and NumPy's matrix products use so many threads; JAX goes on with what it began with."""
+    """A context in which oxigrad, torch and NumPy's matrix products use this many threads; JAX's number is fixed."""
     if threads is None:
         yield
         return
@@ -59,7 +59,7 @@ def threads_limited(threads: int | None) -> Iterator[None]:
 
 
 def describe(threads: int) -> dict[str, Any]:
-    """What belongs in the header of every table."""
+    """The machine, the versions and the number of threads, for the header of a table."""
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),

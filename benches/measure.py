@@ -24,7 +24,7 @@ class WrongResultError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Ready:
-    """A contestant that is set up: `check` calls it and compares, `call` is what is timed."""
+    """A prepared contestant: `check` calls it and compares the result, `call` is the timed function."""
 
     call: Callable[[], Any]
     check: Callable[[], None]
@@ -32,7 +32,7 @@ class Ready:
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """Who takes part in a row: `prepare` sets it up, and raises `ImportError` where its library is missing.
+    """A library's entry in a row: `prepare` sets it up, and raises `ImportError` if the library is missing.
 
     The role is "ours", "peer", "ceiling" (what no contestant can beat) or "baseline" (subtracted from the others).
     """
@@ -44,7 +44,7 @@ class Contestant:
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What a row should reach: ours so many times as fast as a peer, or, without a peer, below an absolute value."""
+    """The target of a row: a speedup of oxigrad over a peer or, without a peer, an upper bound."""
 
     target: float
     peer: str | None = None
@@ -52,7 +52,7 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a run measures: rounds for each row, and the pause before each call, in seconds."""
+    """The settings of a run: rounds per row, and the pause before each call in seconds."""
 
     samples: int = 31
     pause: float = 0.005
@@ -60,7 +60,7 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A goal, what was found, and what that means: "reached", "MISSED", "UNSTEADY" or "not measured"."""
+    """A goal, the measured result and its status: "reached", "MISSED", "UNSTEADY" or "not measured"."""
 
     row: str
     goal: str
@@ -80,14 +80,14 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """Rows with one goal together: the geometric mean of how many times as fast as a peer ours is, which each row names."""
+    """A joint goal of several rows: the geometric mean of oxigrad's speedups over a peer, which each row names."""
 
     name: str
     target: float
     peers: Mapping[str, str]
 
     def verdict(self, outcomes: Sequence[Outcome]) -> Verdict:
-        """What the outcomes of its rows say together; those of other rows are left out."""
+        """The verdict on the outcomes of the goal's rows; other rows are ignored."""
         goal, unsteady, ratios = f"at least {self.target:g}x their peers, in the mean", False, []
         for data in (outcome.data for outcome in outcomes if outcome.data["row"] in self.peers):
             unsteady |= data["unsteady"]
@@ -202,7 +202,7 @@ def duration(seconds: float) -> str:
 
 @dataclasses.dataclass
 class _Summary:
-    """What the samples of a row say."""
+    """The evaluation of the samples of a row."""
 
     row: Row
     contestants: list[Contestant]

@@ -1,6 +1,6 @@
-"""How large rows are: as they stand or, where one only wants to know whether they run, small.
+"""The sizes of rows: full for measurements, reduced for a test that the rows run.
 
-Rows ask here when they are built and when their files are imported, so `shrink` comes before both.
+Rows read the sizes when their files are imported and when they are built: call `shrink` before both.
 """
 
 # A hundred thousand random numbers still have the shares that `rows/rule.py` checks.
@@ -8,7 +8,7 @@ _limits: dict[str, float] = {"numbers": float("inf"), "items": float("inf")}
 
 
 def shrink() -> None:
-    """Small sizes from now on."""
+    """Reduces all sizes from now on."""
     _limits.update(numbers=100_000, items=20)
 
 
@@ -18,7 +18,7 @@ def numbers(count: int) -> int:
 
 
 def items(count: int) -> int:
-    """How many arrays, layers or steps there are: `count`, or fewer."""
+    """The number of arrays, layers or steps: `count`, or fewer."""
     return int(min(count, _limits["items"]))
 
 

@@ -6,7 +6,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import xp
 
-# What each function's derivative is, by NumPy alone.
+# The derivative of each function, in NumPy.
 SLOPES = {
     "square": lambda x: 2 * x,
     "exp": np.exp,

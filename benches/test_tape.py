@@ -16,7 +16,7 @@ def test_scalar_chain(benchmark):
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.array], ids=["float64", "float32", "0-d"])
 def test_numpy_scalar_chain(benchmark, kind):
-    """At most 1.3 times what it costs on a float of Python."""
+    """At most 1.3 times the cost for a Python float."""
     x = kind(X)
     gradient = ox.grad(chain)
     np.testing.assert_allclose(gradient(x), SLOPE, rtol=1e-11 if x.dtype == np.float64 else 1e-3)
@@ -25,7 +25,7 @@ def test_numpy_scalar_chain(benchmark, kind):
 
 @pytest.mark.parametrize("x", [X, np.float64(X), np.array(X)], ids=["float", "float64", "0-d"])
 def test_gradient_of_one_op(benchmark, x):
-    """What a gradient costs besides the ops."""
+    """The overhead of a gradient besides its ops."""
     gradient = ox.grad(lambda x: x * x)
     assert gradient(x) == 2 * X
     benchmark(gradient, x)

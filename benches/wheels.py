@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# What a wheel is made of.
+# The sources of a wheel.
 SOURCES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "rust", "python")
 
 
 def git(*arguments: str, root: Path = ROOT) -> str:
-    """What git prints; raises `SystemExit` with its message where it fails."""
+    """The output of git; raises `SystemExit` with its message if it fails."""
     done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"git {' '.join(arguments)}: {done.stderr.strip()}")

@@ -1,4 +1,4 @@
-"""One side of `compare.py`: a process that imports oxigrad from the folder it is given and times what it is asked to.
+"""One side of `compare.py`: a process that imports oxigrad from the given folder and times the requested rows.
 
     python benches/worker.py FOLDER THREADS
 

@@ -1,4 +1,4 @@
-"""Moments of eight bits beside moments of float32: two problems, five seeds, both ways.
+"""8-bit moments compared with float32 moments: two problems, five seeds each.
 
     python examples/eight_bits.py
 

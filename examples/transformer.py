@@ -1,4 +1,4 @@
-"""A language model that learns to count: a transformer reads the words of numbers, letter by letter, and goes on.
+"""A language model that learns to count: a transformer reads numbers in words, letter by letter, and continues them.
 
     python examples/transformer.py [seed]
 
@@ -135,7 +135,7 @@ class Transformer:
 
 
 def new_model(generator: np.random.Generator) -> Transformer:
-    """Normal weights; of those that add to what is there, smaller ones the more layers there are."""
+    """Normal weights; those of residual branches are scaled down with the number of layers."""
 
     def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
         return (generator.standard_normal(shape) * scale / shape[0] ** 0.5).astype(np.float32)
@@ -168,7 +168,7 @@ def cross_entropy(model: Transformer, tokens: np.ndarray) -> Any:
 def train(
     seed: int, steps: int = STEPS, watch: Callable[[int, float, Transformer], None] | None = None, **options: Any
 ) -> tuple[Transformer, ox.optim.Optimizer]:
-    """A trained model, and its optimizer, which has these ``options``; ``watch`` is told of each step and its loss."""
+    """A trained model, and its optimizer with these ``options``; ``watch`` is called with each step and its loss."""
     generator = np.random.default_rng(seed)
     model = new_model(generator)
     schedule = ox.schedules.warmup_cosine(PEAK, warmup=steps // 10, steps=steps)

@@ -28,7 +28,7 @@ def relu(x: Any) -> Any:
 
 @dataclass
 class Dense:
-    """A weight of shape (inputs, outputs), a bias, and what is done with their result."""
+    """A weight of shape (inputs, outputs), a bias, and an activation function."""
 
     weight: Any
     bias: Any
@@ -72,7 +72,7 @@ def loss(model: Classifier) -> Any:
 
 
 def main(seed: int = 0, steps: int = STEPS) -> Classifier:
-    """Trains a new model, prints what it has learned and returns it."""
+    """Trains a new model, prints its predictions and returns it."""
     model = new_model(seed)
     optimizer = ox.optim.Adam(learning_rate=0.02)
     for step in range(steps):

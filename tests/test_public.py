@@ -90,7 +90,7 @@ SPACES = [
 
 
 def public() -> dict[str, Any]:
-    """What is called or made by users, by name."""
+    """The public functions and classes, by qualified name."""
     found = {}
     for space in SPACES:
         for name in getattr(space, "__all__", None) or [name for name in vars(space) if not name.startswith("_")]:

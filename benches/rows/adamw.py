@@ -53,7 +53,7 @@ class Problem:
         self.g = rng.standard_normal(self.ends[-1], dtype=np.float32)
 
     def arrays(self) -> tuple[Arrays, Arrays]:
-        """Parameters and gradients, each with memory of its own."""
+        """Parameters and gradients, each in separate memory."""
         return self.split(self.p), self.split(self.g)
 
     def split(self, flat: np.ndarray) -> Arrays:
@@ -203,7 +203,7 @@ def stream_ceiling(problem: Problem) -> Ready:
 
 
 class Threads:
-    """As many threads as oxigrad has, with a share of ``size`` elements each, which they go through block by block."""
+    """As many threads as oxigrad uses, each processing its share of ``size`` elements block by block."""
 
     def __init__(self, size: int) -> None:
         threads = ox.get_num_threads()
@@ -223,7 +223,7 @@ class Threads:
 
 
 def numpy_ceiling(problem: Problem, count: int = 2) -> Ready:
-    """The streams through NumPy, so many slots, block by block on threads (it lets go of the interpreter lock in the loops)."""
+    """The memory streams through NumPy, with this many slots, block by block on threads (its loops release the GIL)."""
     p, g = problem.p.copy(), problem.g.copy()
     slots, threads = [np.zeros_like(p) for _ in range(count)], Threads(p.size)
 
@@ -263,7 +263,7 @@ def contestants(shapes: list[tuple[int, ...]]) -> list[Contestant]:
 
 
 def model(shapes: list[tuple[int, ...]]) -> list[Contestant]:
-    """Those who could be fast, for the parameters of a model, which take hundreds of megabytes each."""
+    """The contestants that can be fast on the parameters of a model, of hundreds of megabytes each."""
     shapes = sizes.shapes(shapes)
     return [c for c in contestants(shapes) if c.name in ("oxigrad", "torch fused", "4 reads, 3 writes, one array")]
 

@@ -19,7 +19,7 @@ PARENTS = [-1, *((joint - 1) if joint % 5 else 0 for joint in range(1, JOINTS))]
 
 
 def rotations() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """For each joint, the matrices that the cosine and the sine of its angle multiply, and what is added."""
+    """The matrices of each joint: the coefficients of the cosine and the sine of its angle, and the constant term."""
     rng = np.random.default_rng(0)
     joints = []
     for axis in rng.integers(0, 3, JOINTS):

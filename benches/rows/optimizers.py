@@ -97,9 +97,9 @@ def lamb(p: Any, g: Any) -> Iterator[Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
-    """How each library makes it, torch by the name of a class and its learning rate; its formula, and its arrays.
+    """An optimizer in each library (torch: class name and learning rate), its formula, and its number of arrays.
 
-    ``checked`` is how many steps are; those of a ``layerwise`` formula need norms of the whole array.
+    ``checked`` is the number of steps that are checked; a ``layerwise`` formula needs norms of the whole array.
     """
 
     ours: Callable[[], Any]
@@ -112,7 +112,7 @@ class Optimizer:
 
     @property
     def peer(self) -> str:
-        """Whose time counts."""
+        """The peer that the goal compares with."""
         return FOREACH if self.torch else OPTAX
 
 

@@ -1,4 +1,4 @@
-"""What it costs to have the package: ``import oxigrad`` in a fresh interpreter, and the size of the wheel."""
+"""The cost of the package: the time of ``import oxigrad`` in a fresh interpreter, and the size of the wheel."""
 
 import dataclasses
 import shutil

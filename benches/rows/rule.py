@@ -1,4 +1,4 @@
-"""An optimizer that its user wrote: Adam with learning-rate dropout, beside what is built in and what torch offers for such.
+"""A user-defined optimizer, Adam with learning-rate dropout, compared with the built-in one and with torch.
 
 The rule stands here as the documentation has it, and is interpreted; the peers are the built-in AdamW, which is compiled, and the
 same rule in torch as one writes it there for speed, in foreach calls and in place. A random part of the coordinates stays
@@ -101,7 +101,7 @@ BUILT_IN, TORCH = "oxigrad's AdamW", "the rule in torch, foreach"
 
 
 def contestants() -> list[Contestant]:
-    """The rule, what is built in, torch and the ceiling."""
+    """The rule, the built-in optimizer, torch and the ceiling."""
     shapes = [(sizes.numbers(50_000_000),)]
     problem, plain = Problem(shapes), adamw.Problem(shapes)
     return [

@@ -124,7 +124,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-# The memory that parameters lie in, each of which another executor updates.
+# The kinds of memory of parameters, each updated by another executor.
 _MEMORY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "an array": lambda x: x,
     "a strided array": lambda x: np.stack([x, x], axis=-1)[..., 0],

@@ -29,7 +29,7 @@ from oxigrad.stepping.state import Report
 
 torch: Any = importlib.import_module("torch")  # a statement would mean this file, to a checker of types without PyTorch
 
-# What PyTorch's optimizers call the slots: those that keep squares of gradients, and those that do not.
+# PyTorch's names of the slots: of optimizers that keep squares of gradients, and of those that do not.
 _ADAM = {"m": "exp_avg", "v": "exp_avg_sq", "v_max": "max_exp_avg_sq"}
 _SGD = {"m": "momentum_buffer"}
 _SLOTS = {theirs: ours for table in (_ADAM, _SGD) for ours, theirs in table.items()}
@@ -38,7 +38,7 @@ _SLOTS = {theirs: ours for table in (_ADAM, _SGD) for ours, theirs in table.item
 def load_state_dict(
     opt: Any, state: Mapping[str, Any], names: Iterable[str], *, step: int | None = None, strict: bool = True
 ) -> Report:
-    """Goes on with ``opt`` from the ``state_dict()`` of one of PyTorch's optimizers.
+    """Loads the ``state_dict()`` of one of PyTorch's optimizers into ``opt``.
 
     Args:
         opt: the optimizer that is the same formula; hyperparameters are not looked at.

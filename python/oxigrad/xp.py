@@ -34,7 +34,7 @@ __array_api_version__ = _np.__array_api_version__
 
 
 def __array_namespace_info__() -> _Any:
-    """The capabilities of NumPy; those of another library are told by its own namespace."""
+    """The capabilities of NumPy; another library's own namespace reports its capabilities."""
     return _np.__array_namespace_info__()
 
 

@@ -87,7 +87,7 @@ WIDTH = 256
 
 
 def bytes_of_gradient(f: Callable[[Any], Any], n: int) -> int:
-    """How many bytes NumPy allocates in the replay of ``f`` of an array of ``n`` rows, which are larger than it caches."""
+    """The number of bytes that NumPy allocates in a replay of ``f`` on ``n`` rows too large for its cache."""
     x = np.random.default_rng(0).standard_normal((n, WIDTH))
     with ox.Tape() as tape:
         variable = tape.watch(x)

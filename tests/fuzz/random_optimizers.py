@@ -82,7 +82,7 @@ class Draw:
 
     @property
     def theirs(self) -> Any:
-        """That of the other library."""
+        """The learning rate for the other library: a number, or its schedule."""
         return self.schedule(self.values) if self.changes else self.values[0]
 
 
@@ -167,7 +167,7 @@ def adam_words(d: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def adam_roots(d: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As `adam_words`, with epsilon outside or inside of the root."""
+    """As `adam_words`, with epsilon outside or inside the root."""
     ours, theirs = adam_words(d)
     if d.flag():
         return {**ours, "epsilon_mode": "inside"}, {**theirs, "eps": 0.0, "eps_root": ours["epsilon"]}

@@ -163,7 +163,7 @@ def random_gradient(draw: Draw, weight: Weight, values: np.ndarray, *, writable:
 
 @dataclasses.dataclass
 class Gradients:
-    """Those of one step: by leaf of the model, and by key for the flat one."""
+    """The gradients of one step: by leaf of the model, and by key for the flat one."""
 
     leaves: dict[int, Any] = dataclasses.field(default_factory=dict)
     plain: dict[str, Any] = dataclasses.field(default_factory=dict)

@@ -168,7 +168,7 @@ ERRORS = (TypeError, ValueError, IndexError, NotImplementedError)
 
 
 def outcome(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """What the function gives, or the error of a type or value that it raises."""
+    """The result of the function, or the type or value error that it raises."""
     try:
         return function(*args, **named)
     except ERRORS as error:
@@ -176,7 +176,7 @@ def outcome(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
 
 
 def compare(found: Callable[[], Any], name: str, named: dict[str, Any]) -> None:
-    """What is found is NumPy's, of its dtype; or is refused, by name where NumPy takes it."""
+    """Asserts NumPy's result and dtype, or an error, which names the argument if NumPy accepts it."""
     own, theirs = outcome(found), outcome(of_numpy(name), *CALLS[name], **named)
     if isinstance(own, Exception):
         by_name = type(own).__module__ == "oxigrad" or any(word in str(own) for word in (*named, "expected"))
@@ -188,7 +188,7 @@ def compare(found: Callable[[], Any], name: str, named: dict[str, Any]) -> None:
         assert mine.dtype == expected.dtype, named
 
 
-# Where the array library is asked, and the standard says otherwise: a tuple of sizes, axes counted from the end.
+# Extensions of the standard that are left to the array library: a tuple of sizes, axes counted from the end.
 EXTENDED = {
     ("linalg.vecdot", "axis"),
     ("linalg.cross", "axis"),

@@ -1,4 +1,4 @@
-"""What the core does itself on NumPy's arrays: the same as NumPy, in memory that nobody else has."""
+"""Functions that the core computes itself on NumPy arrays: results equal NumPy's, in memory of their own."""
 
 import gc
 import math
@@ -374,7 +374,7 @@ def test_large_second_derivatives_and_tangents() -> None:
 
 
 def test_what_waits_takes_no_memory_of_its_own() -> None:
-    """Of a chain of elementwise ops the values are kept, and the gradient is the only other array."""
+    """A chain of elementwise ops keeps its values, and the gradient is the only other array."""
     x = numbers(200_000)
 
     def f(x: Any) -> Any:

@@ -409,7 +409,7 @@ EVERY = {
 
 
 def called(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """What a function gives, or the exception that it raises."""
+    """The result of a function, or the exception that it raises."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -463,7 +463,7 @@ ARGUMENTS = [(), (Z,), (0,), (Z, 0), ([0, 1], 0), (0.7, 1.2), (Z[0] > 1.0, 0), (
 
 
 def outs(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:
-    """What the function may be told to write to: NumPy does not survive every wrong shape."""
+    """Valid arguments ``out`` of the function: some wrong shapes crash NumPy."""
     result = called(function, *args)
     if not isinstance(result, (np.ndarray, np.generic)):
         return []

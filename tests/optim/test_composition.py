@@ -149,7 +149,7 @@ def test_all_pairs_are_the_parts_one_after_the_other(first: str, tmp_path: Path)
 
 
 def check_again(opt: Any, file: Path) -> None:
-    """What is saved, pickled, copied and made of its configuration goes on with the same bits."""
+    """Saved, pickled, copied and reconfigured optimizers continue with the same bits."""
     model, grads = problem()
     for g in grads[:2]:
         opt.update(model, g)

@@ -48,7 +48,7 @@ def named(module: Any, name: str, *args: Any, **options: Any) -> Callable[..., A
 
 
 def signless_svd(x: Any) -> tuple[Any, ...]:
-    """What a singular value decomposition says whatever the signs: the values, and products of pairs of vectors."""
+    """The sign-invariant results of a singular value decomposition: the values, and products of pairs of vectors."""
     u, s, vh = la.svd(x, full_matrices=False)
     weights = like(s, np.arange(1.0, s.shape[-1] + 1))
     return (
@@ -60,13 +60,13 @@ def signless_svd(x: Any) -> tuple[Any, ...]:
 
 
 def signless_eigh(x: Any) -> tuple[Any, ...]:
-    """What a Hermitian eigendecomposition says whatever the signs."""
+    """The sign-invariant results of a Hermitian eigendecomposition."""
     w, v = la.eigh(symmetric(x))
     return w, (v * like(w, np.arange(1.0, w.shape[-1] + 1))) @ la.matrix_transpose(xp.conjugate(v))
 
 
 def signless_eig(x: Any) -> tuple[Any, ...]:
-    """What a general eigendecomposition says whatever the phases of vectors of length 1."""
+    """The phase-invariant results of a general eigendecomposition with unit eigenvectors."""
     w, v = la.eig(x)
     return w, (v * w * w) @ la.inv(v), (v * w) @ la.matrix_transpose(xp.conjugate(v))
 

@@ -32,7 +32,7 @@ class Library:
     name: str
     module: str
     make: Callable[[ModuleType], Callable[..., Any]]
-    # Where arrays lie on a device: a context in which it is an error to make the host wait for it.
+    # For libraries with arrays on a device: a context that raises when the host waits for the device.
     leave_alone: Callable[[ModuleType], AbstractContextManager[None]] | None = None
     has_gpu: Callable[[ModuleType], bool] | None = None
     is_strict: bool = False  # it has what is in the standard, and no more
@@ -136,7 +136,7 @@ def host(x: Any) -> np.ndarray:
 # --- the table of cases ------------------------------------------------------------------------------------------------
 
 TABLE = {case.name: case for case in (*ELEMENTARY, *LINALG) if all(isinstance(arg, np.ndarray) for arg in case.args)}
-# What a library does not do on plain arrays either.
+# Cases that a library does not support on plain arrays either.
 LACKING = {
     ("torch", "index-slice"),  # backwards
     ("torch", "index-apart"),  # it puts the new axis elsewhere
@@ -199,7 +199,7 @@ def derivatives(name: str, library: Library) -> dict[str, list[np.ndarray]]:
 
 @functools.cache
 def of_numpy(name: str) -> dict[str, list[np.ndarray]]:
-    """What the other libraries are compared with."""
+    """The derivatives over NumPy, the reference for the other libraries."""
     return derivatives(name, LIBRARIES[0])
 
 

@@ -98,7 +98,7 @@ OPTIMIZERS: dict[str, Make] = {
     "schedule-free-adamw-keras": lambda: ScheduleFreeAdamW(0.1, weight_decay=0.1, compat="keras"),
 }
 
-# What follows each trajectory of tests/golden/measured_trajectories.json; see there for what is not by default.
+# The optimizer of each trajectory in tests/golden/measured_trajectories.json, which notes settings other than defaults.
 FOLLOWERS: dict[str, Make] = {
     "optax_adam": lambda: Adam(0.1, compat="optax"),
     "optax_amsgrad": lambda: Adam(0.1, compat="optax", amsgrad="corrected"),
@@ -148,7 +148,7 @@ FOLLOWERS: dict[str, Make] = {
     "torch_asgd": lambda: ASGD(0.1, compat="torch", t0=1),
 }
 
-# What follows the cases of tests/golden/golden_cases.json that are about optimizers of one parameter.
+# The optimizers of the cases in tests/golden/golden_cases.json with one parameter.
 CASES: dict[str, Make] = {
     "keras_adamw": lambda: AdamW(1.0, compat="keras", weight_decay=0.5, epsilon=2),
     "keras_adam_amsgrad": lambda: Adam(1e-3, compat="keras", amsgrad="raw"),

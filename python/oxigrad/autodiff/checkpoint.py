@@ -10,7 +10,7 @@ from oxigrad.ops import primitives
 
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Gradient checkpointing: the function ``f``, called again in the backward pass in place of keeping what is inside it.
+    """Gradient checkpointing: ``f`` is called again in the backward pass, instead of keeping its intermediate values.
 
     The tape keeps the arguments alone, so that a chain of n such functions keeps n arguments and, one function at a time,
     the values inside. Forward mode saves no memory. Arguments and results may be trees of arrays of any shape and dtype, and

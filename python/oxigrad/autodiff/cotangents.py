@@ -13,7 +13,7 @@ from oxigrad.ops.backends import is_array, is_complex, namespace
 
 
 def initial_cotangent(value: Any, cotangent: Any) -> Any:
-    """What a replay starts from: ``cotangent``, or one where the value is a scalar."""
+    """The initial cotangent of a reverse replay: ``cotangent`` if given, else one for a scalar."""
     shape, expected = tuple(getattr(cotangent, "shape", ())), tuple(getattr(value, "shape", ()))
     if cotangent is None and expected != ():
         raise ShapeError(f"the target has shape {expected}: expected a scalar, or a cotangent of that shape")
@@ -38,7 +38,7 @@ def require_real(value: Any, what: str) -> None:
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The cotangent ``g`` summed over what broadcasting repeated, in the dtype of the argument."""
+    """The cotangent ``g`` summed over the broadcast axes, in the dtype of the argument."""
     added = len(g.shape) - len(shape)
     axes = [axis for axis, size in enumerate(g.shape) if axis < added or shape[axis - added] != size]
     if axes:

@@ -18,7 +18,7 @@ Pullback = Callable[[Any, Any, tuple[Any, ...], Any], Any]
 
 
 class CustomVJP(Protocol):
-    """A function with a derivative rule: what `custom_vjp` gives."""
+    """A function with a derivative rule, as returned by `custom_vjp`."""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The value of the function."""
@@ -162,7 +162,7 @@ def _completed_tree(position: int, pulled: Any, argument: Any) -> Any:
 
 
 def _fitted(position: int, argument: Any, pulled: Any) -> Any:
-    """The cotangent summed over what broadcasting repeated."""
+    """The cotangent summed over the broadcast axes."""
     if not is_smooth(argument):
         return Zero
     if not is_array(plain(argument)):

@@ -1,4 +1,8 @@
-"""Calls of whole functions as single entries of a tape: what checkpoints and functions with a rule of their own record."""
+"""Calls of whole functions as single entries of a tape, as recorded by checkpoints and functions with custom rules.
+
+A call is two kinds of entry: ``call``, whose value is the tuple of the result's leaves and whose rule gives the
+cotangents of all arguments at once, and an ``item`` for each leaf.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,7 +11,7 @@ from oxigrad import tree
 from oxigrad._core import DerivativeError, Tape, Variable, record
 from oxigrad.ops import primitives
 
-# The cotangents or tangents of a call's leaves, some of which may be none.
+# The cotangents or tangents of a call's leaves, which may be None.
 Leaves = Sequence[Any]
 
 
@@ -33,12 +37,12 @@ class FunctionCall:
         return tree.unflatten(self._structure, filled)
 
     def chosen(self, trees: Any) -> list[Any]:
-        """The leaves that stand where the variables are, of a tree of the structure of the arguments."""
+        """The leaves at the positions of the variables, of a tree with the structure of the arguments."""
         leaves = tree.leaves(trees)
         return [None if leaves[i] is Zero else leaves[i] for i in self._chosen]
 
     def outputs(self, values: Leaves) -> tuple[Any, ...]:
-        """The leaves of what the function returns for these values."""
+        """The leaves of the function's result for these values."""
         args, named = self.arguments(values)
         leaves, self.structure = tree.flatten(self._f(*args, **named))
         return tuple(leaves)

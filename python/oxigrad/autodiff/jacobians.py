@@ -13,7 +13,7 @@ from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_s
 
 Mode = Literal["forward", "reverse"] | None
 
-# So many columns go forwards together at most, and so many elements of one array.
+# The maximal number of columns, and of elements of one array, that are pushed forwards together.
 COLUMNS, ELEMENTS = 256, 1 << 22
 
 

@@ -1,4 +1,4 @@
-"""Tangents, as the core asks for them when it replays a tape forwards; ``batch`` of them go along a leading axis."""
+"""Tangents of ops, computed for the forward replay of a tape; ``batch`` tangents are stacked along a leading axis."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ def in_dtype(t: Any, y: Any) -> Any:
 
 
 def zero_tangent(value: Any, batch: int | None = None) -> Any:
-    """The tangent of what nothing flows to."""
+    """The zero tangent of a value."""
     if batch is None:
         return ops.zeros_like(value) if is_array(plain(value)) else 0.0
     shape = (batch, *getattr(value, "shape", ()))
@@ -38,7 +38,7 @@ def zero_tangent(value: Any, batch: int | None = None) -> Any:
 
 
 def zero_cotangent(tape: Tape, y: Any) -> tuple[Any, list[Variable]]:
-    """A cotangent of the result ``y``, of which each part is a variable of ``tape``, and these variables."""
+    """A zero cotangent of the result ``y`` made of variables of ``tape``, and these variables."""
     value = plain(y)
     if not isinstance(value, tuple):
         variable = tape.watch(zero_tangent(value))
@@ -48,12 +48,12 @@ def zero_cotangent(tape: Tape, y: Any) -> tuple[Any, list[Variable]]:
 
 
 def like_cotangent(g: Any, tangents: Sequence[Any]) -> Any:
-    """The tangents of a result, in the form of its cotangent."""
+    """The tangents of a result, structured like its cotangent: a `TupleCotangent` for a tuple."""
     return TupleCotangent(zip(g, tangents, strict=True)) if isinstance(g, TupleCotangent) else tangents[0]
 
 
 def part(tangents: Any, at: int) -> Any:
-    """One of the tangents that go forwards together; None where there is none."""
+    """One of the stacked tangents; None if there are none."""
     return None if tangents is None else ops.index(tangents, ops.along(0, at))
 
 

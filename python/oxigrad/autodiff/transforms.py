@@ -23,7 +23,7 @@ _LEAF = tree.flatten(0.0)[1]
 
 
 def _at(structure: tree.Structure, i: int, where: str = "") -> str:
-    """Where a leaf is: the key path, if it has one."""
+    """The location of a leaf for an error message: ``where`` and the key path, if it has one."""
     path = str(structure.path(i))
     return f"{where}, {path}" if where and path else where or path
 
@@ -238,7 +238,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
 
 
 def _zero_or_same(leaf: Any) -> Any:
-    """The derivative of what depends on nothing: zeros, or the leaf itself where it is nothing to differentiate."""
+    """The derivative of a leaf without effect on the result: zeros, or the leaf itself if it is not differentiable."""
     return zero_tangent(leaf, None) if is_smooth(leaf) or type(leaf) is int else leaf
 
 

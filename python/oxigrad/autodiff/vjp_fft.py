@@ -12,7 +12,7 @@ from oxigrad.ops.backends import device_of, namespace
 
 
 def _shares(n: int, axis: int, like: Any, twice: float) -> Any:
-    """``twice`` for the elements of a half spectrum that stand for two, 1 for the others."""
+    """``twice`` for the elements of a half spectrum that represent a conjugate pair, 1 for the others."""
     library = namespace(like)
     places = library.arange(n // 2 + 1, device=device_of(like))
     alone = library.astype(2 * places % n == 0, like.dtype)

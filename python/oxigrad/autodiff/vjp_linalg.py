@@ -1,8 +1,12 @@
-"""Derivatives of the matrix decompositions, and of what is computed by them.
+"""Derivative rules of the matrix decompositions, and of inverses, solutions and matrix functions.
 
 Formulas are those of Giles 2008 ("An extended collection of matrix derivative results"), Murray 2016 ("Differentiation of
 the Cholesky decomposition"), Roberts and Roberts 2020 (QR) and Wan and Zhang 2019 (complex SVD). They are written for the
-gradient that points uphill, which is the conjugate of a cotangent: so results are conjugated first, where it matters.
+direction of steepest ascent, the conjugate of a cotangent: results are conjugated first, where it matters.
+
+The rule of a decomposition takes one `TupleCotangent` with the cotangents of all results in use
+(`oxigrad.autodiff.vjp_rules` describes ops with several results). It knows which results are unused: the derivative of
+eigenvalues does not divide by the gaps that only eigenvectors need.
 """
 
 import math
@@ -50,19 +54,19 @@ def _total(*terms: Any) -> Any:
 
 
 def _is_diagonal(x: Any) -> Any:
-    """Which elements of a matrix are on its diagonal: a plain array."""
+    """A boolean mask of the diagonal of a matrix, as a plain array."""
     return namespace(x).eye(x.shape[-1], device=device_of(x)) > 0
 
 
 def _gaps(w: Any, sums: bool = False) -> Any:
-    """``w_j - w_i`` (times ``w_j + w_i``) to divide by: infinite on the diagonal, NaN where two are equal."""
+    """The divisors ``w_j - w_i`` (times ``w_j + w_i``): infinite on the diagonal, NaN where two values are equal."""
     gaps = _row(w) - _column(w)
     gaps = gaps * (_row(w) + _column(w)) if sums else gaps
     return xp.where(_is_diagonal(gaps), math.inf, _nonzero(gaps))
 
 
 def _nonzero(x: Any) -> Any:
-    """``x``, NaN in place of zero: what divides by it has no derivative there."""
+    """``x`` with zeros replaced by NaN: a quotient by zero has no derivative."""
     return xp.where(x == 0, _NOTHING, x)
 
 

@@ -16,7 +16,14 @@ HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops n
 real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent. The gradient of
 a real argument is real.
 
-An op with several results records a tuple, of which ``item`` takes one; the cotangent of such a tuple is `TupleCotangent`.
+Ops with several results (``svd``, ``eigh``, ``qr``, ``slogdet``, ``call``): the value of the entry is a tuple, which
+users never see, and an entry ``item`` takes each result out of it. In the reverse replay, the rule of ``item`` gives a
+`TupleCotangent`, the cotangent of the tuple by index of result. These add up by index, so that the rule of the
+decomposition is called once, with the cotangents of all results in use, and reads None for the others.
+
+Constants of an outer tape: where a rule reads variables of an enclosing tape (derivatives of derivatives), the plain
+arrays that it reads become constants of that tape first, because the operators of some array libraries fail with a
+variable on their right. No cotangent flows to a constant, or to a value computed from constants alone.
 """
 
 import inspect

@@ -1,1 +1,27 @@
-"""Differentiable functions over arrays of any library."""
+"""Differentiable functions over arrays of any library, which `oxigrad.xp` gathers into one namespace.
+
+Functions that a tape records, each with a derivative rule in `oxigrad.autodiff`:
+
+* `primitives`: the ops that all other functions are composed of.
+* `linalg`, `fft`: the extensions of the Array API standard, ``xp.linalg`` and ``xp.fft``.
+
+Functions composed of these, so that their derivatives of any order follow:
+
+* `composite`: the decorator of composite functions, which call the array library's own function on plain values.
+* `standard`, `sets`: functions of the standard; `numpy_extras`: further functions of NumPy.
+* `products`: products and contractions, such as ``einsum``.
+* `special`, `stats`, `integrate`: functions under SciPy's names.
+
+Variables in the place of arrays:
+
+* `indexed_update`: ``x.at[key].set(value)``, and assignment to elements of a variable.
+* `numpy_protocols`: NumPy's functions called on variables; `in_place`: those that write to an argument.
+* `variable_methods`: iteration, rounding, formatting and transposition of variables.
+
+Array libraries:
+
+* `backends`: one adapter per library (a folder).
+* `passthrough`: functions without a derivative, passed on to the library of their arguments.
+* `aliasing`: detection of arrays that share memory.
+* `matrix_equations`: Sylvester's equation and banded systems on NumPy arrays.
+"""

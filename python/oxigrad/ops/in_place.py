@@ -102,7 +102,7 @@ def ufunc_at(called: str, ufunc: np.ufunc, target: Any, key: Any, *operands: Any
 
 
 def _occurrences(elements: np.ndarray) -> np.ndarray:
-    """For each element, the number of earlier occurrences."""
+    """The number of earlier occurrences of each element."""
     order = np.argsort(elements, stable=True)
     ordered = elements[order]
     before = np.empty_like(order)

@@ -1,4 +1,15 @@
-"""Indexed updates: ``x.at[key].set(value)`` and its like, and assignment to elements of a variable."""
+"""Indexed updates: ``x.at[key].set(value)`` and related methods, and assignment to elements of a variable.
+
+Assignment to a variable, ``x[key] = value`` or ``x += y``, writes to no array. The tape records an entry for the new
+array, ``x.at[key].set(value)``, and the variable stands for that entry from then on, under every name that it is held
+by. ``x[key] += y`` changes the view ``x[key]`` and assigns it back.
+
+Views do not follow such a change. The tape therefore counts the changes of each memory that variables would share if
+the program ran on plain arrays (``rust/core/src/autodiff/aliasing.rs`` lists the ops whose results may be views), and a
+variable that has missed a change is stale: reading it raises `ArrayMemoryError`. A tape keeps the entries of variables
+of enclosing tapes as they were when it read them. Functions that write to an argument, and ``out=``, are assignments
+too (`oxigrad.ops.in_place`).
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -65,7 +65,7 @@ def odeint(
 def _advanced(
     f: Callable[..., Any], y: Any, times: tuple[Any, Any], size: float, tolerances: tuple[float, float]
 ) -> tuple[Any, float]:
-    """The solution at the second of two times, from that at the first, and a step size to go on with."""
+    """The solution at the second of two times, from that at the first, and the next step size."""
     now, end = times
     while True:
         left = _number(end) - _number(now)

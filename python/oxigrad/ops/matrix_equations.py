@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-# Equations of at most so many rows and columns are solved as one dense system.
+# The maximal numbers of rows and columns of equations that are solved as one dense system.
 _SMALL = 8
 # Columns that a banded factorization eliminates at once, at least: fewer would spend the time in Python.
 _BLOCK = 16
-# A QR iteration without deflation gets an exceptional shift every so many steps, and fails after so many.
+# QR iterations without deflation between exceptional shifts, and until failure.
 _EXCEPTIONAL, _MAX_ITERATIONS = 10, 300
 
 

@@ -155,7 +155,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 def _bound(
     function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments of NumPy's function as those of ours: the first by position, the others by name."""
+    """The arguments of NumPy's function as arguments of oxigrad's: the first by position, the others by name."""
     theirs, own = _parameters(function), _parameters(ours)
     variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *own.values()))
     if not theirs or not own or variadic:

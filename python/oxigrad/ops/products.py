@@ -120,7 +120,7 @@ def kron(x1: Any, x2: Any, /) -> Any:
 
 @composite
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Cross product of vectors of three elements, which lie along ``axis``."""
+    """Cross product of vectors of three elements along ``axis``."""
 
     def item(x: Any, which: int) -> Any:
         return ops.index(x, along(axis % len(x.shape), which))

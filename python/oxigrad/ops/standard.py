@@ -287,7 +287,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
 
 
 def _below(x: Any, k: int) -> Any:
-    """A mask of the elements on or below the ``k``-th diagonal; a vector stands for a square matrix of equal rows, as in NumPy."""
+    """A mask of the elements on or below the ``k``-th diagonal; a vector is repeated as equal rows."""
     library, (rows, columns) = namespace(x), (*x.shape, *x.shape)[-2:]
     row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
     return library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1)) <= k

@@ -1,4 +1,4 @@
-"""Objects that take no new attributes once they are made, check the values of those that they have, and suggest near names."""
+"""Objects with a fixed set of attributes: values are checked when set, and unknown names raise with a suggestion."""
 
 import abc
 import difflib
@@ -28,7 +28,7 @@ class Sealing(abc.ABCMeta):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """That of the constructor, which `inspect.signature` would not see past ``__call__``."""
+        """The signature of the constructor, which ``__call__`` hides from `inspect.signature`."""
         own = next(vars(base) for base in cls.__mro__ if {"__signature__", "__init__"} & vars(base).keys())
         if "__signature__" in own:
             return own["__signature__"]

@@ -29,7 +29,7 @@ class Transform(Part):
 
 
 class ChainPart:
-    """A part of a chain as it is there: its hyperparameters are attributes, which can be set.
+    """A part of a chain, with its hyperparameters as attributes, which can be set.
 
     >>> from oxigrad import optim
     >>> opt = optim.chain(optim.SGD(0.1), optim.EMA(0.9), optim.EMA(0.99))
@@ -285,7 +285,7 @@ def transform(
 
 
 def chain(*parts: Part, **options: Any) -> Chain:
-    """One optimizer of several parts, each of which takes up what those before it did; ``options`` are those of every optimizer.
+    """One optimizer of several parts, each applied to the results of those before it; ``options`` as in `Optimizer`.
 
     Transforms before the first optimizer change the gradient. After it, the step ``p - new`` stands for the gradient: a
     transform of gradients changes the step, and another optimizer takes it for its gradient. What changes parameters stands

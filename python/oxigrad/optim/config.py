@@ -82,19 +82,19 @@ def from_config(config: Mapping[str, Any]) -> Any:
 
 
 def is_importable(cls: type) -> bool:
-    """Whether a class is what its module has under its name, so that pickle finds it there."""
+    """Whether a class can be imported by its module and name, as pickle requires."""
     return getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
 
 
 def restored(config: Mapping[str, Any], state: Mapping[str, Any], *classes: type) -> Any:
-    """The optimizer that was taken apart by pickle; its classes, once they are imported, are known by name."""
+    """The unpickled optimizer. Its ``classes`` are arguments so that the modules that register them are imported."""
     made = from_config(config)
     made.load_state_dict(state)
     return made
 
 
 def with_present_names(state: Any, expected: str) -> Any:
-    """A state that an earlier version wrote of the optimizer ``expected``, under the present names; any other state as it is."""
+    """A state of the optimizer ``expected`` from an earlier version, with current names; others unchanged."""
     name = state.get("optimizer") if isinstance(state, Mapping) else None
     if not isinstance(name, str) or name == expected:
         return state

@@ -149,7 +149,7 @@ class _Descent:
         self.parameters = problem.parameters
         self.loss, self.gradient = problem(self.parameters)
         self.value = _number(self.loss)
-        # The last move and the gradient before it, of which the curvature does not know yet.
+        # The last move and the gradient before it, which the curvature does not include yet.
         self.move: Arrays | None = [own["move"] for own in slots]
         self.before = [own["gradient"] for own in slots]
         if _largest(self.move) == 0.0:
@@ -160,7 +160,7 @@ class _Descent:
 
     @property
     def suspects(self) -> Arrays:
-        """For each parameter an array that is not finite, if its gradient or itself is not."""
+        """An array for each parameter, which is not finite if the parameter or its gradient is not."""
         pairs = zip(self.gradient, self.parameters, strict=True)
         return [p if _are_finite([g]) else g for g, p in pairs]
 

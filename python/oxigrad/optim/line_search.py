@@ -95,7 +95,7 @@ class _Search:
 
 
 def _cubic_minimum(a: Point, b: Point, lower: float, upper: float) -> float:
-    """Where the cubic through two points with their slopes has its minimum, kept between bounds; their middle if it has none."""
+    """The minimizer of the cubic through two points and their slopes, clipped to the bounds; else their midpoint."""
     a, b = (a, b) if a.length <= b.length else (b, a)
     slope = a.slope + b.slope - 3 * (a.value - b.value) / (a.length - b.length)
     discriminant = slope * slope - a.slope * b.slope

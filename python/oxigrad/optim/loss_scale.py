@@ -63,5 +63,5 @@ class LossScale(Sealed):
         return {"value": self.value, "good": self.good}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Loads what `state_dict` gave."""
+        """Loads the result of `state_dict`."""
         self.value, self.good = float(state["value"]), int(state["good"])

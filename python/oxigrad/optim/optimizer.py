@@ -118,7 +118,7 @@ class Optimizer(Options):
             self.loss_scale.observe(finite=finite)
 
     def _resume(self, stepper: Stepper) -> None:
-        """Goes on from another stepper, that of a state which was loaded."""
+        """Continues from another stepper, that of a loaded state."""
         self._stepper = stepper
 
     def _gradient_parts(self) -> tuple[Rule, ...]:
@@ -272,7 +272,7 @@ class Optimizer(Options):
             return collect(self, copy=copy)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
-        """Goes on from what `state_dict` gave. Hyperparameters stay as they are (`from_config` makes an optimizer of a config).
+        """Loads the result of `state_dict`. Hyperparameters stay unchanged (see `from_config`).
 
         Arrays are copied, to the library and device of the parameter; the dtype must be the same. All is done or
         nothing: `StateError` lists what is missing, unexpected or of another shape or dtype. With ``strict=False``, what
@@ -291,7 +291,10 @@ class Optimizer(Options):
             write(file, collect(self, copy=False))
 
     def load(self, file: Any, strict: bool = True) -> Report:
-        """Loads what `save` wrote, as `load_state_dict`. Raises `StateError` also where the file has no state or is damaged."""
+        """Loads a file written by `save`, as `load_state_dict`.
+
+        Raises `StateError` also if the file is damaged or has no state.
+        """
         return self.load_state_dict(read(file), strict)
 
     def _remembering(self) -> dict[str, Any]:
@@ -310,7 +313,7 @@ class Optimizer(Options):
         return restored, (self.get_config(), self.state_dict(), *filter(is_importable, self._classes()))
 
     def _classes(self) -> Iterator[type]:
-        """The classes of its parts."""
+        """The classes of the parts."""
         yield type(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

@@ -180,7 +180,7 @@ def define(
 
 
 def caller() -> str:
-    """The name of the module that calls what calls this: what is made there is a part of it."""
+    """The name of the module two frames up, to which a class made there belongs."""
     return sys._getframe(2).f_globals.get("__name__", "__main__")
 
 

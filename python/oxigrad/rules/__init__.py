@@ -10,6 +10,22 @@ The default of a slot declares it (see `oxigrad.rules.slots.Slot`): ``Slot.zeros
 for the whole leaf, ``Slot.copy()`` of the parameter, ``Slot.full(...)`` and ``Slot.computed(...)``.
 
 Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.rules.compat` has those of others.
+
+Rules by family:
+
+* `sgd`: SGD, averaged SGD and rules of the gradient's sign; `adagrad`: Adagrad, RMSprop and related rules.
+* `adam`, `adam_variants`: Adam and its variants; `moments`: the moving means that they share.
+* `layerwise`: LARS, LAMB and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
+* `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP): rules called on whole arrays;
+  `arrays`: the functions that they share.
+* `gradient_transforms`: clipping, weight decay, averages and other parts of a chain that are not optimizers.
+
+Rules as values:
+
+* `rule`: the declarations read off a rule's signature, and its evaluation; `composition`: several rules composed into
+  one.
+* `slots`: declarations of slots; `ranges`: domains of hyperparameters; `compat`: hyperparameters that reproduce other
+  libraries.
 """
 
 from oxigrad.rules.adagrad import adadelta, adagrad, ftrl, madgrad, rmsprop

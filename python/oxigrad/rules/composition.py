@@ -18,7 +18,7 @@ Names = dict[str, str]
 
 
 def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
-    """The rule that applies the parts one after the other; with ``until``, only the first so many of them.
+    """The rule that applies the parts one after the other; with ``until``, only the first ``until`` parts.
 
     A hyperparameter or slot whose name several parts have gets the number of its part before it, as in ``1.average``; the others
     keep their names. Raises `ValueError` where a part has nothing to act on.
@@ -71,12 +71,12 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
 
 
 def hyperparameter_names(parts: Sequence[Rule]) -> list[Names]:
-    """For each part, the names that its own hyperparameters have in the whole."""
+    """The composed names of the hyperparameters of each part."""
     return _unique([list(part.defaults) for part in parts])
 
 
 def slot_names(parts: Sequence[Rule]) -> list[Names]:
-    """For each part, the names that its slots have in the whole."""
+    """The composed names of the slots of each part."""
     return _unique([[slot.name for slot in part.slots] for part in parts])
 
 

@@ -1,4 +1,4 @@
-"""Transforms: parts of a chain beside optimizers, written as rules over ``xp``.
+"""Transforms: parts of a chain that are not optimizers, written as rules over ``xp``.
 
 Those that take ``g`` return another gradient; those that take ``new``, the parameter after the update, return it changed.
 """
@@ -50,7 +50,7 @@ def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
 
 
 def maximize(xp, p, g):
-    """The gradient of the negative loss, so that what follows goes uphill."""
+    """The negated gradient, so that the optimizer ascends the loss."""
     return -g
 
 

@@ -47,7 +47,7 @@ def _covariance(xp, x, axis, shape):
 
 
 def _applied(xp, x, axis, matrix, *, transposed=False):
-    """A matrix applied to an axis; a vector stands for a diagonal one."""
+    """A matrix applied to an axis; a vector represents a diagonal matrix."""
     if len(matrix.shape) == 1:
         return x * xp.reshape(matrix, along(x.shape, axis))
     return xp.moveaxis(xp.tensordot(x, matrix, axes=([axis], [0 if transposed else 1])), -1, axis)
@@ -153,7 +153,7 @@ def _matrices(xp, p, max_size, vectors):
 
 
 def _eigenvectors(xp, statistic):
-    """As columns, those of the largest eigenvalues first, where the iteration by QR leaves them."""
+    """The eigenvectors as columns, those of the largest eigenvalues first, as QR iteration orders them."""
     return xp.flip(xp.linalg.eigh(statistic)[1], axis=1)
 
 

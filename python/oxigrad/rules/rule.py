@@ -101,7 +101,7 @@ class Rule:
         return dataclasses.replace(self, call=call, slots=(*self.slots, slot), is_staged=True)
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the values that it takes; ``total`` may be missing."""
+        """The subset of the values that the rule takes; ``total`` may be missing."""
         found = {name: values[name] for name in (*self.defaults, *self.shared)}
         return found | {name: values[name] for name in self.supplied if name in values or name != "total"}
 
@@ -113,7 +113,7 @@ class Rule:
         return evaluation.results
 
     def stages(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> Stages:
-        """As `run`, but where ``values`` do not supply ``total``, yields a `Total` for each, and goes on with its sum."""
+        """As `run`, but if ``values`` do not supply ``total``, yields a `Total` for each and resumes with its sum."""
         named = self.named(values)
         if self.is_staged:
             outputs = yield from self.call(xp, p, g, *slots, **named)
@@ -187,7 +187,7 @@ class Evaluation:
         self.results = yield from stages
 
     def resume(self) -> Total | None:
-        """Goes on to the next total, whose sum is to be filled in; None where the results are there."""
+        """Continues to the next total, whose sum the caller fills in; None when the results are complete."""
         return next(self._stages, None)
 
 

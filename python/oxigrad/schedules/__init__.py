@@ -3,6 +3,11 @@
 Any callable of the step is a schedule. The ones here can also be written down by `get_config`, add up and multiply, and
 take arrays and traced values as steps.
 
+* `base`: the base class, the arithmetic of schedules, and their configuration.
+* `curves`: schedules with a closed formula, such as ``cosine``.
+* `combined`: schedules composed of others, such as ``warmup_cosine``.
+* `plateau`: a schedule that depends on a metric.
+
 >>> schedule = warmup_cosine(0.1, warmup=10, steps=110)
 >>> schedule(0), schedule(10), round(schedule(60), 6), schedule(110)
 (0.0, 0.1, 0.05, 0.0)

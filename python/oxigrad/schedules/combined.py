@@ -163,7 +163,7 @@ def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, int
 
 
 def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
-    """``initial``, multiplied by ``factor`` every so many steps.
+    """``initial``, multiplied by ``factor`` at regular intervals of steps.
 
     >>> schedule = step(1.0, every=30, factor=0.5)
     >>> schedule(29), schedule(30), schedule(60)

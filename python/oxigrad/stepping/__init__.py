@@ -1,1 +1,41 @@
-"""One step of an optimizer over a tree of parameters: planning, execution, state."""
+"""One step of an optimizer over a tree of parameters: planning, execution and state.
+
+The flow of a step, `Stepper.update` in `stepper`:
+
+1. The `ResolvedStep` of the last step is used again unless a `Version` counter has changed. Otherwise `plan` assigns
+   each parameter a group of hyperparameters and an executor, and `resolved` reads the kernels and the constant
+   hyperparameters of each group.
+2. `Plan.gradients` aligns the gradients with the parameters by structure (by key path where structures differ), and
+   adds up those of tied parameters. The numbers of the step, such as its count and the values of schedules, are filled
+   in.
+3. Results that are not computed in place come next: rules called on arrays (`executors`), copies of read-only
+   parameters, and coalesced rows (`sparse_rows`). `writes` collects them, and writes nothing yet.
+4. The core (``rust/python/src/stepper/step.rs``) assigns replaced arrays to the containers of the model.
+5. The core makes the last checks of memory, dtype, shape and overlap, with the key path in each error.
+6. Writes that cannot fail follow: one dispatch of kernels over all parameters in host memory, then copies and slots,
+   then the count.
+
+A failed or skipped step changes no parameter and no slot. ``Replacements`` in ``rust/python/src/tree/path.rs`` undoes
+step 4, the only write that may raise; a kernel's guard, such as a gradient that is not finite, is evaluated before the
+kernel writes; and `Stepper._update_anew` drops slots that were made for the failed step.
+
+Planning:
+
+* `plan`: the group and the executor of each parameter; `resolved`: the plan with its kernels and scalars.
+* `parameter_group`: parameters that share a rule and its hyperparameters.
+* `version`: version counters of settings; `protocols`: an optimizer as these modules read it; `weak`: weak references
+  to it.
+
+Execution:
+
+* `stepper`: the steps of one optimizer; `writes`: the writes of a step besides the update by the core.
+* `executors`: a rule traced into a kernel, and a rule called on arrays; `functional`: a step as a pure function.
+* `precision`: dtypes of slots, master weights, compensated and stochastic rounding; `quantized`: arrays of 8-bit codes.
+* `sparse_rows`: gradients of some rows of a table; `decay_factors`: the decay of slots in steps that skipped a row.
+
+State:
+
+* `initial_slots`: slots before the first step; `slots_view`: the slots of one parameter by name.
+* `averages`: averages of parameters, swapped with the parameters.
+* `state`: the state by key path, saved and loaded; `safetensors_io`: files that are replaced atomically.
+"""

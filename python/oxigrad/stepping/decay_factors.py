@@ -51,7 +51,7 @@ def _declared(decay: float | str, values: Mapping[str, Any]) -> Any:
 
 
 def _factor(rule: Rule, name: str, after: Mapping[str, Any]) -> Any:
-    """The factor of one slot, from what the slots are after the step."""
+    """The factor of one slot, from the values of the slots after the step."""
     factor = _multiple(after[name], name)
     if factor is None or not _is_kept(after[name], name, after):
         raise RuleError(
@@ -87,7 +87,7 @@ def _is_kept(value: Any, name: str, after: Mapping[str, Any]) -> bool:
 
 
 class _Unknown:
-    """A value of which nothing is known but how it came about: ``key`` is equal for equal values."""
+    """A value known only by the expression that computed it: equal values have equal ``key``."""
 
     __array_ufunc__ = None
     __hash__ = object.__hash__

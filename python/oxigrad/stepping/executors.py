@@ -70,7 +70,7 @@ class Leaf:
     rows: Any = None
 
     def touched(self) -> "Leaf":
-        """The rows of which there are gradients, their slots caught up; all of the leaf where that is an array."""
+        """The rows with gradients, with slots caught up; the whole leaf if the gradient is an array."""
         slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
         if isinstance(g, SparseRows):
             g = g.coalesce()

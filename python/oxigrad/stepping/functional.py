@@ -66,7 +66,7 @@ def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, An
 
 
 def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """The slots of a parameter, with new ones where flags that were changed since `init` ask for them."""
+    """The slots of a parameter, with new ones if flags that changed since `init` require them."""
     group = plan.groups[p.group]
     known = dict(renamed(known, slot_names(group)))
     return {**known, **new_slots(group, p.text, array, on_host=False, known=known)}

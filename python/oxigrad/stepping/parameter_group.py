@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SteppingOptions(Protocol):
-    """What a group reads of the optimizer that takes the steps."""
+    """Protocol of the optimizer that takes the steps, as far as a group reads it."""
 
     @property
     def precision(self) -> Precision:
@@ -40,7 +40,7 @@ class SteppingOptions(Protocol):
 
 
 class Declaration(Protocol):
-    """What a group reads of the declaration of a hyperparameter."""
+    """Protocol of the declaration of a hyperparameter."""
 
     is_flag: bool
 
@@ -50,7 +50,7 @@ class Declaration(Protocol):
 
 
 class HyperparameterOwner(Protocol):
-    """What a group reads of the optimizer that has the rule and its hyperparameters."""
+    """Protocol of the optimizer that has the rule and its hyperparameters."""
 
     _hyperparameters: dict[str, Any]
     _version: Version
@@ -122,7 +122,7 @@ class ParameterGroup:
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The optional slots that the present hyperparameters do not ask for."""
+        """The optional slots that are absent under the current hyperparameters."""
         if not self._optional:
             return ()
         own, given = self._own, self._overrides

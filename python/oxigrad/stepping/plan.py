@@ -148,7 +148,7 @@ class Plan:
         self._checked_here = self.parameters if self.ruled else self._tied
 
     def is_current(self) -> bool:
-        """Whether options and groups of hyperparameters are as they were when the plan was made."""
+        """Whether options and groups of hyperparameters are unchanged since the plan was made."""
         return self._made == [version.structure for version in self.versions]
 
     def numbers(self) -> list[tuple[Version, int]]:
@@ -172,13 +172,13 @@ class Plan:
         return leaves
 
     def _fits(self, leaves: list[Any]) -> bool:
-        """Whether parameters are tied as they were, and have the executors that were chosen."""
+        """Whether tied parameters and executors are those of the plan."""
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
         return all(executor(leaves[p.index], p.executor == "copy") == p.executor for p in self._looked_at)
 
     def detach(self, leaves: list[Any]) -> list[Any]:
-        """The leaves, with parameters of which their library records derivatives detached: steps are not to be recorded."""
+        """The leaves, with parameters detached from their library's own autodiff, which must not record steps."""
         for p in self._recorded:
             leaves[p.index] = detached(leaves[p.index])
         return leaves
@@ -229,7 +229,7 @@ class Plan:
         return given
 
     def _check_given(self, given: list[Any], parameters: list[Parameter]) -> None:
-        """Raises where there is no gradient of a parameter, or one that means more than its numbers."""
+        """Raises for a missing gradient, and for arrays that are more than numbers (masked arrays, units)."""
         for parameter in parameters:
             for i in parameter.indices:
                 if not is_array(given[i]):
@@ -345,7 +345,7 @@ class Plan:
         return replacements, copies
 
     def check_replaceable(self, model: Any) -> None:
-        """Raises `StructureError` for a model of which a step would have to return another tree."""
+        """Raises `StructureError` for a model that a step would have to replace by another tree."""
         if self.replaced and not all(path.replaceable(model) for p in self.replaced for path in p.paths):
             raise StructureError(
                 "a parameter cannot be written, and no container on its path can be changed: use update, which returns "

@@ -83,7 +83,7 @@ def widened(array: Any) -> Any:
 
 
 def _on_master(rule: Rule) -> Rule:
-    """The rule on a copy of the parameter in float32, a slot `MASTER`, of which the parameter is what is left of it."""
+    """The rule applied to a float32 copy of the parameter, the slot `MASTER`; the parameter is the copy rounded."""
 
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
         *own, master = slots
@@ -94,7 +94,7 @@ def _on_master(rule: Rule) -> Rule:
 
 
 def _compensated(rule: Rule, storage: str) -> Rule:
-    """The rule on the parameter plus what rounding took from it last time, a slot `COMPENSATION` of its dtype (Kahan 1965).
+    """The rule applied to the parameter plus its last rounding error, a slot `COMPENSATION` of its dtype (Kahan 1965).
 
     So the two hold about 16 significant bits of bfloat16, 22 of float16.
     """
@@ -122,7 +122,7 @@ def rounded(value: Any, dtype: Any, random: Any) -> Any:
     low = xp.where(xp.abs(xp.astype(near, value.dtype)) > xp.abs(value), xp.nextafter(near, zero), near)
     high = xp.nextafter(low, xp.astype(xp.where(value < 0, -xp.inf, xp.inf) + xp.zeros_like(value), dtype))
     below, above, inner = (xp.astype(x, value.dtype) for x in (low, high, xp.nextafter(low, zero)))
-    # What would come after the largest number is as far from it as the one before.
+    # Above the largest finite number, the spacing is taken to be that below it.
     share = (value - below) / xp.where(xp.isfinite(above), above - below, below - inner)
     goes_up = xp.floor(share * 65536.0) + random >= 65536.0
     return xp.where(xp.isfinite(value), xp.where(goes_up, high, low), near)

@@ -1,4 +1,4 @@
-"""What the modules of a step read of an optimizer, as protocols: they need no class of `oxigrad.optim`."""
+"""Protocols of an optimizer, as far as the modules of this folder read it: they import no class of `oxigrad.optim`."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol

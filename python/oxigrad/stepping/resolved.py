@@ -47,7 +47,7 @@ class ResolvedGroup:
         self.varies = bool(self._schedules or {"micro", "inverse_scale"} & self._positions.keys())
 
     def refresh(self) -> bool:
-        """Reads hyperparameters that were set again; False where they ask for another kernel or other slots."""
+        """Reads hyperparameters again after they were set; False if they require another kernel or other slots."""
         if self._group.flags != self._flags or self._group.absent != self.absent:
             return False
         self._read()
@@ -70,7 +70,7 @@ class ResolvedStep:
     """A plan with its groups resolved, for steps of an optimizer that hold gradients back (``holds``) or do not."""
 
     def __init__(self, plan: Plan, owner: SteppingOptimizer, *, holds: bool) -> None:
-        self._versions = plan.numbers()  # before what they are of is read
+        self._versions = plan.numbers()  # before the settings are read
         self.plan = plan
         self.holds = holds
         self.groups = [ResolvedGroup(group, holds=holds) for group in plan.groups]
@@ -80,7 +80,7 @@ class ResolvedStep:
         self.seed = owner.seed
         self.observes = owner.loss_scale is not None
         self.zeroes = owner.zero_gradients
-        #: Whether all that a step of gradients without sparse rows does is done by the core, in place.
+        #: Whether the core does the whole step in place, for gradients without sparse rows.
         self.is_in_place = not (plan.ruled or plan.copied or (self.zeroes and plan.is_tied))
         self._note_constant()
 
@@ -90,14 +90,14 @@ class ResolvedStep:
         self.varies = len(self.constant) < len(self.groups) or not self.is_in_place
 
     def is_current(self) -> bool:
-        """Whether nothing has changed that this was resolved from."""
+        """Whether all settings that this was resolved from are unchanged."""
         for version, number in self._versions:  # noqa: SIM110 - each step comes here, and a generator takes longer
             if version.number != number:
                 return False
         return True
 
     def refresh(self) -> bool:
-        """Takes up hyperparameters that were set; False where something else has changed, or they ask for another kernel."""
+        """Reads hyperparameters that were set; False if other settings have changed, or another kernel is required."""
         versions = self.plan.numbers()
         if not (self.plan.is_current() and all(group.refresh() for group in self.groups)):
             return False

@@ -32,12 +32,12 @@ _DTYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)} | {
     f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)
 }
 _NAMES = frozenset(_DTYPES.values())
-# Where folders cannot be locked, an unfinished save counts as left behind after this many seconds.
+# Seconds after which an unfinished save counts as stale, on file systems without locks on folders.
 _OLD = 24 * 3600.0
 
 
 def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Writes arrays of any library, and text by name, to a file, in place of what is there.
+    """Writes arrays of any library, and text by name, to a file, which is replaced if it exists.
 
     That stays as it is until all is written and on the disk: another file takes its place then, at once. What a process that
     was killed while it saved this file has left behind is removed. Raises `StateError` for a dtype that such a file cannot
@@ -100,7 +100,7 @@ def _replacing(file: Any) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _folder(parent: str, prefix: str) -> Iterator[str]:
-    """The path of a new folder, locked for as long as it is there, which is as long as the block runs."""
+    """A context with a new folder, which is locked inside the block and removed at its end."""
     folder, lock = "", None
     try:
         while lock is None:
@@ -140,7 +140,7 @@ def _locked(folder: str) -> int | None:
 
 
 def _remove_stale(parent: str, prefix: str) -> None:
-    """Removes the folders of this prefix of saves that nobody goes on with any more."""
+    """Removes the folders of abandoned saves with this prefix."""
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(prefix) and entry.name.endswith(".tmp"):
@@ -168,7 +168,7 @@ def _remove_if_stale(folder: str) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Removes a folder and what is in it, or as much as can be removed: the next save tries again."""
+    """Removes a folder and its contents, as far as possible: the next save tries again."""
     try:
         os.rmdir(folder)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Gradients that touch some rows of a table only, as those of embeddings do, and what a step does about the other rows.
+"""Gradients that touch some rows of a table only, as those of embeddings, and the treatment of the other rows.
 
-An optimizer's option ``sparse`` says which of three things that is:
+An optimizer's option ``sparse`` selects one of three treatments:
 
 * "dense": the step of the dense gradient, whose other rows are zeros. Slots decay and rows move everywhere, to the same
   numbers, so that it costs what a dense step does. It is the default: how a gradient is written down changes no result.
@@ -11,6 +11,13 @@ An optimizer's option ``sparse`` says which of three things that is:
 
 Sums over a leaf (the norms of LAMB, of clipping) and totals over all of them are over the rows that are touched: for gradients, which
 are zero elsewhere, this is exact; for "lazy" and "catch_up", norms of parameters and of updates are those of the touched rows.
+
+The core receives rows as buffers. `oxigrad.stepping.writes.touch` coalesces a gradient: its values, with repeated rows
+added up, take the gradient's place, and its indices, in increasing order, go to the core as the touched rows. The
+buffers of the parameter and its slots are then these rows of the tables (``Buffer::of_rows`` in
+``rust/core/src/array/buffer.rs``): the leaf of the kernel is the rows, and the kernel is that of a dense step. Random
+numbers are counted by the element's position in the table. With "catch_up", the kernel also takes one factor per row
+for each slot, which Python computes from the slot `LAST_STEP`.
 """
 
 import operator
@@ -41,10 +48,11 @@ LAST_STEP = "last-step"
 
 
 class SparseRows:
-    """A gradient of an array of ``shape``, zero but in some rows: ``indices`` says in which, ``values`` what is there.
+    """A gradient of an array of ``shape`` that is zero except in the rows ``indices``, where it is ``values``.
 
-    ``indices`` is one axis of integers, from 0 to below ``shape[0]``, in any order; what stands at the same index is added up.
-    ``values`` has the shape ``(len(indices), *shape[1:])`` and the dtype of the parameter. In a tree it is one leaf.
+    ``indices`` is one axis of integers, from 0 to below ``shape[0]``, in any order; values of the same index are added
+    up. ``values`` has the shape ``(len(indices), *shape[1:])`` and the dtype of the parameter. In a tree it is one
+    leaf.
 
     Raises `ShapeError`, `DtypeError` or `IndexError`. Where indices cannot be looked at, as under ``jax.jit``, their range is not
     checked.
@@ -78,7 +86,7 @@ class SparseRows:
 
     @classmethod
     def _checked(cls, indices: Any, values: Any, shape: tuple[int, ...]) -> "SparseRows":
-        """Of parts that were checked before."""
+        """Makes an object without checks, of parts that were checked before."""
         made = cls.__new__(cls)
         made.indices, made.values, made.shape = indices, values, shape
         return made
@@ -108,7 +116,7 @@ class SparseRows:
         return self.values.dtype
 
     def coalesce(self) -> "SparseRows":
-        """The same gradient with each row at most once, in growing order: what stood at the same index is added up.
+        """The same gradient with unique row indices in increasing order: values of the same index are added up.
 
         Where indices cannot be looked at, a row stays as often as it was, each time with the sum.
 
@@ -200,7 +208,7 @@ def _truth(array: Any) -> bool | None:
 
 
 def _sums(library: Any, is_first: Any, values: Any) -> Any:
-    """The sums of neighbours, each of which begins where `is_first` says."""
+    """The sums of runs of neighbours; `is_first` marks the start of each run."""
     group = library.cumulative_sum(library.astype(is_first, library.int64)) - 1
     count, rest = int(fetched(group[-1])) + 1, tuple(values.shape[1:])
     if not isinstance(values, np.ndarray):
@@ -213,7 +221,7 @@ def _sums(library: Any, is_first: Any, values: Any) -> Any:
 
 
 def _sums_spread(library: Any, indices: Any, values: Any) -> Any:
-    """For each place the sum of all values at the same index; indices are in order."""
+    """The sum of all values of the same index, at each of its positions; indices are sorted."""
     width, count = 1, indices.shape[0]
     while width < count:
         same = like_column(indices[width:] == indices[:-width], values.shape)

@@ -63,14 +63,14 @@ Slots = Mapping[str, Mapping[str, Any]]
 
 
 class Remembering(Protocol):
-    """A part of an optimizer that has a state of its own: a loss scale or a schedule."""
+    """A stateful part of an optimizer: a loss scale or a schedule."""
 
     def state_dict(self) -> Any:
         """The state, as plain data."""
         ...
 
     def load_state_dict(self, state: Any) -> None:
-        """Goes on from a state."""
+        """Continues from a state."""
         ...
 
 
@@ -304,7 +304,7 @@ def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]
 
 
 def _fitting(report: Report, path: str, slots: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The slots of one parameter that have the shapes and dtypes of its own."""
+    """The slots of one parameter whose shapes and dtypes match its existing ones."""
     if own.keys() != slots.keys():
         _compare(report, own, slots, lambda name: f"{path}: slot {name}")
     found = {}

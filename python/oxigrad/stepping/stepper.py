@@ -46,13 +46,13 @@ class Stepper:
         # The plan resolved for steps that hold gradients back, and for those that do not.
         self._resolved: dict[bool, ResolvedStep] = {}
         self._accumulate = 1
-        # What the core was told: the program and the set of scalars of each group, and the slots that groups lack.
+        # The layout passed to the core: the program and set of scalars of each group, and the slots that groups lack.
         self._layout: list[tuple[int, int]] = []
         self._absent: list[tuple[str, ...]] = []
         self._process = _core.forks()
         self._version = Version()  # raised where a slot is assigned
         self.slots = {}
-        #: Makes slots that were loaded before a model was seen those of its parameters; None once it has.
+        #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: Fitting | None = None
         self.skipped = 0
         self.averages = Averages()
@@ -96,7 +96,7 @@ class Stepper:
         return made
 
     def build(self, model: Any) -> None:
-        """Makes the slots for a model that the optimizer has not seen."""
+        """Makes the slots for a new model."""
         plan, leaves = self._planned(model)
         if plan is not self._plan:
             self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
@@ -122,7 +122,7 @@ class Stepper:
         self._plan, self._process = None, _core.forks()
 
     def _fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
-        """Makes the slots that were loaded before a model was seen those of its parameters."""
+        """Matches slots that were loaded in advance to the parameters of the first model."""
         first = {
             p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=p.executor in _ON_HOST)
             for p in plan.parameters
@@ -156,7 +156,7 @@ class Stepper:
         return self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
 
     def _update_anew(self, model: Any, grads: Any, *, keep_root: bool) -> Any:
-        """`update` where there is no resolved step, or none that holds any more; makes one."""
+        """`update` without a current resolved step; makes one."""
         self.averages.refuse_swapped()
         before, fitting, counts = self._slots, self.fitting, (self.count, self.micro)
         try:
@@ -174,7 +174,7 @@ class Stepper:
             return self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
         except BaseException:
             if self._slots is not before and self.fitting is fitting and counts == (self.count, self.micro):
-                # Slots may begin as the parameter does, which the next step may be given with other values.
+                # Slots may start as copies of the parameter, whose values may differ in the next step.
                 self._resolved.clear()
                 self._slots, self._plan = before, None
             raise
@@ -242,7 +242,7 @@ class Stepper:
         return True
 
     def _settle(self) -> None:
-        """Has the loss scale observe a step that was counted, unless it has."""
+        """Lets the loss scale observe a counted step that it has not observed yet."""
         scale = self._owner.loss_scale
         # In one call: a signal handler may run, and save, between any two.
         attributes, values = (vars(scale), scale._after(finite=True)) if scale else ({}, {})
@@ -254,7 +254,7 @@ class Stepper:
         self._settle()
 
     def _enter(self, step: ResolvedStep, leaves: list[Any]) -> None:
-        """Makes the slots that a new plan, or other flags, ask for, and tells the core where they lie."""
+        """Makes the slots that a new plan or changed flags require, and prepares the core with their memory."""
         plan = step.plan
         rules = [group.rule() for group in plan.groups]
         begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
@@ -284,7 +284,7 @@ class Stepper:
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
-        """The slots of one parameter that its rule has: those that there were, and new ones."""
+        """The slots of one parameter that its rule has: existing ones, and new ones in place of missing ones."""
         group, path = plan.groups[parameter.group], parameter.text
         if path in self.slots:
             self.slots[path].check()

@@ -1,4 +1,4 @@
-"""Version counters: how a resolved step learns that what it was resolved from has changed."""
+"""Version counters, which tell a resolved step that the settings that it was resolved from have changed."""
 
 import itertools
 
@@ -8,8 +8,9 @@ _NUMBERS = itertools.count(1)
 class Version:
     """The version of an optimizer's settings, which each change raises.
 
-    ``number`` changes whenever anything does; ``structure`` only where a plan has to be made anew: with options, groups of
-    hyperparameters, and slots that are assigned. No two changes in a process have the same number, whichever threads make them.
+    ``number`` changes whenever anything does; ``structure`` only with changes that require a new plan: of options,
+    groups of hyperparameters, and assigned slots. No two changes in a process have the same number, whichever threads
+    make them.
 
     >>> version = Version()
     >>> before = version.number
@@ -24,10 +25,10 @@ class Version:
         self.number = self.structure = next(_NUMBERS)
 
     def raise_number(self) -> None:
-        """Marks a change after which the plan still holds, as that of a hyperparameter."""
+        """Marks a change that keeps the plan valid, such as that of a hyperparameter."""
         self.number = next(_NUMBERS)
 
     def raise_structure(self) -> None:
-        """Marks a change after which the plan has to be made anew."""
+        """Marks a change that requires a new plan."""
         self.structure = next(_NUMBERS)
         self.number = next(_NUMBERS)

@@ -1,4 +1,4 @@
-"""The writes of a step besides the update in host memory: of rules that are called on arrays, and of rows that are touched."""
+"""The writes of a step besides the update by the core: results of rules called on arrays, and records of rows."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ def called_leaves(
 
 
 def decays_of(plan: Plan, values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each group the factors by which a zero gradient multiplies its slots, where they catch up."""
+    """The factors by which a zero gradient multiplies the slots of each group, for groups that catch up."""
     return [group.decays(of_group) for group, of_group in zip(plan.groups, values, strict=True)]
 
 
@@ -73,7 +73,7 @@ def call_step(
     slots: Mapping[str, ParameterSlots],
     writes: StepWrites,
 ) -> bool:
-    """Calls the rules of a step, and adds to ``writes`` what they want written; False where a guard stops the step."""
+    """Calls the rules of a step, and adds their results to ``writes``; False if a guard stops the step."""
     plan = resolved.plan
     if not plan.ruled:
         return True

@@ -67,7 +67,7 @@ fn steps(rule: &str, leaves: usize, length: usize, storage: &str) -> Steps {
     ready
 }
 
-/// A rule's kernel; "momentum" is one that nobody compiled, so that it is interpreted.
+/// A rule's kernel; "momentum" has no native code, so that it is interpreted.
 fn kernel(rule: &str) -> Kernel {
     if rule != "momentum" {
         return shipped(rule);
@@ -109,7 +109,7 @@ fn compile((nodes, outputs): (Vec<Node>, Vec<u32>)) -> Kernel {
     black_box(Kernel::compile(&nodes, &outputs).unwrap())
 }
 
-/// The program of a rule and what it writes.
+/// The program of a rule and its outputs.
 fn program(rule: &str) -> (Vec<Node>, Vec<u32>) {
     let programs = oxigrad_core::kernel::native::PROGRAMS;
     let (_, nodes, wanted) = programs.iter().find(|(name, ..)| *name == rule).expect("it is shipped");

@@ -15,7 +15,7 @@ use rayon::ThreadPoolBuilder;
 /// Rounding towards zero, subnormal results made zero, subnormal arguments taken for zero.
 const HOSTILE: u32 = 0x1f80 | 0x6000 | 0x8000 | 0x0040;
 static STANDARD: u32 = 0x1f80;
-/// What arithmetic raises.
+/// The exception flags of MXCSR.
 const FLAGS: u32 = 0x3f;
 
 fn settings() -> u32 {

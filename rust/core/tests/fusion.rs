@@ -257,7 +257,7 @@ fn what_nobody_refers_to_is_not_computed() {
     assert_eq!(resolved(&mut fusion, &host, &kept), [2.0; 5]);
 }
 
-/// A step of a random replay: which known cotangents it reads, and what it does with them.
+/// An action of a random replay: the known cotangents that it reads, and its use of them.
 #[derive(Clone, Debug)]
 enum Step {
     Rule { g: usize, is_square: bool, operand: Operand },

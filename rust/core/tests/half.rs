@@ -129,7 +129,7 @@ fn lanes_convert_as_numbers_do() {
     }
 }
 
-/// How often `x` is rounded to each of two neighbours, over all sixteen random bits.
+/// The number of times that `x` is rounded to each of its neighbours, over all values of sixteen random bits.
 fn neighbours<H: Half + PartialEq>(x: f32) -> Vec<(f64, u32)> {
     let mut counts: Vec<(f64, u32)> = Vec::new();
     for random in 0..=u16::MAX {

@@ -13,7 +13,7 @@ mod meaning;
 const INPUTS: usize = 3;
 const SCALARS: usize = 2;
 
-/// What update rules are made of, of which the interpreter does two at a time.
+/// The commonest ops of update rules, pairs of which the interpreter fuses.
 const MELTING: &[Elementwise] = {
     use Elementwise::{Add, Divide, Multiply, Sqrt, Subtract};
     &[Add, Subtract, Multiply, Divide, Sqrt, Multiply]

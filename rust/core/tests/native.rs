@@ -1,4 +1,4 @@
-//! The native kernels are those of the rules, and compute what they mean.
+//! Native kernels match the update rules and agree with their reference semantics.
 
 use meaning::{LeafCase, Shape, check, leaf_case};
 use oxigrad_core::kernel::Kernel;

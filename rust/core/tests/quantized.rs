@@ -1,4 +1,4 @@
-//! Codes of eight bits against the formula in `f64`, and what is promised of them.
+//! 8-bit codes: comparison with the formula in `f64`, and documented properties.
 
 use oxigrad_core::array::quantized::{BLOCK, Codes, Numbers, decode, encode};
 use oxigrad_core::noise::uniform;
@@ -29,7 +29,7 @@ fn power(t: f64) -> f64 {
     (4.0 * quotient + parts.floor()).exp2() * (1.0 + parts - parts.floor())
 }
 
-/// Codes, scale, and what they stand for.
+/// Codes, scale, and the decoded values.
 fn round_trip(numbers: &Numbers) -> (Codes, f32, Numbers) {
     let (mut codes, mut back) = ([0; BLOCK], [0.0; BLOCK]);
     let scale = encode(numbers, &mut codes);

@@ -31,7 +31,7 @@ fn values(count: usize, salt: usize) -> Vec<f32> {
     (0..count).map(|i| f32::from(u16::try_from((i * 37 + salt * 11) % 1009).unwrap()) / 500.0 - 1.0).collect()
 }
 
-/// A table with its slot, whose rows may lie apart.
+/// A table with its slot, whose rows may have gaps between them.
 struct Tables {
     p: Vec<f32>,
     m: Vec<f32>,

@@ -1,4 +1,4 @@
-//! Sums along axes and products of narrow matrices: against plain loops, and the same bits whoever computes them.
+//! Sums along axes and products of narrow matrices: comparison with plain loops, and reproducible bits.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::matmul::{Factor, Product};

@@ -1,4 +1,13 @@
-"""Array libraries: one file for each that differs from the standard, `generic` for all others, `dispatch` between them."""
+"""Array libraries: one adapter for each that differs from the Array API standard, and dispatch between them.
+
+* `dispatch`: the namespace and the adapter of an array, looked up once for each type of array.
+* `generic`: the adapter of every library without a file of its own, and base class of the others.
+* `numpy`, `torch`, `jax`, `cupy`: the adapters of these libraries.
+* `arrays`: dtype, device, size and host access of an array of any library; `copies`: copies within and between
+  libraries.
+* `kernels`: the core's elementwise kernels as functions of NumPy arrays.
+* `matrix_functions`: matrix functions that no library has, in terms of the standard's ``linalg``.
+"""
 
 from oxigrad.ops.backends.arrays import REFUSALS as REFUSALS
 from oxigrad.ops.backends.arrays import device_of as device_of

@@ -57,7 +57,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def on_host(array: Any) -> bool:
-    """Whether an array lies in host memory, so that it can be read without waiting for a device."""
+    """Whether an array is in host memory, so that it can be read without waiting for a device."""
     if _core.exports_memory(array):
         return True
     device = getattr(array, "__dlpack_device__", None)

@@ -19,7 +19,7 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def copied(array: Any) -> Any:
-    """A copy of an array, of its own library."""
+    """A copy of an array, in the same library."""
     return np.array(array) if type(array) is np.ndarray else standard_namespace(array).asarray(array, copy=True)
 
 

@@ -135,7 +135,7 @@ def resolved(array: Any) -> Any:
 
 
 def obstacle(array: Any) -> str:
-    """The reason why a step cannot update the array in place, and what it can; empty where it can."""
+    """The reason why a step cannot update the array in place, and the alternative; empty if it can."""
     return "" if type(array) is np.ndarray else adapter_of(array).obstacle(array)
 
 

@@ -1,4 +1,4 @@
-"""The adapter of every array library without a file of its own: it calls what the Python array API standard has."""
+"""The adapter of array libraries without their own file: it calls functions of the Python array API standard."""
 
 import functools
 import importlib
@@ -65,7 +65,7 @@ class Adapter:
     `fft` and `special`, or the core's kernel.
     """
 
-    # Modules that have special functions under SciPy's names, beside the namespace's own extension `special`.
+    # Modules with special functions under SciPy's names, besides the namespace's own extension `special`.
     special_modules: tuple[str, ...] = ()
     # Whether no array of the library is ever changed in place.
     is_immutable = False
@@ -98,7 +98,7 @@ class Adapter:
         return array
 
     def obstacle(self, array: Any) -> str:
-        """The reason why a step cannot update the array in place, and what it can; empty where it can."""
+        """The reason why a step cannot update the array in place, and the alternative; empty if it can."""
         return ""
 
     # --- copies --------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class Adapter:
     # --- ops with a signature that the standard does not have ----------------------------------------------------------
 
     def op_call(self, *args: Any, function: Callable[..., Any], pull: Any, push: Any) -> Any:
-        """A user's function with derivatives of its own."""
+        """A user's function with a custom derivative."""
         return function(*args)
 
     def op_item(self, results: Any, *, index: int) -> Any:

@@ -11,7 +11,7 @@ from oxigrad.ops.backends import kernels
 from oxigrad.ops.backends.arrays import is_array
 from oxigrad.ops.backends.generic import Adapter, is_basic
 
-# Functions of which NumPy's lose digits next to their roots.
+# Functions whose NumPy versions lose digits near their roots.
 _INACCURATE = {"logaddexp", "logaddexp2"}
 
 

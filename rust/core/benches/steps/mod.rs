@@ -16,7 +16,7 @@ pub fn shipped(name: &str) -> Kernel {
 
 const SCALARS: [f64; 6] = [3.0, 1e-3, 0.9, 0.999, 1e-8, 0.01];
 
-/// Where gradient, parameter and slots are kept (`U8` is codes with scales), and whether halves are rounded stochastically.
+/// The dtypes of gradient, parameter and slots (`U8`: codes with scales), and whether rounding of halves is stochastic.
 pub const STORAGE: [(&str, [Dtype; 4], bool); 6] = {
     use Dtype::{BF16, F16, F32, U8};
     [

@@ -1,4 +1,4 @@
-//! What a program means, evaluated element by element, and a comparison with what an executor makes of it.
+//! The reference semantics of a program, evaluated element by element, and a comparison of executors with it.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::array::half::{Bfloat16, Float16, Half, narrowed};
@@ -55,7 +55,7 @@ fn rounded(dtype: Dtype, value: f64) -> f64 {
     }
 }
 
-/// What a buffer holds after these numbers were written to it by a leaf of this key: rounded, coded or neither.
+/// The contents of a buffer after a leaf of this noise key wrote these numbers to it: rounded, quantized or unchanged.
 fn written(values: &[f64], dtype: Dtype, rounding: Rounding, key: u64) -> Vec<f64> {
     let numbers = values.iter().zip(0u64..);
     match (dtype, rounding) {
@@ -147,7 +147,7 @@ fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
 
-/// How an array lies in memory.
+/// The memory layout of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     Plain,
@@ -156,7 +156,7 @@ pub enum Shape {
     Rows,
 }
 
-/// An array in memory of its own, with room for the layout. One of eight bits is made of codes.
+/// An array in separate memory, with room for the layout. A `U8` array consists of codes.
 struct Held {
     bytes: Vec<u8>,
     scales: Vec<f32>,
