@@ -44,8 +44,8 @@ native_kernels! {
     0xc5cf8d403774e90c ScheduleFreeAdamW 4 9 3
 }
 
-/// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the step,
-/// the hyperparameters and the slots of one number; outputs and results are what is written.
+/// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the
+/// step, the hyperparameters and the slots of one number; outputs and results are what is written.
 pub const PROGRAMS: &[(&str, &[Node], Wanted)] = &[
     ("Sgd", &[Leaf(1), Scalar(1), Leaf(0), Scalar(3), Apply(Multiply, [3, 0, 0]), Apply(Add, [2, 4, 0]), Apply(Multiply, [1, 5, 0]), Apply(Subtract, [0, 6, 0])], Wanted { outputs: &[7], results: &[], guard: None }),
     ("Momentum", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Scalar(0), Constant(1.0), Apply(Equal, [5, 6, 0]), Scalar(4), Apply(Subtract, [6, 8, 0]), Apply(Where, [7, 6, 9]), Leaf(0), Scalar(3), Apply(Multiply, [12, 0, 0]), Apply(Add, [11, 13, 0]), Apply(Multiply, [10, 14, 0]), Apply(Add, [4, 15, 0]), Apply(Multiply, [1, 16, 0]), Apply(Subtract, [0, 17, 0])], Wanted { outputs: &[18, 16], results: &[], guard: None }),
