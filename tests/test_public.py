@@ -248,3 +248,9 @@ def test_repr_shows_groups_and_dtype() -> None:
     assert "<lambda>" in repr(optim.SGD(groups={lambda path, array: True: {}}))
     with np.printoptions(precision=1):
         assert repr(optim.SGD(lambda step: 0.1)).startswith("SGD(learning_rate=<function")
+
+
+def test_an_import_loads_no_submodules_of_numpy_that_are_not_needed() -> None:
+    code = "import sys, oxigrad; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy.random", "numpy.f2py", "numpy.testing", "numpy.polynomial", "numpy.ma"} & {*done.stdout.split()}

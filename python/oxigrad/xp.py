@@ -38,8 +38,8 @@ def __array_namespace_info__() -> _Any:
     return _np.__array_namespace_info__()
 
 
-# NumPy's submodules, which are no part of this namespace.
-_SUBMODULES = {name for name in _np.__all__ if isinstance(getattr(_np, name), _ModuleType)} - {"fft", "linalg"}
+# NumPy's submodules, which are no part of this namespace. NumPy imports some when they are first asked for: not here.
+_SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {"fft", "linalg"}
 
 # Functions that neither the standard nor NumPy has, which update rules call by these names too and `dir` does not list:
 # `xp.erf` is `xp.special.erf`; `xp.at(x)[key]` is `x.at[key]`, for variables and plain arrays alike.
