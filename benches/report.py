@@ -21,7 +21,7 @@ NEW, OLD = "#1f5fa8", "#9db8d6"
 
 
 def comparable(records: Sequence[Record]) -> list[Record]:
-    """Those of the processor and the number of threads of the last, without small and unsteady ones unless all are."""
+    """Records with the processor and thread count of the last one, without small and unsteady ones unless all are."""
     if not records:
         return []
     last = records[-1]

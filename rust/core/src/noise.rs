@@ -65,14 +65,14 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Those from element `index` on, up to where the upper half of the index changes; `shift` is 0 or 16.
+    /// The draws from element `index` on, up to where the upper half of the index changes; `shift` is 0 or 16.
     #[must_use]
     pub(crate) const fn new(key: u64, draw: u32, shift: u32, index: u64) -> Self {
         let (low, high) = halves(stream(key, draw, index));
         Self { low, high, shift, index: low_half(index) }
     }
 
-    /// Those from the element on that comes `count` after the first.
+    /// The draws from the element `count` after the first on.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "they are less than 2^32 apart")]

@@ -241,11 +241,6 @@ impl Buffer {
         self.writable
     }
 
-    /// Points the buffer at other memory of the same layout: for gradients, which move from step to step.
-    pub fn set_pointer(&mut self, pointer: *mut u8) {
-        self.pointer = pointer;
-    }
-
     /// The bytes from the lowest element to the end of the highest.
     #[must_use]
     pub fn span(&self) -> Span {

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::view::ArrayView;
-use crate::autodiff::rule::{Rule, Source};
+use crate::autodiff::rule::Rule;
 use crate::autodiff::tape::{self, Value as _, View};
 use crate::error;
 use crate::kernel::{Kernel, Node};
@@ -186,10 +186,9 @@ impl<H: Arrays> Fusion<H> {
         let mut nodes: SmallVec<[u32; 8]> = SmallVec::new();
         for node in &rule.nodes {
             let node = match *node {
-                Node::Leaf(leaf) => match rule.sources[leaf as usize] {
-                    Source::Cotangent => Some(g),
-                    Source::Result => self.operand(host, entry.result())?,
-                    Source::Arg(which) => self.operand(host, entry.arg(which as usize))?,
+                Node::Leaf(leaf) => match rule.sources[leaf as usize].kept(entry) {
+                    None => Some(g),
+                    Some(value) => self.operand(host, value)?,
                 },
                 Node::Constant(_) => Some(self.push(*node)),
                 Node::Apply(op, args) => {

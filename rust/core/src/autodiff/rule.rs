@@ -16,6 +16,18 @@ pub enum Source {
     Arg(u8),
 }
 
+impl Source {
+    /// The value that an entry keeps for the source; `None` for the cotangent.
+    #[inline]
+    pub(super) fn kept<'t, V: Value, A>(self, entry: &View<'t, V, A>) -> Option<&'t V> {
+        match self {
+            Self::Cotangent => None,
+            Self::Result => Some(entry.result()),
+            Self::Arg(which) => Some(entry.arg(which as usize)),
+        }
+    }
+}
+
 /// The derivative rule of one argument of an elementwise op: a symbolic program, its k-th leaf being `sources[k]`.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -94,11 +106,7 @@ impl Rules {
         g: f64,
         entry: &View<'_, V, A>,
     ) -> Option<f64> {
-        self.get(op, which)?.on_numbers(|source| match source {
-            Source::Cotangent => Some(g),
-            Source::Result => entry.result().number(),
-            Source::Arg(which) => entry.arg(which as usize).number(),
-        })
+        self.get(op, which)?.on_numbers(|source| source.kept(entry).map_or(Some(g), Value::number))
     }
 
     /// The rule of an entry's argument on a scalar cotangent; `None` if the rule reads a value that is not a scalar.
@@ -109,11 +117,7 @@ impl Rules {
         g: Scalar,
         entry: &View<'_, V, A>,
     ) -> Option<Scalar> {
-        self.get(op, which)?.on_scalars(|source| match source {
-            Source::Cotangent => Some(g),
-            Source::Result => entry.result().scalar(),
-            Source::Arg(which) => entry.arg(which as usize).scalar(),
-        })
+        self.get(op, which)?.on_scalars(|source| source.kept(entry).map_or(Some(g), Value::scalar))
     }
 
     /// The cotangent of an entry's argument, in its precision; `None` if the rule reads a value that is not a scalar.

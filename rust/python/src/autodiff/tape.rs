@@ -29,7 +29,7 @@ pub type CoreTape = oxigrad_core::autodiff::tape::Tape<Value, Attributes>;
 /// The shape and dtype of the cotangent of an argument, relative to that of the result.
 #[derive(Debug)]
 pub enum Fit {
-    /// Those of the cotangent of the result.
+    /// The shape and dtype of the cotangent of the result.
     Same,
     /// The argument is a number: the cotangent is summed to a number.
     Number,
