@@ -1,4 +1,4 @@
-"""Cotangents in the form of the value that they belong to: the start of a reverse replay, unbroadcasting, and dtypes."""
+"""Cotangents in the shape and dtype of their values: the initial cotangent of a reverse replay, unbroadcasting, casts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,9 +16,9 @@ def initial_cotangent(value: Any, cotangent: Any) -> Any:
     """The initial cotangent of a reverse replay: ``cotangent`` if given, else one for a scalar."""
     shape, expected = tuple(getattr(cotangent, "shape", ())), tuple(getattr(value, "shape", ()))
     if cotangent is None and expected != ():
-        raise ShapeError(f"the target has shape {expected}: expected a scalar, or a cotangent of that shape")
+        raise ShapeError(f"the target: found shape {expected}, expected a scalar, or a cotangent of that shape")
     if cotangent is not None and shape != expected:
-        raise ShapeError(f"the cotangent has shape {shape}, the target {expected}")
+        raise ShapeError(f"the cotangent: found shape {shape}, expected {expected}, that of the target")
     if cotangent is None:
         require_real(value, "the target")
     if not is_array(plain(value)):
@@ -29,7 +29,7 @@ def initial_cotangent(value: Any, cotangent: Any) -> Any:
 
 
 def require_real(value: Any, what: str) -> None:
-    """Raises `DtypeError` where a value that a gradient is asked of is complex."""
+    """Raises `DtypeError` where ``value``, named ``what`` in the error, is complex: only a real value has a gradient."""
     if not isinstance(value, float) and is_complex(value):
         raise DtypeError(
             f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
@@ -63,9 +63,9 @@ def unbroadcast_to_number(g: Any) -> Any:
 
 
 def apart(primals: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
-    """The gradients, with a copy of each that is one array with another of the same primal.
+    """The gradients; of those of one primal that are the same array, all but the first are copied.
 
-    An optimizer adds the gradients of an array that stands at several paths, and counts one and the same array once.
+    An optimizer sums the gradients of a parameter with several key paths, and counts an array that it gets twice once.
     """
     found: list[Any] = []
     by_primal: dict[int, list[Any]] = {}

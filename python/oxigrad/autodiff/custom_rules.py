@@ -1,4 +1,4 @@
-"""Functions with a derivative rule that their author states."""
+"""User-defined derivative rules: `custom_vjp` and `define_vjp`."""
 
 import functools
 import inspect
@@ -13,7 +13,7 @@ from oxigrad.autodiff.tangents import zero_tangent
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import is_array, is_smooth
 
-# The cotangents of the arguments, from those of the result, the result, the arguments and the residuals of the call.
+# Maps the cotangent of the result, the result, the arguments and the residuals to the cotangents of the arguments.
 Pullback = Callable[[Any, Any, tuple[Any, ...], Any], Any]
 
 
@@ -24,11 +24,11 @@ class CustomVJP(Protocol):
         """The value of the function."""
 
     def defvjp(self, fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
-        """States the rule: ``fwd(*args)`` gives the value and residuals, ``bwd(residuals, g)`` the cotangents."""
+        """Defines the rule: ``fwd(*args)`` returns the value and residuals, ``bwd(residuals, g)`` the cotangents."""
 
 
 class _Rule:
-    """The rule of a function: how it is called where it is recorded, and how cotangents are pulled back."""
+    """The rule of a function: its forward pass, and its pullback."""
 
     def __init__(self, f: Callable[..., Any]) -> None:
         self._f = f
@@ -36,14 +36,14 @@ class _Rule:
         self.pull: Pullback | None = None
 
     def state(self, rule: Callable[..., Any]) -> None:
-        """The rule ``rule(g, y, *args)``."""
+        """Sets the rule ``rule(g, y, *args)``."""
         self.pull = lambda g, y, args, _: rule(g, y, *args)
 
     def defvjp(self, fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
-        """The rule ``bwd(residuals, g)``."""
+        """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
         for given, name in ((fwd, "fwd"), (bwd, "bwd")):
             if not callable(given):
-                raise TypeError(f"defvjp: {name} is {given!r}: expected a function")
+                raise TypeError(f"defvjp: found {given!r} as {name}, expected a function")
         self._fwd, self.pull = fwd, lambda g, y, args, residuals: bwd(residuals, g)
 
     @property
@@ -57,27 +57,30 @@ class _Rule:
             return self._f(*args, **named), None
         given = self._fwd(*args, **named)
         if not (isinstance(given, tuple) and len(given) == 2):
-            raise TypeError(f"fwd gave {type(given).__name__}: expected a pair (value, residuals)")
+            raise TypeError(f"fwd: found a result of type {type(given).__name__}, expected a pair (value, residuals)")
         return given
 
 
 def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) -> CustomVJP:
-    """The function ``f`` with a derivative rule: a vector-Jacobian product that its author states.
+    """The function ``f`` with a user-defined vector-Jacobian product.
 
-    The rule is given in one of two forms. As in JAX, ``f.defvjp(fwd, bwd)`` states it afterwards: ``fwd(*args)`` gives a pair of
-    the value and of residuals, any object; ``bwd(residuals, g)`` gives the cotangents of the arguments from that of the
-    value. Or ``rule(g, y, *args)`` gives them from the cotangent, the value and the arguments.
+    The rule has one of two forms. As in JAX, ``f.defvjp(fwd, bwd)`` sets it afterwards: ``fwd(*args)`` returns a pair of the
+    value and residuals (any object); ``bwd(residuals, g)`` returns the cotangents of the arguments, given the cotangent of the
+    value. Or ``rule(g, y, *args)`` returns them, given the cotangent, the value and the arguments.
 
-    The cotangents are a tuple, one for each positional argument, in its structure, shape and dtype; of a single argument, that
-    cotangent alone will do. None stands for zeros, as does anything in place of a leaf that is not differentiated. What
-    broadcasting repeated is summed. Arguments and values may be trees. Keyword arguments are passed on, and not differentiated.
+    The cotangents are a tuple with one item for each positional argument, of its structure, shape and dtype; for a single
+    argument, the cotangent alone is accepted. None means zeros. Items for leaves that are not differentiated are ignored.
+    Cotangents are unbroadcast to the shape of the argument. Arguments and values may be trees. Keyword arguments are passed on,
+    and not differentiated.
 
-    ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place, so that they may be any
-    code; what they return counts as new arrays. For derivatives of higher order ``fwd`` is called again with variables, so that
-    it and ``bwd``, or ``rule``, must then be differentiable. In forward mode the rule, which is linear in ``g``, is transposed.
+    ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place; they may be any code. Their
+    results are taken to share no memory with the arguments. For derivatives of higher order ``fwd`` is called again with
+    variables, so that it and ``bwd``, or ``rule``, must then be differentiable. In forward mode the rule, which is linear in
+    ``g``, is transposed.
 
-    Raises `DerivativeError` where no rule is stated, where the rule does not give a cotangent for each argument, and where ``f``
-    uses a variable that is not an argument; `ShapeError` where a cotangent does not fit its argument.
+    Raises `DerivativeError` where no rule is set, where the rule does not return one cotangent for each argument, and where
+    ``f`` uses a variable that is not an argument; `ShapeError` where a cotangent cannot be unbroadcast to the shape of its
+    argument.
 
     >>> from oxigrad import grad
     >>> clipped = custom_vjp(lambda x: x, lambda g, y, x: xp.minimum(g, 1.0))
@@ -116,7 +119,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
         raise DerivativeError(
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
-    # The tape keeps what the functions below refer to: the variables must not be among it.
+    # The tape keeps alive all that the functions below refer to, so they must not refer to the variables.
     kept: list[Any] = [None]
     count = len(args)
 
@@ -133,7 +136,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
         assert call.structure is not None, "the function has been called"  # noqa: S101
         filled = [g.get(at, zero_tangent(leaf, None) if is_smooth(leaf) else leaf) for at, leaf in enumerate(y)]
         result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
-        # Of variables of an enclosing tape, the residuals are variables, too.
+        # If the arguments are variables of an enclosing tape, the residuals must be variables too.
         is_nested = rule.has_residuals and any(isinstance(value, Variable) for value in values)
         residuals = rule.call(arguments, named)[1] if is_nested else kept[0]
         pulled = pull_back(cotangent, result, arguments, residuals)
@@ -144,11 +147,11 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
 
 
 def _completed(pulled: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The cotangents in the structure of the arguments, fitted to them, with `Zero` for each leaf that has none."""
+    """The cotangents in the structure of the arguments, unbroadcast, with `Zero` for each leaf without one."""
     if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
         given = f"{len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
         raise DerivativeError(
-            f"the rule gave {given} cotangents: expected a tuple of {len(arguments)}, one an argument"
+            f"the rule: found {given} cotangents, expected a tuple of {len(arguments)}, one for each argument"
         )
     return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
 
@@ -170,16 +173,17 @@ def _fitted(position: int, argument: Any, pulled: Any) -> Any:
     shape, own = tuple(getattr(pulled, "shape", ())), tuple(argument.shape)
     added = len(shape) - len(own)
     if added < 0 or any(size not in (1, given) for size, given in zip(own, shape[added:], strict=True)):
-        raise ShapeError(f"the rule gave a cotangent of shape {shape} for argument {position}, whose shape is {own}")
+        raise ShapeError(f"argument {position}: found a cotangent of shape {shape}, expected {own}")
     return unbroadcast(pulled if is_array(pulled) else xp.ones_like(argument) * pulled, own, argument.dtype)
 
 
 def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that defines the vector-Jacobian products of a function, with a rule for each positional argument.
+    """Decorator that defines the vector-Jacobian product of a function by one rule for each positional argument.
 
-    A rule names what it reads among its parameters: ``g`` the cotangent of the value, ``y`` the value, and the function's
-    arguments by their names. It gives the cotangent of its argument, of the shape and dtype of that, before or after
-    broadcasting. None says that the derivative is zero. The function itself may be any code.
+    The parameters of a rule name the values that it reads: ``g``, the cotangent of the value; ``y``, the value; and the
+    arguments of the function by their names. It returns the cotangent of its argument, of the shape and dtype of the argument,
+    before or after broadcasting. None in place of a rule means that the derivative is zero. The function itself may be any
+    code.
 
     Raises `TypeError` where a rule has another parameter, and `DerivativeError` or `ShapeError` as `custom_vjp` does.
 
@@ -196,7 +200,9 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
         names = list(inspect.signature(f).parameters)
         reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
         if unknown := {name for read in reads for name in read} - {"g", "y", *names}:
-            raise TypeError(f"a rule of {f.__name__} reads {', '.join(sorted(unknown))}: expected g, y or an argument")
+            raise TypeError(
+                f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected g, y or arguments by name"
+            )
 
         def rule(g: Any, y: Any, *args: Any) -> tuple[Any, ...]:
             known = {"g": g, "y": y, **dict(zip(names, args, strict=False))}

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-# A box of a diagram: its kind ("input", "op" or "constant"), its label, and the positions of the boxes that it reads, which
-# stand before it.
+# A box of a diagram: its kind ("input", "op" or "constant"), its label, and the positions of its arguments among the boxes
+# before it.
 Box = tuple[str, str, Sequence[int]]
 
 _BRACKETS = {"input": ("([", "])"), "op": ("[", "]"), "constant": ("(", ")")}
@@ -19,7 +19,7 @@ _MARGIN = 12
 
 
 def mermaid(boxes: Sequence[Box], left_out: int) -> str:
-    """The flow chart of a program in Mermaid's language, with a note of how many entries are left out.
+    """A program as a Mermaid flow chart, with a note of the number of omitted entries.
 
     >>> print(mermaid([("input", "x", []), ("op", "v1 = sin", [0])], 0), end="")
     flowchart TD
@@ -38,7 +38,7 @@ def mermaid(boxes: Sequence[Box], left_out: int) -> str:
 
 
 def svg(boxes: Sequence[Box], left_out: int) -> str:
-    """The program as a drawing: each box in the layer below its lowest argument, with lines from its arguments."""
+    """A program as an SVG drawing: each box is in the layer below its lowest argument, with lines from its arguments."""
     labels = [_cut(label) for _, label, _ in boxes]
     places = _places(labels, [arguments for _, _, arguments in boxes])
     width = max([160, *(x + width for x, _, width in places)]) + _MARGIN
@@ -84,6 +84,6 @@ def _cut(label: str) -> str:
 
 
 def _escaped(text: str, template: str) -> str:
-    """The text without control characters, with the template filled in for those that have a meaning in the language."""
+    """The text without control characters, and with characters that are special in the language escaped."""
     printable = (c for c in text if not ("\0" <= c < " " or "\x7f" <= c <= "\x9f"))
     return "".join(template.format(ord(c)) if c in "&<>\"'#;`" else c for c in printable)

@@ -16,9 +16,9 @@ Leaves = Sequence[Any]
 
 
 class FunctionCall:
-    """A call of a function of trees, as a function of the leaves that are variables; its results are leaves, too.
+    """A call of a function of trees, as a function from the leaves that are variables to the leaves of the result.
 
-    A tape keeps it, to call the function again. To make no cycle it drops the variables when it is recorded.
+    A tape keeps it to call the function again. It drops the variables when it is recorded, so as not to form a reference cycle.
     """
 
     def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ class FunctionCall:
         return tree.unflatten(self._structure, filled)
 
     def chosen(self, trees: Any) -> list[Any]:
-        """The leaves at the positions of the variables, of a tree with the structure of the arguments."""
+        """The leaves of a tree with the structure of the arguments, at the positions of the variables."""
         leaves = tree.leaves(trees)
         return [None if leaves[i] is Zero else leaves[i] for i in self._chosen]
 
@@ -48,7 +48,7 @@ class FunctionCall:
         return tuple(leaves)
 
     def taped(self, values: Leaves) -> tuple[Any, ...]:
-        """The same on a temporary tape, so that assignments to the arguments (``x[k] = v``) change no array."""
+        """`outputs` on a temporary tape, so that assignments to the arguments (``x[k] = v``) change no array."""
         with Tape() as tape:
             outputs = self.outputs([tape.watch(value) for value in values])
         return tuple(output.value if is_on(tape, output) else output for output in outputs)
@@ -59,7 +59,7 @@ class FunctionCall:
         pull: Callable[..., Any],
         push: Callable[..., Any] | None,
     ) -> Any:
-        """The result of ``call`` on the variables: one entry of the tape, and one more for each leaf of the result."""
+        """Calls ``call`` on the variables, and records one entry for the call and one for each leaf of the result."""
         if not self.variables:
             return self._result(self.outputs(()))
 
@@ -67,7 +67,7 @@ class FunctionCall:
             outputs = call(values)
             if any(isinstance(output, Variable) for output in outputs):
                 raise DerivativeError(
-                    f"{self.name} uses a variable that is not among its arguments, and would lose its derivative: pass it "
+                    f"{self.name}: found a variable that is not among its arguments, and whose derivative would be lost: pass it "
                     "as an argument, or ox.stop_gradient of it"
                 )
             return outputs
@@ -84,7 +84,7 @@ class FunctionCall:
 
 
 class Zero:
-    """Stands for a cotangent of zeros in a tree, where None would be a container."""
+    """A cotangent of zeros as a leaf of a tree; None would be an empty container."""
 
 
 def is_on(tape: Tape, value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""All derivatives of a function at once: Jacobians and Hessians, in trees, and products with a Hessian."""
+"""Jacobians, Hessians and Hessian-vector products of functions of trees."""
 
 import functools
 import math
@@ -13,23 +13,24 @@ from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_s
 
 Mode = Literal["forward", "reverse"] | None
 
-# The maximal number of columns, and of elements of one array, that are pushed forwards together.
+# The maximal number of columns in a batch of tangents, and of elements of one of its arrays.
 COLUMNS, ELEMENTS = 256, 1 << 22
 
 
 def jacobian(
     f: Callable[..., Any], argnums: Argnums = 0, mode: Mode = None, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of ``f``: how each element of the result depends on each of the argument.
+    """A function that returns the Jacobian of ``f``.
 
-    It is a tree of the structure of the result, whose leaves are trees of the structure of the argument (a tuple of them
-    where ``argnums`` is a tuple), whose leaves are arrays of shape ``result.shape + argument.shape``. ``f`` is called once.
-    "forward" pushes all columns through it together; "reverse" pulls row after row back, which is better where the result
-    has far fewer elements than the argument; None chooses by these sizes. With ``has_aux``, ``f`` returns ``(value, aux)``
-    and the result is ``(jacobian, aux)``.
+    The Jacobian is a tree of the structure of the result, whose leaves are trees of the structure of the argument (a tuple of
+    them where ``argnums`` is a tuple), whose leaves are arrays of shape ``result.shape + argument.shape``. ``f`` is called
+    once. ``mode="forward"`` computes all columns in one batched forward replay; "reverse" computes one row for each reverse
+    replay, which is faster where the result has far fewer elements than the argument; None chooses by these sizes. With
+    ``has_aux``, ``f`` returns ``(value, aux)`` and the function returns ``(jacobian, aux)``.
 
-    Where both are complex the function must be holomorphic. A complex result of real arguments goes forwards, and a real
-    result of complex ones in reverse, which gives their gradients; `DerivativeError` where another mode is asked for.
+    Where argument and result are complex the function must be holomorphic. A complex result of real arguments requires forward
+    mode, a real result of complex arguments reverse mode, whose rows are gradients. Raises `DerivativeError` for any other
+    mode, and `ValueError` for an unknown one.
 
     >>> import numpy as np
     >>> jacobian(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
@@ -59,9 +60,9 @@ def jacobian(
 
 
 def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the Hessian of ``f``, which returns a scalar: the Jacobian, forwards, of its gradient.
+    """A function that returns the Hessian of the scalar function ``f``: the forward-mode Jacobian of its gradient.
 
-    For trees it is a tree of the argument's structure of such trees, as `jacobian` gives it.
+    For trees it is a tree of the structure of the argument whose leaves are such trees, as of `jacobian`.
 
     >>> import numpy as np
     >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
@@ -72,9 +73,9 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-    """The product of the Hessian of ``f``, which returns a scalar, with the tangents: a tuple, a tree for each primal.
+    """The product of the Hessian of the scalar function ``f`` with the tangents: a tuple with one tree for each primal.
 
-    It costs a few times as much as ``f``, and no Hessian is made: the gradient goes forwards along the tangents.
+    It costs a few times as much as ``f`` and does not form the Hessian: it is the forward-mode derivative of the gradient.
 
     >>> hvp(lambda x, y: x * x * y, (2.0, 5.0), (1.0, 0.0))
     (10.0, 4.0)
@@ -89,15 +90,15 @@ def _goes_forward(mode: Mode, inputs: Sequence[Any], outputs: Sequence[Any]) -> 
     if (only_forward and (only_reverse or mode == "reverse")) or (only_reverse and mode == "forward"):
         raise DerivativeError(
             f"arguments are {'complex' if complex_in else 'real'} and results {'complex' if complex_out else 'real'}, "
-            f"in part at least: such a Jacobian is not one of mode {mode!r}; take real and imaginary parts"
+            f"at least in part: mode {mode!r} does not compute such a Jacobian; take real and imaginary parts"
         )
-    # Columns that go together cost less than as many rows.
+    # A batch of columns costs less than as many rows.
     by_size = _total(inputs) <= 4 * _total(outputs)
     return only_forward or mode == "forward" or (mode is None and by_size and not only_reverse)
 
 
 def _kinds(variables: Sequence[Any]) -> tuple[bool, bool]:
-    """Whether some are real, and whether some are complex."""
+    """Whether any variable is real, and whether any is complex."""
     kinds = {is_complex(variable) for variable in variables}
     return False in kinds, True in kinds
 
@@ -128,7 +129,7 @@ def _entry(block: Any, output: Any, variable: Any) -> Any:
 
 
 def _nothing(leaf: Any, variables: Sequence[Variable]) -> list[Any]:
-    """The blocks of a result that depends on nothing."""
+    """The blocks of a leaf of the result that depends on no variable: zeros."""
     library, device = _library([leaf, *variables])
 
     def block(variable: Variable) -> Any:
@@ -140,7 +141,7 @@ def _nothing(leaf: Any, variables: Sequence[Variable]) -> list[Any]:
 
 
 def _columns(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
-    """For each output, its derivatives with respect to each variable: columns pushed forwards together."""
+    """For each output, its derivatives with respect to each variable, by batches of columns in forward mode."""
     variables = call.watched.variables
     total, largest = _total(variables), max(_total([v]) for v in (*variables, *outputs, 1.0))
     if not total:
@@ -169,7 +170,7 @@ def _push(call: Recording, outputs: Sequence[Variable], start: int, count: int) 
 
 
 def _split(columns: Any, output: Variable, variables: Sequence[Variable]) -> list[Any]:
-    """The columns that belong to each variable, in its shape."""
+    """The columns of each variable, in its shape."""
     blocks, end = [], 0
     for variable in variables:
         begin, end = end, end + _total([variable])
@@ -179,7 +180,7 @@ def _split(columns: Any, output: Variable, variables: Sequence[Variable]) -> lis
 
 
 def _rows(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
-    """For each output, its derivatives with respect to each variable: row after row pulled back."""
+    """For each output, its derivatives with respect to each variable, row by row in reverse mode."""
     variables = call.watched.variables
     blocks = []
     for output in outputs:
@@ -195,7 +196,7 @@ def _rows(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
 
 
 def _unit(output: Variable, at: int) -> Any:
-    """The cotangent that is one at one element."""
+    """The cotangent that is one at element ``at`` and zero elsewhere."""
     if _is_number(output):
         return 1.0
     library, size = namespace(output), _total([output])

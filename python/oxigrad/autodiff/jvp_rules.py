@@ -2,8 +2,8 @@
 
 The rule of an elementwise op in `oxigrad.autodiff.vjp_rules` is also its forward rule, with the tangent of the argument in place of
 ``g``. An op in `LINEAR` is its own forward rule; its row gives its attributes for a batch of tangents along a leading axis, or
-None where there are none. `FORWARD` states the rules of a few other ops. An op in neither table is transposed: its reverse rule, which is linear in
-``g``, is recorded and replayed in reverse, in two calls for each tangent.
+None where there are none. `FORWARD` has the rules of a few other ops. An op in neither table is transposed: its reverse rule,
+which is linear in ``g``, is recorded and replayed in reverse.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from oxigrad.ops.backends import device_of, is_array, namespace, size_of
 
 
 def _shifted_axes(axis: Any, t: Any) -> Any:
-    """``axis`` for an array with one more leading dimension."""
+    """``axis`` for an array with a leading batch dimension."""
     if axis is None:
         return tuple(range(1, len(t.shape)))
     return tuple(_shifted_axes(a, t) for a in axis) if isinstance(axis, tuple) else axis if axis < 0 else axis + 1
@@ -28,7 +28,7 @@ def _shifted_reduction(t: Any, axis: Any, keepdims: bool) -> dict[str, Any]:
 
 
 def _shifted_key(key: Any) -> Any:
-    """``key`` for an array with one more leading dimension; None where indexing would move that dimension."""
+    """``key`` for an array with a leading batch dimension; None where indexing would move that dimension."""
     key = key if isinstance(key, tuple) else (key,)
     arrays = [i for i, part in enumerate(key) if is_array(part) or isinstance(part, list)]
     if arrays:
@@ -45,8 +45,8 @@ def _shifted_take(t: Any, indices: Any, axis: int) -> dict[str, Any]:
     return {"indices": namespace(indices).broadcast_to(indices, shape), "axis": _shifted_axes(axis, t)}
 
 
-# Ops that are jointly linear in their array arguments, and so their own forward rule, with their attributes for tangents
-# ``t`` that have a leading batch axis: None where there are no such attributes.
+# Ops that are jointly linear in their array arguments, and so their own forward rule, with their attributes for a batch of
+# tangents ``t``: None where there are no such attributes.
 LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
     "sum": _shifted_reduction,
     "mean": _shifted_reduction,
@@ -76,12 +76,12 @@ def _matrix(shape: tuple[int, ...], as_column: bool) -> tuple[int, ...]:
 
 
 def _product(t: Any, x: Any, y: Any, batch: int | None, swapped: bool) -> Any:
-    """The matrix product of a tangent with the other argument; of the other argument with a tangent if ``swapped``."""
+    """The matrix product of a tangent and the other argument, in the opposite order if ``swapped``."""
     if batch is None:
         return x @ t if swapped else t @ x
     own: tuple[int, ...] = tuple(t.shape)[1:]
     other: tuple[int, ...] = tuple(x.shape)
-    if not swapped and len(other) <= 2:  # a product of matrices, rather than a stack of them
+    if not swapped and len(other) <= 2:  # one product of matrices instead of a stack of them
         rows = xp.reshape(t, (batch * size_of(own[:-1]), own[-1]))
         return xp.reshape(rows @ x, (batch, *y.shape))
     own, other = _matrix(own, swapped), _matrix(other, not swapped)
@@ -144,7 +144,7 @@ def _zeros(like: Any, shape: tuple[int, ...]) -> Any:
 
 
 def push(name: str, tangents: Any, args: Any, y: Any, named: dict[str, Any] | None, batch: int | None) -> Any:
-    """The tangent of a structured op's result; None where it is zero, NotImplemented where the reverse rule is to be used."""
+    """The tangent of a structured op's result; None where it is zero, NotImplemented where the op must be transposed."""
     named = named or {}
     if name in FORWARD:
         pushed = FORWARD[name](tangents, args, y, batch, **named)

@@ -22,7 +22,7 @@ def spread(t: Any, y: Any, batch: int | None) -> Any:
 
 
 def in_dtype(t: Any, y: Any) -> Any:
-    """The tangent ``t`` of the result ``y`` in its dtype: its real part, where that is real."""
+    """The tangent ``t`` of the result ``y`` cast to its dtype; the real part of ``t`` where ``y`` is real."""
     if not (is_array(plain(t)) and is_array(plain(y))) or t.dtype == y.dtype:
         return t
     t = ops.real(t) if is_complex(t) and not is_complex(y) else t
@@ -38,7 +38,7 @@ def zero_tangent(value: Any, batch: int | None = None) -> Any:
 
 
 def zero_cotangent(tape: Tape, y: Any) -> tuple[Any, list[Variable]]:
-    """A zero cotangent of the result ``y`` made of variables of ``tape``, and these variables."""
+    """A zero cotangent of the result ``y`` that consists of variables of ``tape``, and these variables."""
     value = plain(y)
     if not isinstance(value, tuple):
         variable = tape.watch(zero_tangent(value))
@@ -58,7 +58,7 @@ def part(tangents: Any, at: int) -> Any:
 
 
 def stack_parts(tangents: Sequence[Any]) -> Any:
-    """Tangents together again; None where there is none."""
+    """Tangents stacked along a new batch axis; None where there is none."""
     known = next((tangent for tangent in tangents if tangent is not None), None)
     if known is None:
         return None

@@ -14,9 +14,9 @@ Argnums = int | tuple[int, ...]
 
 
 def check_callable(f: Any, name: str) -> None:
-    """Raises `TypeError` where something that is to be differentiated is no function."""
+    """Raises `TypeError` where ``f``, the argument of the transform ``name``, is not callable."""
     if not callable(f):
-        raise TypeError(f"{name}: found {f!r}: expected a function")
+        raise TypeError(f"{name}: found {f!r}, expected a function")
 
 
 _LEAF = tree.flatten(0.0)[1]
@@ -36,32 +36,32 @@ def _leaves_like(structure: tree.Structure, other: Any, what: str) -> list[Any]:
     try:
         return _core.tree_leaves(other, structure)
     except StructureError as error:
-        raise StructureError(f"{what} has another structure: {error}") from None
+        raise StructureError(f"{what}: {error}") from None
 
 
 def _fit(given: Any, value: Any, what: str, like: str) -> Any:
-    """A tangent or cotangent, which must have the shape and the dtype of the value."""
+    """The tangent or cotangent ``given``, checked to have the shape and dtype of ``value``."""
     shape, expected = tuple(getattr(given, "shape", ())), tuple(getattr(value, "shape", ()))
     if not is_smooth(given) and type(given) is not int:
-        raise DtypeError(f"{what} is {_describe(given)}: expected a float, or an array of floating-point dtype")
+        raise DtypeError(f"{what}: found {_describe(given)}, expected a float, or an array of floating-point dtype")
     if shape != expected:
-        raise ShapeError(f"{what} has shape {shape}, {like} {expected}")
+        raise ShapeError(f"{what}: found shape {shape}, expected {expected}, that of {like}")
     if is_complex(given) and not is_complex(value):
-        raise DtypeError(f"{what} is complex, {like} real")
+        raise DtypeError(f"{what}: found a complex value, expected a real one, as {like} is")
     if not is_array(plain(value)):
         return given if isinstance(given, Variable) else float(given)
     if not is_array(plain(given)):
         return xp.ones_like(value) * given
     if dtype_of(given) != value.dtype:
-        raise DtypeError(f"{what} has dtype {dtype_of(given)}, {like} {value.dtype}")
+        raise DtypeError(f"{what}: found dtype {dtype_of(given)}, expected {value.dtype}, that of {like}")
     return given
 
 
 class Recording:
-    """One call of a function on a tape: its value, and the variables of the tape that the value is made of.
+    """One call of a function on a tape: its value, and the variables of the tape among the leaves of the result.
 
-    ``value`` is the result without variables of the tape, ``outputs`` has the variable for each of its leaves, or None, and
-    ``structure`` is its structure.
+    ``value`` is the result with plain values in place of variables, ``outputs`` has the variable of each leaf or None, and
+    ``structure`` is the structure of the result.
     """
 
     def __init__(self, tape: Tape, watched: Watched, result: Any, argnums: Argnums, *, has_aux: bool = False) -> None:
@@ -91,7 +91,9 @@ class Recording:
 
     def _pair(self, result: Any) -> tuple[Any, Any]:
         if not (isinstance(result, tuple) and len(result) == 2):
-            raise TypeError(f"with has_aux the function returns a pair (value, aux), not {type(result).__name__}")
+            raise TypeError(
+                f"has_aux=True: found a result of type {type(result).__name__}, expected a pair (value, aux)"
+            )
         return result[0], self._split(result[1])[0]
 
     def _split(self, result: Any) -> tuple[Any, list[Variable | None], tree.Structure]:
@@ -103,10 +105,10 @@ class Recording:
         return tree.unflatten(structure, values), own, structure
 
     def fit(self, tangents: Sequence[Any]) -> list[Any]:
-        """The tangents of the variables, from trees of the structures of the arguments; checks shapes and dtypes."""
+        """The tangents of the variables, given trees of the structures of the arguments; checks shapes and dtypes."""
         structures = self.watched.structures
         if len(tangents) != len(structures):
-            raise StructureError(f"there are {len(tangents)} tangents and {len(structures)} primals")
+            raise StructureError(f"found {len(tangents)} tangents, expected {len(structures)}, one for each primal")
         fitted, remaining = [], iter(self.watched.variables)
         for position, (found, tangent) in enumerate(zip(structures, tangents, strict=True)):
             where = f"argument {position}"
@@ -118,20 +120,20 @@ class Recording:
         return fitted
 
     def arguments(self, derivatives: Sequence[Any]) -> Any:
-        """The derivatives with respect to the variables in the structure of the argument, or of a tuple of arguments."""
+        """The derivatives with respect to the variables, in the structure of the argument or of the tuple of arguments."""
         trees = self.watched.unflatten(derivatives)
         return trees[0] if isinstance(self._argnums, int) else trees
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """The value of ``f`` at the primals, and the pullback of cotangents: vector-Jacobian products.
+    """The value of ``f`` at the primals, and its pullback, which computes vector-Jacobian products.
 
-    ``pullback(cotangent)`` takes a tree of the structure and shapes of the value and gives a tuple, one gradient for each
-    primal, in its structure. It may be called any number of times. With ``has_aux``, ``f`` returns a pair, and its second
-    item comes third, undifferentiated.
+    ``pullback(cotangent)`` takes a tree of the structure, shapes and dtypes of the value and returns a tuple with one gradient
+    for each primal, of its structure. It may be called any number of times. With ``has_aux``, ``f`` returns ``(value, aux)``
+    and the result is ``(value, pullback, aux)``.
 
-    Raises `DtypeError` where a primal has nothing to differentiate, and `StructureError`, `ShapeError` or `DtypeError`
-    where a cotangent does not fit the value.
+    Raises `DtypeError` where a primal has no leaf to differentiate, and `StructureError`, `ShapeError` or `DtypeError` where a
+    cotangent differs from the value in structure, shape or dtype.
 
     >>> value, pullback = vjp(lambda x, y: x * y, 2.0, 5.0)
     >>> value, pullback(1.0)
@@ -151,14 +153,14 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
-    """The value of ``f`` at the primals, and its derivative along the tangents: a Jacobian-vector product.
+    """The value of ``f`` at the primals, and its derivative along the tangents, the Jacobian-vector product.
 
-    ``tangents`` has a tree for each primal, of its structure, shapes and dtypes; what stands in place of a leaf that is
-    not differentiated is ignored. The tangent of the value has the structure of the value. With ``has_aux``, ``f`` returns
-    a pair, and its second item comes third, undifferentiated.
+    ``tangents`` has a tree for each primal, of its structure, shapes and dtypes; items for leaves that are not differentiated
+    are ignored. The tangent of the value has the structure of the value. With ``has_aux``, ``f`` returns ``(value, aux)`` and
+    the result is ``(value, tangent, aux)``.
 
-    Raises `DtypeError` where a primal has nothing to differentiate, and `StructureError`, `ShapeError` or `DtypeError`,
-    with the argument and the key path, where a tangent does not fit its primal.
+    Raises `DtypeError` where a primal has no leaf to differentiate, and `StructureError`, `ShapeError` or `DtypeError`, with
+    the argument and the key path, where a tangent differs from its primal in structure, shape or dtype.
 
     >>> jvp(lambda x, y: x * y, (2.0, 5.0), (1.0, 10.0))
     (10.0, 25.0)
@@ -174,17 +176,17 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the value of ``f`` and its gradient.
+    """A function that returns the value of the scalar function ``f`` and its gradient.
 
     The gradient has the structure of the argument ``argnums``, or is a tuple of such trees where ``argnums`` is a tuple.
     Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated; other leaves
-    (functions, flags, integers, and what `oxigrad.field` marks as not trainable) appear in the gradient as they are. A
-    Python ``int`` that is a whole argument counts as a float. An array that stands at two paths has a gradient
-    at each, that with respect to the one place, and the two are never one array: an optimizer adds them. With ``has_aux``, ``f`` returns
-    ``(value, aux)`` and the result is ``((value, aux), gradient)``.
+    (functions, flags, integers, and fields that `oxigrad.field` marks as not trainable) are copied to the gradient. A
+    Python ``int`` that is a whole argument counts as a float. An array with two key paths has a gradient at each, with respect
+    to that occurrence alone; the two gradients are different arrays, which an optimizer sums. With ``has_aux``, ``f`` returns
+    ``(value, aux)`` and the function returns ``((value, aux), gradient)``.
 
-    Raises `ShapeError` where the value is not a scalar, and `DtypeError` where it is complex (as JAX and HIPS autograd do)
-    or an argument has nothing to differentiate.
+    Raises `ShapeError` where the value is not a scalar, and `DtypeError` where it is complex (as JAX and HIPS autograd do) or
+    an argument has no leaf to differentiate.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
@@ -200,13 +202,13 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
 
 
 def value_and_grad_of(f: Callable[..., Any], primal: Any) -> tuple[Any, Any]:
-    """``value_and_grad(f)(primal)``, without a wrapper that is called only once."""
+    """``value_and_grad(f)(primal)``, without the cost of making the wrapper."""
     check_callable(f, "grad")
     return _core.value_and_grad(f, (primal,), None, 0, False, _finish_first)
 
 
 def _finish(argnums: Argnums, has_aux: bool, tape: Tape, watched: Watched, result: Any) -> tuple[Any, Any]:
-    """The value and the gradient of a recorded call whose result is more, or less, than a variable of one real number."""
+    """The value and the gradient of a recorded call whose result is not a variable of one real number."""
     call = Recording(tape, watched, result, argnums, has_aux=has_aux)
     value, variables = _scalar(call.value), watched.variables
     if (target := call.outputs[0]) is None:
@@ -221,7 +223,7 @@ _finish_first = functools.partial(_finish, 0, False)
 
 
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the gradient of ``f``: see `value_and_grad`. With ``has_aux``: ``(gradient, aux)``.
+    """A function that returns the gradient of ``f``; with ``has_aux``, ``(gradient, aux)``. See `value_and_grad`.
 
     >>> grad(grad(lambda x: x**3))(2.0)
     12.0
@@ -238,7 +240,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
 
 
 def _zero_or_same(leaf: Any) -> Any:
-    """The derivative of a leaf without effect on the result: zeros, or the leaf itself if it is not differentiable."""
+    """The gradient at a leaf that the result does not depend on: zeros, or the leaf itself if it is not differentiable."""
     return zero_tangent(leaf, None) if is_smooth(leaf) or type(leaf) is int else leaf
 
 
@@ -246,17 +248,17 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, (bool, int, float, complex)):
         return value
     if not is_array(value):
-        hint = ": with an aux beside it, has_aux=True" if isinstance(value, tuple) and len(value) == 2 else ""
-        raise ShapeError(f"the function must return a scalar to have a gradient, not {type(value).__name__}{hint}")
+        hint = "; for a pair (value, aux), pass has_aux=True" if isinstance(value, tuple) and len(value) == 2 else ""
+        raise ShapeError(f"the value of the function: found {type(value).__name__}, expected a scalar{hint}")
     if tuple(value.shape) != ():
         raise ShapeError(
-            f"the function must return a scalar to have a gradient, not shape {tuple(value.shape)}: use vjp or jacobian"
+            f"the value of the function: found shape {tuple(value.shape)}, expected a scalar: use vjp or jacobian"
         )
     return value
 
 
 def stop_gradient(x: Any) -> Any:
-    """The tree ``x`` with plain values in place of variables: constants, as far as derivatives are concerned.
+    """The tree ``x`` with plain values in place of variables: derivatives treat them as constants.
 
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     3.0

@@ -1,7 +1,7 @@
-"""Derivatives of the Fourier transforms: each is linear, and its matrix symmetric, so that it is its own transpose.
+"""Derivative rules of the Fourier transforms, whose matrices are symmetric: each transform is its own transpose.
 
-That of a real array keeps one half of the spectrum; the other half is its conjugate, so that the elements that stand for
-two count twice in the inverse.
+The transform of a real array has one half of the spectrum; the other half is its conjugate, so that an element that represents
+a conjugate pair counts twice in the inverse.
 """
 
 from typing import Any

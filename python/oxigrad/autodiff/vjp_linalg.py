@@ -1,12 +1,12 @@
-"""Derivative rules of the matrix decompositions, and of inverses, solutions and matrix functions.
+"""Derivative rules of matrix decompositions, inverses, linear solves and matrix functions.
 
 Formulas are those of Giles 2008 ("An extended collection of matrix derivative results"), Murray 2016 ("Differentiation of
 the Cholesky decomposition"), Roberts and Roberts 2020 (QR) and Wan and Zhang 2019 (complex SVD). They are written for the
-direction of steepest ascent, the conjugate of a cotangent: results are conjugated first, where it matters.
+direction of steepest ascent, the conjugate of a cotangent, so that complex results are conjugated first.
 
 The rule of a decomposition takes one `TupleCotangent` with the cotangents of all results in use
-(`oxigrad.autodiff.vjp_rules` describes ops with several results). It knows which results are unused: the derivative of
-eigenvalues does not divide by the gaps that only eigenvectors need.
+(`oxigrad.autodiff.vjp_rules` describes ops with several results). An unused result has no cotangent: the derivative of
+eigenvalues alone does not divide by their differences, which only that of eigenvectors needs.
 """
 
 import math
@@ -26,7 +26,7 @@ def _h(x: Any) -> Any:
 
 
 def _sqrtm(g: Any, x: Any) -> Any:
-    """The derivative along ``g`` of the root of the transpose: a block of the root of a block matrix."""
+    """The derivative along ``g`` of the square root of the transpose: a block of the square root of a block matrix."""
     x, n = _t(x), x.shape[-1]
     above = xp.concat([x, g], axis=-1)
     below = xp.concat([xp.zeros_like(x), x], axis=-1)
@@ -34,7 +34,7 @@ def _sqrtm(g: Any, x: Any) -> Any:
 
 
 def _results(y: Any, count: int) -> list[Any]:
-    """The results, conjugated."""
+    """The conjugates of the results."""
     return [xp.conjugate(primitives.item(y, which)) for which in range(count)]
 
 
@@ -66,7 +66,7 @@ def _gaps(w: Any, sums: bool = False) -> Any:
 
 
 def _nonzero(x: Any) -> Any:
-    """``x`` with zeros replaced by NaN: a quotient by zero has no derivative."""
+    """``x`` with NaN in place of zeros: a quotient by zero has no derivative."""
     return xp.where(x == 0, _NOTHING, x)
 
 
@@ -104,7 +104,7 @@ def _cofactor(g: Any, y: Any, x: Any) -> Any:
 
 
 def _slogdet(g: TupleCotangent, y: Any, x: Any) -> Any:
-    """The logarithm of the determinant is holomorphic: its real part is one result, its imaginary part turns the other."""
+    """From the holomorphic ``log(det(x))``: its real part is ``logabsdet``, its imaginary part the phase of ``sign``."""
     of_sign, of_log = g[0], g[1]
     if of_sign is not None:
         of_sign = xp.imag(of_sign * primitives.item(y, 0)) * 1j if is_complex(x) else 0.0 * of_sign

@@ -3,12 +3,12 @@
 A rule computes the cotangent of one argument. The tape keeps only the values that the rule's parameters name: ``g``, the
 cotangent of the result; ``y``, the result; ``x``, ``x1``, ``x2`` or ``condition``, the arguments; ``x_shape`` and ``x_dtype``,
 their shapes and dtypes; ``which``, the position of the argument, for ops with any number of them; and any attribute of the op
-by its name. ``None`` in place of a rule states that the derivative is zero. A string states that there is none, and completes
-the error message "<op> is not differentiable with respect to ...". Broadcasting and dtype promotion are undone in one place,
-after the rule.
+by its name. ``None`` in place of a rule means that the derivative is zero. A string means that there is none, and completes the
+error message "<op> is not differentiable with respect to ...". The cotangent is unbroadcast and cast in one place, after the
+rule.
 
-The core runs elementwise rules, which it traces, by itself. For NumPy arrays it runs the frequent structured rules by itself,
-too: ``rust/python/src/autodiff/structured.rs`` repeats them, with the same bits, and changes along with them
+The core traces elementwise rules and runs them without Python. For NumPy arrays it also runs the most frequent structured rules
+without Python: ``rust/python/src/autodiff/structured.rs`` repeats them with the same bits, and must change with them
 (``tests/autodiff/test_structured.py`` compares the two).
 
 For complex values, the cotangent ``g`` of ``y`` is defined by ``dL = Re(sum(g * dy))`` for a real loss ``L``, as in JAX and
@@ -17,9 +17,9 @@ real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the d
 a real argument is real.
 
 Ops with several results (``svd``, ``eigh``, ``qr``, ``slogdet``, ``call``): the value of the entry is a tuple, which
-users never see, and an entry ``item`` takes each result out of it. In the reverse replay, the rule of ``item`` gives a
-`TupleCotangent`, the cotangent of the tuple by index of result. These add up by index, so that the rule of the
-decomposition is called once, with the cotangents of all results in use, and reads None for the others.
+is not visible to users, and one entry ``item`` selects each result. In the reverse replay, the rule of ``item`` returns a
+`TupleCotangent`, the cotangent of the tuple by index of result. These are summed by index, so that the rule of the
+decomposition is called once, with the cotangents of all used results, and None for the others.
 
 Constants of an outer tape: where a rule reads variables of an enclosing tape (derivatives of derivatives), the plain
 arrays that it reads become constants of that tape first, because the operators of some array libraries fail with a
@@ -49,7 +49,7 @@ digamma, gammainc_a, gammaln, iv, jn, polygamma, yn = (
 
 
 def _real(x: Any) -> Any:
-    """The real part of a complex ``x``; a real one as it is."""
+    """The real part of ``x``; ``x`` itself where it is real."""
     return xp.real(x) if is_complex(x) else x
 
 
@@ -60,7 +60,7 @@ def _abs(g: Any, x: Any, y: Any) -> Any:
 
 
 def _split_ties(g: Any, larger: Any, equal: Any) -> Any:
-    """Cotangent of one of two arguments: ``g`` where it is the result, half of ``g`` where both are, zero elsewhere."""
+    """The cotangent of one of two arguments: ``g`` where it is the result, ``g / 2`` where they are equal, zero elsewhere."""
     return where(larger, g, where(equal, 0.5 * g, 0.0))
 
 
@@ -286,7 +286,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
 
 
 def rows() -> list[tuple[str, int, Any]]:
-    """The table as the core takes it: op, argument, and the rule with the names of its parameters."""
+    """The rows of the table for the core: op, position of the argument, and the rule with the names of its parameters."""
     found = []
     for name, rules in TABLE.items():
         for which, rule in enumerate(rules):
