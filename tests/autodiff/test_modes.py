@@ -95,15 +95,15 @@ class TestJvp:
     @pytest.mark.parametrize(
         ("tangent", "error", "message"),
         [
-            ({"a": np.ones(2)}, ox.StructureError, "tangent of argument 1 has another structure"),
+            ({"a": np.ones(2)}, ox.StructureError, "the tangent of argument 1: "),
             (
                 {"a": [np.ones(3), 1.0]},
                 ox.ShapeError,
-                r"argument 1, a.0: the tangent has shape \(3,\), the primal \(2,\)",
+                r"argument 1, a.0: the tangent: found shape \(3,\), expected \(2,\)",
             ),
-            ({"a": [np.ones(2, np.float32), 1.0]}, ox.DtypeError, "argument 1, a.0: the tangent has dtype float32"),
-            ({"a": [np.ones(2, int), 1.0]}, ox.DtypeError, "a.0: the tangent is ndarray of dtype int64"),
-            ({"a": [np.ones(2), "x"]}, ox.DtypeError, "a.1: the tangent is str"),
+            ({"a": [np.ones(2, np.float32), 1.0]}, ox.DtypeError, "argument 1, a.0: the tangent: found dtype float32"),
+            ({"a": [np.ones(2, int), 1.0]}, ox.DtypeError, "a.0: the tangent: found ndarray of dtype int64"),
+            ({"a": [np.ones(2), "x"]}, ox.DtypeError, "a.1: the tangent: found str"),
         ],
     )
     def test_a_tangent_that_does_not_fit(self, tangent: Any, error: Any, message: str) -> None:
@@ -111,7 +111,7 @@ class TestJvp:
             ox.jvp(lambda x, t: x * t["a"][1], (1.0, {"a": [np.ones(2), 1.0]}), (1.0, tangent))
 
     def test_as_many_tangents_as_primals(self) -> None:
-        with pytest.raises(ox.StructureError, match="1 tangents and 2 primals"):
+        with pytest.raises(ox.StructureError, match="found 1 tangents, expected 2"):
             ox.jvp(lambda x, y: x * y, (1.0, 2.0), (1.0,))
 
     def test_a_chain_of_many_entries(self) -> None:
@@ -329,7 +329,7 @@ class TestCheckpoint:
         assert peak(ox.checkpoint(layer)) < 27
 
     def test_a_variable_that_is_no_argument_is_refused(self) -> None:
-        with pytest.raises(ox.DerivativeError, match="uses a variable that is not among its arguments"):
+        with pytest.raises(ox.DerivativeError, match="found a variable that is not among its arguments"):
             ox.grad(lambda x, w: ox.checkpoint(lambda x: x * w)(x), argnums=(0, 1))(2.0, 3.0)
         with pytest.raises(ox.DerivativeError, match="pass it as an argument"):
             ox.grad(lambda w: ox.grad(ox.checkpoint(lambda x: x * w))(2.0))(3.0)
@@ -374,11 +374,11 @@ class TestCustomVjp:
         assert (gx.shape, gb.shape, gs) == ((2, 3), (1, 3), 6.0)
 
     def test_what_the_rule_gives_is_checked(self) -> None:
-        with pytest.raises(ox.DerivativeError, match="the rule gave 1 cotangents: expected a tuple of 2"):
+        with pytest.raises(ox.DerivativeError, match="the rule: found 1 cotangents, expected a tuple of 2"):
             ox.grad(ox.custom_vjp(lambda x, y: x, lambda g, z, x, y: (g,)))(1.0, 2.0)
-        with pytest.raises(ox.ShapeError, match=r"cotangent of shape \(2,\) for argument 0, whose shape is \(3,\)"):
+        with pytest.raises(ox.ShapeError, match=r"argument 0: found a cotangent of shape \(2,\), expected \(3,\)"):
             ox.grad(ox.custom_vjp(np.sum, lambda g, z, x: np.ones(2)))(X)
-        with pytest.raises(TypeError, match="a rule of f reads z: expected g, y or an argument"):
+        with pytest.raises(TypeError, match="f: found a rule with parameters z, expected g, y or arguments by name"):
 
             @ox.define_vjp(lambda g, z: g)
             def f(x: Any) -> Any:
@@ -448,10 +448,10 @@ class TestDefvjp:
         assert f(2.0) == 2.0
         with pytest.raises(ox.DerivativeError, match=r"no derivative is defined for .*<lambda>: expected .*defvjp"):
             ox.grad(f)(2.0)
-        with pytest.raises(TypeError, match="bwd is 3: expected a function"):
+        with pytest.raises(TypeError, match="defvjp: found 3 as bwd, expected a function"):
             f.defvjp(lambda x: (x, None), 3)
         f.defvjp(lambda x: x, lambda _, g: g)
-        with pytest.raises(TypeError, match=r"fwd gave float: expected a pair \(value, residuals\)"):
+        with pytest.raises(TypeError, match=r"fwd: found a result of type float, expected a pair \(value, residuals\)"):
             ox.grad(f)(2.0)
 
 

@@ -38,7 +38,7 @@ def test_argnums() -> None:
         ox.grad(f, argnums=3)(2.0, 3.0, z=4.0)
     with pytest.raises(TypeError, match=r"argnums is \(0, -3\), and an argument is named twice"):
         ox.grad(f, argnums=(0, -3))(2.0, 3.0, 4.0)
-    with pytest.raises(TypeError, match="with has_aux the function returns a pair"):
+    with pytest.raises(TypeError, match="has_aux=True: found a result of type"):
         ox.grad(f, has_aux=True)(2.0, 3.0, 4.0)
 
 
@@ -101,12 +101,12 @@ def test_vjp_of_a_tree_result() -> None:
     assert gx == 7.0
     with pytest.raises(ox.StructureError, match="cotangent"):
         pullback([1.0])
-    with pytest.raises(ox.ShapeError, match=r"cotangent has shape \(3,\), the target \(2,\)"):
+    with pytest.raises(ox.ShapeError, match=r"cotangent: found shape \(3,\), expected \(2,\)"):
         pullback({"sum": np.zeros(3), "product": [np.ones(2), "label"]})
 
 
 def test_a_value_that_is_no_scalar_is_refused() -> None:
-    with pytest.raises(ox.ShapeError, match=r"not shape \(2,\): use vjp"):
+    with pytest.raises(ox.ShapeError, match=r"found shape \(2,\), expected a scalar: use vjp"):
         ox.grad(lambda x: x * 2.0)(np.ones(2))
     with pytest.raises(ox.ShapeError, match="not list"):
         ox.grad(lambda x: [x])(1.0)
