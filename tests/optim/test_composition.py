@@ -43,7 +43,7 @@ PARTS: dict[str, Any] = {
 }
 FEW = ["clip", "clip globally", "decay", "ema", "lookahead", "momentum", "asgd", "schedule-free"]
 NO_OPTIMIZER = "a chain needs an optimizer"
-TOO_EARLY = "changes the new parameter, and no optimizer stands before it"
+TOO_EARLY = "changes the new parameter, and the chain has no optimizer before it"
 
 
 def problem(seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -264,7 +264,7 @@ def test_groups_name_the_hyperparameters_of_parts() -> None:
     assert [float(opt.slots[path]["2.average"][0]) for path in "ab"] == [-0.5, -0.5]
     again = optim.from_config(json.loads(json.dumps(opt.get_config())))
     assert again.get_config() == opt.get_config()
-    with pytest.raises(TypeError, match=r"unknown: decay: several parts have it, parts\[2\]"):
+    with pytest.raises(TypeError, match=r"unknown hyperparameters: decay: several parts have it, parts\[2\]"):
         opt.groups = {"b": {"decay": 0.0}}
 
 

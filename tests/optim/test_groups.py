@@ -84,7 +84,7 @@ def test_slots_by_dotted_keys() -> None:
     opt.build({"a.b": np.ones(1), "a": {"b": np.ones(2)}})
     assert opt.slots["a.b"]["m"].shape == (2,)
     assert opt.slots['"a.b"']["m"].shape == (1,)
-    with pytest.raises(KeyError, match="there are no slots for b"):
+    with pytest.raises(KeyError, match="b: no slots"):
         opt.slots["b"]
 
 
@@ -151,7 +151,7 @@ def test_a_regular_expression_keeps_its_flags_in_a_config() -> None:
     config = json.loads(json.dumps(opt.get_config()))
     (pattern, *_) = optim.from_config(config).groups
     assert pattern == re.compile("W", re.IGNORECASE)
-    with pytest.raises(TypeError, match="is no glob"):
+    with pytest.raises(TypeError, match="expected a glob"):
         optim.SGD(groups={re.compile(b"w"): None})
 
 

@@ -312,7 +312,7 @@ def test_slots_are_the_last_steps_and_changes() -> None:
         (
             lambda: optim.LBFGS(groups={"a": {"history": 3}}).minimize(sum, {"a": np.ones(1), "b": np.ones(1)}),
             ValueError,
-            "groups may freeze",
+            "found groups with hyperparameters",
         ),
     ],
 )

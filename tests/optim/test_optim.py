@@ -195,7 +195,7 @@ def test_a_failing_schedule_changes_nothing() -> None:
 def test_slots_by_key_path() -> None:
     model = {"l1": {"weight": np.ones((2, 3)), "bias": np.ones(3)}, "name": "net"}
     opt = optim.Adam()
-    with pytest.raises(KeyError, match="first update makes the slots"):
+    with pytest.raises(KeyError, match="build or the first update makes them"):
         opt.slots["l1.weight"]
     opt.update(model, {"l1": {"weight": np.ones((2, 3)), "bias": np.ones(3)}, "name": "net"})
     assert list(opt.slots) == ["l1.weight", "l1.bias"]
@@ -229,7 +229,7 @@ def test_a_schedule_round_trips_through_the_config() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: optim.Adam(lr=0.1), "unknown: lr; it has learning_rate, beta1"),
+        (lambda: optim.Adam(lr=0.1), "unknown: lr; its hyperparameters are learning_rate, beta1"),
         (lambda: optim.Adam(0.1, learning_rate=0.1), "given twice: learning_rate"),
         (lambda: optim.SGD(1, 2, True, 3, 4, 5), "at most 5 positional"),
         (lambda: optim.Adam(learning_rate="fast"), "expected a number or a schedule"),

@@ -177,9 +177,9 @@ def test_hyperparameters_of_the_inner_optimizer_take_effect() -> None:
     ("make", "error", "message"),
     [
         (lambda: optim.SAM(optim.SGD(), rho=-1.0), ValueError, "rho is -1.0"),
-        (lambda: optim.SAM(optim.SGD(accumulate=2)), ValueError, "accumulate belong to SAM"),
-        (lambda: optim.SAM(optim.LBFGS()), TypeError, "expected one that takes a step from a gradient"),
-        (lambda: optim.SAM(3), TypeError, "expected one that takes a step from a gradient"),
+        (lambda: optim.SAM(optim.SGD(accumulate=2)), ValueError, "accumulate must be set on SAM"),
+        (lambda: optim.SAM(optim.LBFGS()), TypeError, "expected an optimizer that takes a step by a gradient"),
+        (lambda: optim.SAM(3), TypeError, "expected an optimizer that takes a step by a gradient"),
     ],
 )
 def test_what_it_cannot_wrap(make: Any, error: type[Exception], message: str) -> None:

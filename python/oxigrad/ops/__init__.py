@@ -7,12 +7,12 @@ Functions that a tape records, each with a derivative rule in `oxigrad.autodiff`
 
 Functions composed of these, so that their derivatives of any order follow:
 
-* `composite`: the decorator of composite functions, which call the array library's own function on plain values.
+* `composite`: the decorator of composite functions, which call the array library's function on plain values.
 * `standard`, `sets`: functions of the standard; `numpy_extras`: further functions of NumPy.
 * `products`: products and contractions, such as ``einsum``.
 * `special`, `stats`, `integrate`: functions under SciPy's names.
 
-Variables in the place of arrays:
+Variables as arrays:
 
 * `indexed_update`: ``x.at[key].set(value)``, and assignment to elements of a variable.
 * `numpy_protocols`: NumPy's functions called on variables; `in_place`: those that write to an argument.
@@ -21,7 +21,7 @@ Variables in the place of arrays:
 Array libraries:
 
 * `backends`: one adapter per library (a folder).
-* `passthrough`: functions without a derivative, passed on to the library of their arguments.
-* `aliasing`: detection of arrays that share memory.
-* `matrix_equations`: Sylvester's equation and banded systems on NumPy arrays.
+* `passthrough`: functions without a derivative, dispatched to the library of their arguments.
+* `aliasing`: detection of arrays that share memory, and copies of them.
+* `matrix_equations`: Sylvester equations and banded systems on NumPy arrays.
 """

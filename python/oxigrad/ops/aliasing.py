@@ -1,4 +1,4 @@
-"""Aliasing: arrays that share memory are found, refused where one is written, or copied."""
+"""Aliasing: detection of arrays that share memory, which are refused or copied."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,20 +10,20 @@ from oxigrad._core import AliasError, ArrayMemoryError
 from oxigrad.ops import standard
 from oxigrad.ops.backends import is_immutable
 
-# The name of an array in errors, the array, and whether it is written.
+# The name of an array in error messages, the array, and whether it is written.
 Named = tuple[str, Any, bool]
 
 
 def refuse_unwritable(path: str, what: str, array: Any) -> None:
-    """Raises `ArrayMemoryError` or `AliasError` where the elements of an array cannot be written one by one."""
+    """Raises `ArrayMemoryError` where an array is read-only, and `AliasError` where its elements share memory."""
     if not _core.is_writable(array):
         raise ArrayMemoryError(f"{path}: the {what} is read-only")
     if _core.overlaps_itself(array):
-        raise AliasError(f"{path}: the {what} overlaps itself: expected an array of its own elements")
+        raise AliasError(f"{path}: elements of the {what} share memory: expected an array without overlap")
 
 
 def refuse_shared(named: Sequence[Named]) -> None:
-    """Raises `AliasError` where two arrays in host memory share elements of which one is written.
+    """Raises `AliasError` where two arrays in host memory overlap and one of them is written.
 
     >>> import numpy as np
     >>> x = np.zeros(4)
@@ -41,7 +41,7 @@ def refuse_shared(named: Sequence[Named]) -> None:
 
 
 def is_same_array(a: Any, b: Any) -> bool:
-    """Whether two arrays are one: the same object, or the same elements of the same memory in the same order.
+    """Whether two arrays are identical: the same object, or views of the same elements in the same order.
 
     >>> import numpy as np
     >>> x = np.zeros((2, 2))
@@ -52,7 +52,7 @@ def is_same_array(a: Any, b: Any) -> bool:
 
 
 def _on_device(array: Any) -> Any:
-    """The device memory of an array by ``__cuda_array_interface__``: address, shape, strides, type; None without it."""
+    """Address, shape, strides and type of an array on a device, by ``__cuda_array_interface__``; None without it."""
     if type(array) is np.ndarray:
         return None
     try:
@@ -63,9 +63,9 @@ def _on_device(array: Any) -> Any:
 
 
 def apart(results: Sequence[Any], given: Iterable[Any]) -> list[Any]:
-    """The results, copied where they share memory with an array of ``given`` or with an earlier result.
+    """The results; those that share memory with an array of ``given`` or with an earlier result are copied.
 
-    A result that is None stays None. On a device only identical arrays are found, not views of a part.
+    None among the results is kept. On a device only identical arrays are detected, not overlapping views.
 
     >>> import numpy as np
     >>> g, new = np.ones(2), np.zeros(2)

@@ -1,4 +1,4 @@
-"""Composite functions: composed of ops where variables are among the arguments, the array library's own elsewhere."""
+"""Composite functions: composed of ops for variables, the array library's own function for plain values."""
 
 import functools
 import inspect
@@ -9,17 +9,17 @@ from oxigrad import _core
 from oxigrad._core import DtypeError, plain
 from oxigrad.ops.backends import array_of, has_variable, is_array, standard_namespace
 
-# Functions that may return their argument itself, as NumPy's do; all others return a copy where nothing is to be done.
+# Functions that may return their argument itself, as NumPy's do; all others return a copy.
 _MAY_RETURN_ARGUMENT = {"asarray", "diff", "matrix_power", "nan_to_num"}
 
-# Parameters that are arrays, in the signatures of these functions.
+# Names of array parameters in the signatures of these functions.
 _ARRAY_PARAMETERS = {"a", "ab", "arrays", "b", "f", "operands", "q", "v", "x", "x1", "x2", "z"}
 
 _CONVERTED = {list, tuple, str, type(None)}
 
 
 def composite(function: Callable[..., Any], extension: str | None = None) -> Callable[..., Any]:
-    """Decorates a function of ops: called as it is on variables; on plain values the array library's own, if it has one.
+    """Decorates a function of ops: on plain values the array library's own function is called instead, if it has one.
 
     ``extension`` names the standard's extension that has the library's function: "linalg" or "fft".
     """
@@ -34,8 +34,8 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
             if name not in _MAY_RETURN_ARGUMENT and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
-        if is_elementwise and len(args) > len(kinds):  # one more might be an array that the library writes to
-            raise TypeError(f"{name} takes {len(kinds)} positional arguments, got {len(args)}")
+        if is_elementwise and len(args) > len(kinds):  # a further one might be an array that the library writes to
+            raise TypeError(f"{name}: found {len(args)} positional arguments, expected at most {len(kinds)}")
         library = standard_namespace(*args)
         library = library if extension is None else getattr(library, extension)
         try:
@@ -50,7 +50,7 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
 def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a function of arrays to accept lists and tuples (array_like) in their place.
 
-    Raises `DtypeError`, naming the argument, where an argument that is no array lacks an attribute of arrays.
+    Raises `DtypeError`, which names the argument, where an argument is not an array and lacks an attribute of arrays.
     """
     where = _array_positions(function)
     if where is None:
@@ -73,7 +73,7 @@ def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _array_positions(function: Callable[..., Any]) -> slice | None:
-    """The positional parameters of a function that are arrays; None where none is, or one is a list of arrays."""
+    """The positions of the array parameters of a function; None where there are none, or one is a list of arrays."""
     parameters = list(inspect.signature(function).parameters.values())
     positions = [i for i, p in enumerate(parameters) if p.name in _ARRAY_PARAMETERS and p.kind is not p.KEYWORD_ONLY]
     if not positions or (parameters[positions[0]].name == "arrays" and parameters[positions[0]].kind.value < 2):
@@ -83,8 +83,10 @@ def _array_positions(function: Callable[..., Any]) -> slice | None:
 
 
 def _require_arrays(function: Callable[..., Any], args: tuple[Any, ...], where: slice) -> None:
-    """Raises `DtypeError` for the first argument in the place of an array that is none."""
+    """Raises `DtypeError` for the first argument that should be an array and is not."""
     for at, arg in enumerate(args[where], where.start):
         if not is_array(arg) or str(arg.dtype) == "object":
             what = f"{type(arg).__name__} {arg!r}"
-            raise DtypeError(f"{function.__name__}: argument {at} is {what}: expected an array of numbers") from None
+            raise DtypeError(
+                f"{function.__name__}: argument {at}: found {what}, expected an array of numbers"
+            ) from None

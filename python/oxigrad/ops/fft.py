@@ -1,7 +1,7 @@
 """The standard's discrete Fourier transforms, recorded on the tape of their arguments: `oxigrad.xp.fft`.
 
-``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. Derivatives of complex
-numbers are as `oxigrad.autodiff.vjp_rules` says.
+``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. `oxigrad.autodiff.vjp_rules`
+defines the derivatives with respect to complex numbers.
 """
 
 import functools
@@ -50,7 +50,7 @@ _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def opposite(norm: Norm) -> str:
-    """The ``norm`` by which the inverse transform scales as this one does."""
+    """The ``norm`` for which the inverse transform has the scale of this one."""
     norm = norm or "backward"
     if norm not in _OPPOSITE:
         raise ValueError(f"norm is {norm!r}: expected 'backward', 'ortho' or 'forward'")
@@ -58,7 +58,7 @@ def opposite(norm: Norm) -> str:
 
 
 def resize(x: Any, n: int | None, axis: int) -> Any:
-    """``x`` cut along ``axis``, or followed there by zeros, to ``n`` elements."""
+    """``x`` truncated or zero-padded to ``n`` elements along ``axis``."""
     axis = position(axis, len(x.shape))
     size = x.shape[axis]
     if n is None or n in (-1, size):
@@ -70,7 +70,7 @@ def resize(x: Any, n: int | None, axis: int) -> Any:
 
 
 def _sizes(x: Any, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[Sequence[int], list[int]]:
-    """A size for each axis, -1 where it stays as it is; and the axes."""
+    """The sizes, with -1 for an unchanged axis, and the axes."""
     ndim = len(x.shape)
     if axes is None:
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
@@ -88,7 +88,7 @@ def _complex(name: str, x: Any, s: Sequence[int] | None, axes: Sequence[int] | N
 
 @_composite
 def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
-    """The transform along ``axis``, cut or filled with zeros to ``n`` elements before."""
+    """The transform along ``axis``, after truncation or zero-padding to ``n`` elements."""
     return _complex("fftn", x, None if n is None else (n,), (axis,), norm)
 
 
@@ -100,7 +100,7 @@ def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward
 
 @_composite
 def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
-    """The transform along several axes, all of them where nothing is said; ``s`` are the sizes to cut or fill to."""
+    """The transform along several axes, by default all; ``s`` has the sizes after truncation or zero-padding."""
     return _complex("fftn", x, s, axes, norm)
 
 
@@ -112,19 +112,19 @@ def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -
 
 @_composite
 def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
-    """NumPy's: `fftn` along two axes."""
+    """`fftn` along two axes, as in NumPy."""
     return _complex("fftn", x, s, axes, norm)
 
 
 @_composite
 def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
-    """NumPy's: `ifftn` along two axes."""
+    """`ifftn` along two axes, as in NumPy."""
     return _complex("ifftn", x, s, axes, norm)
 
 
 @_composite
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
-    """The first ``n // 2 + 1`` elements of the transform of a real array: the others are their conjugates."""
+    """The first ``n // 2 + 1`` elements of the transform of a real array; the others are their conjugates."""
     opposite(norm)
     axis = position(axis, len(x.shape))
     x = resize(x, n, axis)
@@ -133,7 +133,7 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward
 
 @_composite
 def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
-    """The inverse of `rfft`, of ``n`` elements; an even number where ``n`` is not given."""
+    """The inverse of `rfft`, with ``n`` elements, by default ``2 * (x.shape[axis] - 1)``."""
     opposite(norm)
     axis = position(axis, len(x.shape))
     size = 2 * (x.shape[axis] - 1) if n in (None, -1) else n
@@ -157,19 +157,19 @@ def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") 
 
 @_composite
 def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
-    """NumPy's: `rfftn` along two axes."""
+    """`rfftn` along two axes, as in NumPy."""
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
 @_composite
 def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
-    """NumPy's: `irfftn` along two axes."""
+    """`irfftn` along two axes, as in NumPy."""
     return irfftn(x, s=s, axes=axes, norm=norm)
 
 
 @_composite
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
-    """The real transform, of ``n`` elements, of an array that is the first half of a Hermitian one."""
+    """The real transform, of ``n`` elements, of an array with Hermitian symmetry, given its first half."""
     return irfft(ops.conjugate(x), n=n, axis=axis, norm=opposite(norm))
 
 
@@ -188,7 +188,7 @@ def _shifted(x: Any, axes: Any, sign: int) -> Any:
 
 @_composite
 def fftshift(x: Any, /, axes: Any = None) -> Any:
-    """The spectrum with frequency zero in the middle of each axis."""
+    """The spectrum with frequency zero moved to the center of each axis."""
     return _shifted(x, axes, 1)
 
 
@@ -199,10 +199,10 @@ def ifftshift(x: Any, /, axes: Any = None) -> Any:
 
 
 def fftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
-    """The frequencies of `fft`, for a sample spacing ``d``: a plain array of NumPy's."""
+    """The frequencies of `fft` for a sample spacing ``d``: a NumPy array."""
     return np.fft.fftfreq(n, d, **named)
 
 
 def rfftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
-    """The frequencies of `rfft`, for a sample spacing ``d``: a plain array of NumPy's."""
+    """The frequencies of `rfft` for a sample spacing ``d``: a NumPy array."""
     return np.fft.rfftfreq(n, d, **named)

@@ -1,7 +1,7 @@
-"""In-place functions of NumPy as assignments: ``out=``, ``ufunc.at``, `numpy.put` and its like.
+"""In-place functions of NumPy as assignments: ``out=``, ``ufunc.at``, `numpy.put` and related functions.
 
-Assignment binds the variable to a new array; see `oxigrad.ops.indexed_update`. A plain array would lose the derivative of
-values written to it, and is refused.
+Assignment binds the variable to a new array; see `oxigrad.ops.indexed_update`. Writing a variable to a plain array raises,
+since its derivative would be lost.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,14 +19,13 @@ from oxigrad.ops.indexed_update import At
 
 
 def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> Any:
-    """``out``, after the result of the function ``called`` was assigned to it.
+    """Assigns the result of the function ``called`` to ``out``, and returns ``out``.
 
-    The result is cast as NumPy's ``casting="same_kind"`` allows; ``broadcasts`` says whether it may be smaller than
-    ``out``, as that of a ufunc may. ``out`` is a tuple where the function has several results, where None means that the
-    result is returned.
+    The result is cast by the rule ``casting="same_kind"`` of NumPy; with ``broadcasts``, as for ufuncs, it is broadcast to the
+    shape of ``out``. ``out`` is a tuple where the function has several results; None in it returns the result itself.
 
-    Raises `DerivativeError` where the result is a variable and ``out`` a plain array, `ShapeError` and `DtypeError` where
-    the result does not fit into ``out``.
+    Raises `DerivativeError` where the result is a variable and ``out`` a plain array, `ShapeError` and `DtypeError` where the
+    result cannot be broadcast or cast to ``out``.
     """
     if isinstance(out, tuple):
         results = result if isinstance(result, tuple) else (result,)
@@ -37,20 +36,20 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
     shape, expected = tuple(getattr(result, "shape", ())), tuple(out.shape)
     fits = np.broadcast_shapes(shape, expected) == expected if broadcasts else shape == expected
     if not fits:
-        raise ShapeError(f"{called}: the result has shape {shape}, and out {expected}")
+        raise ShapeError(f"{called}: found out of shape {expected}, expected {shape}, that of the result")
     _check_cast(called, result, out, "same_kind")
     out[...] = result
     return out
 
 
 def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any], where: Any, out: Any) -> Any:
-    """``ufunc(*inputs, out=out, where=where)``: only selected elements are computed, and have derivatives."""
+    """``ufunc(*inputs, out=out, where=where)``: derivatives flow only through the selected elements."""
     (out,) = out
     where = np.asarray(plain(where))
     check_target(f"{called} with out=", out, inputs)
     shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
     if shape != tuple(out.shape):
-        raise ShapeError(f"{called}: the result has shape {shape}, and out {tuple(out.shape)}")
+        raise ShapeError(f"{called}: found out of shape {tuple(out.shape)}, expected {shape}, that of the result")
     chosen = _indices(np.flatnonzero(np.broadcast_to(where, shape)), out)
     result = ufunc(*(ops.broadcast_to(x, shape)[chosen] if is_array(plain(x)) else x for x in inputs))
     _check_cast(called, result, out, "same_kind")
@@ -59,7 +58,7 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
 
 
 def check_target(called: str, target: Any, values: Any) -> None:
-    """`DerivativeError` where a variable would be written to a plain array; ``target`` may be a tuple of one."""
+    """Raises `DerivativeError` where a variable would be written to a plain array; ``target`` may be a tuple of one."""
     if isinstance(target, tuple):
         (target,) = target
     if not isinstance(target, Variable) and has_variable((values,)):
@@ -72,16 +71,14 @@ def check_target(called: str, target: Any, values: Any) -> None:
 def _check_cast(called: str, value: Any, target: Any, casting: Any) -> None:
     given, expected = getattr(value, "dtype", None), target.dtype
     if isinstance(given, np.dtype) and isinstance(expected, np.dtype) and not np.can_cast(given, expected, casting):
-        raise DtypeError(
-            f"{called}: values of dtype {given} do not go into an array of {expected} (casting={casting!r})"
-        )
+        raise DtypeError(f"{called}: values of dtype {given} cannot be cast to {expected} with casting={casting!r}")
 
 
 # --- ufunc.at ----------------------------------------------------------------------------------------------------------
 
 
 def ufunc_at(called: str, ufunc: np.ufunc, target: Any, key: Any, *operands: Any) -> None:
-    """``ufunc.at(target, key, *operands)``: an element that the key repeats is changed repeatedly."""
+    """``ufunc.at(target, key, *operands)``: repeated elements of the key are updated repeatedly."""
     if not isinstance(target, Variable):
         check_target(called, target, operands)
         return ufunc.at(target, strip(key), *operands)
@@ -131,14 +128,16 @@ def _chosen(called: str, array: Any, mask: Any) -> np.ndarray:
     """The flat indices of the elements that a mask selects."""
     mask = np.asarray(plain(mask), dtype=bool)
     if mask.size != _size(array):
-        raise ShapeError(f"{called}: the mask has shape {mask.shape}, the array {tuple(array.shape)}")
+        raise ShapeError(
+            f"{called}: found a mask of shape {mask.shape}, expected {tuple(array.shape)}, that of the array"
+        )
     return np.flatnonzero(mask)
 
 
 def _place(arr: Any, mask: Any, vals: Any) -> None:
     elements = _chosen("np.place", arr, mask)
     if elements.size and not _size(_array(vals, arr)):
-        raise ValueError("np.place: there are no values to place")
+        raise ValueError("np.place: found no values")
     _assign(arr, elements, vals, np.arange(elements.size))
 
 
@@ -150,7 +149,7 @@ def _putmask(a: Any, mask: Any, values: Any) -> None:
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     shape = tuple(a.shape)
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
-        raise ShapeError(f"np.fill_diagonal takes a matrix, or an array of equal sizes: the shape is {shape}")
+        raise ShapeError(f"np.fill_diagonal: found shape {shape}, expected a matrix, or an array with equal sizes")
     step = 1 + sum(int(np.prod(shape[axis:])) for axis in range(1, len(shape)))
     end = shape[1] ** 2 if len(shape) == 2 and not wrap else None
     elements = np.arange(_size(a))[:end:step]
@@ -162,7 +161,9 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> No
     shape = (_size(arr),) if axis is None else tuple(arr.shape)
     axis = standard.position(0 if axis is None else axis, len(shape))
     if indices.ndim != len(shape):
-        raise ShapeError(f"np.put_along_axis: the indices have {indices.ndim} dimensions, the array {len(shape)}")
+        raise ShapeError(
+            f"np.put_along_axis: found indices of {indices.ndim} dimensions, expected {len(shape)}, as the array has"
+        )
     if indices.size and not (-shape[axis] <= indices.min() and indices.max() < shape[axis]):
         raise IndexError(f"np.put_along_axis: an index is out of bounds for axis {axis} of size {shape[axis]}")
     others = np.ogrid[tuple(slice(size) for size in shape)]
@@ -183,7 +184,7 @@ _FUNCTIONS: dict[str, Callable[..., None]] = {
 
 
 def writing(function: Any) -> Callable[..., None] | None:
-    """The differentiable form of a function of NumPy's that writes to its first argument; None for any other function."""
+    """The differentiable form of a NumPy function that writes to its first argument; None for any other function."""
     own = _FUNCTIONS.get(function.__name__)
     if own is None or getattr(np, function.__name__, None) is not function:
         return None
@@ -199,9 +200,9 @@ def writing(function: Any) -> Callable[..., None] | None:
 
 
 def _assign(target: Any, elements: np.ndarray, values: Any, which: np.ndarray) -> None:
-    """Element ``elements[i]`` of the flattened target becomes value ``which[i]``, the values repeated as often as needed.
+    """Assigns value ``which[i]`` to element ``elements[i]`` of the flattened target; the values are repeated as needed.
 
-    Of several values for one element, the last is assigned.
+    The last of several values for one element is assigned.
     """
     values = _array(values, target)
     count = _size(values)
@@ -213,7 +214,7 @@ def _assign(target: Any, elements: np.ndarray, values: Any, which: np.ndarray) -
 
 
 def _indices(elements: np.ndarray, like: Any) -> tuple[Any, ...]:
-    """The index arrays of these elements of the flattened array."""
+    """The index arrays of elements, given by position in the flattened array."""
     return tuple(_of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
 
 
@@ -223,7 +224,7 @@ def _of_library(indices: np.ndarray, like: Any) -> Any:
 
 
 def _array(value: Any, like: Any) -> Any:
-    """The value as an array: a number or a list as one of the library of ``like``."""
+    """The value as an array, of the library of ``like`` if it is a number or a list."""
     if is_array(plain(value)) or (isinstance(value, Variable) and not value.shape):
         return value if is_array(plain(value)) else standard.asarray([value])
     if has_variable((value,)):
@@ -232,7 +233,7 @@ def _array(value: Any, like: Any) -> Any:
 
 
 def _flat(value: Any, shape: tuple[int, ...]) -> Any:
-    """The value repeated to a shape, in one dimension."""
+    """The value broadcast to a shape, then flattened."""
     return ops.ravel(ops.broadcast_to(value if is_array(plain(value)) else standard.asarray([value]), shape))
 
 

@@ -1,14 +1,13 @@
 """Indexed updates: ``x.at[key].set(value)`` and related methods, and assignment to elements of a variable.
 
-Assignment to a variable, ``x[key] = value`` or ``x += y``, writes to no array. The tape records an entry for the new
-array, ``x.at[key].set(value)``, and the variable stands for that entry from then on, under every name that it is held
-by. ``x[key] += y`` changes the view ``x[key]`` and assigns it back.
+Assignment to a variable, ``x[key] = value`` or ``x += y``, writes to no array. The tape records an entry for the new array,
+``x.at[key].set(value)``, and the variable object refers to that entry from then on. ``x[key] += y`` changes the view ``x[key]``
+and assigns it back.
 
-Views do not follow such a change. The tape therefore counts the changes of each memory that variables would share if
-the program ran on plain arrays (``rust/core/src/autodiff/aliasing.rs`` lists the ops whose results may be views), and a
-variable that has missed a change is stale: reading it raises `ArrayMemoryError`. A tape keeps the entries of variables
-of enclosing tapes as they were when it read them. Functions that write to an argument, and ``out=``, are assignments
-too (`oxigrad.ops.in_place`).
+Views do not see such a change. The tape therefore has one counter of changes for all variables that would share memory if the
+program ran on plain arrays (``rust/core/src/autodiff/aliasing.rs`` lists the ops whose results may be views). A variable whose
+count is behind is stale: reading it raises `ArrayMemoryError`. A tape keeps the entries of variables of enclosing tapes at the
+time of reading. Functions that write to an argument, and ``out=``, are assignments too (`oxigrad.ops.in_place`).
 """
 
 from collections.abc import Callable
@@ -32,7 +31,7 @@ class At:
         self._x = x
 
     def __getitem__(self, key: Any) -> "IndexedUpdate":
-        """The elements of ``x`` at ``key``, to be updated."""
+        """The elements of ``x`` at ``key``, as an `IndexedUpdate`."""
         return IndexedUpdate(self._x, key)
 
 
@@ -40,8 +39,8 @@ class IndexedUpdate:
     """Elements of an array at a key. Each method returns a new array of the same dtype; values are broadcast to the elements.
 
     Repeated elements accumulate in `add` and `subtract`. The other methods raise `ValueError` for them, except with a single
-    number as the value, and on a device, where the check would make the host wait: there they get the sum of their values.
-    Raises `DtypeError` where complex values would be assigned to a real array.
+    number as the value, and on a device, where the check would synchronize: there the result is the sum of the values. Raises
+    `DtypeError` where complex values would be assigned to a real array.
     """
 
     def __init__(self, x: Any, key: Any) -> None:
@@ -59,7 +58,9 @@ class IndexedUpdate:
         if not isinstance(value, (list, tuple)) and not getattr(plain(value), "shape", ()):
             return primitives.where(touched > 0, _cast_like(value, self._x), self._x)
         if on_host(touched) and bool(namespace(touched).any(touched > 1)):
-            raise ValueError("the key names an element twice: which value it would get is not defined")
+            raise ValueError(
+                "found a key with repeated elements, for which set is not defined: expected each element once"
+            )
         return primitives.where(touched > 0, self._scattered(value), self._x)
 
     def add(self, value: Any) -> Any:
@@ -101,18 +102,20 @@ def _cast_like(value: Any, x: Any) -> Any:
         whole = standard.asarray(value) if has_variable(value) else library.asarray(value, device=device_of(plain(x)))
         return _cast_like(whole, x)
     if is_complex(value) and not is_complex(x):
-        raise DtypeError(f"complex values do not go into an array of dtype {x.dtype}: take their real part")
+        raise DtypeError(f"found complex values, expected values that can be cast to {x.dtype}: take their real part")
     return value if not is_array(plain(value)) or value.dtype == x.dtype else primitives.astype(value, x.dtype)
 
 
 def assigned(x: Any, key: Any, value: Any) -> Any:
-    """The array that ``x[key] = value`` binds ``x`` to."""
+    """The new array of ``x`` after ``x[key] = value``."""
     return At(x)[key].set(value)
 
 
 def cast_in_place(x: Any, result: Any) -> Any:
-    """The array that ``x += y`` binds ``x`` to, where ``result`` is ``x + y``: it keeps the dtype of ``x``."""
+    """The new array of ``x`` after ``x += y``: ``result``, which is ``x + y``, cast to the dtype of ``x``."""
     shape, expected = tuple(getattr(result, "shape", ())), tuple(x.shape)
     if shape != expected:
-        raise ShapeError(f"the result has shape {shape}, and the array that is changed in place {expected}")
+        raise ShapeError(
+            f"found a result of shape {shape}, expected {expected}, that of the array that is changed in place"
+        )
     return _cast_like(result, x)

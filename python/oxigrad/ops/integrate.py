@@ -1,4 +1,4 @@
-"""Ordinary differential equations, integrated by differentiable steps.
+"""Integration of ordinary differential equations by differentiable steps.
 
 >>> import numpy as np
 >>> import oxigrad as ox
@@ -50,10 +50,10 @@ def odeint(
 ) -> Any:
     """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
 
-    The result has shape (n, *y0.shape). Steps of Dormand and Prince's method of order five have errors of at most ``atol``
-    plus ``rtol`` times the size of ``y``. Their sizes, which the host reads off ``y``, are constants: both modes differentiate
-    the computed solution, to any order. Raises `ArithmeticError` where steps would have
-    to be too small, at a singularity say.
+    The result has shape (n, *y0.shape). The method is Dormand and Prince's of order five, with an estimated error of at most
+    ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants: both modes
+    differentiate the computed solution, to any order. Raises `ArithmeticError` where the step size underflows, as at a
+    singularity.
     """
     y, size, found = y0, math.inf, [y0]
     for i in range(1, t.shape[0]):
@@ -76,7 +76,7 @@ def _advanced(
         ratio = _largest(error, y, new, rtol, atol)
         factor = min(_MOST, max(_LEAST, _SAFETY * ratio**-0.2)) if ratio > 0.0 else _MOST if ratio == 0.0 else _LEAST
         if ratio <= 1.0:
-            # A short last step says nothing against longer ones.
+            # A short last step does not reduce the next step size.
             size = max(size, abs(left) * factor) if is_last and math.isfinite(size) else abs(_number(step)) * factor
             if is_last:
                 return new, size
@@ -84,7 +84,7 @@ def _advanced(
             continue
         size = abs(_number(step)) * factor
         if _number(now) + size == _number(now):
-            raise ArithmeticError(f"at t = {_number(now)!r} steps would have to be smaller than {size:.1e}")
+            raise ArithmeticError(f"odeint: at t = {_number(now)!r} the step size would be smaller than {size:.1e}")
 
 
 def _step(f: Callable[..., Any], y: Any, now: Any, step: Any) -> tuple[Any, Any]:

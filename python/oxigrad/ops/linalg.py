@@ -1,8 +1,8 @@
-"""The standard's linear algebra, recorded on the tape of its arguments: `oxigrad.xp.linalg`. Stacks of matrices everywhere.
+"""Differentiable linear algebra of the standard: `oxigrad.xp.linalg`. All functions accept stacks of matrices.
 
-Matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) get a Hermitian gradient, as if both triangles were read.
-Of equal eigenvalues or singular values the vectors have no derivative: it is NaN wherever the vectors matter, while the
-values keep theirs. Vectors are determined up to a sign, or a phase if complex: differentiate what does not depend on it.
+Gradients with respect to matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) are Hermitian, as if both triangles
+were read. The vectors of equal eigenvalues or singular values have no derivative, which is NaN; the values have one. Vectors
+are unique only up to a sign, or a phase if complex: differentiate functions that do not depend on it.
 """
 
 import builtins
@@ -69,7 +69,7 @@ def __dir__() -> list[str]:
 
 
 class EigResult(NamedTuple):
-    """Eigenvalues, and eigenvectors as columns."""
+    """Eigenvalues, and eigenvectors as columns: the result of `eig`."""
 
     eigenvalues: Any
     eigenvectors: Any
@@ -128,12 +128,12 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 def det(x: Any, /) -> Any:
-    """The determinant. Its gradient is exact for singular matrices too; second derivatives need regular ones."""
+    """The determinant. Its gradient is exact for singular matrices too; second derivatives require regular matrices."""
     return record("det", [x])
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
-    """Sign and logarithm of the absolute value of the determinant, for matrices whose `det` would overflow."""
+    """Sign (or phase) and logarithm of the absolute value of the determinant, where `det` may overflow."""
     return SlogdetResult(*_results("slogdet", x, 2))
 
 
@@ -149,9 +149,10 @@ def _adjoint(x: Any) -> Any:
 
 @accepts_array_likes
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
-    """Orthonormal columns and an upper triangle, with the product ``x``; the first columns must be independent.
+    """The QR decomposition ``x = q @ r``; the first columns of ``x`` must be linearly independent.
 
-    ``mode="complete"`` has a derivative for no more columns than it determines: square matrices and wide ones.
+    ``mode="complete"`` has a derivative only for square and wide matrices, for which ``q`` is unique. Raises `DerivativeError`
+    for tall matrices.
     """
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode is {mode!r}: expected 'reduced' or 'complete'")
@@ -160,7 +161,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     *_, rows, columns = x.shape
     if mode == "complete" and rows > columns:
         raise DerivativeError(
-            f"qr of shape {tuple(x.shape)}, mode 'complete': columns {columns} to {rows - 1} of Q are arbitrary, "
+            f"qr: shape {tuple(x.shape)}, mode 'complete': columns {columns} to {rows - 1} of Q are not unique, "
             "and have no derivative: use mode 'reduced'"
         )
     if rows >= columns:
@@ -176,7 +177,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
 
 @_composite
 def matrix_power(x: Any, n: int, /) -> Any:
-    """Each matrix multiplied by itself ``n`` times; inverted before where ``n`` is negative."""
+    """The ``n``-th power of each matrix; a power of the inverse where ``n`` is negative."""
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
@@ -192,7 +193,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
 
 @accepts_array_likes
 def solve_triangular(x1: Any, x2: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Any:
-    """As `solve`, with a triangular ``x1``: its other triangle is ignored. The cost is that of `solve`."""
+    """As `solve`, with a triangular ``x1``, whose other triangle is ignored. The cost is that of `solve`."""
     eye = ops.eye_like(x1)
     library = namespace(x1)
     ones = library.ones(tuple(x1.shape[-2:]), dtype=eye.dtype, device=device_of(x1))
@@ -207,8 +208,8 @@ def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
 
     ``l_and_u`` are the numbers of diagonals below and above the main one; the rows of ``ab`` (l + u + 1, n) are the diagonals,
     from the uppermost down, as in SciPy: ``ab[u + i - j, j]`` is the matrix's element (i, j). Time and memory are linear in
-    ``n``, but for arrays that the host cannot read (on a GPU, or traced), of which the dense matrix is made. Raises
-    `ShapeError` where the shapes do not agree.
+    ``n``; for arrays that the host cannot read (on a GPU, or traced) the dense matrix is formed instead. Raises `ShapeError`
+    where the shapes do not agree.
 
     >>> import numpy as np
     >>> solve_banded((1, 0), np.array([[2.0, 2.0], [1.0, 0.0]]), np.array([2.0, 3.0]))
@@ -216,10 +217,10 @@ def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, /) -> Any:
     """
     (lower, upper), (rows, size) = l_and_u, ab.shape
     if rows != lower + upper + 1:
-        raise ShapeError(f"ab has {rows} rows: expected {lower + upper + 1}, one for each of the diagonals")
+        raise ShapeError(f"solve_banded: found ab of {rows} rows, expected {lower + upper + 1}, one for each diagonal")
     if len(b.shape) not in (1, 2) or b.shape[0] != size:
         raise ShapeError(
-            f"b has shape {tuple(b.shape)}: expected ({size},) or ({size}, k), for the {size} columns of ab"
+            f"solve_banded: found b of shape {tuple(b.shape)}, expected ({size},) or ({size}, k), for {size} columns of ab"
         )
     if len(b.shape) == 1:
         return ops.squeeze(_solve_banded(lower, upper, ab, ops.expand_dims(b, axis=-1)), axis=-1)
@@ -254,7 +255,7 @@ def _of_band(lower: int, upper: int, ab: Any) -> Any:
 
 
 def _shifted(x: Any, by: int) -> Any:
-    """``y[j] = x[j + by]`` along the first axis, zero where there is no such row."""
+    """``y[j] = x[j + by]`` along the first axis, zero where ``j + by`` is out of range."""
     size = x.shape[0]
     part = ops.index(x, (slice(min(max(by, 0), size), max(min(size + by, size), 0)), ...))
     missing = size - part.shape[0]
@@ -281,9 +282,9 @@ def _banded_product(upper: int, ab: Any, x: Any) -> Any:
 def solve_sylvester(a: Any, b: Any, q: Any, /) -> Any:
     """The solution ``x`` (m, n) of ``a @ x + x @ b = q``, with ``a`` (m, m), ``b`` (n, n) and ``q`` (m, n).
 
-    By the algorithm of Bartels and Stewart (1972), in O(m^3 + n^3) time; arrays that the host cannot read (on a GPU, or
-    traced) are solved for all elements at once, in O(m^3 n^3). The solution is unique where ``a`` and ``-b`` have no
-    eigenvalue in common. Raises `ShapeError` where the shapes do not agree.
+    By the algorithm of Bartels and Stewart (1972), in O(m^3 + n^3) time; for arrays that the host cannot read (on a GPU, or
+    traced), by a dense system of m n equations, in O(m^3 n^3). The solution is unique where ``a`` and ``-b`` have no common
+    eigenvalue. Raises `ShapeError` where the shapes do not agree.
 
     >>> import numpy as np
     >>> solve_sylvester(np.array([[1.0]]), np.array([[3.0]]), np.array([[8.0]]))
@@ -292,7 +293,7 @@ def solve_sylvester(a: Any, b: Any, q: Any, /) -> Any:
     m, n = a.shape[0], b.shape[0]
     if (tuple(a.shape), tuple(b.shape), tuple(q.shape)) != ((m, m), (n, n), (m, n)):
         shapes = ", ".join(str(tuple(x.shape)) for x in (a, b, q))
-        raise ShapeError(f"solve_sylvester: the shapes are {shapes}: expected (m, m), (n, n), (m, n)")
+        raise ShapeError(f"solve_sylvester: found shapes {shapes}, expected (m, m), (n, n), (m, n)")
     if not all(on_host(plain(x)) for x in (a, b, q)):
         whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
         return ops.reshape(solve(whole, ops.reshape(q, (-1,))), q.shape)
@@ -310,10 +311,10 @@ def solve_sylvester(a: Any, b: Any, q: Any, /) -> Any:
 
 
 def _solved_on_host(solver: Callable[..., Any], args: tuple[Any, ...], pull: Any, push: Any) -> Any:
-    """The solver of NumPy arrays as an op of arrays of any library that the host can read.
+    """A solver of NumPy arrays as an op on arrays of any library that the host can read.
 
-    ``pull(g, x, *args)`` gives the cotangent of each argument, ``push(x, *args, *tangents)`` the tangent of the result, where
-    None stands for no tangent.
+    ``pull(g, x, *args)`` returns the cotangent of each argument, ``push(x, *args, *tangents)`` the tangent of the result; None
+    means no tangent.
     """
 
     def function(*values: Any) -> tuple[Any]:
@@ -332,7 +333,7 @@ def _solved_on_host(solver: Callable[..., Any], args: tuple[Any, ...], pull: Any
 
 
 def _of_dtype(cotangent: Any, value: Any) -> Any:
-    """The cotangent in the dtype of its argument: that of a real one is real."""
+    """The cotangent in the dtype of its argument; its real part where the argument is real."""
     cotangent = ops.real(cotangent) if is_complex(cotangent) and not is_complex(value) else cotangent
     return cotangent if cotangent.dtype == value.dtype else ops.astype(cotangent, value.dtype)
 
@@ -340,8 +341,8 @@ def _of_dtype(cotangent: Any, value: Any) -> Any:
 def sqrtm(x: Any, /) -> Any:
     """The principal square root of each matrix; NaN where an eigenvalue is negative. Singular matrices raise or give NaN, as `inv` does.
 
-    Its derivative is an off-diagonal block of the root of a block matrix (Higham 2008, "Functions of matrices", 3.6), and so
-    has derivatives in turn.
+    Its derivative is an off-diagonal block of the square root of a block matrix (Higham 2008, "Functions of matrices", 3.6), so
+    that derivatives of any order exist.
 
     >>> import numpy as np
     >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]]))
@@ -353,9 +354,9 @@ def sqrtm(x: Any, /) -> Any:
 
 @accepts_array_likes
 def expm(x: Any, /) -> Any:
-    """The exponential of each matrix: scaling, a rational approximation of degree 13, squaring (Higham 2005).
+    """The exponential of each matrix, by scaling and squaring with a Pade approximant of degree 13 (Higham 2005).
 
-    On arrays that do not lie in host memory, matrices of a 1-norm above 350,000 give NaN.
+    For arrays outside of host memory, matrices of a 1-norm above 350,000 give NaN.
     """
     if not size_of(x.shape):
         return x
@@ -372,7 +373,7 @@ def expm(x: Any, /) -> Any:
 
 
 def _pade(x: Any) -> Any:
-    """The exponential of small matrices."""
+    """The Pade approximant of degree 13 of the exponential, for matrices of small norm."""
     x2 = x @ x
     x4 = x2 @ x2
     x6 = x4 @ x2
@@ -382,10 +383,10 @@ def _pade(x: Any) -> Any:
     return solve(even - odd, even + odd)
 
 
-# Up to this norm the approximation has all digits of float64 (Higham 2005, table 2.3). Matrices that the host cannot read are
-# halved at most so often, which suffices far beyond the norms whose exponential overflows.
+# Up to this norm the approximant is accurate in float64 (Higham 2005, table 2.3). For matrices that the host cannot read the
+# number of squarings is fixed; the exponential overflows at far smaller norms than it allows.
 _EXACT, _ROUNDS = 5.371920351148152, 16
-# The coefficients of the numerator, of which the last is 1.
+# The coefficients of the numerator; the last is 1.
 _PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k))) for k in range(14)]
 
 
@@ -394,15 +395,16 @@ _PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factor
 
 @accepts_array_likes
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular vectors and values: ``x = (U * S) @ Vh``.
+    """The singular value decomposition: ``x = (U * S) @ Vh``.
 
-    Pass ``full_matrices=False`` for matrices that are not square, of which the other vectors have no derivative.
+    Pass ``full_matrices=False`` for matrices that are not square: the further vectors have no derivative, and `DerivativeError`
+    is raised.
     """
     if not has_variable([x]):
         return SVDResult(*namespace(x).linalg.svd(x, full_matrices=full_matrices))
     if full_matrices and x.shape[-1] != x.shape[-2]:
         raise DerivativeError(
-            f"svd of shape {tuple(x.shape)}: the vectors beyond the shorter side are arbitrary, and have no derivative: "
+            f"svd: shape {tuple(x.shape)}: the vectors beyond the shorter side are not unique, and have no derivative: "
             "pass full_matrices=False"
         )
     return SVDResult(*_results("svd", x, 3))
@@ -426,13 +428,13 @@ def eigvalsh(x: Any, /) -> Any:
 
 
 def eig(x: Any, /) -> EigResult:
-    """Eigenvalues and eigenvectors of a matrix that can be diagonalized; the vectors have length 1."""
+    """Eigenvalues and eigenvectors, of norm 1, of a diagonalizable matrix."""
     return EigResult(*_results("eig", x, 2))
 
 
 @_composite
 def eigvals(x: Any, /) -> Any:
-    """Eigenvalues of a matrix that can be diagonalized."""
+    """Eigenvalues of a diagonalizable matrix."""
     return eig(x).eigenvalues
 
 
@@ -441,9 +443,9 @@ def eigvals(x: Any, /) -> Any:
 
 @_composite
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
-    """The ``ord``-norm over ``axis``, or over everything; at zero its gradient is zero. ``ord=0`` has no derivative."""
+    """The ``ord``-norm over ``axis``, by default over all elements; its gradient at zero is zero. ``ord=0`` has no derivative."""
     if ord == 0:
-        raise DerivativeError("vector_norm with ord=0 counts, and has no derivative: use ox.stop_gradient")
+        raise DerivativeError("vector_norm with ord=0 has no derivative: use ox.stop_gradient")
     if ord == math.inf:
         return ops.max(ops.abs(x), axis=axis, keepdims=keepdims)
     if ord == -math.inf:
@@ -482,10 +484,10 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 @_composite
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """NumPy's: `vector_norm` along one axis, `matrix_norm` along two; by default the 2-norm of all elements."""
+    """`vector_norm` along one axis, `matrix_norm` along two, as in NumPy; by default the 2-norm of all elements."""
     ndim = len(x.shape)
     if axis is None and ord is not None and ndim not in (1, 2):
-        raise ShapeError(f"norm with ord={ord!r} is of vectors and matrices, and x has {ndim} dimensions: pass axis")
+        raise ShapeError(f"norm: found x of {ndim} dimensions with ord={ord!r}, expected 1 or 2, or axis")
     if axis is None and ord is not None:
         axis = tuple(range(ndim))
     if not isinstance(axis, tuple) or len(axis) == 1 or ord is None:
@@ -498,7 +500,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """The diagonal of each matrix, as the last axis; ``offset`` says how far above the main one."""
+    """The diagonal of each matrix, as the last axis; ``offset`` counts diagonals above the main one."""
     return _diagonal(x, offset, -2, -1)
 
 

@@ -1,24 +1,24 @@
-"""Sylvester's equation and banded systems, solved in host memory: of NumPy arrays, in double precision."""
+"""Solvers of Sylvester equations and banded systems for NumPy arrays, in double precision."""
 
 import math
 
 import numpy as np
 
-# The maximal numbers of rows and columns of equations that are solved as one dense system.
+# The maximal number of rows and of columns of the unknown for which one dense system is solved.
 _SMALL = 8
-# Columns that a banded factorization eliminates at once, at least: fewer would spend the time in Python.
+# The minimal number of columns in a block of the banded factorization: with fewer, Python's overhead dominates.
 _BLOCK = 16
-# QR iterations without deflation between exceptional shifts, and until failure.
+# The numbers of QR iterations without deflation after which an exceptional shift is used, and the iteration fails.
 _EXCEPTIONAL, _MAX_ITERATIONS = 10, 300
 
 
-# --- Sylvester's equation ----------------------------------------------------------------------------------------------
+# --- Sylvester equation ------------------------------------------------------------------------------------------------
 
 
 def solve_sylvester(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
     """The solution ``x`` of ``a @ x + x @ b = q`` by the algorithm of Bartels and Stewart (1972), of cubic cost.
 
-    ``a`` (m, m) and ``-b`` (n, n) must have no eigenvalue in common: `numpy.linalg.LinAlgError`.
+    Raises `numpy.linalg.LinAlgError` where ``a`` (m, m) and ``-b`` (n, n) have a common eigenvalue.
     """
     dtype = np.result_type(a, b, q)
     if max(q.shape, default=0) <= _SMALL:
@@ -29,7 +29,7 @@ def solve_sylvester(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _solve_triangular(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The solution for upper triangular ``a`` and ``b``, by halves (Jonsson and Kågström 2002)."""
+    """The solution for upper triangular ``a`` and ``b``, by recursive blocking (Jonsson and Kågström 2002)."""
     m, n = q.shape
     if max(m, n) <= _SMALL:
         return _solve_dense(a, b, q)
@@ -45,7 +45,7 @@ def _solve_triangular(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray
 
 
 def _solve_dense(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The solution by the Kronecker product of both matrices: of small ones."""
+    """The solution of small equations, by the Kronecker product of both matrices."""
     m, n = q.shape
     return np.linalg.solve(np.kron(a, np.eye(n)) + np.kron(np.eye(m), b.T), q.reshape(m * n)).reshape(m, n)
 
@@ -68,7 +68,7 @@ def schur(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             continue
         iterations += 1
         if iterations > _MAX_ITERATIONS:
-            raise np.linalg.LinAlgError("the eigenvalues of a matrix did not converge")
+            raise np.linalg.LinAlgError("schur: the QR iteration did not converge")
         is_exceptional = iterations % _EXCEPTIONAL == 0
         shift = (
             abs(t[end, end - 1]) + t[end, end]
@@ -80,7 +80,7 @@ def schur(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hessenberg(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The upper Hessenberg form, in place, by Householder reflections; and their product."""
+    """The upper Hessenberg form, in place, by Householder reflections; returns their product."""
     n = len(t)
     q = np.eye(n, dtype=t.dtype)
     for k in range(n - 2):
@@ -98,7 +98,7 @@ def _hessenberg(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _deflated(t: np.ndarray, end: int) -> int:
-    """The first row of the unreduced block that ends at ``end``; negligible elements below the diagonal become zero."""
+    """The first row of the unreduced block that ends at ``end``; sets negligible subdiagonal elements to zero."""
     diagonal = np.abs(np.diagonal(t)[: end + 1])
     scale = diagonal[:-1] + diagonal[1:]
     scale[scale == 0.0] = np.abs(t[: end + 1, : end + 1]).max()
@@ -108,7 +108,7 @@ def _deflated(t: np.ndarray, end: int) -> int:
 
 
 def _wilkinson(block: np.ndarray) -> complex:
-    """The eigenvalue of a matrix of two rows that is nearer to its last element."""
+    """Wilkinson's shift: the eigenvalue of a 2 by 2 matrix that is nearer to its last element."""
     (a, b), (c, d) = block.tolist()
     half = 0.5 * (a - d)
     root = np.sqrt(complex(half * half + b * c))
@@ -140,7 +140,7 @@ def _qr_step(t: np.ndarray, q: np.ndarray, start: int, end: int, shift: complex)
 def solve_banded(lower: int, upper: int, ab: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The solution ``x`` (n, k) of a banded system, ``ab`` (lower + upper + 1, n) as in SciPy, ``b`` (n, k).
 
-    By a QR factorization of blocks of columns, which needs no pivoting; time and memory are linear in ``n``. Raises
+    By a QR factorization by blocks of columns, which needs no pivoting; time and memory are linear in ``n``. Raises
     `numpy.linalg.LinAlgError` for a singular matrix.
     """
     dtype = np.result_type(ab, b)
@@ -149,7 +149,7 @@ def solve_banded(lower: int, upper: int, ab: np.ndarray, b: np.ndarray) -> np.nd
     blocks: list[tuple[np.ndarray, np.ndarray]] = []
     rest = np.zeros(
         (0, 0), b.dtype
-    )  # rows that earlier blocks have touched, from column `start` on; and their right sides
+    )  # the rows that earlier blocks have modified, from column `start` on, and their right-hand sides
     carried = np.zeros((0, b.shape[1]), b.dtype)
     for start in range(0, n, width):
         count = min(width, n - start)
@@ -172,7 +172,7 @@ def solve_banded(lower: int, upper: int, ab: np.ndarray, b: np.ndarray) -> np.nd
 
 
 def _band_rows(lower: int, upper: int, ab: np.ndarray, rows: tuple[int, int], columns: tuple[int, int]) -> np.ndarray:
-    """A part of the matrix whose diagonals are the rows of ``ab``."""
+    """A block of rows and columns of the matrix whose diagonals are the rows of ``ab``."""
     at = np.arange(*rows)[:, None] - np.arange(*columns)[None, :] + upper
     inside = (at >= 0) & (at < lower + upper + 1)
     return np.where(inside, ab[np.where(inside, at, 0), np.arange(*columns)[None, :]], 0.0)

@@ -1,4 +1,4 @@
-"""Functions of NumPy that the standard does not have, composed of functions that it has."""
+"""Functions of NumPy beyond the standard, composed of functions of the standard."""
 
 import itertools
 import operator
@@ -65,7 +65,7 @@ def angle(z: Any, /) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    """One, or minus one where the sign bit is set, as that of -0.0: plain values."""
+    """One, or minus one where the sign bit is set, as in -0.0: plain values."""
     return copysign(ops.ones_like(x), plain(x))
 
 
@@ -101,25 +101,25 @@ def float_power(x1: Any, x2: Any, /) -> Any:
 
 
 def sinc(x: Any, /) -> Any:
-    """``sin(pi x) / (pi x)``, and one at zero, where its series gives the derivatives."""
+    """``sin(pi x) / (pi x)``, and one at zero, where derivatives are computed by its series."""
     near = ops.abs(x) < 0.015
     away = ops.where(near, 1.0, x)
     z = ops.where(near, ops.square(x * np.pi), 0.0)
     series = 1.0 - z / 6.0 * (1.0 - z / 20.0 * (1.0 - z / 42.0 * (1.0 - z / 72.0)))
-    whole = ops.round(away)  # the roots are integers, exact as floats, where their multiples of pi are not
+    whole = ops.round(away)  # the zeros are integers, which are exact as floats, while their multiples of pi are not
     sine = ops.sin((away - whole) * np.pi) * (1.0 - 2.0 * ops.remainder(whole, 2.0))
     return ops.where(near, series, sine / (away * np.pi))
 
 
 @composite
 def fmax(x1: Any, x2: Any, /) -> Any:
-    """The larger element; the other one where one is NaN. Equal elements share the gradient."""
+    """The larger element; where one is NaN, the other. Equal elements share the gradient evenly."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
 
 
 @composite
 def fmin(x1: Any, x2: Any, /) -> Any:
-    """The smaller element; the other one where one is NaN. Equal elements share the gradient."""
+    """The smaller element; where one is NaN, the other. Equal elements share the gradient evenly."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
@@ -149,7 +149,7 @@ def copy(x: Any, /) -> Any:
     return copied(x)
 
 
-# --- running -----------------------------------------------------------------------------------------------------------
+# --- cumulative --------------------------------------------------------------------------------------------------------
 
 
 @accepts_array_likes
@@ -197,7 +197,9 @@ def _slope(f: Any, axis: int, h: Any) -> Any:
 def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
     """The differences of unevenly spaced elements (Fornberg 1988)."""
     if tuple(places.shape) != (size,):
-        raise ShapeError(f"gradient: the coordinates have shape {tuple(places.shape)}, axis {axis} has {size} elements")
+        raise ShapeError(
+            f"gradient: found coordinates of shape {tuple(places.shape)}, expected ({size},), the size of axis {axis}"
+        )
     h = reshape(standard.diff(places), (-1,) + (1,) * (d.ndim - 1 - axis))
     d = d / h
     near, far = h[: size - 2, ...], h[1:, ...]
@@ -299,7 +301,7 @@ def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> l
     size = x.shape[axis]
     if (count := _count(sections)) is not None:
         if count < 1:
-            raise ValueError(f"the number of parts is {count}: expected no fewer than 1")
+            raise ValueError(f"sections is {count}: expected at least 1")
         small, larger = divmod(size, count)
         cuts = np.cumsum([0] + [small + 1] * larger + [small] * (count - larger)).tolist()
     else:
@@ -308,7 +310,7 @@ def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> l
 
 
 def _count(sections: Any) -> int | None:
-    """The number of parts, where ``sections`` is a number; None where it is a list of positions."""
+    """The number of sections, where ``sections`` is a number; None where it is a list of positions."""
     return operator.index(sections) if hasattr(sections, "__index__") and not getattr(sections, "shape", ()) else None
 
 
@@ -317,25 +319,25 @@ def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[An
     """As `array_split`; a number of sections must divide the axis into equal parts."""
     count = _count(sections)
     if count and x.shape[position(axis, x.ndim)] % count:
-        raise ValueError(f"{x.shape[axis]} elements do not make {sections} equal parts")
+        raise ValueError(f"sections is {sections}: expected a divisor of {x.shape[axis]}, the size of axis {axis}")
     return array_split(x, sections, axis=axis)
 
 
 @accepts_array_likes
 def vsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
-    """Parts along the first axis."""
+    """As `split`, along the first axis."""
     return split(x, sections, axis=0)
 
 
 @accepts_array_likes
 def hsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
-    """Parts along the second axis, or the only one."""
+    """As `split`, along the second axis, or the only one."""
     return split(x, sections, axis=0 if x.ndim == 1 else 1)
 
 
 @accepts_array_likes
 def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
-    """Parts along the third axis."""
+    """As `split`, along the third axis."""
     return split(x, sections, axis=2)
 
 
@@ -348,7 +350,7 @@ def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: A
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
     if mode != "constant" and not _is_zero(constant_values):
-        raise ValueError(f"constant_values is for mode 'constant', and mode is {mode!r}")
+        raise ValueError(f"constant_values requires mode='constant', found mode={mode!r}")
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     if not any(map(any, widths)):
         return copied(x)
@@ -374,7 +376,7 @@ def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) ->
 
 
 def _places(places: Any, mode: str, size: int) -> Any:
-    """The indices, below ``size``, of the elements that a padding mode has at positions inside and outside of the array."""
+    """The indices of the elements that a padding mode takes for positions inside and outside of an axis of ``size``."""
     library = namespace(places)
     if mode == "edge":
         return library.clip(places, 0, size - 1)
@@ -385,5 +387,5 @@ def _places(places: Any, mode: str, size: int) -> Any:
 
 @accepts_array_likes
 def partition(x: Any, kth: int, /, *, axis: int | None = -1) -> Any:
-    """The elements partitioned around the ``kth`` smallest: here they are fully sorted."""
+    """The elements partitioned around the ``kth`` smallest; they are fully sorted."""
     return standard.sort(x, axis=axis)

@@ -14,7 +14,7 @@ from oxigrad._core import DerivativeError, Variable, is_inexact, plain
 from oxigrad.ops import in_place
 from oxigrad.ops.backends import has_variable
 
-# NumPy's ufuncs that have another name in ``xp``.
+# Ufuncs of NumPy with another name in ``xp``.
 _UFUNCS = {
     "absolute": "abs",
     "arccos": "acos",
@@ -36,10 +36,10 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "m
 _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
-# Keywords without an effect on the elements of a result: the algorithm, the layout in memory.
+# Keywords without effect on the elements of a result: the algorithm, the memory layout.
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
-# Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not
-# among them: it moves with its first argument. As in JAX and PyTorch, it has no derivative.)
+# Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
+# them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
 _CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing"}
 # Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}
@@ -48,7 +48,7 @@ _PARTS = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
 
 
 def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
-    """A ufunc, its reduction, its accumulation or its ``at``, of variables."""
+    """A ufunc, or its method ``reduce``, ``accumulate`` or ``at``, called on variables."""
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
     found = _of_ufunc(ufunc.__name__, method)
     given = {key: value for key, value in named.items() if not _is_absent(value)}
@@ -56,7 +56,7 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
         return in_place.ufunc_at(called, ufunc, *inputs)
     out = given.pop("out", None)
     if out is not None:
-        if ufunc is np.matmul:  # of `a @= x`, which has arguments that we do not take
+        if ufunc is np.matmul:  # `a @= x` passes arguments that ours does not have
             in_place.check_target(f"{called} with out=", out, inputs)
         where = given.pop("where", True) if method == "__call__" and len(out) == 1 else True
         if where is not True:
@@ -79,12 +79,12 @@ _ARITIES = dict(_core.ops())
 
 
 def _is_meant(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is NumPy's or SciPy's of that name, and not a user's."""
+    """Whether a ufunc is NumPy's or SciPy's, and not a user's of the same name."""
     return any(getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc for module in _MODULES_OF_UFUNCS)
 
 
 def op_of_ufunc(ufunc: np.ufunc) -> str | None:
-    """The name of the op that a ufunc of NumPy's computes; None where it is no op, or no ufunc of NumPy's."""
+    """The name of the op of a NumPy ufunc; None where it is not an op, or not a ufunc of NumPy."""
     name = _of_ufunc(ufunc.__name__, "__call__")
     return name if getattr(np, ufunc.__name__, None) is ufunc and _ARITIES.get(name or "") == ufunc.nin else None
 
@@ -95,7 +95,7 @@ def _of_ufunc(name: str, method: str) -> str | None:
 
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """A function of NumPy's that is no ufunc, of variables."""
+    """A NumPy function that is not a ufunc, called on variables."""
     path, name = str(function.__module__), str(function.__name__)
     called = f"{_PATHS.get(path, path).replace('numpy', 'np', 1)}.{name}"
     writes = in_place.writing(function)
@@ -155,7 +155,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 def _bound(
     function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments of NumPy's function as arguments of oxigrad's: the first by position, the others by name."""
+    """The arguments of a NumPy function as arguments of oxigrad's: the first by position, the others by name."""
     theirs, own = _parameters(function), _parameters(ours)
     variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *own.values()))
     if not theirs or not own or variadic:
@@ -173,7 +173,7 @@ def _bound(
         if name in names[:count] or (own_name in rest and _is_absent(given[name])):
             continue
         if not _is_absent(rest.get(own_name)):
-            raise TypeError(f"np.{function.__name__} was given {own_name} twice")
+            raise TypeError(f"np.{function.__name__}: found {own_name} twice")
         rest[own_name] = given[name]
     ignored = _IGNORED.get(ours.__name__, set())
     return positional, {
@@ -190,9 +190,9 @@ def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
 
 
 def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """Calls a function without a derivative on plain values.
+    """Calls a function that has no derivative on plain values.
 
-    Raises `DerivativeError` where the result has floating-point numbers, so that a derivative would be lost.
+    Raises `DerivativeError` where the result is of floating-point dtype, so that a derivative would be lost.
     """
     try:
         result = function(*map(_read_only, args), **{key: _read_only(value) for key, value in named.items()})
@@ -200,7 +200,7 @@ def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any
         if "read-only" not in str(error):
             raise
         raise DerivativeError(
-            f"{name} would write to the array of a variable, which is not its own: give it a copy, ox.stop_gradient(x).copy()"
+            f"{name} would write to the array of a variable: pass a copy, ox.stop_gradient(x).copy()"
         ) from error
     lost = has_variable((*args, *named.values()))
     if lost and name.rpartition(".")[2] not in _CONSTANT and _has_inexact(result):
@@ -209,7 +209,7 @@ def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any
 
 
 def _read_only(value: Any) -> Any:
-    """The value with read-only plain arrays in place of its variables, in lists and tuples too."""
+    """The value with read-only plain arrays in place of variables, in lists and tuples too."""
     if type(value) in (list, tuple):
         return type(value)(map(_read_only, value))
     array = plain(value)
@@ -220,7 +220,7 @@ def _read_only(value: Any) -> Any:
 
 
 def _has_inexact(result: Any) -> bool:
-    """Whether a result has floating-point numbers, or objects, which may be such."""
+    """Whether a result has floating-point numbers, or objects, which may be floating-point numbers."""
     if isinstance(result, (list, tuple)):
         return any(map(_has_inexact, result))
     is_number = isinstance(result, (float, complex)) or is_inexact(result)

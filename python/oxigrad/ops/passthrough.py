@@ -1,4 +1,4 @@
-"""Functions of the standard and of NumPy that have no derivative here: passed on to their arguments' array library."""
+"""Functions of the standard and of NumPy without a derivative, dispatched to the array library of their arguments."""
 
 import contextlib
 import functools
@@ -12,12 +12,12 @@ from oxigrad.ops import numpy_protocols
 from oxigrad.ops.backends import standard_namespace
 
 
-@functools.cache  # as many as NumPy has functions, and always one object for one name
+@functools.cache  # bounded by the number of NumPy's functions; one object for each name
 def passthrough(name: str) -> Callable[..., Any]:
     """The function ``xp.<name>``: the array library's own, with the docstring and the signature of NumPy's.
 
-    Variables among its arguments count as plain arrays. Raises `DerivativeError` where a derivative would be lost, since
-    the result has floating-point numbers.
+    Variables among its arguments are replaced by their plain arrays. Raises `DerivativeError` where the result is of
+    floating-point dtype, so that a derivative would be lost.
     """
 
     def function(*args: Any, **named: Any) -> Any:
@@ -29,6 +29,6 @@ def passthrough(name: str) -> Callable[..., Any]:
     numpys = getattr(np, name)
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = "oxigrad.xp", numpys.__doc__
-    with contextlib.suppress(ValueError):  # a few of NumPy's functions state none
+    with contextlib.suppress(ValueError):  # a few of NumPy's functions have none
         function.__signature__ = inspect.signature(numpys)
     return function

@@ -1,4 +1,4 @@
-"""The primitives: functions that a tape records. All other functions of `oxigrad.xp` are composed of them."""
+"""Primitives: the functions that a tape records. All other functions of `oxigrad.xp` are composed of them."""
 
 import operator
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ for _function in _core.elementwise_functions():
     globals()[_function.__name__] = _function
 
 
-def __getattr__(name: str) -> Any:  # the names of the op table are not written here
+def __getattr__(name: str) -> Any:  # elementwise ops are defined by the op table
     raise AttributeError(f"there is no op {name!r}")
 
 
@@ -56,7 +56,7 @@ Axis = int | tuple[int, ...] | None
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over ``axis``, or over everything."""
     if dtype is not None:
-        if not isinstance(x, _core.Variable):  # a library may sum small integers in a larger dtype, unless it is told
+        if not isinstance(x, _core.Variable):  # by default a library may sum small integers in a larger dtype
             return standard_namespace(x).sum(array_of(x), axis=axis, dtype=dtype, keepdims=keepdims)
         x = astype(x, dtype)
         if not isinstance(x, _core.Variable):
@@ -103,14 +103,14 @@ def matrix_transpose(x: Any, /) -> Any:
     x = array_of(x)
     ndim = len(x.shape)
     if ndim < 2:
-        raise _NoTransposeError(f"the transpose of matrices takes 2 dimensions or more, and x has {ndim}")
+        raise _NoTransposeError(f"matrix_transpose: found x of {ndim} dimensions, expected at least 2")
     return _record("permute_dims", [x], {"axes": (*range(ndim - 2), ndim - 1, ndim - 2)})
 
 
 def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Any:
     """The elements of ``x`` in another shape; one size may be -1.
 
-    ``order`` is that in which elements are read and placed: "C", the last index fastest, or "F", the first index fastest.
+    ``order`` is the order in which elements are read and written: "C", the last index fastest, or "F", the first index fastest.
 
     >>> import numpy as np
     >>> reshape(np.array([[1, 2], [3, 4]]), (4,), order="F")
@@ -144,7 +144,9 @@ def permute_dims(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
     if axes is None:
         axes = tuple(reversed(range(ndim)))
     elif sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
-        raise ShapeError(f"axes {tuple(axes)} are no order of the {ndim} dimensions of x")
+        raise ShapeError(
+            f"permute_dims: found axes {tuple(axes)}, expected a permutation of the {ndim} dimensions of x"
+        )
     else:
         axes = tuple(axis % ndim for axis in axes)
     return _record("permute_dims", [x], {"axes": axes})
@@ -156,7 +158,7 @@ def expand_dims(x: Any, /, axis: int = 0) -> Any:
 
 
 def squeeze(x: Any, /, axis: Axis = None) -> Any:
-    """``x`` without the dimensions of size 1 at ``axis``; without all of them where it is None, as in NumPy."""
+    """``x`` without the dimensions of size 1 at ``axis``; None means all dimensions of size 1, as in NumPy."""
     if axis is None:
         x = array_of(x)
         axis = tuple(a for a, size in enumerate(x.shape) if size == 1)
@@ -186,7 +188,9 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     except (IndexError, RuntimeError, TypeError, ValueError):  # which libraries raise
         if len({(*shape[:axis], *shape[axis + 1 :], len(shape)) for shape in map(tuple, shapes)}) > 1:
             named = ", ".join(str(tuple(shape)) for shape in shapes)
-            raise ShapeError(f"concat: the shapes {named} differ in more than axis {axis}") from None
+            raise ShapeError(
+                f"concat: found shapes {named}, expected shapes that are equal except along axis {axis}"
+            ) from None
         raise
 
 
@@ -201,13 +205,13 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
         shapes = [tuple(getattr(x, "shape", ())) for x in arrays]
         if len(set(shapes)) > 1:
             named = ", ".join(map(str, shapes))
-            raise ShapeError(f"stack: expected arrays of one shape, found the shapes {named}") from None
+            raise ShapeError(f"stack: found shapes {named}, expected arrays of one shape") from None
         raise
 
 
 def _axis(axis: int, ndim: int, name: str) -> int:
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"{name}: axis {axis} of an array with {ndim} dimensions")
+        raise ShapeError(f"{name}: axis is {axis}: expected an axis of an array of {ndim} dimensions")
     return axis % ndim
 
 
@@ -215,7 +219,7 @@ def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
     """A list of one or more array_likes as arrays."""
     arrays = list(arrays)
     if not arrays:
-        raise ShapeError(f"{name}: expected one array or more, found none")
+        raise ShapeError(f"{name}: found no arrays, expected at least one")
     return [array_of(x, arrays) for x in arrays]
 
 
@@ -251,7 +255,7 @@ def index(x: Any, key: Any, /) -> Any:
 
 
 def along(axis: int, part: Any) -> tuple[Any, ...]:
-    """The key that indexes ``axis`` by ``part``, and takes all of the other axes."""
+    """The key that indexes ``axis`` by ``part``, and selects all of the other axes."""
     return (*[slice(None)] * axis, part, ...)
 
 
@@ -261,12 +265,12 @@ def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
 
 
 def item(results: Any, index: int, /) -> Any:
-    """One of the results of an op that has several, and is recorded as a tuple."""
+    """One of the results of an op with several results, which is recorded as a tuple."""
     return _record("item", [results], {"index": index})
 
 
 def items(results: Any, /) -> tuple[Any, ...]:
-    """All results of an op that has several."""
+    """All results of an op with several results."""
     each = enumerate(plain(results))
     return tuple(item(results, at) if is_smooth(leaf) else leaf for at, leaf in each)
 

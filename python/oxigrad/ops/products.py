@@ -1,6 +1,6 @@
-"""Products and contractions of arrays, composed of differentiable ops; all are in `oxigrad.xp`.
+"""Products and contractions of arrays, composed of differentiable ops.
 
-On plain values the array library's own function is called, where it has one.
+On plain values the array library's own function is called, if it has one.
 """
 
 import functools
@@ -48,7 +48,7 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
     n1, n2 = len(x1.shape), len(x2.shape)
     if isinstance(axes, int):
         if not 0 <= axes <= min(n1, n2):
-            raise ShapeError(f"axes is {axes}, and the arrays have {n1} and {n2} dimensions")
+            raise ShapeError(f"tensordot: axes is {axes}: expected axes of arrays of {n1} and {n2} dimensions")
         axes = (range(n1 - axes, n1), range(axes))
     a, b = (
         [position(axis, n) for axis in ((given,) if isinstance(given, int) else given)]
@@ -56,7 +56,7 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
     )
     if [x1.shape[axis] for axis in a] != [x2.shape[axis] for axis in b]:
         raise ShapeError(
-            f"the product over axes {a} of shape {tuple(x1.shape)} and {b} of shape {tuple(x2.shape)}: sizes differ"
+            f"tensordot: found different sizes along axes {a} of shape {tuple(x1.shape)} and {b} of {tuple(x2.shape)}"
         )
     free1, free2 = ([axis for axis in range(n) if axis not in used] for n, used in ((n1, a), (n2, b)))
     shape = (*(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2))
@@ -72,7 +72,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum over ``axis`` of the products with the conjugate of ``x1``."""
     sizes = [x.shape[position(axis, len(x.shape))] for x in (x1, x2)]
     if sizes[0] != sizes[1]:
-        raise ShapeError(f"vecdot: axis {axis} has sizes {sizes[0]} and {sizes[1]}")
+        raise ShapeError(f"vecdot: found sizes {sizes[0]} and {sizes[1]} along axis {axis}, expected equal sizes")
     return ops.sum(ops.multiply(ops.conjugate(x1), x2), axis=axis)
 
 
@@ -84,7 +84,7 @@ def vdot(x1: Any, x2: Any, /) -> Any:
 
 @composite
 def outer(x1: Any, x2: Any, /) -> Any:
-    """The matrix of all products of two vectors; arrays of more dimensions are flattened, as NumPy does."""
+    """The outer product of two vectors; arrays of more dimensions are flattened, as in NumPy."""
     return ops.multiply(ops.expand_dims(ops.ravel(x1), axis=-1), ops.ravel(x2))
 
 
@@ -98,7 +98,7 @@ def inner(x1: Any, x2: Any, /) -> Any:
 
 @composite
 def dot(x1: Any, x2: Any, /) -> Any:
-    """NumPy's product: over the last dimension of ``x1`` and the second to last of ``x2``."""
+    """Sum of products over the last dimension of ``x1`` and the second to last of ``x2``, as in NumPy."""
     if not (_ndim(x1) and _ndim(x2)):
         return ops.multiply(x1, x2)
     return tensordot(x1, x2, axes=(-1, -2 if _ndim(x2) > 1 else -1))
@@ -126,7 +126,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         return ops.index(x, along(axis % len(x.shape), which))
 
     if any(x.shape[position(axis, len(x.shape))] != 3 for x in (x1, x2)):
-        raise ShapeError(f"cross takes vectors of 3 elements: the shapes are {tuple(x1.shape)} and {tuple(x2.shape)}")
+        raise ShapeError(f"cross: found shapes {tuple(x1.shape)} and {tuple(x2.shape)}, expected vectors of 3 elements")
     pairs = ((1, 2), (2, 0), (0, 1))
     products = [[ops.multiply(item(x1, i), item(x2, j)) for i, j in (pair, pair[::-1])] for pair in pairs]
     return ops.stack([left - right for left, right in products], axis=axis)
@@ -140,7 +140,7 @@ def convolve(x1: Any, x2: Any, mode: str = "full") -> Any:
     products = ops.multiply(ops.expand_dims(short, axis=-1), long)
     zeros = namespace(products).zeros((n, n), dtype=products.dtype, device=device_of(products))
     flat = ops.ravel(ops.concat([products, zeros], axis=1))
-    # Rows one shorter than they are: each begins one element further to the right than the row above.
+    # Reshaped to rows one element shorter: each starts one element further to the right than the row above.
     full = ops.sum(ops.reshape(ops.index(flat, slice(0, n * (n + m - 1))), (n, n + m - 1)), axis=0)
     spared = {"full": 0, "same": n - 1, "valid": 2 * (n - 1)}
     if mode not in spared:
@@ -153,7 +153,7 @@ def convolve(x1: Any, x2: Any, mode: str = "full") -> Any:
 
 
 def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
-    """The slice of a flattened matrix that is its diagonal, and the diagonal's length."""
+    """The slice of a flattened matrix with its diagonal, and the length of the diagonal."""
     start = offset if offset >= 0 else -offset * columns
     length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
     return slice(start, start + max(0, (length - 1) * (columns + 1) + 1) if length else start, columns + 1), length
@@ -161,7 +161,7 @@ def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
 
 @composite
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal of the matrices along two axes, as the last axis; ``offset`` says how far above the main one."""
+    """The diagonal of the matrices along two axes, as the last axis; ``offset`` counts diagonals above the main one."""
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     *stack, rows, columns = x.shape
     flat = ops.reshape(x, (*stack, rows * columns))
@@ -188,24 +188,26 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @composite
 def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
-    """Sums of products, as Einstein wrote them: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+    """Sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
-    Operands are contracted from the left to the right, each step by one matrix product; with ``optimize``, in the order
-    that `numpy.einsum_path` gives. The subscripts must be a string; ``...`` stands for dimensions that
-    are broadcast.
+    Operands are contracted from left to right, in each step by one matrix product; with ``optimize``, in the order of
+    `numpy.einsum_path`. The subscripts must be a string; ``...`` means broadcast dimensions. Raises `ShapeError` and
+    `ValueError` where the subscripts do not match the operands.
 
     >>> import numpy as np
     >>> float(einsum("ij,ij->", np.ones((2, 3)), np.ones((2, 3))))
     6.0
     """
     if not isinstance(subscripts, str):
-        raise TypeError("einsum takes the subscripts as text first, then the operands")
+        raise TypeError("einsum: expected the subscripts as a string first, then the operands")
     labels, output = _parse(subscripts, tuple(len(x.shape) for x in operands))
     sizes = {}
     for letters, x in zip(labels, operands, strict=True):
         for letter, size in zip(letters, x.shape, strict=True):
             if size != sizes.get(letter, size) and 1 not in (size, sizes[letter]):
-                raise ShapeError(f"einsum: {letter!r} stands for sizes {sizes[letter]} and {size} in {subscripts!r}")
+                raise ShapeError(
+                    f"einsum: found sizes {sizes[letter]} and {size} for {letter!r} of {subscripts!r}, expected one size"
+                )
             sizes[letter] = max(size, sizes.get(letter, 1)) if size else 0
     terms = [_without_repeats(x, letters, sizes) for x, letters in zip(operands, labels, strict=True)]
     for group in _path(subscripts, operands, optimize):
@@ -222,7 +224,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
 
 
 def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tuple[int, ...]]:
-    """The positions of the terms that each step contracts; its product is appended to the remaining terms."""
+    """The positions of the terms that each step contracts; the product is appended to the remaining terms."""
     if optimize is None or optimize is False:
         return [tuple(range(len(operands)))]
     if isinstance(optimize, str) and optimize not in ("greedy", "optimal"):
@@ -237,7 +239,7 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     left, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):
-        raise ValueError(f"einsum: {subscripts!r} has {len(terms)} terms, and there are {len(ndims)} operands")
+        raise ValueError(f"einsum: found {len(ndims)} operands, expected {len(terms)} for {subscripts!r}")
     counts = [
         ndim - len(term.replace("...", "")) if "..." in term else 0 for term, ndim in zip(terms, ndims, strict=True)
     ]
@@ -250,15 +252,15 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     labels = [term.replace("...", spare[len(spare) - count :]) for term, count in zip(terms, counts, strict=True)]
     for term, ndim in zip(labels, ndims, strict=True):
         if len(term) != ndim:
-            raise ShapeError(f"einsum: the term {term!r} of {subscripts!r} is for an array of {ndim} dimensions")
+            raise ShapeError(f"einsum: found an operand of {ndim} dimensions for the term {term!r} of {subscripts!r}")
     output = output.replace("...", spare)
     if not set(output) <= set("".join(labels)) or len(set(output)) < len(output):
-        raise ValueError(f"einsum: the result of {subscripts!r} must have letters of the operands, each once")
+        raise ValueError(f"einsum: found the result of {subscripts!r}, expected letters of the operands, each once")
     return labels, output
 
 
 def _without_repeats(x: Any, letters: str, sizes: dict[str, int]) -> tuple[Any, str]:
-    """The diagonal along letters that occur twice; broadcast dimensions of size 1 are removed."""
+    """``x`` with the diagonal along repeated letters; broadcast dimensions of size 1 are removed."""
     while len(set(letters)) < len(letters):
         letter = next(letter for letter in letters if letters.count(letter) > 1)
         first, second = letters.index(letter), letters.rindex(letter)

@@ -1,4 +1,4 @@
-"""The standard's set functions: unique elements, which are differentiable, and their indices and counts, which are plain values."""
+"""Set functions of the standard: unique elements, which are differentiable, with indices and counts, which are plain values."""
 
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ class UniqueInverseResult(NamedTuple):
 
 @composite
 def unique_all(x: Any, /) -> UniqueAllResult:
-    """The unique elements, sorted, with their indices and counts; a gradient goes to each one's first occurrence."""
+    """The unique elements, sorted, with their indices and counts; their gradient is that of the first occurrences."""
     flat = reshape(x, (-1,))
     library, bare = standard_namespace(x), plain(flat)
     size, device = bare.shape[0], device_of(bare)
@@ -62,12 +62,12 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
 
 @composite
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
-    """The unique elements and the inverse indices, with which they rebuild ``x``."""
+    """The unique elements and the inverse indices, so that ``values[inverse_indices]`` is ``x``."""
     found = unique_all(x)
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
 @composite
 def unique_values(x: Any, /) -> Any:
-    """The unique elements, sorted; a gradient goes to each one's first occurrence."""
+    """The unique elements, sorted; their gradient is that of the first occurrences."""
     return unique_all(x).values

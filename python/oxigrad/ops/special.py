@@ -1,11 +1,11 @@
-"""Special functions, named as in SciPy; those of one element are also ops of ``xp``, and run in kernels.
+"""Special functions, named as in SciPy. Elementwise ones are also ops of ``xp``, and run in kernels.
 
-On NumPy arrays they need no SciPy. On arrays of another library its own function is called where it has one; elsewhere
-the array is read in host memory.
+On NumPy arrays they do not need SciPy. On arrays of another library its own function is called if it has one; otherwise the
+array is read in host memory.
 
 Errors of the core's functions in float64, in units in the last place: at most 4, or 2^-96 next to the negative roots of `digamma`
 and `gammaln`; 8 for `polygamma`; for `iv` they grow with the argument (60 at 100). `jn` and `yn` err by at most ``8 + order / 4``
-units of their envelope; for orders above 1e5 they are NaN, but where they are zero or infinite. `gammainc`, `gammaincc` and
+units of their envelope; for orders above 1e5 they are NaN except where they are zero or infinite. `gammainc`, `gammaincc` and
 `betainc` lose digits where they are tiny: some hundred units at 1e-100.
 
 >>> import oxigrad as ox
@@ -110,7 +110,7 @@ def softplus(x: Any, /) -> Any:
 
 
 def multigammaln(a: Any, d: int, /) -> Any:
-    """Logarithm of the gamma function of ``d`` dimensions."""
+    """Logarithm of the multivariate gamma function of ``d`` dimensions."""
     return builtins.sum(gammaln(a - 0.5 * j) for j in range(d)) + 0.25 * d * (d - 1) * math.log(math.pi)
 
 
@@ -138,7 +138,7 @@ def entr(x: Any, /) -> Any:
 
 
 def rel_entr(x: Any, y: Any, /) -> Any:
-    """``x * log(x / y)`` for positive numbers; zero where ``x`` is."""
+    """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero."""
     near = ops.abs(x - y) < 0.5 * y
     ratio = ops.where(near, (x - y) / ops.where(near, y, 1.0), 0.0)
     return ops.where(near, x * ops.log1p(ratio), xlogy(x, x) - xlogy(x, y))
@@ -175,7 +175,7 @@ def i1(x: Any, /) -> Any:
 
 
 def _largest(x: Any, axis: Axis) -> Any:
-    """The largest element as a plain value, zero where it is infinite: subtracted before an exponential."""
+    """The largest element as a plain value, zero where it is infinite; it is subtracted before exponentials."""
     bare = plain(x)
     library = namespace(bare)
     if not hasattr(bare, "shape"):

@@ -1,6 +1,6 @@
-"""Functions of the standard that are composed of the primitives: their derivatives, of any order, follow.
+"""Functions of the standard that are composed of primitives, so that they have derivatives of any order.
 
-On plain values they are the array library's own.
+On plain values the array library's own functions are called.
 """
 
 import builtins
@@ -61,7 +61,7 @@ def position(axis: int, ndim: int) -> int:
     """The axis counted from the front."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"axis {axis} of an array with {ndim} dimensions")
+        raise ShapeError(f"axis is {axis}: expected an axis of an array of {ndim} dimensions")
     return axis % ndim
 
 
@@ -69,7 +69,7 @@ def position(axis: int, ndim: int) -> int:
 
 
 def double(x: Any) -> Any:
-    """``x`` in float64, or complex128; a number as it is."""
+    """``x`` in float64 or complex128; a number unchanged."""
     if not is_array(x):
         return x
     library = namespace(x)
@@ -78,14 +78,14 @@ def double(x: Any) -> Any:
 
 @composite
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """``x`` kept between ``min`` and ``max``; at a bound the gradient is shared evenly with the bound."""
+    """``x`` clipped to ``[min, max]``; at a bound the gradient is shared evenly with the bound."""
     x = x if min is None else ops.maximum(x, min)
     return x if max is None else ops.minimum(x, max)
 
 
 @composite
 def copysign(x1: Any, x2: Any, /) -> Any:
-    """The magnitude of ``x1`` with the sign of ``x2``. ``x2`` has no gradient, nor has ``x1`` at zero."""
+    """The magnitude of ``x1`` with the sign of ``x2``. The gradient of ``x2``, and that of ``x1`` at zero, is zero."""
     sign = plain(x2)
     one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
     return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
@@ -96,7 +96,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     chosen = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if ndim == 0 and chosen in ((0,), (-1,)):  # NumPy reduces what has no dimension along these, too
+    if ndim == 0 and chosen in ((0,), (-1,)):  # NumPy accepts these axes for 0-d arrays, too
         return ()
     return tuple(position(a, ndim) for a in chosen)
 
@@ -117,7 +117,7 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 @composite
 def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Standard deviation; where it is zero, so is its gradient."""
+    """Standard deviation; its gradient is zero where it is zero."""
     variance = var(x, axis=axis, correction=correction, keepdims=keepdims)
     none = variance == 0.0
     return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, variance)))
@@ -125,7 +125,7 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 @composite
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Product over ``axis``, or over everything. Pairwise, so that derivatives are exact where elements are zero.
+    """Product over ``axis``, or over everything, computed pairwise, so that derivatives are exact where elements are zero.
 
     >>> import oxigrad as ox
     >>> ox.grad(prod)(np.array([2.0, 0.0, 5.0]))
@@ -156,7 +156,7 @@ def _fold(x: Any) -> Any:
 
 def _only_axis(x: Any, axis: int | None) -> int:
     if axis is None and x.ndim != 1:
-        raise ShapeError(f"axis must be given for an array with {x.ndim} dimensions")
+        raise ShapeError(f"axis is None: expected an axis, for an array of {x.ndim} dimensions")
     return position(0 if axis is None else axis, x.ndim)
 
 
@@ -246,10 +246,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 @composite
 def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
-    """``x`` repeated ``repetitions`` times along each axis; fewer repetitions than axes are for the last axes."""
+    """``x`` repeated ``repetitions`` times along each axis; if there are fewer repetitions than axes, along the last axes."""
     counts = tuple(map(operator.index, _tuple(repetitions)))
     if any(count < 0 for count in counts):
-        raise ShapeError(f"tile: the repetitions {counts} have a negative count")
+        raise ShapeError(f"tile: repetitions is {counts}: expected non-negative counts")
     shape = (1,) * (len(counts) - x.ndim) + tuple(x.shape)
     counts = (1,) * (len(shape) - len(counts)) + counts
     apart = tuple(size for size in shape for size in (1, size))
@@ -267,7 +267,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 @composite
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
-    """The arrays, all repeated to one shape."""
+    """The arrays broadcast to one shape."""
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
 
@@ -287,7 +287,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
 
 
 def _below(x: Any, k: int) -> Any:
-    """A mask of the elements on or below the ``k``-th diagonal; a vector is repeated as equal rows."""
+    """A mask of the elements on or below the ``k``-th diagonal; a vector is treated as a matrix of equal rows."""
     library, (rows, columns) = namespace(x), (*x.shape, *x.shape)[-2:]
     row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
     return library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1)) <= k
@@ -316,9 +316,9 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 @composite
 def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
-    """The elements in order along ``axis``, flattened first where it is None; equal ones keep their order.
+    """The elements sorted along ``axis``, flattened first where it is None; the sort is stable.
 
-    Each element keeps its own gradient.
+    The gradient is permuted like the elements.
     """
     x, axis = (reshape(x, (-1,)), -1) if axis is None else (x, axis)
     axis = position(axis, x.ndim)
@@ -331,18 +331,18 @@ def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: 
 
 @composite
 def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of one number, which may be a variable."""
+    """An array filled with one number, which may be a variable."""
     _require_device("full", fill_value, device)
     shape = tuple(map(operator.index, _tuple(shape)))
     if any(size < 0 for size in shape):
-        raise ShapeError(f"full: the shape {shape} has a negative size")
+        raise ShapeError(f"full: shape is {shape}: expected non-negative sizes")
     filled = broadcast_to(_array(fill_value), shape)
     return astype(filled, filled.dtype if dtype is None else dtype)
 
 
 @composite
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of one number, which may be a variable, of the shape and dtype of ``x``."""
+    """An array of the shape and dtype of ``x``, filled with one number, which may be a variable."""
     if not isinstance(fill_value, Variable):
         return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
     _require_device("full_like", fill_value, device)
@@ -356,7 +356,7 @@ def linspace(
     """``num`` evenly spaced numbers from ``start`` to ``stop``; for arrays along a new first axis, as in NumPy."""
     num = operator.index(num)
     if num < 0:
-        raise ValueError(f"num is {num}: expected no fewer than 0")
+        raise ValueError(f"num is {num}: expected at least 0")
     steps = num - 1 if endpoint else num
     like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
     _require_device("linspace", like, device)
@@ -373,9 +373,9 @@ def linspace(
 
 @composite
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """An array; of a list that has variables, their stack. A variable is returned itself, unless ``copy`` is true.
+    """An array; a list with variables is stacked. A variable is returned itself, unless ``copy`` is true.
 
-    Raises `ValueError` where ``copy=False`` and a copy is needed, and where ``device`` is another than the variable's.
+    Raises `ValueError` where ``copy=False`` and a copy is needed, and where ``device`` differs from that of a variable.
 
     >>> import oxigrad as ox
     >>> ox.grad(lambda x: sum(asarray([x, 2.0, x * x])))(3.0)
@@ -385,17 +385,17 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     obj = stack([asarray(item) for item in obj]) if is_list else obj
     _require_device("asarray", obj, device)
     if copy is False and (is_list or (dtype is not None and obj.dtype != dtype)):
-        raise ValueError("asarray: copy=False, and a list or another dtype takes a copy")
+        raise ValueError("asarray: copy is False: a list, or another dtype, requires a copy")
     copy = copy and not is_list
     obj = copied(obj) if copy else obj
     return obj if dtype is None else astype(obj, dtype, copy=False)
 
 
 def _require_device(name: str, x: Any, device: Any) -> None:
-    """Raises `ValueError` where a variable would have to be copied to another device, which no op differentiates."""
+    """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
     own = device_of(plain(x))
     if device is not None and device != own and str(device) != str(own):
-        raise ValueError(f"{name}: device is {device!r}, and the variable lies on {own!r}: expected the same, or None")
+        raise ValueError(f"{name}: device is {device!r}: expected {own!r}, that of the variable, or None")
 
 
 def _array(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """Densities and distribution functions, named as in SciPy and composed of differentiable functions.
 
-``x`` is an array or a number; what shapes a distribution comes next, then ``loc`` and ``scale``, all broadcast. The
-derivatives are those of the functions: `xp.special.betainc` has none with respect to its first two arguments, and says so.
+Arguments are ``x``, an array or a number; then the shape parameters of the distribution; then ``loc`` and ``scale``. All are
+broadcast. The derivatives are those of the functions: `xp.special.betainc` has none with respect to its first two arguments,
+and raises `DerivativeError`.
 
 >>> import oxigrad as ox
 >>> round(ox.grad(norm.logpdf)(0.5), 6)
@@ -29,14 +30,14 @@ _LOG_2_PI = math.log(2.0 * math.pi)
 
 
 def _log(p: Any, rest: Any) -> Any:
-    """``log(p)``, where ``p + rest`` is one, exact at both ends."""
+    """``log(p)`` given ``p`` and ``rest = 1 - p``, accurate near 0 and 1."""
     high = p > 0.5
     return ops.where(high, ops.log1p(-ops.where(high, rest, 0.5)), ops.log(ops.where(high, 0.5, p)))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Continuous:
-    """A distribution of numbers, by the functions of it without ``loc`` and ``scale``: of ``z`` and of its shapes."""
+    """A continuous distribution, defined by its functions of the standardized ``z`` and of the shape parameters."""
 
     name: str
     shapes: int
@@ -49,10 +50,12 @@ class _Continuous:
         return self.name
 
     def _split(self, x: Any, args: tuple[Any, ...], loc: Any, scale: Any) -> tuple[Any, tuple[Any, ...], Any]:
-        """The standardized ``x``, the shapes, and the scale."""
+        """The standardized ``x``, the shape parameters, and the scale."""
         shapes, rest = args[: self.shapes], args[self.shapes :]
         if len(shapes) < self.shapes or len(rest) > 2:
-            raise TypeError(f"{self.name} takes {self.shapes} shapes, then loc and scale: found {len(args)} arguments")
+            raise TypeError(
+                f"{self.name}: found {len(args)} arguments, expected {self.shapes} shape parameters, then loc and scale"
+            )
         loc, scale = rest[0] if rest else loc, rest[1] if len(rest) > 1 else scale
         return (x - loc) / scale, shapes, scale
 
@@ -66,7 +69,7 @@ class _Continuous:
         return ops.exp(self.logpdf(x, *args, loc=loc, scale=scale))
 
     def cdf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-        """The probability of at most ``x``."""
+        """The cumulative distribution function: the probability of at most ``x``."""
         z, shapes, _ = self._split(x, args, loc, scale)
         return self.lower(z, *shapes)
 
@@ -76,20 +79,20 @@ class _Continuous:
         return self.log_lower(z, *shapes) if self.log_lower else _log(self.lower(z, *shapes), self.upper(z, *shapes))
 
     def sf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-        """The probability of more than ``x``, exact where that is small."""
+        """The survival function: the probability of more than ``x``, accurate where it is small."""
         z, shapes, _ = self._split(x, args, loc, scale)
         return self.upper(z, *shapes)
 
     def logsf(self, x: Any, *args: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         """Logarithm of `sf`."""
         z, shapes, _ = self._split(x, args, loc, scale)
-        # A distribution whose `log_lower` is stated is even.
+        # A distribution with `log_lower` is symmetric.
         return self.log_lower(-z, *shapes) if self.log_lower else _log(self.upper(z, *shapes), self.lower(z, *shapes))
 
 
 # --- of numbers --------------------------------------------------------------------------------------------------------
 
-# Below, the series has all digits of float64, and above, `erfc` those of float32.
+# Below, the series is accurate in float64; above, `erfc` is in float32.
 _FAR = -12.0
 
 
@@ -145,7 +148,7 @@ def _t_density(z: Any, df: Any) -> Any:
 
 
 def _t(z: Any, df: Any) -> Any:
-    # The beta function of equal arguments, which is smooth at zero, where that of DLMF 26.5.27 is not.
+    # By the beta function of equal arguments, which is smooth at zero; the formula DLMF 26.5.27 is not.
     root = ops.sqrt(z * z + df)
     share = ops.where(z < 0.0, df / (root - z), root + z) / (2.0 * root)
     return special.betainc(0.5 * df, 0.5 * df, share)
@@ -195,7 +198,7 @@ class _Dirichlet:
         return "dirichlet"
 
     def logpdf(self, x: Any, alpha: Any) -> Any:
-        """Logarithm of the density of shares ``x`` of shape (n, ...), with ``alpha`` of shape (n,)."""
+        """Logarithm of the density of proportions ``x`` of shape (n, ...), with ``alpha`` of shape (n,)."""
         constant = sum(special.gammaln(alpha)) - special.gammaln(sum(alpha))
         alpha = ops.reshape(alpha, (*alpha.shape, *(1,) * (len(x.shape) - 1)))
         return sum(special.xlogy(alpha - 1.0, x), axis=0) - constant

@@ -1,4 +1,4 @@
-"""Methods of variables that the core leaves to Python: iteration, rounding, formatting and transposition."""
+"""Methods of variables that are implemented in Python: iteration, rounding, formatting and transposition."""
 
 import functools
 import opcode
@@ -13,7 +13,7 @@ from oxigrad.ops.backends import fetched, is_array, is_complex
 
 
 def complex_number(value: complex) -> Any:
-    """A Python complex number as NumPy's, which has a shape and a dtype."""
+    """A Python complex number as a NumPy scalar, which has a shape and a dtype."""
     return np.complex128(value)
 
 
@@ -23,11 +23,9 @@ def transpose(x: Any) -> Any:
 
 
 def formatted(value: Any, spec: str) -> str:
-    """A number as text, for ``f"{x:.3f}"`` of a variable with this plain value."""
+    """The formatted plain value of a variable, for ``f"{x:.3f}"``."""
     if shape := tuple(getattr(value, "shape", ())):
-        raise TypeError(
-            f"the format {spec!r} is for one number, and the variable has shape {shape}: format its elements"
-        )
+        raise TypeError(f"format {spec!r}: found a variable of shape {shape}, expected a scalar: format its elements")
     if is_array(value):
         value = fetched(value)
         value = complex(value) if is_complex(value) else float(value) if is_inexact(value) else int(value)
@@ -35,9 +33,9 @@ def formatted(value: Any, spec: str) -> str:
 
 
 def is_formatting() -> bool:
-    """Whether ``float(x)`` is called by the operator ``%`` of a string, which reads numbers in no other way.
+    """Whether ``float(x)`` is called by the operator ``%`` of a string.
 
-    Numbers and arrays leave ``%`` to variables, so that only strings and bytes call ``float`` in the course of it.
+    Only strings and bytes call ``float`` for ``%``: for numbers and arrays the variable's own operator is called.
     """
     frame = sys._getframe(1)
     code, at = frame.f_code.co_code, frame.f_lasti
@@ -61,7 +59,7 @@ def rounded(x: Any, digits: int | None) -> Any:
 def iterate(x: Any) -> Any:
     """The items along the first axis."""
     if x.ndim == 0:
-        raise TypeError("a variable without dimensions cannot be iterated over")
+        raise TypeError("a 0-d variable cannot be iterated over")
     return (primitives.index(x, primitives.along(0, i)) for i in range(x.shape[0]))
 
 

@@ -1,9 +1,9 @@
-"""Optimizers: a rule from `oxigrad.rules`, its hyperparameters, its slots by key path, and the steps taken.
+"""Optimizers: an update rule of `oxigrad.rules`, its hyperparameters, its slots by key path, and the count of steps.
 
 * `optimizer`: the base class of optimizers; `options`: the options that all of them share.
 * `rule_optimizer`: optimizers of one rule, made by `define`; `hyperparameters`: their hyperparameters as attributes.
 * `chain`: chains and partitions of several parts; `param_groups`: hyperparameters by key path.
-* `lbfgs`, `line_search`, `sam`: optimizers that evaluate the loss several times in a step.
+* `lbfgs`, `line_search`, `sam`: optimizers that evaluate the loss several times a step.
 * `loss_scale`: dynamic loss scaling for float16.
 * `config`: configurations as plain data; `attributes`: the base class of objects with checked attributes.
 
@@ -32,7 +32,7 @@ from oxigrad.rules.slots import Slot
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.quantized import Quantized
 
-# Transforms: parts of a chain that are not optimizers.
+# Transforms for chains.
 ClipByValue = transform(gradient_transforms.clip_by_value, changes="gradient")
 ClipByNorm = transform(gradient_transforms.clip_by_norm, changes="gradient")
 ClipByGlobalNorm = transform(gradient_transforms.clip_by_global_norm, changes="gradient")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """The text that suggests the nearest of the known names; empty where none is near.
+    """A suggestion of the known name nearest to ``name``; empty where none is near.
 
     >>> hint("learning_rte", ["learning_rate", "beta1"])
     ' (did you mean learning_rate?)'
@@ -18,7 +18,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 class Sealing(abc.ABCMeta):
-    """The class of classes whose instances are sealed when their construction ends."""
+    """Metaclass that seals instances after ``__init__``."""
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
         """A new instance."""
@@ -39,9 +39,10 @@ class Sealing(abc.ABCMeta):
 class Sealed(metaclass=Sealing):
     """Base class of objects that take no new public attributes after construction.
 
-    Attributes set by ``__init__`` or declared in the class may be assigned; a subclass may set others in its ``__init__``. The
-    values of attributes in ``_checks`` are passed through a function ``(object, value)``, at construction too; those in ``_fixed`` cannot
-    be assigned after it. `AttributeError` names what is refused, and the nearest attribute. Names with an underscore are not looked at.
+    Attributes that ``__init__`` sets or the class declares may be assigned; a subclass may set others in its ``__init__``.
+    ``_checks`` maps attributes to functions ``(object, value)`` that validate a new value, at construction too; attributes in
+    ``_fixed`` cannot be assigned after construction. `AttributeError` names the attribute, and the nearest one. Names with a
+    leading underscore are not checked.
     """
 
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
@@ -59,7 +60,7 @@ class Sealed(metaclass=Sealing):
         if not name.startswith("_") and "_sealed" in vars(self):
             if name in self._fixed:
                 raise AttributeError(
-                    f"{label}: {name} is fixed at construction: make another one with {name}={value!r}"
+                    f"{label}: {name} is fixed at construction: make a new object with {name}={value!r}"
                 )
             if name not in vars(self) and not hasattr(type(self), name):
                 raise AttributeError(f"{label} has no attribute {name}{self._hint(name)}")
@@ -77,5 +78,5 @@ class Sealed(metaclass=Sealing):
         raise AttributeError(f"{type(self).__name__} has no attribute {name}{self._hint(name)}")
 
     def _hint(self, name: str) -> str:
-        """The end of the error message about an attribute that there is not."""
+        """The end of the error message for an unknown attribute."""
         return hint(name, [each for each in (*vars(self), *dir(type(self))) if not each.startswith("_")])

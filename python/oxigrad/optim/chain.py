@@ -1,4 +1,4 @@
-"""Optimizers of several parts: chains, which are one rule, and partitions, whose parts have parameters of their own."""
+"""Chains, whose parts are composed into one rule, and partitions, whose parts update disjoint sets of parameters."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -19,9 +19,9 @@ from oxigrad.stepping.version import Version
 
 
 class Transform(Part):
-    """Base class of parts of a chain that are no optimizers: they change gradients or steps, or parameters after a step.
+    """Base class of transforms: parts of a chain that change gradients, steps, or parameters after a step.
 
-    ``compat`` is "torch", "optax" or "keras": hyperparameters that are not given have the defaults of that library.
+    ``compat`` is "torch", "optax" or "keras": the library whose defaults hyperparameters that are not given have.
     """
 
     def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
@@ -29,7 +29,7 @@ class Transform(Part):
 
 
 class ChainPart:
-    """A part of a chain, with its hyperparameters as attributes, which can be set.
+    """A part of a chain. Its hyperparameters are attributes, which can be set.
 
     >>> from oxigrad import optim
     >>> opt = optim.chain(optim.SGD(0.1), optim.EMA(0.9), optim.EMA(0.99))
@@ -59,13 +59,13 @@ class ChainPart:
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """Its hyperparameters by name, read-only: they are set as attributes."""
+        """Read-only view of its hyperparameters by name; set them as attributes."""
         values = self._chain.hyperparameters
         return MappingProxyType({own: values[name] for own, name in self._names.items()})
 
     @property
     def slot_names(self) -> Mapping[str, str]:
-        """The names of its slots in the slots of the optimizer, by their own names."""
+        """Maps the names of its slots to their names in ``slots`` of the optimizer."""
         return MappingProxyType(self._chain._slot_names[self._number])
 
     def get_config(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class ChainPart:
         return self._chain._hyperparameter_names[self._number]
 
     def _copy(self) -> Part:
-        """A part of the same class on its own, with the present hyperparameters."""
+        """A part of the same class outside of the chain, with the current hyperparameters."""
         return self._kind(**self.hyperparameters)
 
     def __getattr__(self, name: str) -> Any:
@@ -111,14 +111,14 @@ class ChainPart:
 class Chain(RuleOptimizer):
     """Optimizer of several parts, composed into one rule; `chain` makes one.
 
-    A hyperparameter of a part is an attribute of the chain where no other part has one of this name, and of the part
-    (``opt.parts[1].decay``) in any case; in ``groups``, that of one of several parts is ``"1.decay"``. So are slots named:
-    ``average``, or ``1.average`` where several parts have one.
+    A hyperparameter is an attribute of its part, ``opt.parts[1].decay``, and of the chain if its name is unique among the
+    parts. A name that several parts have is prefixed by the number of the part in ``groups``, ``"1.decay"``, as are the names
+    of slots, ``1.average``.
     """
 
     def __init__(self, *parts: Part, **options: Any) -> None:
         if unknown := sorted(options.keys() - OPTIONS.keys()):
-            raise TypeError(f"chain: options unknown: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}")
+            raise TypeError(f"chain: unknown options: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}")
         flat = [one for part in parts for one in _flat(part)]
         rules = [part.rule for part in flat]
         self.rule = composition.compose(rules)
@@ -137,7 +137,7 @@ class Chain(RuleOptimizer):
 
     @property
     def parts(self) -> tuple[ChainPart, ...]:
-        """The parts, in their order; chains in the chain count part by part."""
+        """The parts in order, nested chains flattened."""
         return tuple(ChainPart(self, number) for number in range(len(self._kinds)))
 
     def get_config(self) -> dict[str, Any]:
@@ -173,38 +173,40 @@ class Chain(RuleOptimizer):
 
 
 def _flat(part: Any) -> list[Part]:
-    """The parts of a part, each on its own: those of a chain, else the part itself."""
+    """The parts of a nested chain, else the part itself, as a tuple."""
     if not isinstance(part, Part):
         raise TypeError(f"{part!r} is no part of a chain: expected optimizers of one rule and transforms")
     label = "chain" if isinstance(part, Chain) else type(part).__name__
     if isinstance(part, Optimizer):
         if given := part._options():
-            raise ValueError(f"{label}: {', '.join(given)} belong to the chain")
+            raise ValueError(f"{label}: {', '.join(given)} must be set on the chain instead")
         if type(part).minimize is not Optimizer.minimize:
             raise TypeError(f"{label} is no part of a chain: it evaluates the loss, and takes no step from a gradient")
     return [each._copy() for each in part.parts] if isinstance(part, Chain) else [part]
 
 
 class Partition(Optimizer):
-    """Optimizer of several, each for some of the parameters; `partition` makes one."""
+    """Optimizer that updates each parameter by one of several optimizers; `partition` makes one."""
 
     def __init__(self, optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> None:
         super().__init__(**options)
         param_groups.check(optimizers)
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
-                raise TypeError(f"the pattern {pattern!r} has {optimizer!r}: expected an optimizer, or None to freeze")
+                raise TypeError(
+                    f"the pattern {pattern!r}: found {optimizer!r}, expected an optimizer, or None to freeze"
+                )
         self._optimizers = dict(optimizers)
         self._refuse_options()
 
     def _refuse_options(self) -> None:
         for pattern, optimizer in self._optimizers.items():
             if given := optimizer._stepping_options() if optimizer else []:
-                raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} belong to the partition")
+                raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} must be set on the partition instead")
 
     @property
     def optimizers(self) -> Mapping[Any, RuleOptimizer | None]:
-        """The optimizers by pattern, to be read."""
+        """Read-only view of the optimizers by pattern."""
         return MappingProxyType(self._optimizers)
 
     @property
@@ -222,7 +224,9 @@ class Partition(Optimizer):
         """See `Optimizer._group_for`."""
         at = param_groups.first_match(self.optimizers, path, array)
         if at is None:
-            raise StructureError(f"{path}: no pattern of the partition matches; None as an optimizer freezes")
+            raise StructureError(
+                f"{path}: no pattern of the partition matches: expected one, with an optimizer, or with None to freeze"
+            )
         optimizer = list(self.optimizers.values())[at]
         return optimizer and optimizer._group_for(owner, path, array)
 
@@ -266,11 +270,12 @@ def transform(
     changes: Literal["gradient", "parameters"] | None = None,
     elementwise: bool = True,
 ) -> type[Transform]:
-    """A new part for a `chain`, from a rule that changes gradients or new parameters.
+    """Defines a transform for a `chain` by a rule that changes gradients or new parameters.
 
-    With ``changes="gradient"`` the rule is ``(xp, p, g, *slots, ...)`` and returns another gradient; after an optimizer of the
-    chain, ``g`` is its step. With ``changes="parameters"`` it is ``(xp, p, new, *slots, ...)``, stands after an optimizer, and
-    returns the new parameter changed. Each returns its slots, too. By default it is the one whose arguments it has. Raises `TypeError` for any other signature.
+    With ``changes="gradient"`` the rule is ``(xp, p, g, *slots, ...)`` and returns a new gradient; after an optimizer of the
+    chain, ``g`` is its step. With ``changes="parameters"`` it is ``(xp, p, new, *slots, ...)``, must come after an optimizer,
+    and returns a new parameter. Both return the new slots, too. By default the signature decides. Raises `TypeError` for any
+    other signature.
 
     >>> from oxigrad.optim import SGD
     >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve", changes="gradient")
@@ -285,15 +290,16 @@ def transform(
 
 
 def chain(*parts: Part, **options: Any) -> Chain:
-    """One optimizer of several parts, each applied to the results of those before it; ``options`` as in `Optimizer`.
+    """An optimizer composed of parts, each applied to the results of the parts before it; ``options`` as in `Optimizer`.
 
-    Transforms before the first optimizer change the gradient. After it, the step ``p - new`` stands for the gradient: a
-    transform of gradients changes the step, and another optimizer takes it for its gradient. What changes parameters stands
-    after an optimizer. Every part may stand there any number of times; a chain among the parts is its parts.
+    Before the first optimizer, a gradient transform changes the gradient. After it, the step ``p - new`` takes the role of the
+    gradient: a gradient transform changes the step, and a further optimizer reads it as its gradient. A parameter transform
+    must come after an optimizer. A part may occur any number of times; a nested chain is flattened.
 
-    It is one rule, in one pass over memory where the formula allows. The parts are copied: their hyperparameters are attributes of
-    the chain, and of its ``parts`` where several have the same (see `Chain`). The averages that `Optimizer.averaged_parameters`
-    gives are those of the last part that keeps any; all are in the slots. Raises `ValueError` where parts do not fit.
+    The parts become one rule, which makes one pass over memory where the formula allows. They are copied: their hyperparameters
+    are attributes of the chain and of its ``parts`` (see `Chain`). `Optimizer.averaged_parameters` returns the averages of the
+    last part that has any; all are in the slots. Raises `TypeError` for an argument that cannot be a part, and `ValueError` for
+    an order that has no meaning, and for options on a part.
 
     >>> import numpy as np
     >>> from oxigrad.optim import SGD, ClipByGlobalNorm
@@ -305,7 +311,7 @@ def chain(*parts: Part, **options: Any) -> Chain:
 
 
 def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> Partition:
-    """One optimizer that gives each parameter to the first of ``optimizers`` whose pattern it matches; None freezes.
+    """An optimizer that updates each parameter by the first of ``optimizers`` whose pattern it matches; None freezes.
 
     >>> import numpy as np
     >>> from oxigrad.optim import SGD, Adam

@@ -1,4 +1,4 @@
-"""Optimizers as plain data: configurations, and optimizers made from them."""
+"""Configurations: optimizers as plain data, and back."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -9,10 +9,10 @@ from oxigrad.optim import param_groups
 from oxigrad.optim.hyperparameters import from_plain
 from oxigrad.optim.loss_scale import LossScale
 
-# The constructors of optimizers and parts of chains, by the names in configurations. Classes that are dropped are removed.
+# The classes of optimizers and transforms by their names in configurations; weak, so that unused classes are freed.
 REGISTRY: Registry[Callable[..., Any]] = Registry()
 
-# Names that earlier versions wrote into configurations: of classes, and of hyperparameters by their class.
+# Names in configurations of earlier versions: of classes, and of hyperparameters by class.
 RENAMED = {
     "Average": "EMA",
     "Clip": "ClipByValue",
@@ -23,14 +23,14 @@ RENAMED = {
     "Momentum": "SGD",
     "StochasticAverage": "SWA",
 }
-# Hyperparameters that classes of earlier versions had by default, where those that took their place have others.
+# Defaults of earlier versions that differ from those of the classes that replace them.
 EARLIER_DEFAULTS = {"Momentum": {"momentum": 0.9}}
 RENAMED_HYPERPARAMETERS = {
     "LARS": {"trust": "trust_coefficient"},
     "Lookahead": {"every": "sync_period", "share": "slow_step_size"},
 }
 
-# Rules of earlier versions, whose names are in the states of chains.
+# Names of rules in the states of chains of earlier versions.
 RENAMED_RULES = {
     "average": "ema",
     "clip": "clip_by_value",
@@ -42,7 +42,7 @@ RENAMED_RULES = {
     "stochastic_average": "swa",
 }
 
-# The options that optimizers have by keyword, as they are by default.
+# The defaults of the options of optimizers.
 OPTIONS = {
     "seed": 0,
     "accumulate": 1,
@@ -59,7 +59,7 @@ OPTIONS = {
 
 
 def from_config(config: Mapping[str, Any]) -> Any:
-    """The optimizer that `get_config` wrote down; user-defined ones must have been defined before, and be there still.
+    """The optimizer of a configuration by `get_config`. Raises `ValueError` where its class is not defined.
 
     >>> from oxigrad import schedules
     >>> from oxigrad.optim import SGD
@@ -94,7 +94,7 @@ def restored(config: Mapping[str, Any], state: Mapping[str, Any], *classes: type
 
 
 def with_present_names(state: Any, expected: str) -> Any:
-    """A state of the optimizer ``expected`` from an earlier version, with current names; others unchanged."""
+    """A state of the optimizer ``expected`` by an earlier version, with current names; any other state unchanged."""
     name = state.get("optimizer") if isinstance(state, Mapping) else None
     if not isinstance(name, str) or name == expected:
         return state
@@ -106,7 +106,7 @@ def with_present_names(state: Any, expected: str) -> Any:
 
 
 def _with_momentum(state: Mapping[str, Any], path: str, own: Any) -> Any:
-    """The slots of a parameter, without the slot ``m`` that Momentum kept where its momentum was 0, and `SGD` does not."""
+    """The slots of a parameter, without the slot ``m`` that Momentum had where its momentum was 0, and `SGD` does not have."""
     config = state.get("config")
     if not (isinstance(config, Mapping) and isinstance(own, Mapping) and "m" in own):
         return own
@@ -117,7 +117,7 @@ def _with_momentum(state: Mapping[str, Any], path: str, own: Any) -> Any:
 
 
 def _part(part: Any) -> Any:
-    """A part of a chain; of a partition, a pattern and its optimizer."""
+    """A part of a chain, or a pattern of a partition with its optimizer."""
     if isinstance(part, Mapping):
         return from_config(part)
     pattern, config = part

@@ -1,4 +1,4 @@
-"""Hyperparameters as attributes: constants, or functions of the step, checked when they are set."""
+"""Hyperparameters as attributes: constants or schedules, validated when they are set."""
 
 import inspect
 import types
@@ -14,10 +14,10 @@ from oxigrad.stepping.version import Version
 
 
 class Hyperparameter:
-    """A hyperparameter as an attribute, which is checked when it is set, and takes effect on the next step.
+    """Descriptor of a hyperparameter. It is validated when it is set, and takes effect on the next step.
 
-    ``domain`` are the values that it may have (see `oxigrad.rules.ranges`). None admits any flag, and any number where the
-    default is None.
+    ``domain`` is the set of its values (see `oxigrad.rules.ranges`). None admits any flag, and any number where the default is
+    None.
     """
 
     def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
@@ -27,7 +27,7 @@ class Hyperparameter:
         self.domain = domain
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Hyperparameter":
-        return self  # It never changes.
+        return self  # immutable
 
     def __get__(self, part: Any, owner: type | None = None) -> Any:
         return self if part is None else part._hyperparameters[self.name]
@@ -37,7 +37,7 @@ class Hyperparameter:
         part._version.raise_number()
 
     def check(self, value: Any) -> Any:
-        """The value; `TypeError` where it is not of the kind of the default, `ValueError` where it is out of range."""
+        """The value; raises `TypeError` where its type is not that of the default, `ValueError` where it is out of range."""
         if self.is_flag:
             return self._checked_flag(value)
         try:
@@ -51,11 +51,11 @@ class Hyperparameter:
         if self.domain is not None:
             return self.domain.check(self.name, value)
         if not (is_flag(value) or (self.default is None and isinstance(value, (int, float)))):
-            raise TypeError(f"{self.name} is {value!r}: expected a flag like {self.default!r}")
+            raise TypeError(f"{self.name} is {value!r}: expected a flag of the type of {self.default!r}")
         return value
 
     def at(self, value: Any, step: Any) -> Any:
-        """The number at ``step``, where the value may be a schedule; `ValueError` where that leads out of the range."""
+        """The number, or that of a schedule at ``step``; raises `ValueError` where a schedule leaves the domain."""
         if not callable(value):
             return value
         found = number_at(value, step, self.name)
@@ -65,19 +65,21 @@ class Hyperparameter:
 
 
 def plain(name: str, value: Any) -> Any:
-    """A hyperparameter as plain data; raises `TypeError` for a schedule that is no `Schedule`."""
+    """A hyperparameter as plain data; raises `TypeError` for a function that is not a `Schedule`."""
     if callable(value) and not isinstance(value, schedules.Schedule):
-        raise TypeError(f"{name} is {value!r}: only the schedules of oxigrad.schedules can be written down")
+        raise TypeError(
+            f"{name} is {value!r}: expected a number or a schedule of oxigrad.schedules, which has a configuration"
+        )
     return value.get_config() if isinstance(value, schedules.Schedule) else value
 
 
 def from_plain(value: Any) -> Any:
-    """The hyperparameter that `plain` wrote down."""
+    """The hyperparameter that `plain` returned as plain data."""
     return schedules.from_config(value) if isinstance(value, dict) else value
 
 
 class Part(Sealed):
-    """A rule with values for its hyperparameters, which are its attributes."""
+    """Base class of objects of one rule, whose hyperparameters are attributes."""
 
     _internal: ClassVar[frozenset[str]] = frozenset({"declared", "rule"})
 
@@ -94,16 +96,16 @@ class Part(Sealed):
         if twice or unknown:
             what = f"given twice: {', '.join(twice)}" if twice else f"unknown: {', '.join(unknown)}"
             what += hint(unknown[0], names) if unknown else ""
-            raise TypeError(f"{label}: hyperparameters {what}; it has {', '.join(names)}")
+            raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         given |= hyperparameters
         self._hyperparameters: dict[str, Any] = {}
-        self._version = Version()  # which a group of parameters compares with the one that it was resolved for
+        self._version = Version()  # compared by parameter groups with the version that they were resolved for
         for name, declared in self.declared.items():
             setattr(self, name, given.get(name, declared.default))
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """The hyperparameters by name, to be read: set them as attributes."""
+        """Read-only view of the hyperparameters by name; set them as attributes."""
         return types.MappingProxyType(self._hyperparameters)
 
     def get_config(self) -> dict[str, Any]:
@@ -124,9 +126,9 @@ def declarations(rule: Rule) -> dict[str, Hyperparameter]:
 
 
 def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], module: str) -> type:
-    """A subclass of ``base`` (itself a `Part`) for the rule, its constructor taken from the rule's signature.
+    """A subclass of ``base`` (itself a `Part`) for the rule, with the constructor's signature from that of the rule.
 
-    ``module`` is the name of the module that it is a part of, where pickle looks for it.
+    ``module`` is the name of its module, where pickle looks it up.
     """
     declared = declarations(rule)
     own = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in rule.defaults.items()]

@@ -1,4 +1,4 @@
-"""L-BFGS: steps along a quasi-Newton direction computed from the last changes of the gradient, with a line search.
+"""L-BFGS: quasi-Newton steps from the last changes of the gradient, with a line search.
 
 The loss is evaluated on copies of the model that hold trial parameters; the model itself is changed once, at the end.
 """
@@ -17,15 +17,15 @@ from oxigrad.rules import rule
 from oxigrad.rules.ranges import Count, NonNegative
 from oxigrad.stepping.plan import Plan
 
-# Pairs of a step and a change of the gradient whose product is not above this say nothing of the curvature.
+# Pairs of a step and a change of the gradient with a product up to this bound are discarded: their curvature is noise.
 _LEAST_CURVATURE = 1e-10
 
-# One array for each parameter: what a vector is made of here.
+# A vector: one array for each parameter.
 Arrays = list[Any]
 
 
 def rows(xp, p, history):
-    """A slot of ``history`` arrays like the parameter, the latest last."""
+    """The initial value of a slot of ``history`` arrays of the parameter's shape, the latest last: zeros."""
     shape = (int(history), *p.shape)
     return namespace(p).zeros(shape, dtype=p.dtype, device=device_of(p))
 
@@ -47,22 +47,22 @@ def lbfgs(
     history: Count = 10,
     line_search: Literal["strong_wolfe", None] = "strong_wolfe",
 ):
-    """L-BFGS (Liu and Nocedal 1989; Nocedal and Wright 2006, algorithms 7.4 and 7.5), as in torch.optim.LBFGS: for a loss without noise.
+    """L-BFGS (Liu and Nocedal 1989; Nocedal and Wright 2006, algorithms 7.4 and 7.5), as in torch.optim.LBFGS: for deterministic losses.
 
-    Each `minimize` makes up to ``max_iterations`` iterations with up to ``max_evaluations`` of the loss (None: 5/4 as
-    many), and ends before where the largest element of the gradient is at most ``tolerance_gradient``, or that of a
-    move, or the change of the loss, at most ``tolerance_change``. ``line_search`` is "strong_wolfe", or None for moves
-    of ``learning_rate`` times the direction, the first one shortened. Here it searches by default and keeps a
-    ``history`` of 10, as SciPy and optax; torch does not search, and keeps 100.
+    Each `minimize` makes up to ``max_iterations`` iterations with up to ``max_evaluations`` evaluations of the loss (None: 5/4
+    as many). It stops earlier where the largest element of the gradient is at most ``tolerance_gradient``, or the largest
+    element of a move or the change of the loss is at most ``tolerance_change``. ``line_search`` is "strong_wolfe", or None for
+    moves of ``learning_rate`` times the direction, the first one shortened. The defaults are a line search and a ``history`` of
+    10, as in SciPy and optax; torch has no line search by default, and a history of 100.
 
-    One step of the optimizer is one `minimize`; `update` and `apply`, which have no loss, raise `RuleError`. A loss that
-    raises leaves everything as it was. Its value is read as a number, so `minimize` cannot be traced.
+    One step of the optimizer is one `minimize`; `update` and `apply`, which have no loss, raise `RuleError`. Where the loss
+    raises, nothing is changed. The value of the loss is read as a number, so that `minimize` cannot be traced.
     """
-    raise RuleError("L-BFGS evaluates the loss at points that it chooses: call minimize(loss, model)")
+    raise RuleError("L-BFGS evaluates the loss several times a step: call minimize(loss, model)")
 
 
 def _number(x: Any) -> float:
-    """A number of an array without axes, which is waited for."""
+    """The number in an array without axes; waits for the device."""
     return float(fetched(x))
 
 
@@ -83,7 +83,7 @@ def _plus(a: Arrays, factor: float, b: Arrays) -> Arrays:
 
 
 class Curvature:
-    """The last steps and changes of the gradient, by which the inverse of the Hessian is approximated."""
+    """The last steps and changes of the gradient, which approximate the inverse Hessian."""
 
     def __init__(self, history: int) -> None:
         self.history = history
@@ -91,14 +91,14 @@ class Curvature:
         self._scale = 1.0
 
     def add(self, step: Arrays, change: Arrays) -> None:
-        """Takes in a step and the change of the gradient; forgets the oldest."""
+        """Appends a step and the change of the gradient, and drops the oldest pair."""
         product = _dot(step, change)
         if product > _LEAST_CURVATURE:
             self.pairs = [*self.pairs, (step, change, product)][-self.history :]
             self._scale = product / _dot(change, change)
 
     def direction(self, gradient: Arrays) -> Arrays:
-        """Minus the product of the inverse Hessian and the gradient."""
+        """The quasi-Newton direction: minus the product of the approximate inverse Hessian and the gradient."""
         found, factors = [-x for x in gradient], []
         for step, change, product in reversed(self.pairs):
             factors.append(_dot(step, found) / product)
@@ -110,7 +110,7 @@ class Curvature:
 
 
 class _Problem:
-    """The loss as a function of the parameters alone; counts how often it is evaluated."""
+    """The loss as a function of the parameters; counts its evaluations."""
 
     def __init__(self, compute: Callable[[Any], tuple[Any, Any]], plan: Plan, leaves: list[Any]) -> None:
         self._compute = compute
@@ -120,11 +120,11 @@ class _Problem:
 
     @property
     def parameters(self) -> Arrays:
-        """The parameters as they are in the model."""
+        """The parameters of the model."""
         return [self._leaves[p.index] for p in self._plan.parameters]
 
     def filled(self, parameters: Arrays) -> list[Any]:
-        """The leaves of the model with other parameters."""
+        """The leaves of the model with these parameters."""
         filled = list(self._leaves)
         for p, array in zip(self._plan.parameters, parameters, strict=True):
             for i in (p.index, *p.tied):
@@ -141,7 +141,7 @@ class _Problem:
 
 
 class _Descent:
-    """One `minimize`: the current parameters and gradient, and the curvature from earlier iterations."""
+    """The state of one `minimize`: the current parameters and gradient, and the curvature pairs."""
 
     def __init__(self, problem: _Problem, slots: Sequence[dict[str, Any]], values: dict[str, Any]) -> None:
         self._problem = problem
@@ -149,7 +149,7 @@ class _Descent:
         self.parameters = problem.parameters
         self.loss, self.gradient = problem(self.parameters)
         self.value = _number(self.loss)
-        # The last move and the gradient before it, which the curvature does not include yet.
+        # The last move and the gradient before it, which are not among the curvature pairs yet.
         self.move: Arrays | None = [own["move"] for own in slots]
         self.before = [own["gradient"] for own in slots]
         if _largest(self.move) == 0.0:
@@ -160,13 +160,13 @@ class _Descent:
 
     @property
     def suspects(self) -> Arrays:
-        """An array for each parameter, which is not finite if the parameter or its gradient is not."""
+        """For each parameter, an array that is finite only if the parameter and its gradient are."""
         pairs = zip(self.gradient, self.parameters, strict=True)
         return [p if _are_finite([g]) else g for g, p in pairs]
 
     @property
     def is_finite(self) -> bool:
-        """Whether the gradient and the parameters are."""
+        """Whether all gradients and parameters are finite."""
         return _are_finite(self.suspects)
 
     def run(self) -> None:
@@ -186,7 +186,7 @@ class _Descent:
                 return
 
     def _iterate(self, evaluations: int, *, is_last: bool) -> bool:
-        """One move; False where the direction does not lead down by more than the tolerance."""
+        """Makes one move; returns False where the directional derivative is above minus the tolerance."""
         length = self._values["learning_rate"]
         if self.move is not None:
             self.curvature.add(self.move, _plus(self.gradient, -1.0, self.before))
@@ -218,7 +218,7 @@ class _Descent:
         return True
 
     def slots(self) -> list[dict[str, Any]]:
-        """The slots of each parameter, for the next time."""
+        """The slots of each parameter, for the next `minimize`."""
         move = [xp.zeros_like(p) for p in self.parameters] if self.move is None else self.move
         steps, changes, _ = zip(*self.curvature.pairs, strict=True) if self.curvature.pairs else ((), (), ())
         history = self.curvature.history
@@ -239,7 +239,7 @@ class _Descent:
 
 
 class ClosureOptimizer(RuleOptimizer):
-    """Base class of optimizers that evaluate the loss at points of their choice: they have `minimize`, and no `update`."""
+    """Base class of optimizers that evaluate the loss several times a step: they have `minimize`, and no `update`."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -249,7 +249,7 @@ class ClosureOptimizer(RuleOptimizer):
             )
 
     def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:
-        """Takes one step, of many iterations, in place; returns the value of the loss before it.
+        """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
 
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
         ``model`` itself.
@@ -265,7 +265,9 @@ class ClosureOptimizer(RuleOptimizer):
         with self._lock.stepping():
             plan, leaves = self._stepper.begin(model)
             if len(plan.groups) > 1:
-                raise ValueError(f"{self.name}: groups may freeze parameters; all others have the same hyperparameters")
+                raise ValueError(
+                    f"{self.name}: found groups with hyperparameters: expected None, which freezes, for every group"
+                )
             group = plan.groups[0]
             if group.value("line_search") not in ("strong_wolfe", None):
                 raise ValueError(f"line_search is {group.value('line_search')!r}: expected 'strong_wolfe' or None")

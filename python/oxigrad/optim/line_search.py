@@ -1,7 +1,7 @@
-"""A line search for the strong Wolfe conditions (Nocedal and Wright 2006, algorithms 3.5 and 3.6), with the numbers of minFunc.
+"""Line search for the strong Wolfe conditions (Nocedal and Wright 2006, algorithms 3.5 and 3.6), with minFunc's constants.
 
-Along a direction, a step is long enough where the slope is small (``abs(slope) <= 0.9 * abs(slope at the start)``), and
-short enough where the value has fallen by ``1e-4`` of what the slope at the start promised.
+A step satisfies the curvature condition where ``abs(slope) <= 0.9 * abs(initial slope)``, and the sufficient decrease condition
+where ``value <= initial value + 1e-4 * length * initial slope``.
 """
 
 import math
@@ -13,7 +13,7 @@ _CURVATURE = 0.9
 
 
 class Point(NamedTuple):
-    """A step of some length along the direction: the value there, its derivative along the direction, and its gradient."""
+    """A step along the direction: its length, and the value, the slope along the direction and the gradient after it."""
 
     length: float
     value: float
@@ -24,11 +24,10 @@ class Point(NamedTuple):
 def strong_wolfe(
     evaluate: Callable[[float], Point], start: Point, length: float, *, evaluations: int, width: float
 ) -> Point:
-    """A step that satisfies the conditions, or the best found with one evaluation more than ``evaluations``.
+    """A step that satisfies the conditions, or else the best found in ``evaluations`` plus one evaluations.
 
-    ``evaluate`` gives the point of a step; ``start`` is where it begins (length 0), ``length`` the first to try. It
-    ends where the interval is narrower than ``width``. A value that is not finite counts as infinite: the step was too
-    long.
+    ``evaluate`` returns the point of a length; ``start`` is the point of length 0, ``length`` the first trial length. The
+    search stops where the interval is narrower than ``width``. A value that is not finite counts as infinity.
 
     >>> parabola = lambda t: Point(t, (t - 3.0) ** 2, 2 * (t - 3.0), None)
     >>> strong_wolfe(parabola, parabola(0.0), 1.0, evaluations=10, width=1e-9).length
@@ -52,7 +51,7 @@ class _Search:
         return abs(point.slope) <= -_CURVATURE * self._start.slope
 
     def bracket(self, length: float) -> tuple[Point] | tuple[Point, Point]:
-        """A step that satisfies the conditions, or two with one between them, the later one tried last."""
+        """A step that satisfies the conditions, or two that bracket one, the second of them tried last."""
         last, new = self._start, self._evaluate(length)
         tried = 0
         while self._left > 0:
@@ -69,7 +68,7 @@ class _Search:
         return self._start, new
 
     def zoom(self, first: Point, second: Point, width: float) -> Point:
-        """A step between two that satisfies the conditions."""
+        """A step between two points that satisfies the conditions."""
         low, high = (first, second) if first.value <= second.value else (second, first)
         was_near_an_end = False
         while self._left > 0 and low.length != high.length and abs(high.length - low.length) >= width:

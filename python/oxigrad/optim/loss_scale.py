@@ -1,4 +1,4 @@
-"""Dynamic loss scale: gradients of a scaled loss, so that small ones do not vanish in float16."""
+"""Dynamic loss scaling, so that small gradients do not underflow in float16."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 
 @dataclasses.dataclass
 class LossScale(Sealed):
-    """A factor that halves after each step with gradients that are not finite, and doubles after ``interval`` good ones.
+    """Dynamic loss scale: halved after a step with gradients that are not finite, doubled after ``interval`` finite ones.
 
     ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018, arXiv:1710.03740).
     Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides the gradients by it, and steps
@@ -46,7 +46,7 @@ class LossScale(Sealed):
         vars(self).update(self._after(finite=finite))
 
     def _after(self, *, finite: bool) -> dict[str, Any]:
-        """The `state_dict` after one more step."""
+        """The `state_dict` after a further step."""
         value, good = self.value, self.good + 1 if finite else 0
         if not finite:
             value /= self.factor
@@ -59,7 +59,7 @@ class LossScale(Sealed):
         return dataclasses.asdict(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """The present scale and the good steps since it changed."""
+        """The current scale, and the number of finite steps since its last change."""
         return {"value": self.value, "good": self.good}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

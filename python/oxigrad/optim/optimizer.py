@@ -21,7 +21,7 @@ from oxigrad.stepping.version import Version
 
 
 class Slots(Mapping[Any, Mapping[str, Any]]):
-    """Auxiliary variables by key path (a `KeyPath`, its text, or that without quotes where it is of one path) and name."""
+    """Slots by key path and name. A key is a `KeyPath`, its text, or its text without quotes where that is unambiguous."""
 
     def __init__(self, by_path: Mapping[str, dict[str, Any]]) -> None:
         self._by_path = by_path
@@ -31,8 +31,8 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
             alike = [text for text in self._by_path if '"' in text and _core.tree_unquoted(text) == path]
             if len(alike) == 1:
                 return self._by_path[alike[0]]
-            known = ", ".join(self._by_path) or "nothing yet: the first update makes the slots"
-            raise KeyError(f"there are no slots for {path}; there are for {known}")
+            known = ", ".join(self._by_path) or "no parameter: build or the first update makes them"
+            raise KeyError(f"{path}: no slots; there are slots for {known}")
         return self._by_path[str(path)]
 
     def __iter__(self) -> Iterator[str]:
@@ -48,23 +48,26 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
 class Optimizer(Options):
     """Base class of all optimizers. Every optimizer has these options, given by keyword.
 
-    ``seed`` of the rule's noise; ``accumulate``: a step is taken with the mean of so many gradients, a slot
-    ``accumulated-mean``; ``nonfinite``: what
-    becomes of a step whose gradients have infinities or NaN: "propagate" (as arithmetic has it), "skip" (nothing changes, and
-    `skipped` counts it) or "raise" (`NonFiniteError` with the key paths, nothing changes); ``loss_scale``: a `LossScale` for
-    `minimize`, with which such steps are skipped at least; ``zero_gradients``: each step leaves zeros in the gradients, which must
-    lie in host memory and be writable; ``sparse``: what a gradient that is `SparseRows` does to the rows that it does not have,
-    "dense" (what zeros do), "lazy" (nothing) or "catch_up" (see `oxigrad.stepping.sparse_rows`); the last two do not ``accumulate``.
+    Args:
+        seed: the seed of the rule's noise.
+        accumulate: the number of gradients whose mean each step uses; it is kept in a slot ``accumulated-mean``.
+        nonfinite: the treatment of gradients with infinities or NaN: "propagate" (as in arithmetic), "skip" (the step changes
+            nothing, and `skipped` counts it) or "raise" (`NonFiniteError` with the key paths; nothing is changed).
+        loss_scale: a `LossScale` for `minimize`. With it, "propagate" becomes "skip".
+        zero_gradients: whether each step sets the gradients to zero, which must be in host memory and writable.
+        sparse: the effect of a `SparseRows` gradient on other rows: "dense" (that of zeros), "lazy" (none) or "catch_up" (see
+            `oxigrad.stepping.sparse_rows`); the last two exclude ``accumulate``.
+        slot_dtype: the dtype of the slots of the update rule that are initialized with zeros: "float32", "bfloat16", "float16",
+            or "8bit" (`Quantized`, for parameters of at least 4096 elements that the core updates in host memory).
+        master: whether parameters of half precision have a slot ``master-weights`` of float32, to which updates are applied.
+        rounding: the rounding of parameters of half precision: "nearest", "stochastic" (up or down at random, so that small
+            updates are kept on average) or "kahan" (the rounding error of a step is added to the next; it is kept in a slot
+            ``kahan-compensation``).
 
-    Parameters of float16 and bfloat16 are computed in float32, and by default have slots of float32. ``slot_dtype`` keeps the slots
-    of the update that begin as zeros in another dtype ("float32", "bfloat16", "float16"), or as codes of "8bit" (`Quantized`)
-    where the core updates the parameter in host memory and it has 4096 elements or more. Of half precision: ``master`` adds a
-    slot ``master-weights`` of float32, which are what is updated; ``rounding`` is to "nearest", "stochastic" (up or down at random, so that
-    small updates are not lost on average), or "kahan", which carries what rounding took over to the next step, in a slot
-    ``kahan-compensation``.
+    Updates of float16 and bfloat16 parameters are computed in float32, and their slots are float32 by default.
 
     Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale`` and ``zero_gradients`` may be set, and take
-    effect on the next step; the others are fixed, and setting one raises `AttributeError`, as does any other name.
+    effect on the next step; the others are fixed. Setting a fixed option or an unknown attribute raises `AttributeError`.
     """
 
     def __init__(
@@ -93,11 +96,11 @@ class Optimizer(Options):
 
     @property
     def name(self) -> str:
-        """The name of the optimizer, as configurations and states have it."""
+        """The name of the optimizer in configurations and states."""
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
-        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a schedule that is no `Schedule`.
+        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a function that is not a `Schedule`.
 
         >>> from oxigrad.optim import Adam
         >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
@@ -105,7 +108,7 @@ class Optimizer(Options):
         """
         raise NotImplementedError
 
-    # --- what a step asks of it ----------------------------------------------------------------------------------------
+    # --- called by the stepper -----------------------------------------------------------------------------------------
 
     @property
     def scale(self) -> float:
@@ -113,35 +116,35 @@ class Optimizer(Options):
         return self.loss_scale.value if self.loss_scale else 1.0
 
     def _observe(self, *, finite: bool) -> None:
-        """Has the loss scale observe a step, whose gradients were finite or not."""
+        """Updates the loss scale after a step; ``finite`` is whether all gradients were."""
         if self.loss_scale:
             self.loss_scale.observe(finite=finite)
 
     def _resume(self, stepper: Stepper) -> None:
-        """Continues from another stepper, that of a loaded state."""
+        """Replaces the stepper by that of a loaded state."""
         self._stepper = stepper
 
     def _gradient_parts(self) -> tuple[Rule, ...]:
-        """The rules that change each gradient before the optimizer's own."""
+        """The gradient transforms, by options, before the optimizer's own rule."""
         scales, checks = self.loss_scale is not None, self.nonfinite != "propagate"
         parts = (_UNSCALE,) if scales else ()
         parts = (*parts, _FINITE) if checks else parts
         return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
 
     def _assign(self, path: str, array: Any) -> ParameterGroup | None:
-        """The group of a parameter, given by its key path and array; None where it is frozen."""
+        """The parameter group of a parameter, given by key path and array; None where it is frozen."""
         return self._group_for(self, path, array)
 
     def _group_for(self, owner: "Optimizer", path: str, array: Any) -> ParameterGroup | None:
-        """The group of a parameter where the optimizer ``owner`` takes the steps: another than this one in a partition or in `SAM`."""
+        """As `_assign`, where ``owner`` takes the steps: the partition or `SAM` around this optimizer, or itself."""
         raise NotImplementedError
 
     def _versions(self) -> Iterator[Version]:
-        """The versions of its settings, and of those of the optimizers that it is made of: a plan holds until one changes."""
+        """The versions of its settings and of those of its inner optimizers: a plan is valid until one changes."""
         yield self._version
 
     def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
-        """`StructureError` where a pattern matches none of the parameters of a model, given as paths and arrays."""
+        """Raises `StructureError` where a pattern matches no parameter of a model, given as paths and arrays."""
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -157,28 +160,28 @@ class Optimizer(Options):
 
     @property
     def slots(self) -> Slots:
-        """The auxiliary variables, by key path and name: ``opt.slots["l1.weight"]["m"]``.
+        """The slots by key path and name: ``opt.slots["l1.weight"]["m"]``.
 
-        An array may be assigned to one, of its shape and dtype, and is copied: the next step goes on from it. An array that is
-        there may be changed in place too. Where it has been given other memory since the last step, as by torch's ``set_`` or
-        NumPy's ``resize``, the step takes that, or raises the error that a parameter like it would get.
+        An array of the same shape and dtype may be assigned to a slot, and is copied into it for the next step. The array of a
+        slot may also be changed in place. If its memory was replaced since the last step, as by torch's ``set_`` or NumPy's
+        ``resize``, the step uses the new memory, or raises the error that such a parameter would raise.
         """
         return Slots(self._stepper.slots)
 
     def build(self, model: Any) -> None:
-        """Makes the slots for the parameters of ``model`` now, rather than in the first step."""
+        """Makes the slots for the parameters of ``model``, which otherwise the first step does."""
         with self._lock:
             self._stepper.build(model)
 
     def update(self, model: Any, grads: Any) -> Any:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
-        ``grads`` has the structure of ``model``; only parameters are looked at. One array at several paths of the model is one
-        parameter: gradients that are given for it at these paths are added up, but one and the same array counts once. Returns the model: the same object,
-        unless a parameter had to be replaced (an array of JAX, a read-only one) where no container can be changed.
-        Raises an error that names the key path, with nothing changed: `StructureError`, `ShapeError`, `DtypeError`,
-        `AliasError`, `ArrayMemoryError`, `NonFiniteError`. Threads wait for each other; what a step calls itself (a schedule, a
-        rule, a signal handler that comes in between) may save the optimizer, and gets a `StateError` for anything else.
+        ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. An array with several key paths is
+        one parameter: its gradients at these paths are summed, and an array among them that occurs twice counts once. Returns
+        the model: the same object, unless a parameter had to be replaced (a JAX array, a read-only array) in an immutable
+        container. Raises, with nothing changed and the key path in the message, `StructureError`, `ShapeError`, `DtypeError`,
+        `AliasError`, `ArrayMemoryError` or `NonFiniteError`. Concurrent steps are serialized. A function that a step calls (a
+        schedule, a rule, a signal handler) may save the optimizer; any other use of it raises `StateError`.
         """
         with self._lock.stepping():
             return self._stepper.update(model, grads)
@@ -198,7 +201,7 @@ class Optimizer(Options):
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
-        ``model`` itself: then use `update`, which returns the new tree.
+        ``model`` itself; use `update`, which returns the new tree.
         """
         value, grads = self.compute_gradients(loss, model)
         with self._lock.stepping():
@@ -206,11 +209,10 @@ class Optimizer(Options):
         return value
 
     def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
-        """The averages of the parameters, by key path, as ASGD, `EMA`, `SWA` and the like keep them.
+        """The averages of the parameters by key path, as computed by ASGD, `EMA`, `SWA` or a schedule-free optimizer.
 
-        Of several parts of a chain that keep averages, those of the last.
-        Schedule-free optimizers compute theirs from slots and parameters, and have to be given the ``model``. Raises
-        `StateError` where there are no averages.
+        A chain returns those of its last part with averages. Schedule-free optimizers compute them from slots and parameters,
+        and require ``model``. Raises `StateError` where there are no averages.
 
         >>> import numpy as np
         >>> from oxigrad.optim import EMA, SGD, chain
@@ -223,9 +225,9 @@ class Optimizer(Options):
             return self._stepper.averaged(model)
 
     def copied_parameters(self) -> dict[str, Any]:
-        """The copies of the parameters in another dtype, by key path, as `Copy` keeps them.
+        """The copies of the parameters in another dtype, by key path, as computed by `Copy`.
 
-        Where parameters are updated in host memory, so are the copies: the arrays stay the same from step to step. Raises
+        Where parameters are updated in place in host memory, so are the copies: each step writes to the same arrays. Raises
         `StateError` where there are no copies.
 
         >>> import numpy as np
@@ -239,15 +241,15 @@ class Optimizer(Options):
             return self._stepper.copies()
 
     def swap_in(self, model: Any) -> Any:
-        """Puts the averages in the place of the parameters, in place as `update` does; `swap_out` puts these back.
+        """Replaces the parameters by their averages, in place as `update` does; `swap_out` restores the parameters.
 
-        Returns the model. Until then there are no steps. Raises `StateError` where there are no averages.
+        Returns the model. Steps raise `StateError` until `swap_out`. Raises `StateError` where there are no averages.
         """
         with self._lock:
             return self._stepper.swap_in(model)
 
     def swap_out(self, model: Any) -> Any:
-        """Puts the parameters back that `swap_in` replaced, to the bit, and returns the model.
+        """Restores the parameters that `swap_in` replaced, to the bit, and returns the model.
 
         >>> import numpy as np
         >>> from oxigrad.optim import EMA, SGD, chain
@@ -262,30 +264,30 @@ class Optimizer(Options):
     # --- state ---------------------------------------------------------------------------------------------------------
 
     def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
-        """The state as plain data and arrays: slots by key path, counts, the state of schedules and the loss scale, and the config.
+        """The state as plain data and arrays: slots by key path, counts, states of schedules and loss scale, and the configuration.
 
-        The arrays are those of the slots, of the same library and dtype; with ``copy=False`` they are the slots
-        themselves, which later steps may write to. ``config`` is None where it cannot be written down (see `get_config`).
-        Raises `StateError` between `swap_in` and `swap_out`.
+        The arrays are copies of the slots, of the same library and dtype; with ``copy=False`` they are the slots themselves,
+        which later steps may write to. ``config`` is None where `get_config` raises. Raises `StateError` between `swap_in` and
+        `swap_out`.
         """
         with self._lock.reading():
             return collect(self, copy=copy)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
-        """Loads the result of `state_dict`. Hyperparameters stay unchanged (see `from_config`).
+        """Loads the result of `state_dict`. Hyperparameters are not changed (see `from_config`).
 
-        Arrays are copied, to the library and device of the parameter; the dtype must be the same. All is done or
-        nothing: `StateError` lists what is missing, unexpected or of another shape or dtype. With ``strict=False``, what
-        fits is loaded, and the report lists the rest. Where no model was seen yet, slots are compared when it comes, in
-        `build` or the first `update`, which then raise the error, or fill the report.
+        Arrays are copied to the library and device of the parameter; their dtype must be equal. The state is loaded whole or
+        not at all: `StateError` lists missing and unexpected entries, and those of another shape or dtype. With
+        ``strict=False``, matching entries are loaded, and the report lists the others. Before the first `build` or `update` the
+        parameters are unknown: slots are then compared in it, and it raises the error or completes the report.
         """
         with self._lock:
             return resume(self, with_present_names(state, self.name), strict=strict)
 
     def save(self, file: Any) -> None:
-        """Writes `state_dict` to a safetensors file, which is replaced whole or not at all, whatever happens.
+        """Writes `state_dict` to a safetensors file. An existing file is replaced atomically.
 
-        Raises `OSError` where it cannot be written, and `StateError` for a dtype that the format does not have.
+        Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks.
         """
         with self._lock.reading():
             write(file, collect(self, copy=False))
@@ -293,12 +295,12 @@ class Optimizer(Options):
     def load(self, file: Any, strict: bool = True) -> Report:
         """Loads a file written by `save`, as `load_state_dict`.
 
-        Raises `StateError` also if the file is damaged or has no state.
+        Raises `StateError` also where the file is damaged or has no state.
         """
         return self.load_state_dict(read(file), strict)
 
     def _remembering(self) -> dict[str, Any]:
-        """The parts that have a state of their own, by name."""
+        """The schedules and loss scales with a state, by name."""
         found = {name: part for name, part in self._parts() if hasattr(part, "state_dict")}
         return {name: part for name, part in found.items() if part.state_dict()}
 
@@ -306,9 +308,9 @@ class Optimizer(Options):
         yield "loss_scale", self.loss_scale
 
     def __reduce__(self) -> Any:
-        """Pickles the configuration and the state; raises `TypeError` for an optimizer that has a function of the user.
+        """Pickles the configuration and the state; raises `TypeError` for an optimizer without a configuration.
 
-        The classes that it is made of come along by name, so that the modules that define them are imported.
+        Its classes are pickled by name, so that the modules that define them are imported.
         """
         return restored, (self.get_config(), self.state_dict(), *filter(is_importable, self._classes()))
 
@@ -341,14 +343,14 @@ class Optimizer(Options):
         return functional.init(self, params)
 
     def apply(self, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The same step as `update`, as a pure function: returns new parameters and a new state, and changes nothing.
+        """The step of `update` as a pure function: returns the new parameters and the new state.
 
-        It may be traced (``jax.jit``) and differentiated.
+        It can be traced (``jax.jit``) and differentiated.
         """
         return functional.apply(self, params, grads, state)
 
     def table(self, model: Any) -> str:
-        """A table of the parameters of ``model``, each with its optimizer and hyperparameters, to be printed.
+        """A table, as text, of the parameters of ``model``, each with its optimizer and hyperparameters.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Signum

@@ -1,4 +1,4 @@
-"""The options that every optimizer has by keyword: their domains, which of them may be changed, and their configuration."""
+"""Options of all optimizers: their domains, their validation, and their configuration."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ def _nonfinite(opt: "Options", value: Any) -> str:
 
 
 def _effective(nonfinite: str, loss_scale: LossScale | None) -> str:
-    """The option ``nonfinite`` in effect: with a loss scale, steps that are not finite are at least skipped."""
+    """The effective option ``nonfinite``: with a loss scale, "propagate" becomes "skip"."""
     return "skip" if loss_scale and nonfinite == "propagate" else nonfinite
 
 
@@ -59,10 +59,12 @@ def _accumulate(opt: Any, value: Any) -> int:
     count = _whole("accumulate", value)
     if opt.sparse != "dense" and count > 1:
         raise ValueError(
-            f"sparse={opt.sparse!r} does not accumulate: add up SparseRows before the step, or use 'dense'"
+            f"sparse={opt.sparse!r} and accumulate are mutually exclusive: sum SparseRows before the step, or use 'dense'"
         )
     if held := opt._stepper.micro if "_stepper" in vars(opt) else 0:
-        raise ValueError(f"accumulate: {held} of {opt.accumulate} gradients are accumulated: change it after the step")
+        raise ValueError(
+            f"accumulate cannot change between steps: {held} of {opt.accumulate} gradients are accumulated"
+        )
     return count
 
 
@@ -73,14 +75,14 @@ def _dtype(opt: Any, value: Any) -> Any:
 
 
 def text_of_dtype(dtype: Any) -> str | None:
-    """The name of a dtype of any library, or of a class that stands for one; None where there is none."""
+    """The name of a dtype of any library, or of the class of a dtype; None where there is none."""
     if dtype is None or isinstance(dtype, str):
         return dtype
     return dtype_name(np.dtype(dtype) if isinstance(dtype, type) else dtype)
 
 
 class Options(Sealed):
-    """The options of optimizers as attributes. One that is set takes effect on the next step; a fixed one raises `AttributeError`."""
+    """Base class of optimizers with their options as attributes. Setting a fixed option raises `AttributeError`."""
 
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         "seed": lambda opt, value: _whole("seed", value),
@@ -121,19 +123,19 @@ class Options(Sealed):
     def __setattr__(self, name: str, value: Any) -> None:
         for owner in vars(self).get("_parameter_groups", ()) if name in self._checks else ():
             if owner is not self and value != OPTIONS[name]:
-                raise AttributeError(f"{name} belongs to the optimizer that takes the steps: set it on {owner!r}")
+                raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
         super().__setattr__(name, value)
         if name in self._checks and "_stepper" in vars(self):
             self._version.raise_structure()
 
     @property
     def slot_dtype(self) -> str | None:
-        """The dtype that moments are kept in; None for their own."""
+        """The dtype of moments; None for the default."""
         return self.precision.slot_dtype
 
     @property
     def master(self) -> bool:
-        """Whether parameters of half precision have a copy in float32."""
+        """Whether parameters of half precision have master weights in float32."""
         return self.precision.master
 
     @property
@@ -142,7 +144,7 @@ class Options(Sealed):
         return self.precision.rounding
 
     def _stepping_options(self) -> list[str]:
-        """The options, given to it, that belong to the optimizer that takes the steps."""
+        """The options set here that only the optimizer that takes the steps may have."""
         return [name for name, value in Options._given_options(self).items() if value != OPTIONS[name]]
 
     def _options(self) -> dict[str, Any]:
@@ -161,7 +163,7 @@ class Options(Sealed):
         }
 
     def _shown_options(self) -> str:
-        """The options that differ from their defaults, for ``repr``: each after a comma."""
+        """The options that differ from their defaults, for ``repr``, each preceded by a comma."""
         own = {
             "loss_scale": self.loss_scale,
             "groups": getattr(self, "_groups", None),
@@ -172,6 +174,6 @@ class Options(Sealed):
 
 
 def checked_precision(slot_dtype: Any, master: Any, rounding: Any) -> Precision:
-    """The options of precision, each checked."""
+    """The options of precision, validated."""
     given = {"slot_dtype": slot_dtype, "master": master, "rounding": rounding}
     return Precision(**{name: _DOMAINS[name].check(name, value) for name, value in given.items()})

@@ -1,8 +1,8 @@
-"""Groups of parameters by key path: which pattern a parameter matches first.
+"""Patterns of key paths, which assign parameters to groups: the first pattern that matches wins.
 
-A pattern reads the keys of a path as they are, joined by dots: ``0.bias`` for the key ``"0.bias"`` of a dict and for the field
-``bias`` of the item 0 alike. A glob or regular expression that has a double quote in it is matched with the path as it prints
-instead (``"0.bias"``, quoted), which tells the two apart.
+A pattern is matched with the keys of a path joined by dots, without quotes: ``0.bias`` for the key ``"0.bias"`` of a dict and
+for the field ``bias`` of the item 0 alike. A glob or regular expression with a double quote is matched with the printed path
+instead (``"0.bias"``, quoted), which distinguishes the two.
 """
 
 import difflib
@@ -19,7 +19,7 @@ Pattern = str | re.Pattern[str] | Callable[[str, Any], bool]
 
 
 def matches(pattern: Pattern, path: str, array: Any) -> bool:
-    """Whether a parameter, by its printed path, matches a pattern: by glob, regular expression or predicate of path and array.
+    """Whether a parameter, given by its printed path, matches a glob, regular expression or predicate of path and array.
 
     >>> matches("layers.*.bias", "layers.0.bias", None), matches(re.compile(r"head[.].*"), "tail.w", None)
     (True, False)
@@ -41,24 +41,25 @@ def _text(pattern: Pattern) -> str:
 
 
 def first_match(patterns: Mapping[Pattern, Any], path: str, array: Any) -> int | None:
-    """The number of the first pattern that a parameter matches; None where it matches none."""
+    """The index of the first pattern that a parameter matches; None where there is none."""
     return next((at for at, pattern in enumerate(patterns) if matches(pattern, path, array)), None)
 
 
 def check(patterns: Any) -> None:
-    """`TypeError` where something is no mapping from patterns."""
+    """Raises `TypeError` where ``patterns`` is not a mapping from patterns."""
     if not isinstance(patterns, Mapping):
-        raise TypeError(f"groups are {patterns!r}: expected a dict from patterns, in the order in which they are tried")
+        raise TypeError(f"groups is {patterns!r}: expected a dict from patterns, in order of precedence")
     for pattern in patterns:
         is_text = isinstance(pattern, str) or (isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str))
         if not (is_text or callable(pattern)):
-            raise TypeError(f"the pattern {pattern!r} is no glob, no compiled regular expression and no predicate")
+            raise TypeError(f"the pattern {pattern!r}: expected a glob, a compiled regular expression or a predicate")
 
 
 def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[str, Any]]) -> None:
-    """`StructureError` where a glob or regular expression matches none of the parameters, given as printed path and array.
+    """Raises `StructureError` where a glob or regular expression matches no parameter, given as printed path and array.
 
-    To match what an earlier pattern takes is enough. A predicate may match nothing: it can be written for many models.
+    A pattern whose parameters all match an earlier pattern is accepted. A predicate may match nothing: it may be written for
+    many models.
     """
     parameters = list(parameters)
     for pattern in patterns:
@@ -71,7 +72,7 @@ def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[st
 
 
 def _near(pattern: str, paths: list[str]) -> str:
-    """The parameters whose paths are near a pattern that matches none, for error messages."""
+    """A suggestion of parameters with paths similar to a pattern, for error messages."""
     words = {word for path in paths for word in re.split(r'[."]+', path) if word}
     meant = [
         found for word in re.findall(r"[\w-]+", pattern) for found in difflib.get_close_matches(word, words - {word})
@@ -88,16 +89,16 @@ def plain(pattern: Pattern) -> Any:
     if isinstance(pattern, re.Pattern):
         flags = pattern.flags & ~re.UNICODE
         return {"regex": pattern.pattern, **({"flags": flags} if flags else {})}
-    raise TypeError(f"the pattern {pattern!r} is a function: only globs and regular expressions can be written down")
+    raise TypeError(f"the pattern {pattern!r}: expected a glob or regular expression, which has a configuration")
 
 
 def from_plain(pattern: Any) -> Pattern:
-    """The pattern that `plain` wrote down."""
+    """The pattern that `plain` returned as plain data."""
     return re.compile(pattern["regex"], pattern.get("flags", 0)) if isinstance(pattern, dict) else pattern
 
 
 def table(rows: Iterator[tuple[str, ...]], head: tuple[str, ...]) -> str:
-    """Rows of text as a table with a head, columns aligned."""
+    """Rows of text as a table with a header and aligned columns."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Optimizers of one rule, which `define` makes, and the hyperparameters that each parameter has."""
+"""Optimizers of one rule, which `define` makes, and their groups of hyperparameters."""
 
 import sys
 import weakref
@@ -22,10 +22,10 @@ from oxigrad.stepping.precision import half
 class RuleOptimizer(Part, Optimizer):
     """Base class of optimizers of one rule, which `define` makes. Hyperparameters are attributes: constants, or schedules (functions of the step).
 
-    ``groups`` gives some parameters other hyperparameters, by pattern: a dict from globs, compiled regular expressions or
-    predicates ``(path, array)`` to dicts of hyperparameters, or to None for parameters that are frozen (no slots, no decay, no
-    update, and their gradients may be missing). The first match wins. ``dtype`` limits it to parameters of one dtype. ``compat``
-    is "torch", "optax" or "keras": what is not given is as the optimizer of this name has it there (see `oxigrad.rules.compat`).
+    ``groups`` sets hyperparameters by pattern: a dict from globs, compiled regular expressions or predicates ``(path, array)``
+    to dicts of hyperparameters, or to None for frozen parameters (no slots, no decay, no update, and their gradients may be
+    missing). The first match wins. ``dtype`` restricts the optimizer to parameters of one dtype. ``compat`` is "torch", "optax"
+    or "keras": the library whose defaults hyperparameters that are not given have (see `oxigrad.rules.compat`).
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class RuleOptimizer(Part, Optimizer):
 
     @property
     def groups(self) -> Mapping[Any, Mapping[str, Any] | None]:
-        """Hyperparameters by pattern, to be read: set it as a whole."""
+        """Read-only view of the hyperparameters by pattern; assign a new dict to change it."""
         shown = {pattern: values and MappingProxyType(values) for pattern, values in self._groups.items()}
         return MappingProxyType(shown)
 
@@ -64,13 +64,13 @@ class RuleOptimizer(Part, Optimizer):
             return None
         if not isinstance(values, Mapping):
             raise TypeError(
-                f"the group {pattern!r} has {values!r}: expected a dict of hyperparameters, or None to freeze"
+                f"the group {pattern!r}: found {values!r}, expected a dict of hyperparameters, or None to freeze"
             )
         unknown = sorted(values.keys() - self.declared.keys())
         if unknown:
             known = ", ".join(self.declared)
             raise TypeError(
-                f"the group {pattern!r} has hyperparameters unknown: {', '.join(unknown)}"
+                f"the group {pattern!r}: unknown hyperparameters: {', '.join(unknown)}"
                 f"{self._hint(unknown[0])}; there are {known}"
             )
         try:
@@ -97,7 +97,7 @@ class RuleOptimizer(Part, Optimizer):
 
     @property
     def program(self) -> Any:
-        """The kernel that the rule becomes with the present flags, which prints as a listing; None where it is called."""
+        """The kernel of the rule with the current flags, which prints as a listing; None where the rule is called on arrays."""
         choice = ParameterGroup(self, self, {})
         return choice.program(choice.rule())
 
@@ -135,14 +135,13 @@ def define(
     elementwise: bool = True,
     average: Callable[..., Any] | None = None,
 ) -> type[RuleOptimizer]:
-    """A new optimizer from its rule: a subclass of `RuleOptimizer`, its constructor taken from the rule's signature.
+    """Defines an optimizer by its rule: a subclass of `RuleOptimizer`, with the constructor's signature from the rule.
 
-    The rule is traced into a kernel, which runs fused wherever the arrays live; with ``elementwise=False`` it is called
-    on arrays instead, leaf by leaf, and may do anything that they can. See `oxigrad.rules` for what a rule looks like.
-    ``average`` computes the average that ``averaged_parameters(model)`` gives, where no slot ``average`` holds it: a function
-    ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that it names, such as
-    `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule, or a hyperparameter has the name of an attribute of
-    every optimizer; what no kernel can do raises `RuleError` at once.
+    The rule is traced into a kernel; with ``elementwise=False`` it is called on arrays instead, leaf by leaf, and may use any
+    of their functions. `oxigrad.rules` describes the signature of a rule. ``average`` computes ``averaged_parameters(model)``
+    where no slot ``average`` holds it: a function ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that
+    it names, such as `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule, or a
+    hyperparameter has the name of an attribute of all optimizers; `RuleError` where a rule cannot be traced into a kernel.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)
@@ -150,9 +149,9 @@ def define(
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
 
-    An annotation says what a hyperparameter may be, wherever it is given: to the constructor, as an attribute, in groups, in a
-    configuration or by a schedule. It is `Interval` for numbers, ``Literal`` for names, and a default of True or False asks
-    for one of them. Where there is none, a number may be any but NaN.
+    An annotation declares the domain of a hyperparameter, which is checked wherever it is set: by the constructor, as an
+    attribute, in groups, in a configuration or by a schedule. It is `Interval` for numbers and ``Literal`` for names; a default
+    of True or False means a bool. Without one, a number may be any but NaN.
 
     >>> from typing import Annotated, Literal
     >>> from oxigrad.optim import Interval
@@ -171,7 +170,7 @@ def define(
     Traceback (most recent call last):
     ValueError: beta is 1.5: expected a number in [0, 1)
 
-    The class belongs to the module that calls this, under its name: there it pickles.
+    The module of the class is that of the caller; it pickles if it is an attribute of that module under its own name.
     """
     read = rule.read(function, "update", elementwise=elementwise, average=average)
     made = register(read, name, RuleOptimizer, OPTIONS, module=caller())
@@ -180,15 +179,15 @@ def define(
 
 
 def caller() -> str:
-    """The name of the module two frames up, to which a class made there belongs."""
+    """The name of the module of the caller's caller, in which a class is defined."""
     return sys._getframe(2).f_globals.get("__name__", "__main__")
 
 
 def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}, *, module: str) -> Any:
-    """A subclass of ``base`` for a rule, known to `from_config` by its name while it is there; ``options`` are named in its signature."""
+    """A subclass of ``base`` for a rule, registered (weakly) for `from_config`; ``options`` are in its signature."""
     if taken := sorted(name for name in read.defaults if name in _TAKEN or name.startswith("_")):
         raise TypeError(
-            f"{read.name}: a hyperparameter is named {', '.join(taken)}: expected a name without an underscore in "
+            f"{read.name}: found hyperparameters named {', '.join(taken)}: expected names without an underscore in "
             "front that no attribute or option of optimizers has"
         )
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
@@ -212,5 +211,5 @@ _TAKEN = {
 
 
 def _has(array: Any, dtype: Any) -> bool:
-    """Whether an array has a dtype, or the dtype of a name."""
+    """Whether an array has a dtype, given as an object or by name."""
     return dtype_name(array.dtype) == dtype if isinstance(dtype, str) else bool(array.dtype == dtype)

@@ -1,4 +1,4 @@
-"""SAM: gradients taken at an adversarially perturbed point, which favors flat minima."""
+"""SAM, sharpness-aware minimization: gradients at adversarially perturbed parameters."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -19,16 +19,15 @@ _DISTANCE = Domain(interval=Interval("[0, inf)"))
 class SAM(Optimizer):
     """Sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412) around another optimizer.
 
-    The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is that of
-    all parameters together. With ``adaptive`` (ASAM, Kwon et al. 2021, arXiv:2102.11600) each element counts by its
-    size ``t = abs(p) + eta``: it is at ``p + rho * t * t * g / norm(t * g)``, for biases too. Frozen parameters stay
-    where they are.
+    The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is the global norm.
+    With ``adaptive`` (ASAM, Kwon et al. 2021, arXiv:2102.11600) each element is scaled by ``t = abs(p) + eta``: the gradient is
+    that at ``p + rho * t * t * g / norm(t * g)``, for biases too. Frozen parameters are not perturbed.
 
-    `minimize` evaluates the loss twice, at the model and at a copy of it; the model itself is only changed by the step.
-    For steps as a pure function there is `perturbed`, whose gradient `apply` is to be given; `update`, which has no loss,
-    raises `RuleError`. ``options`` are those of
-    every optimizer: they belong here, and not to the optimizer inside, whose slots are here too. Raises `ValueError`
-    for a ``rho`` or ``eta`` below 0.
+    `minimize` evaluates the loss twice, at the model and at a perturbed copy; only the step changes the model. For a pure step,
+    pass the gradient at `perturbed` to `apply`; `update`, which has no loss, raises `RuleError`. ``options`` are those of every
+    optimizer: set them here, not on the inner optimizer, whose slots are here too. Raises `TypeError` where ``optimizer`` is
+    not an optimizer that takes a gradient, and `ValueError` for a ``rho`` or ``eta`` below 0 and for options on the inner
+    optimizer.
 
     >>> import numpy as np
     >>> from oxigrad import optim
@@ -49,14 +48,14 @@ class SAM(Optimizer):
     ) -> None:
         super().__init__(**options)
         if not isinstance(optimizer, Optimizer) or type(optimizer).minimize is not Optimizer.minimize:
-            raise TypeError(f"the optimizer is {optimizer!r}: expected one that takes a step from a gradient")
+            raise TypeError(f"SAM: found {optimizer!r}, expected an optimizer that takes a step by a gradient")
         self.optimizer = optimizer
         self._refuse_options()
         self.rho, self.adaptive, self.eta = rho, adaptive, eta
 
     def _refuse_options(self) -> None:
         if given := self.optimizer._stepping_options():
-            raise ValueError(f"{self.optimizer!r}: {', '.join(given)} belong to SAM")
+            raise ValueError(f"{self.optimizer!r}: {', '.join(given)} must be set on SAM instead")
 
     def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
         """See `Optimizer._check_patterns`."""
@@ -72,7 +71,7 @@ class SAM(Optimizer):
         yield from ((f"optimizer.{name}", part) for name, part in self.optimizer._parts())
 
     def perturbed(self, model: Any, grads: Any) -> Any:
-        """A copy of ``model`` with its parameters moved to where the gradient is to be taken, given that at the model."""
+        """A copy of ``model`` with the perturbed parameters, given the gradients at the model."""
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self)
         leaves = plan.detach(leaves)
@@ -105,9 +104,9 @@ class SAM(Optimizer):
         return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **own, **self._options()}
 
     def update(self, model: Any, grads: Any) -> Any:
-        """Raises `RuleError`: the step takes a gradient elsewhere than at the model."""
+        """Raises `RuleError`: a step needs the gradient at the perturbed parameters."""
         raise RuleError(
-            "SAM takes the gradient where the loss is higher: call minimize(loss, model); with gradients of your own, take "
+            "SAM takes the gradient at perturbed parameters: call minimize(loss, model); with gradients of your own, take "
             "them at perturbed(model, grads), and give them to apply"
         )
 

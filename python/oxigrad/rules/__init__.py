@@ -6,8 +6,8 @@ hyperparameters with their defaults. A hyperparameter that is True, False, None 
 on; a numeric one is a symbol, and may not.
 
 The default of a slot declares it (see `oxigrad.rules.slots.Slot`): ``Slot.zeros()``, which no default means too,
-``Slot.zeros(when="amsgrad")`` for a slot that is there only where a hyperparameter is set, ``Slot.scalar(0.0)`` for one number
-for the whole leaf, ``Slot.copy()`` of the parameter, ``Slot.full(...)`` and ``Slot.computed(...)``.
+``Slot.zeros(when="amsgrad")`` for a slot that exists only where a hyperparameter is set, ``Slot.scalar(0.0)`` for one number
+for each parameter, ``Slot.copy()`` of the parameter, ``Slot.full(...)`` and ``Slot.computed(...)``.
 
 Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.rules.compat` has those of others.
 
@@ -18,12 +18,11 @@ Rules by family:
 * `layerwise`: LARS, LAMB and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
 * `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP): rules called on whole arrays;
   `arrays`: the functions that they share.
-* `gradient_transforms`: clipping, weight decay, averages and other parts of a chain that are not optimizers.
+* `gradient_transforms`: clipping, weight decay, averages and other transforms for chains.
 
-Rules as values:
+Representation of rules:
 
-* `rule`: the declarations read off a rule's signature, and its evaluation; `composition`: several rules composed into
-  one.
+* `rule`: a rule with the declarations of its signature, and its evaluation; `composition`: several rules composed into one.
 * `slots`: declarations of slots; `ranges`: domains of hyperparameters; `compat`: hyperparameters that reproduce other
   libraries.
 """

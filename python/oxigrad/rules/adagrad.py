@@ -7,7 +7,7 @@ from oxigrad.rules.slots import Slot
 
 
 def rooted(xp, v, epsilon, mode):
-    """The root of ``v``, bounded away from zero by an ``epsilon`` "inside" or "outside" of the root."""
+    """The square root of ``v``, with ``epsilon`` added "inside" or "outside" of the root."""
     if mode == "outside":
         return xp.sqrt(v) + epsilon
     if mode == "inside":
@@ -30,7 +30,7 @@ def adagrad(
 ):
     """Adagrad (Duchi, Hazan and Singer 2011), as torch.optim.Adagrad: ``rate_decay`` is its lr_decay.
 
-    optax and Keras begin with 0.1 and have ``epsilon_mode="inside"`` the root.
+    optax and Keras use ``initial_accumulator=0.1`` and ``epsilon_mode="inside"``.
     """
     v = v + g * g
     rate = learning_rate / (1 + rate_decay * (step - 1))
@@ -65,8 +65,8 @@ def rmsprop(
 ):
     """RMSprop (Hinton 2012, lecture 6e; centered by Graves 2013, arXiv:1308.0850), as torch.optim.RMSprop.
 
-    ``rho`` is torch's alpha; optax and Keras have 0.9, and ``epsilon_mode="inside"`` the root. They apply the learning rate
-    before the momentum, torch after it, which differs while it changes.
+    ``rho`` is torch's alpha; optax and Keras use 0.9 and ``epsilon_mode="inside"``. They apply the learning rate before the
+    momentum, torch after it, which differs while the learning rate changes.
     """
     correction = 1 - rho**step if bias_correction else 1.0
     v = rho * v + (1 - rho) * g * g

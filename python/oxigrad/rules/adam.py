@@ -39,8 +39,8 @@ def adam(
 ):
     """Adam (Kingma and Ba 2015, arXiv:1412.6980), ``epsilon`` added after the bias correction, as torch and optax do.
 
-    ``amsgrad`` (Reddi et al. 2018) divides by the largest root so far: "raw" (or True) takes the maximum before the bias
-    correction, as torch and Keras do; "corrected" after it, as optax does.
+    ``amsgrad`` (Reddi et al. 2018) divides by the root of the largest second moment so far: "raw" (or True) takes the maximum
+    before the bias correction, as torch and Keras do; "corrected" after it, as optax does.
     """
     move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
     return p - move, m, v, v_max
@@ -87,10 +87,10 @@ def adam_lrd(
     amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
 ):
-    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random part of the coordinates stays.
+    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random subset of elements is not updated.
 
-    ``dropout_rate`` is the share that stays (the authors' program takes the share that moves). Moments go on everywhere,
-    and moves are not scaled up.
+    ``dropout_rate`` is the probability that an element is not updated (the authors' program takes the probability that it is).
+    The moments of all elements are updated, and the updates are not rescaled.
     """
     move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
     return p - xp.where(noise() < dropout_rate, 0.0, 1.0) * move, m, v, v_max
@@ -112,7 +112,7 @@ def adamax(
 ):
     """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
 
-    Keras adds it to the maximum, "outside".
+    Keras adds epsilon to the maximum, "outside".
     """
     m = moving_mean(m, g, beta1)
     if epsilon_mode == "inside":
@@ -143,7 +143,7 @@ def nadam(
 ):
     """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
 
-    Keras' NAdam has ``momentum_decay=1``; optax' has ``constant_momentum``.
+    Keras' NAdam uses ``momentum_decay=1``, optax's ``constant_momentum``.
     """
     if constant_momentum:
         mu = following = beta1
@@ -173,7 +173,7 @@ def radam(
 ):
     """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while the variance is intractable.
 
-    As torch.optim.RAdam, whose epsilon is the "hat" one; optax adds it "outside".
+    As torch.optim.RAdam, which uses ``epsilon_mode="hat"``; optax uses "outside".
     """
     m, v = moments(m, v, g, beta1, beta2)
     power, longest = beta2**step, 2 / (1 - beta2) - 1
@@ -200,7 +200,8 @@ def adopt(
 ):
     """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
 
-    The first step only begins the second moment. ``clipped`` bounds what goes into the first by ``(step - 1) ** 0.25``.
+    The first step only initializes the second moment. ``clipped`` clips the terms of the first moment to ``(step - 1) **
+    0.25``.
     """
     is_first = step == 1
     u = g / xp.maximum(xp.sqrt(v), epsilon)

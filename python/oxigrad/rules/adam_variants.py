@@ -21,9 +21,9 @@ def adabelief(
     epsilon: NonNegative = 1e-16,
     epsilon_root: NonNegative = 1e-16,
 ):
-    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: divides by how far gradients are from their mean.
+    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: the second moment is that of the gradient minus its mean.
 
-    ``epsilon_root`` is added to the second moment in every step, and adds up.
+    ``epsilon_root`` is added to the second moment in every step, and accumulates.
     """
     m = moving_mean(m, g, beta1)
     v = beta2 * v + (1 - beta2) * (g - m) * (g - m) + epsilon_root
@@ -47,7 +47,7 @@ def ademamix(
     epsilon: NonNegative = 1e-8,
     weight_decay: NonNegative = 0.0,
 ):
-    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slow mean, ``alpha`` times.
+    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean, weighted by ``alpha``.
 
     The paper raises ``beta3`` and ``alpha`` from zero: give them schedules.
     """
@@ -74,7 +74,7 @@ def yogi(
 ):
     """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference.
 
-    optax begins the first moment, too, with 1e-6: ``initial_moment``.
+    optax initializes the first moment, too, with 1e-6: ``initial_moment``.
     """
     m = moving_mean(m, g, beta1)
     v = v - (1 - beta2) * xp.sign(v - g * g) * g * g
@@ -103,11 +103,11 @@ def adan(
 ):
     """Adan (Xie et al. 2022, arXiv:2208.06677, algorithm 1): Nesterov's momentum from the differences of gradients.
 
-    The betas are decays, as in the authors' program; those of the paper are ``1 - beta``. Differences of gradients count
-    ``beta2`` times, in the step and in the second moment; that of the first step is zero. ``proximal`` divides by
-    ``1 + learning_rate * weight_decay`` after the step, as the paper does; False is the authors' ``no_prox``. To restart,
-    as the paper may, takes a new optimizer. optax has another ``change_weight``, "1 - beta2", no ``proximal`` decay, and an
-    ``epsilon_root`` of 1e-8.
+    The betas are decays, as in the authors' program; those of the paper are ``1 - beta``. Differences of gradients are weighted
+    by ``beta2``, in the step and in the second moment; that of the first step is zero. ``proximal`` divides by ``1 +
+    learning_rate * weight_decay`` after the step, as the paper does; False is the authors' ``no_prox``. For a restart, as in
+    the paper, make a new optimizer. optax uses ``change_weight="1 - beta2"``, no ``proximal`` decay, and an ``epsilon_root`` of
+    1e-8.
     """
     weight = beta2 if change_weight == "beta2" else 1 - beta2
     difference = xp.where(step == 1, 0.0, g - before)
@@ -140,11 +140,11 @@ def sophia(
     batch_size: Positive = 1.0,
     estimate: Literal["squared", "given"] = "squared",
 ):
-    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient over the diagonal of the Hessian ``h``, clipped.
+    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient divided by the diagonal of the Hessian ``h``, clipped.
 
-    ``estimate="squared"`` takes ``batch_size`` times the squared gradient for the diagonal in every ``every``-th step, which
-    is the paper's Gauss-Newton-Bartlett estimate where the gradient is that of labels drawn from the model. With "given", ``h``
-    is what you write to the slot: Hutchinson's estimate, optax' default, is ``v * hvp(v)`` for random signs ``v``.
+    ``estimate="squared"`` estimates the diagonal by ``batch_size`` times the squared gradient in every ``every``-th step, which
+    is the paper's Gauss-Newton-Bartlett estimate where the gradient is that of labels drawn from the model. With "given", you
+    write the estimate to the slot ``h``: Hutchinson's, optax's default, is ``v * hvp(v)`` for random signs ``v``.
     """
     m = moving_mean(m, g, beta1)
     u = xp.clip(m / (1 - beta1**step) / xp.maximum(gamma * h, epsilon), -limit, limit)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# By optimizer and library: what differs from our defaults. An empty row says that nothing does; no row, that the library has
-# no such optimizer. Rates are given where a library has one by default.
+# By optimizer and library, the hyperparameters that differ from our defaults. An empty row means that none does; a missing row,
+# that the library has no such optimizer. Learning rates are given where a library has a default.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "SGD": {"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01}},
     "ASGD": {"torch": {"lambd": 1e-4, "t0": 1_000_000, "lag": True}},
@@ -82,13 +82,13 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def filled_in(name: str, library: str | None, positional: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyperparameters ``given``, and the preset's where neither they nor the ``positional`` arguments say otherwise."""
+    """The hyperparameters ``given``, and those of the preset that are neither among them nor among the ``positional``."""
     values = preset(name, library) if library is not None else {}
     return {**{n: v for n, v in values.items() if n not in positional}, **given}
 
 
 def preset(name: str, library: str) -> dict[str, Any]:
-    """The hyperparameters of an optimizer that a library has by default, where ours are others.
+    """The default hyperparameters of a library's optimizer that differ from ours.
 
     Raises `ValueError` where the library has no such optimizer.
 
@@ -98,5 +98,5 @@ def preset(name: str, library: str) -> dict[str, Any]:
     found = PRESETS.get(name, {})
     if library not in found:
         known = ", ".join(repr(each) for each in found) or "nothing"
-        raise ValueError(f"compat is {library!r}: {name} may be compatible with {known}")
+        raise ValueError(f"{name}: compat is {library!r}: expected {known}")
     return dict(found[library])

@@ -1,8 +1,9 @@
-"""Rules composed into one: the parts of a chain, each with its own hyperparameters and slots.
+"""Composition of the rules of a chain into one rule, in which each part has its own hyperparameters and slots.
 
-A part is given the results of those before it. Up to the first update, a gradient transform changes the gradient. From there on,
-the step ``p - new`` stands for the gradient: a gradient transform changes the step, and a further update takes it for its
-gradient, as ``optax.chain`` passes updates on. An after transform changes the new parameter, and so has to stand after an update.
+Each part reads the results of the parts before it. Before the first update rule, a gradient transform changes the gradient.
+After it, the step ``p - new`` takes the role of the gradient: a gradient transform changes the step, and a further update rule
+reads it as its gradient, as ``optax.chain`` passes updates on. A parameter transform changes the new parameter, so that it must
+come after an update rule.
 """
 
 import collections
@@ -13,15 +14,15 @@ from typing import Any
 from oxigrad.rules.rule import Rule, Stages
 from oxigrad.rules.slots import Formula
 
-# The names that one part's slots and hyperparameters have in the whole, by the names that they have in the part.
+# Maps the names of slots and hyperparameters in one part to their names in the composed rule.
 Names = dict[str, str]
 
 
 def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
     """The rule that applies the parts one after the other; with ``until``, only the first ``until`` parts.
 
-    A hyperparameter or slot whose name several parts have gets the number of its part before it, as in ``1.average``; the others
-    keep their names. Raises `ValueError` where a part has nothing to act on.
+    A hyperparameter or slot whose name several parts have is prefixed by the number of its part, as in ``1.average``; the
+    others keep their names. Raises `ValueError` where there is no update rule, or none before a parameter transform.
     """
     _check(parts)
     if len(parts) == 1:
@@ -81,13 +82,13 @@ def slot_names(parts: Sequence[Rule]) -> list[Names]:
 
 
 def _unique(names: Sequence[Sequence[str]]) -> list[Names]:
-    """The names, with the number of the part before those that several parts have."""
+    """The names, with the number of the part as a prefix where several parts have the same name."""
     counts = collections.Counter(name for own in names for name in own)
     return [{name: name if counts[name] == 1 else f"{k}.{name}" for name in own} for k, own in enumerate(names)]
 
 
 def _shared(parts: Sequence[Rule], number: int, name: str, values: Sequence[Names]) -> str:
-    """The name in the whole of a hyperparameter that a part takes from the nearest part before it, or after it, that has it."""
+    """The composed name of a hyperparameter that a part shares with the nearest part before it, or after it, that has it."""
     order = [*reversed(range(number)), *range(number + 1, len(parts))]
     found = next((k for k in order if name in parts[k].defaults), None)
     if found is None:
@@ -96,7 +97,7 @@ def _shared(parts: Sequence[Rule], number: int, name: str, values: Sequence[Name
 
 
 def _average(parts: Sequence[Rule], names: Sequence[Names]) -> Formula | None:
-    """The average that the last part computes that keeps any; None where that part has it in a slot."""
+    """The function that computes the average of the last part that has one; None where a slot holds that average."""
     for part, own in zip(reversed(parts), reversed(names), strict=True):
         if part.average is not None:
             return part.average.renamed(own)
@@ -113,6 +114,6 @@ def _check(parts: Sequence[Rule]) -> None:
     if "after" in kinds[: kinds.index("update")]:
         part = parts[kinds.index("after")].name
         raise ValueError(
-            f"{part} changes the new parameter, and no optimizer stands before it in the chain: expected it after "
+            f"{part} changes the new parameter, and the chain has no optimizer before it: expected it after "
             f"{parts[kinds.index('update')].name}"
         )

@@ -1,4 +1,4 @@
-"""Adafactor and SM3: second moments by row and by column, rather than for each element. The rules are called on arrays."""
+"""Adafactor and SM3: second moments by row and column instead of by element. The rules are called on arrays."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from oxigrad.rules.slots import Slot
 
 
 def _factored_axes(shape, factored, min_factored):
-    """The two axes over which second moments are averaged; None where they are kept whole."""
+    """The two axes over which second moments are averaged; None where they are kept by element."""
     if factored is None or len(shape) < 2:
         return None
     last = len(shape) - 2, len(shape) - 1
@@ -66,8 +66,8 @@ def adafactor(
     of the update. ``factored`` are the "last" two axes, the "largest" two, or None, if both have ``min_factored`` elements.
     ``momentum`` averages the updates.
 
-    What ``compat`` does not give: optax does not multiply the weight decay by the learning rate (divide it), and Keras
-    takes the root mean square of a parameter after the decay, not before.
+    ``compat`` does not cover two differences: optax does not multiply the weight decay by the learning rate (divide it), and
+    Keras takes the root mean square of a parameter after the decay, not before.
     """
     axes = _factored_axes(p.shape, factored, min_factored)
     epsilon = float(namespace(p).finfo(p.dtype).eps) if epsilon1 is None else epsilon1
@@ -105,10 +105,10 @@ def sm3(
     beta2: Share = 1.0,
     epsilon: NonNegative = 1e-8,
 ):
-    """SM3-II (Anil et al. 2019, arXiv:1901.11150), as optax has it: Adagrad that keeps a maximum for each row, column, ...
+    """SM3-II (Anil et al. 2019, arXiv:1901.11150), as in optax: Adagrad with a maximum for each row, column, ...
 
-    ``cover`` has the maxima of all axes, one axis after the other. ``beta2`` below 1 lets them decay. The momentum is an
-    average of the scaled gradients; parameters of less than two axes have an accumulator for each element.
+    ``cover`` has the maxima of all axes, concatenated. They decay by ``beta2``. The momentum is an average of the scaled
+    gradients; parameters of fewer than two axes have an accumulator for each element.
     """
     shape = p.shape
     starts = [sum(shape[:axis]) for axis in range(len(shape))]

@@ -1,6 +1,7 @@
-"""Transforms: parts of a chain that are not optimizers, written as rules over ``xp``.
+"""Transforms of gradients and parameters for chains, written as rules over ``xp``.
 
-Those that take ``g`` return another gradient; those that take ``new``, the parameter after the update, return it changed.
+A gradient transform takes ``g`` and returns the new gradient; a parameter transform takes ``new``, the parameter after the
+update, and returns a new one.
 """
 
 from typing import Literal
@@ -8,49 +9,49 @@ from typing import Literal
 from oxigrad.rules.ranges import Count, CountOrZero, Limit, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
-# Slots with names that no argument of a user's rule can have, by the names of the arguments that they are.
+# Names of slots, with a hyphen so that they cannot collide with the arguments of a user's rule, by argument.
 NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy", "slow": "lookahead-slow"}
 
 
 def finite(xp, p, g, *, total, guard):
-    """The gradient; the step is dropped unless all are finite: the difference of infinities, and of NaN, is NaN."""
+    """The gradient, unchanged; skips the step unless all are finite: ``g - g`` is NaN for infinities and NaN."""
     guard(total(g - g) == 0.0)
     return g
 
 
 def accumulate(xp, p, g, mean=Slot.zeros(name=NAMES["mean"]), *, micro):
-    """The mean of the gradients so far, of which this is number ``micro``, updated by Welford's recurrence."""
+    """The mean of ``micro`` gradients so far, updated by Welford's recurrence."""
     mean = xp.where(micro == 1, g, mean + (g - mean) / micro)
     return mean, mean
 
 
 def unscale(xp, p, g, *, inverse_scale):
-    """The gradient of the loss, from that of the scaled loss."""
+    """The gradient of the loss, given that of the scaled loss."""
     return g * inverse_scale
 
 
 def clip_by_value(xp, p, g, *, limit: Limit = 1.0):
-    """Each element of the gradient, at most ``limit`` from zero (torch's clip_grad_value_, optax's clip)."""
+    """Clips each element of the gradient to ``[-limit, limit]`` (torch's clip_grad_value_, optax's clip)."""
     return xp.clip(g, -limit, limit)
 
 
 def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
-    """The gradient, scaled down where the norm of the leaf is above ``max_norm`` (Keras' clipnorm)."""
+    """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm)."""
     norm = xp.sqrt(xp.sum(g * g))
     return g * xp.where(norm > max_norm, max_norm / norm, 1.0)
 
 
 def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
-    """All gradients, scaled down together where their common norm is above ``max_global_norm`` (Pascanu et al. 2013).
+    """Scales all gradients down to the global norm ``max_global_norm`` where their norm is larger (Pascanu et al. 2013).
 
-    Exact, as optax has it; torch's clip_grad_norm_ divides by the norm plus 1e-6.
+    Exact, as in optax; torch's clip_grad_norm_ divides by the norm plus 1e-6.
     """
     norm = xp.sqrt(total(g * g))
     return g * xp.where(norm > max_global_norm, max_global_norm / norm, 1.0)
 
 
 def maximize(xp, p, g):
-    """The negated gradient, so that the optimizer ascends the loss."""
+    """Negates the gradient, so that the optimizer maximizes the loss."""
     return -g
 
 
@@ -60,16 +61,16 @@ def regularize(xp, p, g, *, l1: NonNegative = 0.0, l2: NonNegative = 0.0):
 
 
 def gradient_noise(xp, p, g, *, step, noise, eta: NonNegative = 0.01, gamma: NonNegative = 0.55):
-    """The gradient plus normal noise of variance ``eta / step**gamma`` (Neelakantan et al. 2015, arXiv:1511.06807).
+    """Adds normal noise of variance ``eta / step**gamma`` to the gradient (Neelakantan et al. 2015, arXiv:1511.06807).
 
-    Normal numbers come from uniform ones by Box and Muller (1958); ``1 - noise()`` is never 0.
+    Normal numbers are computed from uniform ones by the transform of Box and Muller (1958); ``1 - noise()`` is never 0.
     """
     normal = xp.sqrt(-2.0 * xp.log(1.0 - noise())) * xp.cos(6.283185307179586 * noise())
     return g + xp.sqrt(eta / step**gamma) * normal
 
 
 def weight_decay(xp, p, new, *, learning_rate, weight_decay: NonNegative = 1e-2):
-    """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019): of the parameter before the update."""
+    """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019); it reads the parameter before the update."""
     return new - learning_rate * weight_decay * p
 
 
@@ -85,11 +86,11 @@ def ema(
 ):
     """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step.
 
-    ``average_from`` is what it begins as: by default the parameters before the first step ("start", which torch's
-    ``AveragedModel`` with ``get_ema_multi_avg_fn`` does where it is updated before the first step, too), or those after it
-    ("first_step": Keras' ``use_ema``, and an ``AveragedModel`` that is updated after each step), or zeros ("zeros", corrected for
-    this bias as Adam's moments are: ``optax.ema`` of the parameters; for a ``decay`` that does not change).
-    ``compat`` is "torch", "optax" or "keras". Keras' ``ema_overwrite_frequency`` is `Optimizer.swap_in`, when you wish.
+    ``average_from`` is the initial value: by default the parameters before the first step ("start": torch's ``AveragedModel``
+    with ``get_ema_multi_avg_fn``, updated before the first step too), or those after it ("first_step": Keras' ``use_ema``, and
+    an ``AveragedModel`` that is updated after each step), or zeros ("zeros", with the bias correction of Adam's moments:
+    ``optax.ema`` of the parameters; requires a constant ``decay``). ``compat`` is "torch", "optax" or "keras". In place of
+    Keras' ``ema_overwrite_frequency``, call `Optimizer.swap_in`.
     """
     if average_from == "start":
         kept = decay
@@ -104,7 +105,7 @@ def ema(
 def swa(xp, p, new, average=Slot.copy(), *, step, start: CountOrZero = 0, every: Count = 1):
     """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
 
-    Before that it is the parameters themselves. As torch's ``AveragedModel``, updated after each of these steps.
+    Before that the average equals the parameters. As torch's ``AveragedModel``, updated after each of these steps.
     """
     since = (step - start) / every
     number = xp.maximum(xp.floor(since), 1.0)
@@ -120,9 +121,9 @@ def copy(
     *,
     copy_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16",
 ):
-    """The parameters in another dtype, "bfloat16", "float16" or "float32", as a forward pass in mixed precision reads them.
+    """A copy of the parameters in another dtype, "bfloat16", "float16" or "float32", for a forward pass in mixed precision.
 
-    Rounded as the optimizer's ``rounding`` says; see `Optimizer.copied_parameters`.
+    Rounded by the option ``rounding`` of the optimizer; see `Optimizer.copied_parameters`.
     """
     return new, new
 
@@ -130,9 +131,10 @@ def copy(
 def lookahead(
     xp, p, new, slow=Slot.copy(name=NAMES["slow"]), *, step, sync_period: Count = 6, slow_step_size: Share = 0.5
 ):
-    """Every ``sync_period`` steps, the slow parameters move by ``slow_step_size`` of the way to the fast ones, which restart from there.
+    """Every ``sync_period`` steps, moves the slow parameters towards the fast ones, and sets the fast ones to them.
 
-    Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: the model holds the fast parameters.
+    Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: ``slow += slow_step_size * (fast - slow)``. The model holds
+    the fast parameters.
     """
     is_due = xp.equal(xp.remainder(step, sync_period), 0.0)
     moved = slow + slow_step_size * (new - slow)
@@ -140,7 +142,7 @@ def lookahead(
 
 
 def _unit_norms(xp, x, units):
-    """The norm of each unit's part of ``x``, with the axes kept: of all of it, where it has one axis longer than 1 at most."""
+    """The norm of the elements of each unit, with dimensions kept; of all elements if at most one axis is longer than 1."""
     ndim = len(x.shape)
     if sum(n != 1 for n in x.shape) <= 1:
         axes = tuple(range(ndim))
@@ -149,18 +151,18 @@ def _unit_norms(xp, x, units):
     elif units == "last":
         axes = (0,) if ndim <= 3 else tuple(range(ndim - 1))
     else:
-        raise ValueError(f"units is {units!r}: expected 'first' or 'last', the axis that counts the units")
+        raise ValueError(f"units is {units!r}: expected 'first' or 'last', the axis of the units")
     return xp.sqrt(xp.sum(x * x, axis=axes, keepdims=True))
 
 
 def adaptive_gradient_clip(
     xp, p, g, *, max_ratio: Limit = 0.01, min_norm: NonNegative = 1e-3, units: Literal["last", "first"] = "last"
 ):
-    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): each unit's gradient, against its weights.
+    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits a unit's gradient norm relative to its weights.
 
-    Its norm is at most ``max_ratio`` times that of the weights, which counts as ``min_norm`` at least. ``units`` says
-    which axis counts the units of a layer: the "last", as optax.adaptive_grad_clip has it (matrices of inputs by
-    outputs; with three axes, all but the first), or the "first", as torch's layers do.
+    The norm is at most ``max_ratio`` times that of the weights, or times ``min_norm`` if that is larger. ``units`` is the axis
+    of the units of a layer: "last", as in optax.adaptive_grad_clip (matrices of inputs by outputs; with three axes, all but the
+    first), or "first", as in torch's layers.
     """
     limit = max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
     norm = _unit_norms(xp, g, units)
@@ -168,9 +170,9 @@ def adaptive_gradient_clip(
 
 
 def centralize(xp, p, g, *, kept: Literal["first", "last"] = "first"):
-    """Gradient centralisation (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more.
+    """Gradient centralization (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more.
 
-    Each index of the ``kept`` axis, "first" (as optax.centralize) or "last", has a mean of its own.
+    There is one mean for each index of the ``kept`` axis, "first" (as in optax.centralize) or "last".
     """
     ndim = len(g.shape)
     if ndim < 2 or 0 in g.shape:

@@ -1,4 +1,4 @@
-"""Layerwise rules, LARS, LAMB and NovoGrad: steps in proportion to the norm of the parameter, or one second moment for all of it."""
+"""Layerwise rules: LARS and LAMB scale steps by the norm of the parameter, NovoGrad has one second moment for each leaf."""
 
 from typing import Literal
 
@@ -8,12 +8,12 @@ from oxigrad.rules.slots import Slot
 
 
 def norm(xp, x):
-    """The Euclidean norm of a whole leaf, a number."""
+    """The Euclidean norm of a leaf, a scalar."""
     return xp.sqrt(xp.sum(x * x))
 
 
 def trust_ratio(xp, size, length, coefficient=1.0, epsilon=0.0):
-    """The norm of a parameter over that of its step, times a coefficient; 1 where either is zero."""
+    """The norm of a parameter divided by that of its step, times a coefficient; 1 where either norm is zero."""
     ratio = coefficient * size / (xp.where(length > 0, length, 1.0) + epsilon)
     return xp.where(xp.minimum(size, length) > 0, ratio, 1.0)
 
@@ -35,7 +35,8 @@ def lars(
     """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
 
     ``norms="sum"`` divides by the norm of gradient plus decay, as optax does; "separate" by the sum of their norms, as the
-    paper does. The rate goes into the momentum. Give biases steps free of the ``trust_coefficient`` by a `partition`, as the paper does.
+    paper does. The momentum accumulates steps that include the learning rate. As in the paper, exempt biases from the
+    ``trust_coefficient`` by a `partition`.
     """
     u = g + weight_decay * p
     size = norm(xp, p)
@@ -71,8 +72,8 @@ def lamb(
 ):
     """LAMB (You et al. 2020, arXiv:1904.00962), as in optax: Adam's step, in proportion to the norm of the parameter.
 
-    ``clamp`` keeps the ratio of the norms between ``min_trust`` and ``max_trust``, as DeepSpeed does; ``decoupled`` decays
-    the parameter first, outside of the ratio, as Keras does.
+    ``clamp`` clips the ratio of the norms to ``[min_trust, max_trust]``, as DeepSpeed does; ``decoupled`` decays the parameter
+    first, outside of the ratio, as Keras does.
     """
     if decoupled:
         p = (1 - learning_rate * weight_decay) * p
@@ -100,7 +101,7 @@ def novograd(
     epsilon: NonNegative = 1e-6,
     weight_decay: NonNegative = 0.0,
 ):
-    """NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286), as in optax: the second moment is one number, of the whole leaf."""
+    """NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286), as in optax: the second moment is one number for each leaf."""
     square = xp.sum(g * g)
     v = xp.where(step == 1, square, beta2 * v + (1 - beta2) * square)
     m = beta1 * m + g / (xp.sqrt(v) + epsilon) + weight_decay * p

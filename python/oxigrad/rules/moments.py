@@ -12,10 +12,10 @@ def moments(m, v, g, beta1, beta2):
 
 
 def root(xp, v, correction, epsilon, mode="outside"):
-    """The root of ``v / correction``, bounded away from zero by an ``epsilon``.
+    """The square root of ``v / correction``, with ``epsilon`` added.
 
-    It is added "outside" of the corrected root as in torch and optax, "inside" under it, or, before the correction, to the root of
-    ``v``: Kingma and Ba's epsilon "hat", as in Keras.
+    It is added "outside" of the corrected root as in torch and optax, "inside" the root, or to the root of ``v`` before the
+    correction: Kingma and Ba's epsilon "hat", as in Keras.
     """
     if mode == "outside":
         return xp.sqrt(v) * (1 / xp.sqrt(correction)) + epsilon

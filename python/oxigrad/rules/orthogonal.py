@@ -21,14 +21,14 @@ DION = (
 def _of_a_matrix(xp, p):
     if len(p.shape) != 2:
         raise ShapeError(
-            f"Muon is for matrices, and this parameter has shape {tuple(p.shape)}: let another optimizer have it, as "
+            f"Muon: found shape {tuple(p.shape)}, expected a matrix: assign the parameter to another optimizer, as "
             f"in partition({{lambda path, array: array.ndim == 2: Muon(), '*': AdamW()}})"
         )
     return xp.zeros_like(p)
 
 
 def _orthogonalized(xp, x, coefficients, epsilon):
-    """Newton and Schulz' iteration, which brings the singular values near 1; on the shorter side of the matrix."""
+    """The Newton-Schulz iteration, which brings the singular values near 1; on the shorter side of the matrix."""
     if x.shape[0] > x.shape[1]:
         return xp.matrix_transpose(_orthogonalized(xp, xp.matrix_transpose(x), coefficients, epsilon))
     x = x / xp.maximum(norm(xp, x), epsilon)
@@ -58,19 +58,19 @@ def muon(
     nesterov=True,
     debias=False,
 ):
-    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, made orthogonal by a few iterations. For matrices only.
+    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, orthogonalized by a few iterations. For matrices only.
 
-    ``iterations`` have the coefficients ``a, b, c``, or those of ``coefficients="dion"``, one triple an iteration.
-    ``adjust`` is what the update of ``m`` rows and ``n`` columns is multiplied by: ``sqrt(max(1, m / n))`` ("original",
-    torch and Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m,
-    n))`` ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
+    The ``iterations`` use the coefficients ``a, b, c``, or those of ``coefficients="dion"``, one triple for each iteration.
+    ``adjust`` names the factor of the update of ``m`` rows and ``n`` columns: ``sqrt(max(1, m / n))`` ("original", torch and
+    Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m, n))``
+    ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
 
-    By default as torch.optim.Muon, which iterates in bfloat16; here it is in the parameter's dtype. ``debias`` corrects
-    the averages for their beginning at zero, as optax does. optax and Keras add ``epsilon`` to the norm, which it
-    bounds here and in torch.
+    By default as torch.optim.Muon, which iterates in bfloat16; here the iteration is in the parameter's dtype. ``debias``
+    corrects the averages for their initial value of zero, as optax does. optax and Keras add ``epsilon`` to the norm; here and
+    in torch it is a lower bound of the norm.
     """
     if coefficients and iterations > len(DION):
-        raise ValueError(f"iterations is {iterations}: there are coefficients of dion for {len(DION)}")
+        raise ValueError(f"iterations is {iterations}: expected at most {len(DION)} for coefficients='dion'")
     rows, columns = p.shape
     m = momentum * m + (1 - momentum) * g
     now, then = (1 - momentum**step, 1 - momentum ** (step + 1)) if debias else (1.0, 1.0)

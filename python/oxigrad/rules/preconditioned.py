@@ -1,7 +1,7 @@
-"""Shampoo and SOAP: a statistic for each axis of a parameter, all of them flat in one slot. The rules are called on arrays.
+"""Shampoo and SOAP: a statistic for each axis of a parameter, flattened into one slot. The rules are called on arrays.
 
-A condition on the step that is a plain truth value saves the work that is not due; under a trace (``jax.jit``) both sides are
-computed, and one is chosen.
+Work of every ``interval``-th step is skipped in the others where the step is a plain number; in a traced program (``jax.jit``)
+it is computed in every step and selected by ``where``.
 """
 
 import math
@@ -13,14 +13,14 @@ from oxigrad.rules.slots import Slot
 
 
 def _choose(xp, condition, these, those):
-    """The results of ``these`` where the condition holds, else of ``those``; both are called only under a trace."""
+    """The results of ``these`` where the condition holds, else of ``those``; both are called only in a traced program."""
     if isinstance(condition, bool):
         return these() if condition else those()
     return [None if a is None else xp.where(condition, a, b) for a, b in zip(these(), those(), strict=True)]
 
 
 def _statistic_shapes(shape, max_size):
-    """A matrix for each axis; its diagonal only where the axis is longer than ``max_size``."""
+    """The shape of the statistic of each axis: a matrix, or only its diagonal where the axis is longer than ``max_size``."""
     return [(n, n) if n <= max_size else (n,) for n in shape or (1,)]
 
 
@@ -72,7 +72,7 @@ def _where_grafted(xp, p, grafting):
 
 
 def _inverse_root(xp, statistic, exponent, epsilon):
-    """``(statistic + epsilon) ** -exponent``, by eigenvalues, which rounding may have made negative."""
+    """``(statistic + epsilon) ** -exponent`` by eigendecomposition; negative eigenvalues, a rounding error, are clipped."""
     if len(statistic.shape) == 1:
         return (statistic + epsilon) ** -exponent
     values, vectors = xp.linalg.eigh(statistic)
@@ -101,14 +101,14 @@ def shampoo(
 ):
     """Shampoo (Gupta et al. 2018, arXiv:1802.09568): each axis of the gradient preconditioned by its own covariance.
 
-    For a matrix that is ``p - learning_rate * L**-1/4 @ g @ R**-1/4``, where L is ``epsilon`` and the sum of ``g @
-    g.T``, R that of ``g.T @ g``; with ``k`` axes the exponent is ``-1 / 2k``. Axes longer than ``max_size`` have a
-    diagonal statistic. Both are in slots, axis after axis, flat: ``statistics``, and ``roots``, computed anew every
-    ``interval`` steps.
+    The new matrix is ``p - learning_rate * L**-1/4 @ g @ R**-1/4``, where L is ``epsilon`` plus the sum of ``g @ g.T``, R that
+    of ``g.T @ g``; with ``k`` axes the exponent is ``-1 / 2k``. Axes longer than ``max_size`` have a diagonal statistic. The
+    slots ``statistics`` and ``roots``, which is recomputed every ``interval`` steps, hold the arrays of all axes, flattened and
+    concatenated.
 
-    ``beta2`` below 1 makes averages of the sums, ``momentum`` averages the gradient that is preconditioned (``m =
-    momentum * m + g``). With ``grafting`` (Anil et al. 2020, arXiv:2002.09018) each parameter moves as far as under
-    "sgd" or "adagrad", whose sums decay by ``beta2`` too. ``weight_decay`` is decoupled.
+    ``beta2`` below 1 turns the sums into averages; ``momentum`` accumulates the gradient before the preconditioning (``m =
+    momentum * m + g``). With ``grafting`` (Anil et al. 2020, arXiv:2002.09018) the step of each parameter has the norm of that
+    of "sgd" or "adagrad", whose sums decay by ``beta2`` too. ``weight_decay`` is decoupled.
     """
     if 0 in p.shape:
         return p, statistics, roots, m, v
@@ -153,7 +153,7 @@ def _matrices(xp, p, max_size, vectors):
 
 
 def _eigenvectors(xp, statistic):
-    """The eigenvectors as columns, those of the largest eigenvalues first, as QR iteration orders them."""
+    """The eigenvectors as columns, in descending order of eigenvalues, as QR iteration orders them."""
     return xp.flip(xp.linalg.eigh(statistic)[1], axis=1)
 
 
@@ -178,14 +178,13 @@ def soap(
 ):
     """SOAP (Vyas et al. 2024, arXiv:2409.11321): Adam in the basis of eigenvectors of Shampoo's statistics.
 
-    Statistics and bases are in slots, axis after axis, flat. Every ``interval`` steps a step of power iteration and a
-    QR decomposition bring the bases up to date. Axes longer than ``max_size`` are not rotated, nor are ``vectors``
-    unless that is set: without rotation it is Adam. As in the authors' code the first step only begins the statistics
-    and the bases, and moves nothing. Unlike there, ``epsilon`` is added after the bias correction and the weight is
-    decayed before the update, as in AdamW.
+    The slots ``statistics`` and ``bases`` hold the arrays of all axes, flattened and concatenated. Every ``interval`` steps the
+    bases are updated by one power iteration and a QR decomposition. Axes longer than ``max_size`` are not rotated, nor are
+    ``vectors`` unless that is set: without rotation it is Adam. As in the authors' code the first step only initializes the
+    statistics and the bases, and leaves the parameter unchanged. Unlike there, ``epsilon`` is added after the bias correction
+    and the weight is decayed before the update, as in AdamW.
 
-    While the statistics have not full rank, some eigenvectors are not determined, and other libraries may choose
-    others.
+    While the statistics do not have full rank, some eigenvectors are not unique, and other libraries may compute others.
     """
     if 0 in p.shape:
         return p, m, v, statistics, bases

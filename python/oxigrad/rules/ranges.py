@@ -1,4 +1,4 @@
-"""The values that a hyperparameter may have: an annotation where it is declared, checked wherever a value is given.
+"""Domains of hyperparameters: declared as annotations, and checked wherever a value is set.
 
 A rule annotates its hyperparameters with the aliases here, with ``Annotated[float, Interval("[0, 1)")]`` (``int`` for whole
 numbers, ``| None`` where None is allowed), with ``Literal["a", "b"]`` for names, or with ``bool``. Without an annotation, a
@@ -13,15 +13,15 @@ import typing
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-# By how much a schedule may leave a closed interval: by rounding in float32.
+# The relative error, by rounding in float32, by which a schedule may leave a closed interval.
 _ROUNDING = 1e-7
 
 
 class Interval:
     """An interval of numbers, written as in mathematics: a square bracket includes its end, a round one does not.
 
-    NaN is in no interval, and an infinite number only where a square bracket includes it. Raises `ValueError` for a text that
-    is no interval.
+    NaN is in no interval, and an infinite number only where a square bracket includes it. Raises `ValueError` where the text is
+    not an interval.
 
     >>> 0.0 in Interval("[0, 1)"), 1.0 in Interval("[0, 1)"), math.inf in Interval("(0, inf]")
     (True, False, True)
@@ -43,7 +43,7 @@ class Interval:
         return above and (value <= self.high if self._has_high else value < self.high)
 
     def nearly_contains(self, value: float) -> bool:
-        """Whether a computed number is in the interval, or is next to an end that is, where rounding may have put it."""
+        """Whether a computed number is in the interval, up to a rounding error at an included end."""
         if value in self:
             return True
         return (self._has_low and 0 <= self.low - value <= _ROUNDING) or (
@@ -57,9 +57,9 @@ class Interval:
 NonNegative = Annotated[float, Interval("[0, inf)")]
 Positive = Annotated[float, Interval("(0, inf)")]
 NonPositive = Annotated[float, Interval("(-inf, 0]")]
-# A bound: none where it is infinite.
+# A bound; infinity means unbounded.
 Limit = Annotated[float, Interval("[0, inf]")]
-# The decay of a moving mean; of one that is corrected for its beginning, it is below 1.
+# The decay of a moving mean; with bias correction it must be below 1.
 Share = Annotated[float, Interval("[0, 1]")]
 Decay = Annotated[float, Interval("[0, 1)")]
 Count = Annotated[int, Interval("[1, inf)")]
@@ -70,7 +70,7 @@ _ANY = Interval("[-inf, inf]")
 
 @dataclasses.dataclass(frozen=True)
 class Domain:
-    """The values that something may have: ``choices``, or the numbers of an ``interval``, if there is one."""
+    """A domain: ``choices``, or the numbers of an ``interval``, if there is one."""
 
     choices: tuple[Any, ...] | None = None
     interval: Interval | None = None
@@ -85,7 +85,7 @@ class Domain:
         return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
     def check(self, name: str, value: Any) -> Any:
-        """The value; `ValueError`, by name, where it is not one of these, `TypeError` where it is no such thing at all."""
+        """The value; raises `ValueError`, with ``name``, where it is outside the domain, `TypeError` where its type is wrong."""
         if self.choices is not None:
             for choice in self.choices:
                 if type(choice) is type(value) and choice == value:
@@ -98,7 +98,7 @@ class Domain:
         raise (ValueError if is_of_kind else TypeError)(f"{name} is {value!r}: expected {self.expected()}")
 
     def admits(self, value: float) -> bool:
-        """Whether a number that a schedule computed is one of these, but for rounding."""
+        """Whether a number that a schedule computed is in the domain, up to a rounding error."""
         return self.interval is None or self._has(value, self.interval.nearly_contains(value))
 
     def _has(self, value: float, is_within: bool) -> bool:
@@ -132,7 +132,7 @@ def domain(annotation: Any, default: Any) -> Domain | None:
 def domains(function: Callable[..., Any], defaults: typing.Mapping[str, Any]) -> dict[str, Domain | None]:
     """The domain of each of the hyperparameters of a function, by its annotations.
 
-    Those that are text and cannot be evaluated say nothing.
+    String annotations that cannot be evaluated are ignored.
     """
     written = getattr(function, "__annotations__", {})
     return {name: domain(_evaluated(function, written.get(name)), default) for name, default in defaults.items()}

@@ -1,8 +1,8 @@
-"""Rules as values: what the signature of a rule declares, and how a rule is evaluated on one parameter.
+"""Rules as objects: the declarations of a rule's signature, and the evaluation of a rule on one parameter.
 
-There are three kinds. An *update* takes the gradient ``g`` and returns the new parameter; a *gradient* transform takes ``g`` and
-returns another gradient; an *after* transform takes the ``new`` parameter and returns it changed. Each may have slots and
-hyperparameters of its own. See `oxigrad.rules.composition` for chains of them.
+There are three kinds. An *update* takes the gradient ``g`` and returns the new parameter; a *gradient* transform takes ``g``
+and returns a new gradient; an *after* transform takes the parameter after the update, ``new``, and returns a new one. Each may
+have its own slots and hyperparameters. `oxigrad.rules.composition` composes them to chains.
 """
 
 import dataclasses
@@ -16,16 +16,16 @@ from oxigrad._core import RuleError
 from oxigrad.rules import ranges
 from oxigrad.rules.slots import Formula, Slot, declared
 
-# Arguments that are supplied to a rule that names them, besides hyperparameters; those of the second line are numbers.
+# Arguments that every step supplies to rules that name them, besides hyperparameters; those of the second line are numbers.
 SUPPLIED_FUNCTIONS = ("noise", "total", "guard")
 SUPPLIED_NUMBERS = ("step", "micro", "inverse_scale")
 KINDS = ("update", "gradient", "after")
-# The results that are cached for each function of a rule: the combinations of flags that one optimizer may have.
+# The size of a cache of a rule: the number of combinations of flags that one optimizer may have.
 _REMEMBERED = 64
 
 
 class Total:
-    """A sum over all leaves: the ``term`` of one leaf, and the ``sum``, once it is known."""
+    """A sum over all leaves: the ``term`` of one leaf, and the ``sum`` once it is computed."""
 
     __slots__ = ("sum", "term")
 
@@ -34,18 +34,18 @@ class Total:
         self.sum: Any = None
 
 
-# An evaluation of a rule that is suspended at each total, and returns the results.
+# An evaluation of a rule, which is suspended at each total and returns the results.
 Stages = Generator[Total, None, list[Any]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rule:
-    """A rule and what its signature declares.
+    """A rule and the declarations of its signature.
 
-    ``call`` is the function itself; where the rule ``is_staged``, a generator function that yields a `Total` for each total that
-    it is not supplied. ``shared`` are hyperparameters that another part of the chain declares. ``domains`` are the values that
-    hyperparameters may have, by the annotations of the signature (see `oxigrad.rules.ranges`). ``average`` computes the average
-    of the parameters, of a rule that keeps it without a slot of that name.
+    ``call`` is the function itself; where the rule ``is_staged``, a generator function that yields a `Total` for each total
+    that is not supplied. ``shared`` are hyperparameters that another part of the chain declares. ``domains`` are the domains of
+    the hyperparameters, by the annotations of the signature (see `oxigrad.rules.ranges`). ``average`` computes the average of
+    the parameters where no slot of that name holds it.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Rule:
 
     @functools.cached_property
     def numbers(self) -> list[str]:
-        """The numbers that it is given in every step, in the order in which a kernel takes them."""
+        """The names of the scalar inputs of each step, in the order of the inputs of a kernel."""
         supplied = [name for name in SUPPLIED_NUMBERS if name in self.supplied or name == "step"]
         return supplied + [name for name, default in self.defaults.items() if not is_flag(default)]
 
@@ -71,21 +71,21 @@ class Rule:
         return {}
 
     def remembering(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function ``f`` of the rule and of other values, with a bounded cache that lives as long as the rule."""
+        """The function ``f`` of the rule and of other values, with a bounded cache of the rule's lifetime."""
         if f not in self._remembered:
             self._remembered[f] = functools.lru_cache(_REMEMBERED)(f)
         return self._remembered[f]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Rule":
-        return self  # It never changes.
+        return self  # immutable
 
     @property
     def optional(self) -> list[tuple[str, str]]:
-        """The slots that are not always there, each with the hyperparameter that it depends on."""
+        """The optional slots, each with the hyperparameter that it depends on."""
         return [(slot.name, slot.when) for slot in self.slots if slot.when is not None]
 
     def without(self, absent: Iterable[str]) -> "Rule":
-        """The rule where these of its optional slots are absent, and the others are there."""
+        """The rule without the optional slots ``absent``, and with the others."""
         kept = [slot.name not in absent for slot in self.slots]
 
         def call(xp: Any, p: Any, g: Any, *given: Any, **named: Any) -> Stages:
@@ -97,23 +97,23 @@ class Rule:
         return dataclasses.replace(self, call=call, slots=tuple(slots), is_staged=True)
 
     def with_slot(self, call: Callable[..., Stages], slot: Slot) -> "Rule":
-        """The rule with one slot more, its last, and another generator function to ``call``."""
+        """The rule with ``slot`` appended to its slots, and the generator function ``call``."""
         return dataclasses.replace(self, call=call, slots=(*self.slots, slot), is_staged=True)
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The subset of the values that the rule takes; ``total`` may be missing."""
+        """The values of the arguments of the rule; ``total`` may be missing."""
         found = {name: values[name] for name in (*self.defaults, *self.shared)}
         return found | {name: values[name] for name in self.supplied if name in values or name != "total"}
 
     def run(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
-        """The results of the rule, where ``values`` supply everything: the parameter (or the gradient), then the slots."""
+        """The results of the rule, the parameter (or the gradient) and the slots, where ``values`` has every argument."""
         evaluation = Evaluation(self.stages(xp, p, g, slots, values))
         if evaluation.resume() is not None:
-            raise RuleError(f"the rule {self.name} needs total: expected it among the values")
+            raise RuleError(f"the rule {self.name}: total is missing among the values")
         return evaluation.results
 
     def stages(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> Stages:
-        """As `run`, but if ``values`` do not supply ``total``, yields a `Total` for each and resumes with its sum."""
+        """As `run`; where ``values`` lacks ``total``, yields a `Total` for each total and resumes with its sum."""
         named = self.named(values)
         if self.is_staged:
             outputs = yield from self.call(xp, p, g, *slots, **named)
@@ -124,14 +124,14 @@ class Rule:
         listed = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
         if len(listed) != 1 + len(slots):
             raise RuleError(
-                f"the rule {self.name} must return the parameter and {len(slots)} slots, it returned {len(listed)} values"
+                f"the rule {self.name}: found {len(listed)} results, expected the parameter and {len(slots)} slots"
             )
         return listed
 
     def _totalled(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], named: Mapping[str, Any]) -> Stages:
-        """The outputs of a function that calls ``total``, which is called again with each sum that differs from the leaf's term.
+        """The outputs of a function that calls ``total``; it is called again for each sum that differs from the leaf's term.
 
-        Until a sum is known, the term stands for it: they are the same where there is one leaf.
+        Until a sum is known, ``total`` returns the term, which is the sum where there is one leaf.
         """
         sums: list[Any] = []
         draws: list[Any] = []
@@ -166,18 +166,18 @@ class Rule:
 
     @property
     def average_slot(self) -> str | None:
-        """The name of the slot that is the average of the parameters, the last where there are several; None without one."""
+        """The name of the slot with the average of the parameters, the last where there are several; None without one."""
         return last_named([slot.name for slot in self.slots], "average")
 
     def averaged(self, xp: Any, p: Any, slots: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-        """The average of the parameter, from `average` or the slot of that name; None where the rule keeps none."""
+        """The average of the parameter, by `average` or from the slot of that name; None where the rule has none."""
         if self.average is None:
             return slots.get(self.average_slot or "")
         return self.average(xp, p, {**values, **slots}.__getitem__)
 
 
 class Evaluation:
-    """A rule that is evaluated stage by stage."""
+    """The evaluation of a rule, suspended at each total."""
 
     def __init__(self, stages: Stages) -> None:
         self.results: list[Any] = []
@@ -187,12 +187,12 @@ class Evaluation:
         self.results = yield from stages
 
     def resume(self) -> Total | None:
-        """Continues to the next total, whose sum the caller fills in; None when the results are complete."""
+        """Resumes up to the next total, whose ``sum`` the caller sets; None when the results are complete."""
         return next(self._stages, None)
 
 
 def last_named(names: Iterable[str], name: str) -> str | None:
-    """The last of the names of slots that is ``name``, or ``name`` with the number of a part before it.
+    """The last name among ``names`` that is ``name``, with or without the number of a part as a prefix.
 
     >>> last_named(["m", "1.average", "2.average"], "average")
     '2.average'
@@ -201,7 +201,7 @@ def last_named(names: Iterable[str], name: str) -> str | None:
 
 
 def is_flag(default: Any) -> bool:
-    """Whether a hyperparameter with this default is one that the rule branches on: it becomes a part of the kernel."""
+    """Whether a hyperparameter with this default is a flag, which the rule may branch on: each value has its own kernel."""
     return default is None or isinstance(default, (bool, str))
 
 
@@ -212,7 +212,7 @@ def read(
     elementwise: bool = True,
     average: Callable[..., Any] | None = None,
 ) -> Rule:
-    """The rule of this ``kind`` that a function is, by its signature; `TypeError` where it is none."""
+    """A function as a rule of this ``kind``; raises `TypeError` where its signature is not that of a rule."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -220,11 +220,11 @@ def read(
     _check_arguments(label, kind, [p.name for p in positional], len(positional) + len(keywords) == len(parameters))
     supplied = {p.name for p in keywords} & {*SUPPLIED_FUNCTIONS, *SUPPLIED_NUMBERS}
     if stated := [p.name for p in keywords if p.name in supplied and p.default is not p.empty]:
-        raise TypeError(f"{label}: {', '.join(stated)} is supplied in each step: expected no default, or another name")
+        raise TypeError(f"{label}: {', '.join(stated)} is supplied by each step: expected no default, or another name")
     own = [p for p in keywords if p.name not in supplied]
     without = [p.name for p in own if p.default is p.empty]
     if without and kind == "update":
-        raise TypeError(f"{label}: hyperparameters need a default: {', '.join(without)}")
+        raise TypeError(f"{label}: found hyperparameters without a default: {', '.join(without)}")
     defaults = {p.name: p.default for p in own if p.default is not p.empty}
     return Rule(
         label,
@@ -241,7 +241,7 @@ def read(
 
 
 def kind_of_transform(function: Callable[..., Any]) -> str:
-    """The kind of a transform, by its arguments: "after" for ``(xp, p, new, ...)``, else "gradient"."""
+    """The kind of a transform by its signature: "after" for ``(xp, p, new, ...)``, else "gradient"."""
     names = list(inspect.signature(function).parameters)
     return "after" if names[:3] == ["xp", "p", "new"] else "gradient"
 
@@ -256,7 +256,7 @@ def _check_arguments(label: str, kind: str, names: list[str], are_all: bool) -> 
 
 
 def _slot(label: str, kind: str, p: inspect.Parameter, defaults: Mapping[str, Any]) -> Slot:
-    """The slot that a parameter of a rule declares."""
+    """The slot that the parameter ``p`` of a rule declares."""
     try:
         slot = Slot(p.name) if p.default is p.empty else declared(p.name, p.default)
     except TypeError as error:
@@ -266,11 +266,11 @@ def _slot(label: str, kind: str, p: inspect.Parameter, defaults: Mapping[str, An
     if unknown := [name for name in named if name not in defaults]:
         known = ", ".join(defaults) or "none"
         raise TypeError(
-            f"{label}: the slot {slot.name} names {', '.join(unknown)}: expected a hyperparameter of {known}"
+            f"{label}: the slot {slot.name}: found {', '.join(unknown)}, expected a hyperparameter of {known}"
         )
     by_name = f"{p.name}_dtype"
     if slot.dtype_by is None and by_name in defaults:
         raise TypeError(
-            f"{label}: the slot {slot.name} has to declare its dtype, as in Slot.zeros(dtype_by={by_name!r})"
+            f"{label}: the slot {slot.name}: expected a declared dtype, as in Slot.zeros(dtype_by={by_name!r})"
         )
     return dataclasses.replace(slot, is_moment=kind == "update" and slot.begin is None)

@@ -1,4 +1,4 @@
-"""Schedule-free SGD and AdamW, which need no schedule, and Prodigy, which needs no learning rate."""
+"""Schedule-free SGD and AdamW, and Prodigy, which estimates the learning rate."""
 
 from typing import Annotated
 
@@ -8,12 +8,12 @@ from oxigrad.rules.slots import Slot
 
 
 def schedule_free_average(xp, y, z, *, beta1):
-    """The parameters to use: ``x`` of schedule-free rules, from the parameters ``y`` where gradients are taken, and the slot ``z``."""
+    """The average ``x`` of schedule-free rules, given the parameters ``y`` at which gradients are taken and the slot ``z``."""
     return (y - (1 - beta1) * z) / beta1
 
 
 def schedule_free(xp, y, z, direction, weights, largest, learning_rate, beta1, weight_power):
-    """One step of ``z`` in a direction, and of the average ``x`` towards it; returns ``y`` between them, and the slots."""
+    """Moves ``z`` by a step and the average ``x`` towards it; returns ``y``, an interpolation of both, and the slots."""
     largest = xp.maximum(largest, learning_rate)
     weight = largest**weight_power
     weights = weights + weight
@@ -36,12 +36,12 @@ def schedule_free_sgd(
     weight_decay: NonNegative = 0.0,
     weight_power: NonNegative = 2.0,
 ):
-    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients between iterate and average.
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients at an interpolation of iterate and average.
 
-    The model holds the point ``y`` where gradients are to be taken; the one to use is the average, which
-    ``averaged_parameters(model)`` gives and ``swap_in`` puts in its place. Steps count in it by the largest learning rate so
-    far, to the ``weight_power``, so that a warm-up counts little. A constant learning rate gives optax's numbers; a
-    schedule does not, since optax weights each step by the learning rate of the next one.
+    The model holds the point ``y`` at which gradients are taken; evaluate with the average, which
+    ``averaged_parameters(model)`` returns and ``swap_in`` puts into the model. The weight of a step in the average is the
+    largest learning rate so far to the power ``weight_power``, so that a warm-up has little weight. A constant learning rate
+    gives optax's results; a schedule does not, since optax weights each step by the learning rate of the next one.
     """
     return schedule_free(xp, p, z, g + weight_decay * p, weights, largest, learning_rate, beta1, weight_power)
 
@@ -66,8 +66,8 @@ def schedule_free_adamw(
 ):
     """Schedule-free AdamW (Defazio et al. 2024, arXiv:2405.15682), as the authors' program; see `schedule_free_sgd`.
 
-    ``decoupled`` decays the parameter first, and with it the average, as Keras does, rather than ``z``; all steps count
-    the same there (``weight_power=0``), and its ``warmup_steps`` are a schedule here.
+    ``decoupled`` decays the parameter first, and with it the average, as Keras does, rather than ``z``. Keras weights all steps
+    equally (``weight_power=0``); its ``warmup_steps`` are a schedule here.
     """
     v = beta2 * v + (1 - beta2) * g * g
     direction = g / root(xp, v, 1 - beta2**step, epsilon)
@@ -102,10 +102,10 @@ def prodigy(
     d_coefficient: Positive = 1.0,
     safeguard_warmup=False,
 ):
-    """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam that finds its own learning rate.
+    """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam with an estimated learning rate.
 
-    ``d`` is the estimate of the distance to the solution, of the whole model: every parameter's is the same. ``beta3`` is 0
-    for the root of ``beta2``. ``learning_rate`` scales it: leave it at 1, or give it a schedule.
+    ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model. ``beta3=0``
+    means the square root of ``beta2``. ``learning_rate`` multiplies the estimate: leave it at 1, or set a schedule.
     """
     beta3 = xp.where(beta3 > 0, beta3, xp.sqrt(beta2))
     d = xp.where(step == 1, d0, d)

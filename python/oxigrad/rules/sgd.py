@@ -1,4 +1,4 @@
-"""SGD, averaged SGD, and the rules of the sign of the gradient: Rprop, Signum and Lion."""
+"""SGD, averaged SGD, and rules that use the sign of the gradient: Rprop, Signum and Lion."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ def sgd(
 ):
     """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD.
 
-    ``m = momentum * m + (1 - dampening) * g``, where the first step takes the gradient undampened; ``nesterov`` (Sutskever et
+    ``m = momentum * m + (1 - dampening) * g``, where the first step sets ``m = g``; ``nesterov`` (Sutskever et
     al. 2013) adds ``momentum * m`` to the gradient rather than taking ``m`` itself. ``weight_decay`` is L2 regularization, added
     to the gradient. Without momentum there is no slot ``m``, and ``nesterov`` and ``dampening`` change nothing. The learning rate is applied to the
     sum, as in torch and optax; Keras sums what it was applied to, which differs while it changes.
@@ -51,9 +51,10 @@ def asgd(
 ):
     """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
 
-    Before that it is the parameters themselves. The learning rate may be any schedule; ``lambd`` adds what torch.optim.ASGD
-    and Bottou's programs do: decay of the parameters, and of the rate, by ``(1 + lambd * rate * (step - 1)) ** alpha``.
-    ``lag`` makes it torch's, which averages two steps later, and uses each learning rate one step late.
+    Before that the average equals the parameters. The learning rate may be any schedule; ``lambd`` adds the decay of
+    torch.optim.ASGD and of Bottou's programs: of the parameters, and of the learning rate by ``(1 + lambd * rate * (step - 1))
+    ** alpha``. ``lag=True`` gives torch's results: it starts to average two steps later, and uses each learning rate one step
+    late.
     """
     g = g + weight_decay * p
     rate = xp.where(step == 1, learning_rate, last_rate) if lag else learning_rate
@@ -80,9 +81,9 @@ def rprop(
 ):
     """Rprop, resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
 
-    Where the sign changes, the parameter stays for a step. As torch.optim.Rprop. ``late`` makes it optax's, which moves one
-    step late, and bounds a step size when it changes only. ``learning_rate`` is the first step size: torch, too, bounds
-    it by ``min_size`` and ``max_size``.
+    Where the sign changes, the parameter is not updated in that step. As torch.optim.Rprop. ``late=True`` gives optax's
+    results, which applies each update one step late, and clips a step size only when it changes. ``learning_rate`` is the first
+    step size, clipped to ``[min_size, max_size]`` as in torch.
     """
     agreement = g * move
     factor = xp.where(agreement > 0, eta_plus, xp.where(agreement < 0, eta_minus, 1.0))

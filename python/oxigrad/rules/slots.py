@@ -1,4 +1,4 @@
-"""Declarations of slots, the auxiliary variables of rules: the initial value, the condition, the dtype and the decay of each."""
+"""Declarations of slots, the auxiliary variables of rules: initial value, condition, dtype and decay factor."""
 
 import dataclasses
 import inspect
@@ -8,22 +8,22 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """A function ``(xp, p, ...)`` of slots and hyperparameters of a rule; ``names`` maps its parameters to their names there."""
+    """A function ``(xp, p, ...)`` of slots and hyperparameters of a rule; ``names`` maps its parameters to their names in the rule."""
 
     function: Callable[..., Any]
     names: Mapping[str, str]
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> "Formula":
-        """The formula of a function whose parameters have the names of slots and hyperparameters."""
+        """The formula of a function whose parameters are named as the slots and hyperparameters."""
         return cls(function, {name: name for name in list(inspect.signature(function).parameters)[2:]})
 
     def renamed(self, names: Mapping[str, str]) -> "Formula":
-        """The formula in a rule that has other ``names`` for slots and hyperparameters."""
+        """The formula with slots and hyperparameters renamed by ``names``."""
         return dataclasses.replace(self, names={own: names.get(name, name) for own, name in self.names.items()})
 
     def __call__(self, xp: Any, p: Any, value: Callable[[str], Any]) -> Any:
-        """The result for a parameter, with the values that ``value`` gives by name."""
+        """The result for the parameter ``p``; ``value`` maps names to values."""
         return self.function(xp, p, **{own: value(name) for own, name in self.names.items()})
 
 
@@ -35,10 +35,10 @@ class Slot:
 
     Args of all declarations:
         name: the name of the slot, by default that of the argument.
-        when: the name of a hyperparameter. Where that is 0, None or False, a parameter has no such slot: the rule is given None
-            for it, and returns None.
-        decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a hyperparameter. By
-            default it is read off the rule; see `oxigrad.stepping.decay_factors`.
+        when: the name of a hyperparameter. Where that is 0, None or False, there is no slot: the rule gets None for it, and
+        returns None. decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a
+        hyperparameter. By
+            default it is derived from the rule; see `oxigrad.stepping.decay_factors`.
         dtype_by: the name of a hyperparameter that names the dtype of the slot, which otherwise has that of the parameter.
 
     >>> from oxigrad import optim
@@ -49,8 +49,8 @@ class Slot:
     >>> optim.define(descent)(momentum=0.5)
     Descent(learning_rate=0.1, momentum=0.5)
 
-    The other fields are filled in where a rule is read: ``is_moment`` says that ``slot_dtype`` applies (slots of an update that
-    are initialized with zeros), and ``dtype`` is the one dtype that the slot must have.
+    The other fields are set when the rule is defined: ``is_moment`` means that ``slot_dtype`` applies (slots of an update rule
+    that are initialized with zeros), and ``dtype`` is a fixed dtype of the slot.
     """
 
     name: str = ""
@@ -61,7 +61,7 @@ class Slot:
     is_moment: bool = False
     dtype: str | None = None
 
-    # The declarations return Any: what a rule is given for the argument is an array.
+    # The declarations return Any, since they are defaults of arguments that are arrays when the rule is called.
 
     @classmethod
     def zeros(
@@ -77,7 +77,7 @@ class Slot:
 
     @classmethod
     def scalar(cls, value: float = 0.0, *, name: str = "") -> Any:
-        """A slot that is one number for the whole parameter, initialized with ``value``."""
+        """A slot of one number for each parameter, initialized with ``value``."""
         return cls(name, float(value))
 
     @classmethod
@@ -114,23 +114,23 @@ class Slot:
     ) -> Any:
         """Initializes the slot with ``function(xp, p, ...)``, where further parameters are hyperparameters by name.
 
-        Where the function returns None, the parameter has no such slot, which only rules that are called on arrays allow.
+        Where the function returns None, the parameter has no slot; only rules that are called on arrays allow this.
         """
         return cls(name, Formula.of(function), when, decay, dtype_by)
 
     @property
     def is_number(self) -> bool:
-        """Whether it is one number for the whole leaf, rather than an array."""
+        """Whether the slot is one number for the leaf instead of an array."""
         return isinstance(self.begin, (int, float))
 
     def first(self, xp: Any, p: Any, dtype: Any, value: Callable[[str], Any]) -> Any:
-        """The initial array of the slot of ``p``; None where the parameter has none. ``value`` gives hyperparameters by name."""
+        """The initial value of the slot of ``p``; None where there is no slot. ``value`` maps names to hyperparameters."""
         if self.begin is None:
             return xp.zeros_like(p, dtype=dtype)
         return self.begin(xp, xp.astype(p, dtype, copy=False), value)
 
     def renamed(self, names: Mapping[str, str]) -> "Slot":
-        """The slot in a rule that has other ``names`` for slots and hyperparameters."""
+        """The slot with slots and hyperparameters renamed by ``names``."""
 
         def name(own: Any) -> Any:
             return names.get(own, own) if isinstance(own, str) else own
@@ -142,7 +142,7 @@ class Slot:
 
 
 def declared(name: str, default: Any) -> Slot:
-    """The slot that an argument with this default declares: a number is a scalar, a function computes the initial value.
+    """The slot that an argument with this default declares: a number means `Slot.scalar`, a function `Slot.computed`.
 
     Raises `TypeError` for any other default.
     """

@@ -42,7 +42,7 @@ class Schedule:
     (0.25, {'schedule': 'harmonic', 'initial': 0.5})
     """
 
-    __array_ufunc__ = None  # so that arithmetic of NumPy's scalars defers to this class
+    __array_ufunc__ = None  # arithmetic with NumPy scalars defers to this class
 
     def __init_subclass__(cls) -> None:
         _REGISTRY[cls.__name__] = cls
@@ -66,18 +66,20 @@ class Schedule:
 
     def at(self, step: Any) -> Any:
         """The value at ``step``; subclasses override it."""
-        raise TypeError(f"{type(self).__name__} does not say what its value is")
+        raise TypeError(f"{type(self).__name__} does not define at(step)")
 
-    # --- as plain data -------------------------------------------------------------------------------------------------
+    # --- configuration and state ---------------------------------------------------------------------------------------
 
     def get_config(self) -> dict[str, Any]:
         """The schedule as plain data (JSON), for `from_config`.
 
-        Raises `TypeError` where an operand is a function that is no `Schedule`.
+        Raises `TypeError` where an operand is a function that is not a `Schedule`.
         """
         names = [field.name for field in dataclasses.fields(self) if field.init]
         if "schedule" in names:
-            raise TypeError(f"{type(self).__name__}: a field named schedule cannot be written down: rename it")
+            raise TypeError(
+                f"{type(self).__name__}: found a field named schedule, which is the key of the class in configurations: rename it"
+            )
         fields = {name: self._written(name, getattr(self, name)) for name in names}
         return {"schedule": type(self).__name__, **fields}
 
@@ -89,12 +91,12 @@ class Schedule:
         if value is None or isinstance(value, (int, float, str)):
             return value
         raise TypeError(
-            f"{type(self).__name__}: {name} is {value!r}: only numbers and the schedules of oxigrad.schedules can be "
-            "written down"
+            f"{type(self).__name__}: {name} is {value!r}: expected a number or a schedule of oxigrad.schedules, which "
+            "has a configuration"
         )
 
     def _states(self, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-        """The state of each operand that has one, with the path to it."""
+        """The paths and states of the operands that have a state."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             parts = enumerate(value) if isinstance(value, tuple) else [(None, value)]
@@ -117,13 +119,13 @@ class Schedule:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `state_dict` returned.
 
-        Raises `ValueError` for the state of another schedule and `TypeError` for values that are no numbers, with nothing
+        Raises `ValueError` for the state of another schedule and `TypeError` for values that are not numbers, with nothing
         changed.
         """
         expected, found = self.state_dict().keys(), state.keys()
         if expected != found:
             missing, unexpected = sorted(expected - found), sorted(found - expected)
-            raise ValueError(f"the state is not of this schedule: missing {missing}, unexpected {unexpected}")
+            raise ValueError(f"the state belongs to another schedule: missing {missing}, unexpected {unexpected}")
         values = {name: None if value is None else number(value) for name, value in state.items()}
         for prefix, held in self._states():
             held.update({name: values[prefix + name] for name in held})
@@ -189,11 +191,11 @@ class follow(Schedule):
 
     The step is ignored: call ``scheduler.step()`` yourself (torch then expects one call of its own optimizer's ``step()``
     before; without gradients that does nothing). A hyperparameter that is set to such a scheduler is set to this schedule.
-    It has no configuration; save the scheduler's own ``state_dict()``. Under a tracing compiler, such as
-    ``jax.jit(opt.apply)``, the value at the time of tracing is a constant.
+    It has no configuration; save the scheduler's own ``state_dict()``. In a traced program, such as ``jax.jit(opt.apply)``, it
+    is a constant, the value at the time of tracing.
 
-    Raises `TypeError` where there is no ``get_last_lr``, and `ValueError` where there are several groups and none is
-    named, or where there is no such group.
+    Raises `TypeError` where there is no ``get_last_lr``, and `ValueError` where there are several groups and ``group`` is None,
+    or where there is no such group.
 
     >>> class Halving:
     ...     rate = 1.0
@@ -215,12 +217,16 @@ class follow(Schedule):
 
     def __post_init__(self) -> None:
         if not callable(getattr(self.scheduler, "get_last_lr", None)):
-            raise TypeError(f"follow: scheduler is {self.scheduler!r}: expected one that has get_last_lr")
+            raise TypeError(f"follow: scheduler is {self.scheduler!r}: expected an object with a method get_last_lr")
         groups = len(self.scheduler.get_last_lr())
         if self.group is None and groups != 1:
-            raise ValueError(f"the scheduler has {groups} groups: say which one, follow(scheduler, group=0)")
+            raise ValueError(
+                f"follow: group is None, and the scheduler has {groups} groups: expected an index, as in follow(scheduler, group=0)"
+            )
         if self.group is not None and not 0 <= self.group < groups:
-            raise ValueError(f"group is {self.group}: the scheduler has {groups} groups")
+            raise ValueError(
+                f"follow: group is {self.group}: expected an index below {groups}, the number of groups of the scheduler"
+            )
 
     def at(self, step: Any) -> Any:
         return number(self.scheduler.get_last_lr()[self.group or 0])
@@ -230,11 +236,11 @@ def _combined(kind: type[add] | type[multiply], *terms: Term) -> Schedule:
     return kind(tuple(part for term in terms for part in (term.terms if isinstance(term, kind) else (term,))))
 
 
-# --- reading -----------------------------------------------------------------------------------------------------------
+# --- conversion --------------------------------------------------------------------------------------------------------
 
 
 def from_config(config: Mapping[str, Any]) -> Schedule:
-    """The schedule of a configuration by `Schedule.get_config`; classes of your own must have been defined before.
+    """The schedule of a configuration by `Schedule.get_config`. Raises `ValueError` where its class is not defined.
 
     >>> from oxigrad.schedules import constant
     >>> from_config(constant(0.1).get_config())(5)
@@ -265,7 +271,7 @@ def number(value: Any) -> int | float:
     if type(value) in (int, float):
         return value
     if isinstance(value, Variable):
-        raise TypeError(f"found {value!r}, which is recorded: expected a function that gives it, or a number")
+        raise TypeError(f"found the variable {value!r}: expected a number, or a function of the step")
     if isinstance(value, (bool, np.complexfloating)) or not hasattr(value, "__float__"):
         raise TypeError(f"found {value!r}: expected a number")
     if not is_array(value):

@@ -1,4 +1,4 @@
-"""Schedules composed of others: joined, slowed, bounded; and the common schedules that are such compositions."""
+"""Schedules composed of others: joined, held for several steps, clipped; and common schedules made of these."""
 
 import bisect
 import dataclasses
@@ -13,10 +13,10 @@ from oxigrad.schedules.curves import cosine, exponential, inverse_power, linear,
 
 @dataclasses.dataclass(frozen=True)
 class join(Schedule):
-    """One schedule after the other: the next begins, at its own step 0, at each of the ascending ``boundaries``.
+    """Schedules in sequence: at each of the ascending ``boundaries`` the next one starts, at its own step 0.
 
-    The schedules may be numbers and any functions of the step. A number as the step calls only the one that it falls to.
-    An array of steps calls them all, each with steps of its own range only.
+    The schedules may be numbers and any functions of the step. For a number as the step only the schedule of that step is
+    called; for an array of steps all are called, each with steps within its own range.
 
     >>> schedule = join((0.5, linear(1.0, 0.0, 10)), (3,))
     >>> schedule(2), schedule(3), schedule(8)
@@ -29,9 +29,9 @@ class join(Schedule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.schedules) != len(self.boundaries) + 1 or list(self.boundaries) != sorted(set(self.boundaries)):
-            raise ValueError("join takes one more schedule than boundaries, and the boundaries must ascend")
+            raise ValueError("join: expected ascending boundaries, and one more schedule than boundaries")
         if self.boundaries and self.boundaries[0] < 0:
-            raise ValueError(f"boundaries are {self.boundaries}: expected steps, which are counted from 0")
+            raise ValueError(f"boundaries is {self.boundaries}: expected non-negative steps")
 
     def at(self, step: Any) -> Any:
         starts = (0, *self.boundaries)
@@ -42,16 +42,16 @@ class join(Schedule):
         for schedule, start, end in zip(self.schedules, starts, (*self.boundaries, None), strict=True):
             since = step - start if value is None else xp.maximum(step - start, 0.0)
             own = value_at(schedule, since if end is None else xp.minimum(since, end - start))
-            own = own + 0.0 * since if isinstance(own, (int, float)) else own  # of the dtype of the steps
+            own = own + 0.0 * since if isinstance(own, (int, float)) else own  # in the dtype of the steps
             value = own if value is None else xp.where(step < start, value, own)
         return value
 
 
 @dataclasses.dataclass(frozen=True)
 class staircase(Schedule):
-    """``term(floor(step / every))``: a step of that schedule takes ``every`` steps.
+    """``term(floor(step / every))``: each value of the schedule ``term`` is held for ``every`` steps.
 
-    With the number of batches in an epoch, a schedule of epochs.
+    With ``every`` the number of batches in an epoch, ``term`` is a function of the epoch.
 
     >>> schedule = staircase(linear(1.0, 0.0, 4), every=100)
     >>> schedule(99), schedule(100), schedule(399), schedule(400)
@@ -72,7 +72,7 @@ class staircase(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class clip(Schedule):
-    """A schedule kept between ``minimum`` and ``maximum``, where they are given.
+    """A schedule clipped to ``[minimum, maximum]``; None means no bound.
 
     >>> schedule = clip(linear(1.0, 0.0, 10), minimum=0.25)
     >>> schedule(5), schedule(9)
@@ -94,7 +94,7 @@ class clip(Schedule):
         return value if self.maximum is None else xp.minimum(value, self.maximum)
 
 
-# --- ways to go from one value to another ------------------------------------------------------------------------------
+# --- interpolation -----------------------------------------------------------------------------------------------------
 
 _INTERPOLATIONS: dict[str, Callable[[float, float, float], Schedule]] = {
     "linear": linear,
@@ -110,18 +110,20 @@ def _between(interpolation: str, initial: float, final: float, steps: float) -> 
 
 
 def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolation: str = "constant") -> Schedule:
-    """Through one more value than boundaries: the first at step 0, each other one at its boundary, and the last for good.
+    """Interpolation of ``values``: the first at step 0, each other one at its boundary, and the last from then on.
 
-    In between, by ``interpolation``, the value stays ("constant"), or goes over to the next ("linear", "cosine").
+    There is one more value than boundaries. ``interpolation`` between them is "constant", "linear" or "cosine".
 
-    optax's ``boundaries_and_scales`` are factors from each value to the next, where these are the values.
+    optax's ``boundaries_and_scales`` has the factor of each value relative to the one before; ``values`` are the values.
 
     >>> schedule = piecewise((0.0, 1.0, 0.5), (10, 20), "linear")
     >>> schedule(0), schedule(5), schedule(10), schedule(15), schedule(30)
     (0.0, 0.5, 1.0, 0.75, 0.5)
     """
     if len(values) != len(boundaries) + 1:
-        raise ValueError(f"there are {len(values)} values for {len(boundaries)} boundaries: expected one more")
+        raise ValueError(
+            f"found {len(values)} values for {len(boundaries)} boundaries: expected one more value than boundaries"
+        )
     if interpolation != "constant" and interpolation not in _INTERPOLATIONS:
         known = ", ".join(("constant", *_INTERPOLATIONS))
         raise ValueError(f"interpolation is {interpolation!r}: expected one of {known}")
@@ -135,7 +137,7 @@ def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolatio
 def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: str = "linear") -> Schedule:
     """From ``initial`` to the first value of a schedule in ``steps`` steps, then that schedule from its own step 0.
 
-    ``linear(0.0, 1.0, steps) * schedule`` is the other warm-up in use, over which the schedule runs already.
+    ``linear(0.0, 1.0, steps) * schedule`` is the other common warm-up, during which the schedule already advances.
 
     >>> schedule = warmup(linear(1.0, 0.0, 10), 4)
     >>> schedule(0), schedule(2), schedule(4), schedule(9)
@@ -146,10 +148,10 @@ def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: st
 
 
 def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, interpolation: str = "linear") -> Schedule:
-    """A schedule up to the step ``start``; from its value there to ``final`` in ``steps`` steps, and ``final`` for good.
+    """A schedule up to the step ``start``, then from its value there to ``final`` in ``steps`` steps, then ``final``.
 
-    By ``interpolation`` "linear", "cosine", or "sqrt" (`one_minus_sqrt`). With "cosine" it is what torch's ``SWALR`` does
-    from the step on at which it takes over (Izmailov et al. 2018).
+    ``interpolation`` is "linear", "cosine", or "sqrt" (`one_minus_sqrt`). With "cosine" it is torch's ``SWALR`` from its first
+    step on (Izmailov et al. 2018).
 
     >>> schedule = cooldown(0.5, start=100, steps=10)
     >>> schedule(0), schedule(100), schedule(105), schedule(110)
@@ -159,11 +161,11 @@ def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, int
     return join((schedule, _between(interpolation, number_at(schedule, start), final, steps)), (start,))
 
 
-# --- by name -----------------------------------------------------------------------------------------------------------
+# --- common schedules --------------------------------------------------------------------------------------------------
 
 
 def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
-    """``initial``, multiplied by ``factor`` at regular intervals of steps.
+    """``initial``, multiplied by ``factor`` after every ``every`` steps.
 
     >>> schedule = step(1.0, every=30, factor=0.5)
     >>> schedule(29), schedule(30), schedule(60)
@@ -173,14 +175,14 @@ def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
 
 
 def multistep(initial: float, milestones: Sequence[float], factor: float = 0.1) -> Schedule:
-    """``initial``, multiplied by ``factor`` at each of the ascending milestones; twice where one comes twice.
+    """``initial``, multiplied by ``factor`` at each of the ascending milestones; a repeated milestone counts repeatedly.
 
     >>> schedule = multistep(1.0, (30, 80), factor=0.5)
     >>> schedule(29), schedule(30), schedule(80)
     (1.0, 0.5, 0.25)
     """
     if list(milestones) != sorted(milestones):
-        raise ValueError(f"milestones are {list(milestones)}: expected them to ascend")
+        raise ValueError(f"milestones is {list(milestones)}: expected ascending steps")
     counts = {milestone: count for count, milestone in enumerate(milestones, 1)}
     return piecewise([initial, *(initial * factor**count for count in counts.values())], list(counts))
 
@@ -210,7 +212,7 @@ def rsqrt(peak: float, warmup: float) -> Schedule:
 def noam(width: float, warmup: float, scale: float = 1.0) -> Schedule:
     """``scale * width ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)`` of the ``n = step + 1``-th step (Vaswani et al. 2017).
 
-    It is highest, ``scale / sqrt(width * warmup)``, after ``warmup - 1`` steps.
+    Its maximum, ``scale / sqrt(width * warmup)``, is at step ``warmup - 1``.
 
     >>> schedule = noam(512, 4000)
     >>> round(schedule(0), 9), round(schedule(3999), 9), round(schedule(15999), 9)
@@ -235,7 +237,7 @@ def warmup_cosine(
     """
     positive(warmup=warmup)
     if not steps > warmup:
-        raise ValueError(f"steps is {steps}: expected more than the warm-up, which takes {warmup}")
+        raise ValueError(f"steps is {steps}: expected more than warmup, {warmup}")
     return join((linear(initial, peak, warmup), cosine(peak, steps - warmup, final, power)), (warmup,))
 
 
@@ -250,13 +252,12 @@ def one_cycle(
 ) -> Schedule:
     """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps`` (Smith and Topin 2018).
 
-    Where ``back`` is given, in three phases: at that step it is at ``initial`` again. Defaults are those of torch and
-    optax: ``warmup`` is 0.3 of the steps, ``initial`` a 25th of the peak, ``final`` a 10,000th of ``initial``.
+    Where ``back`` is given, there are three phases: the value is ``initial`` again at that step. Defaults are those of torch
+    and optax: ``warmup`` is 0.3 of the steps, ``initial`` is ``peak / 25``, ``final`` is ``initial / 10000``.
 
-    torch's ``OneCycleLR(total_steps=n)`` ends with its n-th step, the phases each a step short: ``steps=n - 1``,
-    ``warmup=pct_start * n - 1``, and ``back=2 * warmup`` for ``three_phase``. optax has ``steps=n``,
-    ``warmup=int(pct_start * n)``, and, where linear, ``back=int(pct_final * n)``. The momentum that torch cycles the other
-    way is ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
+    torch's ``OneCycleLR(total_steps=n)`` is ``steps=n - 1``, ``warmup=pct_start * n - 1``, and ``back=2 * warmup`` for
+    ``three_phase``. optax's is ``steps=n``, ``warmup=int(pct_start * n)``, and, where linear, ``back=int(pct_final * n)``. The
+    momentum that torch cycles in the opposite direction is ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
 
     >>> schedule = one_cycle(1.0, 100, interpolation="linear")
     >>> schedule(0), schedule(30), round(schedule(65), 6), schedule(100)
@@ -270,7 +271,7 @@ def one_cycle(
         del values[2], boundaries[1]
     ascending = [0, *boundaries]
     if ascending != sorted(set(ascending)):
-        raise ValueError(f"the phases of one_cycle end at the steps {boundaries}: expected them to ascend from 0")
+        raise ValueError(f"one_cycle: the phases end at steps {boundaries}: expected ascending steps from 0")
     return piecewise(values, boundaries, interpolation)
 
 

@@ -14,7 +14,7 @@ def _progress(step: Any, steps: float) -> Any:
 
 
 def _mixed(initial: float, final: float, share: Any) -> Any:
-    """The interpolation between ``final`` and ``initial``, the weight of ``initial`` being ``share``."""
+    """The interpolation of ``initial`` and ``final``, with weight ``share`` of ``initial``."""
     return initial * share + final * (1.0 - share)
 
 
@@ -32,7 +32,7 @@ class constant(Schedule):
         return self.value
 
 
-# --- from one value to another -----------------------------------------------------------------------------------------
+# --- decay to a final value --------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +83,9 @@ class polynomial(Schedule):
 class cosine(Schedule):
     """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final`` (Loshchilov and Hutter 2017).
 
-    ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) ** power``. optax and Keras give the final value as
-    a part ``alpha`` of the initial one. torch's ``CosineAnnealingLR`` does not stay at the final value after ``T_max``
-    steps, but climbs back: so does ``join((cosine(a, n, b), cosine(b, n, a)), (n,))``.
+    ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) ** power``. optax and Keras state the final value as a
+    fraction ``alpha`` of the initial one. torch's ``CosineAnnealingLR`` increases again after ``T_max`` steps, as
+    ``join((cosine(a, n, b), cosine(b, n, a)), (n,))`` does.
 
     >>> schedule = cosine(2.0, 10, final=1.0)
     >>> schedule(0), round(schedule(5), 6), schedule(10), schedule(11)
@@ -131,8 +131,7 @@ class one_minus_sqrt(Schedule):
 class rex(Schedule):
     """``final + (initial - final) * (1 - x) / (1 - beta * x)`` with ``x = step / steps``, then ``final``.
 
-    Chen et al. 2021 have beta = 1/2, which is ``(1 - x) / (1/2 + (1 - x) / 2)``; 0 is linear, and larger ones stay high
-    for longer.
+    Chen et al. 2021 use ``beta=0.5``, which is ``(1 - x) / (1/2 + (1 - x) / 2)``; 0 is linear, and larger values decay later.
 
     >>> schedule = rex(1.0, 10)
     >>> schedule(0), round(schedule(5), 6), schedule(10)
@@ -148,22 +147,22 @@ class rex(Schedule):
         super().__post_init__()
         positive(steps=self.steps)
         if not 0 <= self.beta < 1:
-            raise ValueError(f"beta is {self.beta}: expected a number from 0 to 1, and not 1")
+            raise ValueError(f"beta is {self.beta}: expected a number in [0, 1)")
 
     def at(self, step: Any) -> Any:
         progress = _progress(step, self.steps)
         return _mixed(self.initial, self.final, (1.0 - progress) / (1.0 - self.beta * progress))
 
 
-# --- without an end ----------------------------------------------------------------------------------------------------
+# --- decay without end -------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class exponential(Schedule):
     """``initial * rate ** (step / steps)``.
 
-    `clip` bounds it (optax's ``end_value``), and `staircase` makes it change every ``steps`` steps only (as
-    ``staircase=True`` of optax and Keras): ``staircase(exponential(initial, rate), steps)``.
+    For optax's ``end_value``, use `clip`; for ``staircase=True`` of optax and Keras, use `staircase`:
+    ``staircase(exponential(initial, rate), steps)``.
 
     >>> schedule = exponential(0.1, 0.5, steps=10)
     >>> schedule(0), schedule(10), schedule(20)
@@ -186,8 +185,8 @@ class exponential(Schedule):
 class inverse_power(Schedule):
     """``initial / (1 + gamma * (step + offset)) ** power`` (Bottou 2012).
 
-    torch's ``ASGD`` has gamma = lambd * lr and power = alpha. Where steps are counted from 1, as in swift-apis'
-    ``lr / (1 + decay * step)``, the offset is 1.
+    torch's ``ASGD`` uses gamma = lambd * lr and power = alpha. For steps counted from 1, as in swift-apis' ``lr / (1 + decay *
+    step)``, set ``offset=1``.
 
     >>> schedule = inverse_power(0.1, gamma=0.5, power=1.0)
     >>> schedule(0), schedule(2), schedule(18)
@@ -203,21 +202,22 @@ class inverse_power(Schedule):
         super().__post_init__()
         positive(gamma=self.gamma)
         if not 1.0 + self.gamma * self.offset > 0:
-            raise ValueError(f"offset is {self.offset}: expected one for which 1 + gamma * offset is positive")
+            raise ValueError(f"offset is {self.offset}: expected 1 + gamma * offset to be positive")
 
     def at(self, step: Any) -> Any:
         return self.initial / (1.0 + self.gamma * (step + self.offset)) ** self.power
 
 
-# --- again and again ---------------------------------------------------------------------------------------------------
+# --- cycles ------------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class cosine_restarts(Schedule):
-    """`cosine` from ``initial`` to ``final``, restarted after ``steps`` steps and so on.
+    """`cosine` from ``initial`` to ``final``, restarted periodically.
 
-    SGDR: Loshchilov and Hutter 2017. Each wave is ``growth`` times as long as the one before (torch's ``T_mult``, Keras'
-    ``t_mul``) and, from the final value up, ``decay`` times as high (Keras' ``m_mul``; its waves end at ``alpha * initial``).
+    SGDR: Loshchilov and Hutter 2017. The first cycle takes ``steps`` steps, each further one ``growth`` times as many (torch's
+    ``T_mult``, Keras' ``t_mul``); its height above ``final`` is multiplied by ``decay`` (Keras' ``m_mul``; its cycles end at
+    ``alpha * initial``).
 
     >>> schedule = cosine_restarts(1.0, 10, growth=2)
     >>> [round(schedule(step), 6) for step in (0, 5, 10, 20, 30)]
@@ -247,8 +247,8 @@ class cosine_restarts(Schedule):
         if self.growth == 1:
             return xp.floor(step / self.steps)
         wave = xp.floor(xp.log1p(step * ((self.growth - 1.0) / self.steps)) / math.log(self.growth))
-        wave = xp.where(self._start(wave + 1.0) <= step, wave + 1.0, wave)  # where the logarithm was rounded down,
-        return xp.where(self._start(wave) > step, wave - 1.0, wave)  # and up
+        wave = xp.where(self._start(wave + 1.0) <= step, wave + 1.0, wave)  # correct a logarithm that was rounded down,
+        return xp.where(self._start(wave) > step, wave - 1.0, wave)  # or up
 
     def at(self, step: Any) -> Any:
         wave = self._wave(step)
@@ -262,11 +262,11 @@ _CYCLES = ("triangular", "triangular2", "exp_range")
 
 @dataclasses.dataclass(frozen=True)
 class cyclic(Schedule):
-    """From ``low`` to ``high`` in ``up`` steps, back in ``down`` steps (``up`` where it is None), and so on (Smith 2017).
+    """Periodic: from ``low`` to ``high`` in ``up`` steps, and back in ``down`` steps (None: ``up``) (Smith 2017).
 
-    By ``mode``, the height above ``low`` stays ("triangular"), halves with every cycle ("triangular2"), or is multiplied
-    by ``gamma ** step`` ("exp_range"), as in torch's ``CyclicLR``; in place of its ``scale_fn``, multiply schedules. The
-    momentum that it cycles the other way is ``cyclic(max_momentum, base_momentum, up, down)``.
+    ``mode`` determines the height above ``low``, as in torch's ``CyclicLR``: constant ("triangular"), halved in each cycle
+    ("triangular2"), or multiplied by ``gamma ** step`` ("exp_range"); in place of ``scale_fn``, multiply schedules. The
+    momentum that torch cycles in the opposite direction is ``cyclic(max_momentum, base_momentum, up, down)``.
 
     >>> schedule = cyclic(0.0, 1.0, up=4, mode="triangular2")
     >>> [schedule(step) for step in (0, 2, 4, 8, 12, 16)]

@@ -15,16 +15,16 @@ class plateau(Schedule):
     """``initial``, multiplied by ``factor`` whenever a metric has not improved for more than ``patience`` observations.
 
     Call `observe` with the metric, such as the validation loss after each epoch. The value does not depend on the step;
-    multiplied with another schedule, it scales that. The state is in `state_dict`.
+    multiply it by another schedule to scale that. `state_dict` has the state.
 
     An improvement (``mode`` "min") is a value below ``best - rtol * |best| - atol``. After a reduction, ``cooldown``
-    observations are not counted. The value goes no lower than ``minimum``, and not down by ``epsilon`` or less.
+    observations are not counted. The value is never below ``minimum``, and is not reduced by ``epsilon`` or less.
 
     As torch's ``ReduceLROnPlateau``, whose ``threshold`` is rtol, or atol in its mode "abs". There a negative best value
-    is improved on by ``best * (1 - threshold)``, which is worse than it. optax's ``reduce_on_plateau`` counts patience
-    one higher, and has no epsilon; average the values before you observe them in place of its ``accumulation_size``.
+    is improved on by ``best * (1 - threshold)``, which is a worse value. optax's ``reduce_on_plateau`` counts patience one
+    higher and has no epsilon; in place of its ``accumulation_size``, observe averages.
 
-    Under a tracing compiler, such as ``jax.jit(opt.apply)``, the value at the time of tracing is a constant.
+    In a traced program, such as ``jax.jit(opt.apply)``, it is a constant, the value at the time of tracing.
 
     >>> schedule = plateau(0.1, factor=0.5, patience=1)
     >>> [schedule.observe(loss) for loss in (3.0, 2.0, 2.5, 2.5, 1.0)]
@@ -62,7 +62,7 @@ class plateau(Schedule):
         return self._state["value"]
 
     def observe(self, metric: Any) -> float:
-        """Records a value of the metric, a number or a 0-d array; returns the value of the schedule from now on.
+        """Records a value of the metric, a number or a 0-d array, and returns the new value of the schedule.
 
         NaN is no improvement. Raises `TypeError` for anything else, with nothing changed.
         """
