@@ -291,7 +291,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     **{
         name: (made if name != "Muon" else matrix(made), step_of)
         for name, made in vars(optim).items()
-        if isinstance(made, type) and issubclass(made, optim.RuleOptimizer) and made.declared and name != "LBFGS"
+        if isinstance(made, type) and issubclass(made, optim.RuleOptimizer) and made._declared and name != "LBFGS"
     },
     "LBFGS": (optim.LBFGS, search_with),
     "SAM": (lambda: optim.SAM(optim.Adam()), search_with),
@@ -374,7 +374,7 @@ def test_what_is_remembered_of_a_rule_is_bounded() -> None:
     for number in range(300):
         opt.mode = f"mode {number}"
         opt.update({"w": np.zeros(2)}, {"w": np.ones(2)})
-    for remembering in made.rule._remembered.values():
+    for remembering in made._rule._remembered.values():
         assert remembering.cache_info().currsize <= 64
 
 
@@ -403,7 +403,7 @@ def a_transform() -> type:
 def the_rule_of_a_chain() -> Any:
     opt = optim.chain(optim.ClipByValue(), optim.Adam(), optim.EMA(), accumulate=2)
     step_of(opt)
-    return opt.rule
+    return opt._rule
 
 
 def a_schedule() -> type:

@@ -31,7 +31,7 @@ def text() -> str:
     rows = [
         row(made)
         for name, made in vars(optim).items()
-        if inspect.isclass(made) and made.__name__ == name and issubclass(made, optim.RuleOptimizer) and made.declared
+        if inspect.isclass(made) and made.__name__ == name and issubclass(made, optim.RuleOptimizer) and made._declared
     ]
     return HEAD + "\n".join(rows) + "\n"
 
@@ -44,7 +44,7 @@ def row(made: type[optim.RuleOptimizer]) -> str:
         else f"*{slot.name}*"
         if slot.is_number
         else slot.name
-        for slot in made.rule.slots
+        for slot in made._rule.slots
     }
     matrix, opt = np.zeros((256, 256), np.float32), made()
     opt.build({"w": matrix})
@@ -52,7 +52,7 @@ def row(made: type[optim.RuleOptimizer]) -> str:
     libraries = compat.PRESETS.get(made.__name__, {})
     like = ", ".join(name if not values else f"({name})" for name, values in libraries.items())
     summary = (made.__doc__ or "").partition("\n")[0].replace("``", "`")
-    compiled = "called" if not made.rule.elementwise else "yes" if opt.program.is_native else ""
+    compiled = "called" if not made._rule.elementwise else "yes" if opt.program.is_native else ""
     size = f"{kept / matrix.size:.2g}"
     return f"| {made.__name__} | {summary} | {', '.join(names.values())} | {size} | {like} | {compiled} |"
 

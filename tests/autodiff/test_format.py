@@ -59,7 +59,7 @@ def test_containers_of_variables_print() -> None:
 def test_a_format_that_means_nothing() -> None:
     with ox.Tape() as tape:
         x, w, z = tape.watch(2.5), tape.watch(np.ones(2)), tape.watch(np.array(1.0 + 2.0j))
-        with pytest.raises(TypeError, match=r"the format '.2f' is for one number, and the variable has shape \(2,\)"):
+        with pytest.raises(TypeError, match=r"format '.2f': found a variable of shape \(2,\)"):
             f"{w:.2f}"
         with pytest.raises(ValueError, match="format"):
             f"{x:.2q}"

@@ -356,7 +356,7 @@ class TestVariable:
             assert y.T.shape == shape[::-1]
             assert hasattr(y, "mT") == (len(shape) > 1)
         assert self.variable(2.0).T.value == 2.0
-        with pytest.raises(ox.ShapeError, match="2 dimensions or more, and x has 1"):
+        with pytest.raises(ox.ShapeError, match="found x of 1 dimensions, expected at least 2"):
             self.variable(np.ones(3)).mT  # noqa: B018
         assert x.__array_namespace__() is xp
         assert len(x) == 2

@@ -89,7 +89,7 @@ def random_optimizer(draw: Draw, model: Model) -> Any:
         parts = {keys[0]: unoptioned(one), "*": unoptioned(one)}
         return optim.from_config({**optim.partition(parts).get_config(), **options})
     made = one()
-    if "groups" not in options and draw.flag(0.15) and len(keys) > 1 and "learning_rate" in made.declared:
+    if "groups" not in options and draw.flag(0.15) and len(keys) > 1 and "learning_rate" in made._declared:
         options["groups"] = [[draw.choice(keys), draw.choice([{"learning_rate": 0.02}, None])]]
     return optim.from_config({**made.get_config(), **options})
 

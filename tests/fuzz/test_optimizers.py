@@ -184,7 +184,7 @@ def test_optax(name: str, library: Callable[[str], Any], precision: Any, seeds: 
             model, gradients = problem(d, where_it_applies(name))
             parts, transformation = IN_OPTAX[name](d, optax)
             before, clips = optax_clips(d, optax)
-            if {n for part in before for n in part.declared} & {n for part in parts for n in part.declared}:
+            if {n for part in before for n in part._declared} & {n for part in parts for n in part._declared}:
                 before, clips = [], []  # names of a chain's hyperparameters are unique
             every = d.one_of(1, 1, 2)
             opt = optim.chain(*before, *parts, accumulate=every)

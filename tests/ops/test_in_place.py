@@ -239,9 +239,9 @@ def test_plain_results_go_to_plain_arrays() -> None:
     [
         (lambda x: np.put(x, [9], 1.0), IndexError, "out of bounds"),
         (lambda x: np.put(x, [0], 1j), ox.DtypeError, "real part"),
-        (lambda x: np.place(x, MASK[:2], 1.0), ox.ShapeError, "mask has shape"),
+        (lambda x: np.place(x, MASK[:2], 1.0), ox.ShapeError, "found a mask of shape"),
         (lambda x: np.place(x, MASK, []), ValueError, "no values"),
-        (lambda x: np.putmask(x, MASK[0], 1.0), ox.ShapeError, "mask has shape"),
+        (lambda x: np.putmask(x, MASK[0], 1.0), ox.ShapeError, "found a mask of shape"),
         (lambda x: np.copyto(x, np.ones(7)), ValueError, "broadcast"),
         (lambda x: np.copyto(x, np.ones(3) * 1j), ox.DtypeError, "complex128"),
         (lambda x: np.copyto(x, X.astype(np.float32), casting="no"), ox.DtypeError, "casting='no'"),

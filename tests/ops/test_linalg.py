@@ -280,7 +280,7 @@ def test_a_banded_system_of_a_hundred_thousand_rows() -> None:
 
 
 def test_shapes_of_structured_systems_are_checked() -> None:
-    with pytest.raises(ox.ShapeError, match=r"b has shape \(3,\): expected \(4,\) or \(4, k\)"):
+    with pytest.raises(ox.ShapeError, match=r"found b of shape \(3,\), expected \(4,\) or \(4, k\)"):
         la.solve_banded((1, 1), np.ones((3, 4)), np.ones(3))
     with pytest.raises(ox.ShapeError, match=r"expected \(m, m\), \(n, n\), \(m, n\)"):
         la.solve_sylvester(A, A, np.ones((3, 2)))

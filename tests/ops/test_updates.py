@@ -55,7 +55,7 @@ def test_a_number_is_broadcast() -> None:
 def test_elements_that_are_named_twice() -> None:
     twice = np.array([0, 0, 1])
     np.testing.assert_array_equal(xp.at(np.zeros(3))[twice].add(np.array([1.0, 2.0, 4.0])), [3.0, 4.0, 0.0])
-    with pytest.raises(ValueError, match="names an element twice"):
+    with pytest.raises(ValueError, match="found a key with repeated elements"):
         xp.at(np.zeros(3))[twice].set(np.array([1.0, 2.0, 4.0]))
     np.testing.assert_array_equal(xp.at(np.zeros(3))[twice].set(5.0), [5.0, 5.0, 0.0])
 

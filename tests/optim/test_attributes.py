@@ -17,7 +17,7 @@ nan = math.nan
 RULES = [
     made
     for made in vars(optim).values()
-    if isinstance(made, type) and issubclass(made, (optim.RuleOptimizer, optim.Transform)) and made.declared
+    if isinstance(made, type) and issubclass(made, (optim.RuleOptimizer, optim.Transform)) and made._declared
 ]
 
 
@@ -110,7 +110,7 @@ def test_an_assignment_that_means_nothing(act: Callable[[Any], Any], error: type
         (lambda: schedules.linear(nan, 0.0, 3), ValueError, "linear: initial: found nan"),
         (lambda: schedules.join((1.0, nan), (3,)), ValueError, "join: schedules: found nan"),
         (lambda: schedules.clip(0.5, 1.0, 0.0), ValueError, "minimum is 1.0: expected at most maximum"),
-        (lambda: schedules.join((1.0, 0.5), (-3,)), ValueError, r"boundaries are \(-3,\)"),
+        (lambda: schedules.join((1.0, 0.5), (-3,)), ValueError, r"boundaries is \(-3,\)"),
         (lambda: schedules.piecewise((1.0,), (), "bogus"), ValueError, "interpolation is 'bogus'"),
         (lambda: schedules.plateau(0.1, minimum=1.0), ValueError, "minimum is 1.0: expected at most initial"),
         (lambda: schedules.inverse_power(0.1, 0.5, offset=-10.0), ValueError, "offset is -10.0"),
@@ -138,7 +138,7 @@ def test_a_value_that_means_nothing(make: Callable[[], Any], error: type[Excepti
 @pytest.mark.parametrize("made", RULES, ids=lambda made: made.__name__)
 def test_every_hyperparameter_states_what_it_may_be(made: Any) -> None:
     part = made()
-    for name, declared in made.declared.items():
+    for name, declared in made._declared.items():
         assert declared.domain is not None, name
         assert getattr(part, name) == declared.default
         wrong = "no such thing" if declared.is_flag else nan
@@ -336,7 +336,7 @@ def test_options_of_an_optimizer_inside_of_another_belong_outside(around: Any) -
         outer.build(model)
     inner.accumulate = 1
     outer.build(model)
-    with pytest.raises(AttributeError, match="accumulate belongs to the optimizer that takes the steps: set it on"):
+    with pytest.raises(AttributeError, match="accumulate must be set on the optimizer that takes the steps"):
         inner.accumulate = 2
     inner.groups = {"w": {"learning_rate": 0.25}}
     outer.minimize(lambda model: ox.xp.sum(model["w"]), model)

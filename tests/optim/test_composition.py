@@ -55,7 +55,7 @@ def problem(seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def refusal(parts: Sequence[Any]) -> str | None:
     """The reason for which a chain of these parts has no meaning."""
-    kinds = [part.rule.kind for part in parts]
+    kinds = [part._rule.kind for part in parts]
     if "update" not in kinds:
         return NO_OPTIMIZER
     return TOO_EARLY if "after" in kinds[: kinds.index("update")] else None
@@ -72,7 +72,7 @@ class ByHand:
     @staticmethod
     def _first(part: Any, p: Any) -> list[Any]:
         values, found = part.hyperparameters, []
-        for slot in part.rule.slots:
+        for slot in part._rule.slots:
             if slot.when is not None and not values[slot.when]:
                 found.append(None)
             else:
@@ -84,16 +84,16 @@ class ByHand:
         """The arguments of a part: its own hyperparameters, and the learning rate of the nearest optimizer before it."""
         part = self.parts[number]
         found = dict(part.hyperparameters)
-        for name in part.rule.shared:
+        for name in part._rule.shared:
             found[name] = next(p.hyperparameters[name] for p in self.parts[number::-1] if name in p.hyperparameters)
         supplied = {"step": self.count, "noise": lambda: 0.5}
-        return found | {name: value for name, value in supplied.items() if name in part.rule.supplied}
+        return found | {name: value for name, value in supplied.items() if name in part._rule.supplied}
 
     def step(self, grads: dict[str, Any]) -> None:
         self.count += 1
         g, new = dict(grads), None
         for number, part in enumerate(self.parts):
-            rule, values = part.rule, self._values(number)
+            rule, values = part._rule, self._values(number)
             if rule.kind == "after":
                 taken = new
             else:
@@ -125,7 +125,7 @@ def check(parts: Sequence[Any], opt: Any) -> None:
     for path, p in expected.model.items():
         np.testing.assert_allclose(model[path], p, rtol=1e-9, atol=1e-12)
         for part, shown, slots in zip(parts, opt.parts, expected.slots, strict=True):
-            for slot, array in zip(part.rule.slots, slots[path], strict=True):
+            for slot, array in zip(part._rule.slots, slots[path], strict=True):
                 found = opt.slots[path].get(shown.slot_names[slot.name])
                 assert (found is None) == (array is None)
                 if array is not None and found.dtype == np.asarray(array).dtype:
@@ -194,7 +194,7 @@ def test_chains_in_chains(names: list[str], start: int, length: int) -> None:
 def test_a_chain_of_repeated_parts_is_one_kernel() -> None:
     opt = optim.chain(optim.ClipByValue(0.5), optim.ClipByValue(0.3), optim.AdamW(), optim.EMA(0.9), optim.EMA(0.99))
     assert str(opt.program).count("phase") == 1
-    assert opt.rule.elementwise
+    assert opt._rule.elementwise
 
 
 # --- the namespaces of parts -------------------------------------------------------------------------------------------

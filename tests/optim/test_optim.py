@@ -81,7 +81,7 @@ def test_float32_is_float64_rounded(name: str) -> None:
     single, opt = run(name, single, grads)
     for key, value in double.items():
         assert single[key].dtype == np.float32
-        arrays = [slot.name for slot in opt.rule.slots if not slot.is_number]
+        arrays = [slot.name for slot in opt._rule.slots if not slot.is_number]
         assert all(slot.dtype == np.float32 for name, slot in opt.slots[key].items() if name in arrays)
         np.testing.assert_allclose(single[key], value, rtol=2e-4, atol=2e-5)
 

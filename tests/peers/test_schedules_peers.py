@@ -511,17 +511,17 @@ def test_the_group_of_a_torch_scheduler(torch: ModuleType) -> None:
     groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": lr} for lr in (0.1, 0.2)]
     scheduler = torch.optim.lr_scheduler.ExponentialLR(torch.optim.SGD(groups), 0.9)
     assert schedules.follow(scheduler, group=1)(0) == 0.2
-    with pytest.raises(ValueError, match="2 groups: say which"):
+    with pytest.raises(ValueError, match="2 groups: expected an index"):
         optim.SGD(learning_rate=scheduler)
-    with pytest.raises(ValueError, match="group is 2: the scheduler has 2 groups"):
+    with pytest.raises(ValueError, match="group is 2: expected an index below 2"):
         schedules.follow(scheduler, group=2)
-    with pytest.raises(TypeError, match="scheduler is 0.1: expected one that has get_last_lr"):
+    with pytest.raises(TypeError, match="scheduler is 0.1: expected an object with a method get_last_lr"):
         schedules.follow(0.1)
 
 
 def test_a_followed_scheduler_cannot_be_written_down(torch: ModuleType) -> None:
     opt = optim.SGD(learning_rate=TorchRun(torch, TORCH["ExponentialLR"][0]).scheduler)
-    with pytest.raises(TypeError, match=r"follow: scheduler is .*only numbers and the schedules"):
+    with pytest.raises(TypeError, match=r"follow: scheduler is .*expected a number or a schedule"):
         opt.get_config()
 
 

@@ -198,7 +198,7 @@ def test_factors_are_read_off_the_rule_and_not_found_by_trial() -> None:
 
     made = optim.define(rule)
     calls.clear()
-    found = decays(made.rule, dict(made().hyperparameters))
+    found = decays(made._rule, dict(made().hyperparameters))
     assert len(calls) == 1
     assert found == {"m": 0.9, "v": pytest.approx(0.9), "top": 1.0, "kept": 1.0, "gone": 0.0}
 

@@ -293,14 +293,14 @@ class Owner:
 
     sparse = "dense"
     zero_gradients = False
-    precision = Precision()
+    _precision = Precision()
     name = "Owner"
 
     def __init__(self, **values: Any) -> None:
-        self.rule: Rule = rule.read(decay_rule)
-        self.parts = (self.rule,)
-        self.declared = {name: Hyperparameter(name, value) for name, value in self.rule.defaults.items()}
-        self._hyperparameters = {**self.rule.defaults, **values}
+        self._rule: Rule = rule.read(decay_rule)
+        self.parts = (self._rule,)
+        self._declared = {name: Hyperparameter(name, value) for name, value in self._rule.defaults.items()}
+        self._hyperparameters = {**self._rule.defaults, **values}
         self._version = Version()
 
     def _gradient_parts(self) -> tuple[Rule, ...]:
@@ -313,7 +313,7 @@ def test_a_group_alone() -> None:
     assert group.flags == {"mode": "plain"}
     assert group.numbers(1) == {"rate": 0.5, "beta": 0.75}
     assert (group.value("beta"), group.value("rate"), group.absent, group.catches_up) == (0.75, 1.0, (), False)
-    assert group.optimizer is owner and group.precision is owner.precision
+    assert group.optimizer is owner and group.precision is owner._precision
     assert isinstance(group.program(group.rule()), _core.Program)
     assert "beta=0.75" in group.text and "mode='plain'" in group.text
     del owner

@@ -675,7 +675,7 @@ def test_what_takes_no_rows() -> None:
     for sparse in ("lazy", "catch_up"):
         with pytest.raises(ox.RuleError, match=r"^t: the rule <lambda> is not elementwise, and takes rows only with"):
             Called(sparse=sparse).update({"t": np.zeros((4, 2))}, g)
-        with pytest.raises(ValueError, match="does not accumulate"):
+        with pytest.raises(ValueError, match="and accumulate are mutually exclusive"):
             optim.SGD(accumulate=2, sparse=sparse)
     np.testing.assert_array_equal(Called().update({"t": np.zeros((4, 2))}, g)["t"], -g["t"].todense())
     with pytest.raises(ValueError, match="sparse is 'torch': expected 'dense', 'lazy' or 'catch_up'"):

@@ -593,7 +593,7 @@ def test_a_deep_copy_keeps_functions_and_pickle_refuses_them() -> None:
     np.testing.assert_array_equal(model["a"], -1.5)
     again.update(model, {"a": np.ones(1)})
     np.testing.assert_array_equal(model["a"], -6.5)
-    with pytest.raises(TypeError, match=r"learning_rate is <function .*only the schedules"):
+    with pytest.raises(TypeError, match=r"learning_rate is <function .*expected a number or a schedule"):
         pickle.dumps(opt)
 
 

@@ -191,7 +191,7 @@ def like_torch(name: str, given: dict[str, Any]) -> Any:
     before, after = [optim.Maximize()] if found.pop("maximize", False) else [], []
     made = getattr(optim, name)
     is_decoupled = found.pop("decoupled_weight_decay", False)
-    if "weight_decay" in found and "weight_decay" not in made.declared:
+    if "weight_decay" in found and "weight_decay" not in made._declared:
         decay = found.pop("weight_decay")
         after = [optim.WeightDecay(decay)] if is_decoupled else []
         before += [] if is_decoupled else [optim.Regularize(l2=decay)]

@@ -48,13 +48,6 @@ class Sealed(metaclass=Sealing):
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
     _fixed: ClassVar[frozenset[str]] = frozenset()
 
-    # Names without an underscore that are not for users of an object: `dir` does not list them.
-    _internal: ClassVar[frozenset[str]] = frozenset()
-
-    def __dir__(self) -> list[str]:
-        hidden = frozenset().union(*(vars(base).get("_internal", ()) for base in type(self).__mro__))
-        return sorted({*super().__dir__()} - hidden)
-
     def __setattr__(self, name: str, value: Any) -> None:
         label = type(self).__name__
         if not name.startswith("_") and "_sealed" in vars(self):

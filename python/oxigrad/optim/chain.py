@@ -25,7 +25,7 @@ class Transform(Part):
     """
 
     def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
-        super().__init__(*args, **filled_in(type(self).__name__, compat, list(self.declared)[: len(args)], keywords))
+        super().__init__(*args, **filled_in(type(self).__name__, compat, list(self._declared)[: len(args)], keywords))
 
 
 class ChainPart:
@@ -53,9 +53,8 @@ class ChainPart:
         return self._kind.__name__
 
     @property
-    def rule(self) -> Rule:
-        """Its rule."""
-        return self._kind.rule
+    def _rule(self) -> Rule:
+        return self._kind._rule
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
@@ -120,9 +119,9 @@ class Chain(RuleOptimizer):
         if unknown := sorted(options.keys() - OPTIONS.keys()):
             raise TypeError(f"chain: unknown options: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}")
         flat = [one for part in parts for one in _flat(part)]
-        rules = [part.rule for part in flat]
-        self.rule = composition.compose(rules)
-        self.declared = declarations(self.rule)
+        rules = [part._rule for part in flat]
+        self._rule = composition.compose(rules)
+        self._declared = declarations(self._rule)
         self._kinds = tuple(map(type, flat))
         self._hyperparameter_names = composition.hyperparameter_names(rules)
         self._slot_names = composition.slot_names(rules)
@@ -133,7 +132,7 @@ class Chain(RuleOptimizer):
     @property
     def name(self) -> str:
         """See `Optimizer.name`."""
-        return self.rule.name
+        return self._rule.name
 
     @property
     def parts(self) -> tuple[ChainPart, ...]:
@@ -153,20 +152,20 @@ class Chain(RuleOptimizer):
         return super().__getattr__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in vars(self).get("declared", ()):
-            self.declared[name].__set__(self, value)
+        if name in vars(self).get("_declared", ()):
+            self._declared[name].__set__(self, value)
         else:
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(name for name in self.declared if name.isidentifier())]
+        return [*super().__dir__(), *(name for name in self._declared if name.isidentifier())]
 
     def _hint(self, name: str) -> str:
         owners = [part for part in self.parts if name in part._names]
         if owners:
             shown = ", ".join(f"parts[{part._number}] ({part.name})" for part in owners)
             return f": several parts have it, {shown}"
-        return hint(name, [*self.declared, *(each for each in (*vars(self), *dir(type(self))) if each[0] != "_")])
+        return hint(name, [*self._declared, *(each for each in (*vars(self), *dir(type(self))) if each[0] != "_")])
 
     def __repr__(self) -> str:
         return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
@@ -258,7 +257,7 @@ class Partition(Optimizer):
         return f"partition({self._optimizers!r}{self._shown_options()})"
 
     def _hint(self, name: str) -> str:
-        if any(name in optimizer.declared for optimizer in self.optimizers.values() if optimizer):
+        if any(name in optimizer._declared for optimizer in self.optimizers.values() if optimizer):
             return ": set it on one of its optimizers, optimizers[pattern]"
         return super()._hint(name)
 

@@ -3,7 +3,7 @@
 import inspect
 import types
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from oxigrad import schedules
 from oxigrad.optim.attributes import Sealed, hint
@@ -81,13 +81,11 @@ def from_plain(value: Any) -> Any:
 class Part(Sealed):
     """Base class of objects of one rule, whose hyperparameters are attributes."""
 
-    _internal: ClassVar[frozenset[str]] = frozenset({"declared", "rule"})
-
-    rule: Rule
-    declared: Mapping[str, Hyperparameter] = {}
+    _rule: Rule
+    _declared: Mapping[str, Hyperparameter] = {}
 
     def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:
-        names, label = list(self.declared), type(self).__name__
+        names, label = list(self._declared), type(self).__name__
         if len(args) > len(names):
             raise TypeError(f"{label} takes at most {len(names)} positional arguments: {', '.join(names)}")
         given = dict(zip(names, args, strict=False))
@@ -100,7 +98,7 @@ class Part(Sealed):
         given |= hyperparameters
         self._hyperparameters: dict[str, Any] = {}
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
-        for name, declared in self.declared.items():
+        for name, declared in self._declared.items():
             setattr(self, name, given.get(name, declared.default))
 
     @property
@@ -138,7 +136,7 @@ def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], modu
         "__doc__": rule.call.__doc__,
         "__module__": module,
         "__signature__": inspect.Signature([*own, *common]),
-        "rule": rule,
-        "declared": declared,
+        "_rule": rule,
+        "_declared": declared,
     }
     return type(base)(title, (base,), body)

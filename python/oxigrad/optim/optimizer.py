@@ -89,7 +89,7 @@ class Optimizer(Options):
         self.accumulate = accumulate
         self.loss_scale = loss_scale
         self.zero_gradients = zero_gradients
-        self.precision = checked_precision(slot_dtype, master, rounding)
+        self._precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
         self._stepper = Stepper(self)
         self._lock = _core.Lock()

@@ -99,16 +99,11 @@ class Options(Sealed):
             "slot_dtype",
             "master",
             "rounding",
-            "precision",
             "dtype",
             "optimizer",
             "optimizers",
-            "rule",
-            "declared",
         }
     )
-
-    _internal: ClassVar[frozenset[str]] = frozenset({"precision"})
 
     seed: int
     accumulate: int
@@ -116,7 +111,7 @@ class Options(Sealed):
     loss_scale: LossScale | None
     zero_gradients: bool
     sparse: str
-    precision: Precision
+    _precision: Precision
     _version: Version
     _nonfinite: str
 
@@ -131,17 +126,17 @@ class Options(Sealed):
     @property
     def slot_dtype(self) -> str | None:
         """The dtype of moments; None for the default."""
-        return self.precision.slot_dtype
+        return self._precision.slot_dtype
 
     @property
     def master(self) -> bool:
         """Whether parameters of half precision have master weights in float32."""
-        return self.precision.master
+        return self._precision.master
 
     @property
     def rounding(self) -> str:
         """The rounding of parameters of half precision."""
-        return self.precision.rounding
+        return self._precision.rounding
 
     def _stepping_options(self) -> list[str]:
         """The options set here that only the optimizer that takes the steps may have."""
@@ -159,7 +154,7 @@ class Options(Sealed):
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
             "zero_gradients": self.zero_gradients,
             "sparse": self.sparse,
-            **dataclasses.asdict(self.precision),
+            **dataclasses.asdict(self._precision),
         }
 
     def _shown_options(self) -> str:

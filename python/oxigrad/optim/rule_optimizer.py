@@ -31,7 +31,7 @@ class RuleOptimizer(Part, Optimizer):
     def __init__(
         self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
     ) -> None:
-        keywords = filled_in(type(self).__name__, compat, list(self.declared)[: len(args)], keywords)
+        keywords = filled_in(type(self).__name__, compat, list(self._declared)[: len(args)], keywords)
         options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
         Optimizer.__init__(self, **options)
@@ -66,15 +66,15 @@ class RuleOptimizer(Part, Optimizer):
             raise TypeError(
                 f"the group {pattern!r}: found {values!r}, expected a dict of hyperparameters, or None to freeze"
             )
-        unknown = sorted(values.keys() - self.declared.keys())
+        unknown = sorted(values.keys() - self._declared.keys())
         if unknown:
-            known = ", ".join(self.declared)
+            known = ", ".join(self._declared)
             raise TypeError(
                 f"the group {pattern!r}: unknown hyperparameters: {', '.join(unknown)}"
                 f"{self._hint(unknown[0])}; there are {known}"
             )
         try:
-            return {name: self.declared[name].check(value) for name, value in values.items()}
+            return {name: self._declared[name].check(value) for name, value in values.items()}
         except (TypeError, ValueError) as error:
             raise type(error)(f"the group {pattern!r}: {error}") from None
 
@@ -205,8 +205,6 @@ _TAKEN = {
     "optimizer",
     "part",
     "parts",
-    "precision",
-    "rule",
 }
 
 

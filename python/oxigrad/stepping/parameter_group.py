@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 class SteppingOptions(Protocol):
     """Protocol of the optimizer that takes the steps, as far as a group reads it."""
 
-    @property
-    def precision(self) -> Precision:
-        """The dtypes of slots, and how parameters of half precision are rounded."""
-        ...
+    _precision: Precision
 
     @property
     def sparse(self) -> str:
@@ -54,20 +51,14 @@ class HyperparameterOwner(Protocol):
 
     _hyperparameters: dict[str, Any]
     _version: Version
+    _rule: Rule
+
+    @property
+    def _declared(self) -> Mapping[str, Declaration]: ...
 
     @property
     def name(self) -> str:
         """The name of the optimizer."""
-        ...
-
-    @property
-    def declared(self) -> Mapping[str, Declaration]:
-        """The hyperparameters that the rule declares."""
-        ...
-
-    @property
-    def rule(self) -> Rule:
-        """The rule of the optimizer."""
         ...
 
 
@@ -88,7 +79,7 @@ class ParameterGroup:
     ) -> None:
         self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
         self._storage = storage
-        self._own, self._declared, self._rule = optimizer._hyperparameters, optimizer.declared, optimizer.rule
+        self._own, self._declared, self._rule = optimizer._hyperparameters, optimizer._declared, optimizer._rule
         self._compose: Callable[..., Rule] = self._rule.remembering(_composed)
         self._overrides = overrides
         self._optional = self._rule.optional
@@ -107,12 +98,12 @@ class ParameterGroup:
         owner = self._owner
         before = owner._gradient_parts()
         composed = self._compose(self._rule, before, holds and len(before), self.absent)
-        return owner.precision.around(composed, self._storage) if self._storage else composed
+        return owner._precision.around(composed, self._storage) if self._storage else composed
 
     @property
     def precision(self) -> Precision:
         """The dtypes of slots, and how parameters of half precision are rounded."""
-        return self._owner.precision
+        return self._owner._precision
 
     def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
         """The dtype of a slot of the parameter ``p``; "8bit" for codes."""

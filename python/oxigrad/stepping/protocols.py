@@ -23,7 +23,7 @@ class SteppingOptimizer(Protocol):
     nonfinite: str
     zero_gradients: bool
     sparse: str
-    precision: Precision
+    _precision: Precision
 
     @property
     def loss_scale(self) -> ObservedScale | None:

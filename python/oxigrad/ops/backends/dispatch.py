@@ -151,6 +151,7 @@ def refuse_meaning(array: Any, what: str) -> None:
     if type(array) is np.ndarray:
         return
     meaning, kind = _core.meaning(array), type(array).__name__
+    # torch.masked.MaskedTensor, a tensor whose class alone tells it from others
     if meaning is None and hasattr(type(array), "get_mask"):
         meaning = f"a {kind}, whose mask would be ignored: expected an array without a mask"
     try:
