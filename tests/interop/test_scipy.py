@@ -87,5 +87,5 @@ def test_kernels_of_scikit_learn_are_differentiable_unchanged(library, name: str
 
 def test_metrics_of_scikit_learn_say_that_they_turn_into_floats(library) -> None:
     sklearn, metrics = library("sklearn"), library("sklearn.metrics")
-    with sklearn.config_context(array_api_dispatch=True), pytest.raises(TypeError, match="derivative would be lost"):
+    with sklearn.config_context(array_api_dispatch=True), pytest.raises(TypeError, match="lose its derivative"):
         grad(lambda x: metrics.mean_squared_error(x * x, x))(X)

@@ -303,7 +303,7 @@ def test_ufuncs_refuse_their_keywords(keyword: dict[str, Any]) -> None:
 
 
 def test_an_argument_given_twice_is_refused() -> None:
-    with pytest.raises(TypeError, match="np.clip was given min twice"):
+    with pytest.raises(TypeError, match="np.clip: found min twice"):
         on_variables(np.clip, (A, -1.0, 2.0), {"min": 0.0})
     with ox.Tape() as tape, pytest.raises(TypeError, match="third argument"):
         pow(tape.watch(2.0), 2, 3)  # type: ignore[misc]
@@ -388,7 +388,7 @@ def test_lists_among_variables_are_arrays() -> None:
     for columns in ([V, V], [V[0], V[1]], [A, V[:2]]):
         value = on_variables(np.column_stack, (columns,), {})
         np.testing.assert_array_equal(leaves(value)[0], np.column_stack(columns))
-    with pytest.raises(ox.ShapeError, match=r"found shapes \[\(\), \(3,\)\], expected arrays of one shape"):
+    with pytest.raises(ox.ShapeError, match=r"one shape, found the shapes \[\(\), \(3,\)\]"):
         ox.grad(lambda x: xp.sum(xp.mean([x, x[0]])))(V)
 
 

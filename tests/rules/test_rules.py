@@ -226,7 +226,7 @@ def test_presets() -> None:
     assert (found.learning_rate, found.rho, found.epsilon, found.epsilon_mode) == (0.5, 0.9, 1e-3, "inside")
     assert optim.from_config(found.get_config()).get_config() == found.get_config()
     assert optim.Adagrad(0.1, 0.0, 0.2, compat="keras").initial_accumulator == 0.2
-    with pytest.raises(ValueError, match="compat is 'keras': Rprop may be compatible with 'torch', 'optax'"):
+    with pytest.raises(ValueError, match="Rprop: compat is 'keras': expected 'torch', 'optax'"):
         optim.Rprop(compat="keras")
     own = optim.define(lambda xp, p, g, *, rate=1.0: p - rate * g, "Own")
     with pytest.raises(ValueError, match="Own may be compatible with nothing"):

@@ -468,7 +468,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: schedules.plateau(1.0, rtol=math.nan), ValueError, "plateau: rtol: found nan: expected a number"),
     (lambda: schedules.plateau(1.0, mode="low"), ValueError, "mode is 'low': expected one of min, max"),
     (lambda: schedules.from_config({"schedule": "nope"}), ValueError, "schedule is 'nope': expected one of"),
-    (lambda: schedules.Schedule()(0), TypeError, "Schedule does not say what its value is"),
+    (lambda: schedules.Schedule()(0), TypeError, "Schedule does not define at"),
 ]  # fmt: skip
 
 

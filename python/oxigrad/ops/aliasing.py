@@ -15,11 +15,11 @@ Named = tuple[str, Any, bool]
 
 
 def refuse_unwritable(path: str, what: str, array: Any) -> None:
-    """Raises `ArrayMemoryError` where an array is read-only, and `AliasError` where its elements share memory."""
+    """Raises `ArrayMemoryError` where an array is read-only, and `AliasError` where its elements overlap."""
     if not _core.is_writable(array):
         raise ArrayMemoryError(f"{path}: the {what} is read-only")
     if _core.overlaps_itself(array):
-        raise AliasError(f"{path}: elements of the {what} share memory: expected an array without overlap")
+        raise AliasError(f"{path}: the {what} overlaps itself: expected an array whose elements share no memory")
 
 
 def refuse_shared(named: Sequence[Named]) -> None:

@@ -385,7 +385,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     obj = stack([asarray(item) for item in obj]) if is_list else obj
     _require_device("asarray", obj, device)
     if copy is False and (is_list or (dtype is not None and obj.dtype != dtype)):
-        raise ValueError("asarray: copy is False: a list, or another dtype, requires a copy")
+        raise ValueError("asarray: copy=False: a list, or another dtype, requires a copy")
     copy = copy and not is_list
     obj = copied(obj) if copy else obj
     return obj if dtype is None else astype(obj, dtype, copy=False)

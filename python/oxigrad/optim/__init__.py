@@ -2,7 +2,7 @@
 
 * `optimizer`: the base class of optimizers; `options`: the options that all of them share.
 * `rule_optimizer`: optimizers of one rule, made by `define`; `hyperparameters`: their hyperparameters as attributes.
-* `chain`: chains and partitions of several parts; `param_groups`: hyperparameters by key path.
+* `chain`, `partition`, `composition`: optimizers of several parts; `param_groups`: hyperparameters by key path.
 * `lbfgs`, `line_search`, `sam`: optimizers that evaluate the loss several times a step.
 * `loss_scale`: dynamic loss scaling for float16.
 * `config`: configurations as plain data; `attributes`: the base class of objects with checked attributes.
@@ -19,11 +19,13 @@ array([0., 0.])
 """
 
 from oxigrad import rules
-from oxigrad.optim.chain import Chain, ChainPart, Partition, Transform, chain, partition, transform
+from oxigrad.optim.chain import Chain, ChainPart, Transform, transform
+from oxigrad.optim.composition import chain
 from oxigrad.optim.config import from_config
 from oxigrad.optim.lbfgs import LBFGS
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.optimizer import Optimizer, Slots
+from oxigrad.optim.partition import Partition, partition
 from oxigrad.optim.rule_optimizer import RuleOptimizer, define
 from oxigrad.optim.sam import SAM
 from oxigrad.rules import gradient_transforms

@@ -1,21 +1,17 @@
-"""Chains, whose parts are composed into one rule, and partitions, whose parts update disjoint sets of parameters."""
+"""Chains: optimizers of several parts, composed into one rule."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from oxigrad._core import StructureError
-from oxigrad.optim import param_groups
 from oxigrad.optim.attributes import hint
-from oxigrad.optim.config import OPTIONS, REGISTRY
+from oxigrad.optim.config import OPTIONS
 from oxigrad.optim.hyperparameters import Part, declarations
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
 from oxigrad.rules import composition, rule
 from oxigrad.rules.compat import filled_in
 from oxigrad.rules.rule import Rule
-from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.version import Version
 
 
 class Transform(Part):
@@ -108,7 +104,7 @@ class ChainPart:
 
 
 class Chain(RuleOptimizer):
-    """Optimizer of several parts, composed into one rule; `chain` makes one.
+    """Optimizer of several parts, composed into one rule; `oxigrad.optim.chain` makes one.
 
     A hyperparameter is an attribute of its part, ``opt.parts[1].decay``, and of the chain if its name is unique among the
     parts. A name that several parts have is prefixed by the number of the part in ``groups``, ``"1.decay"``, as are the names
@@ -174,92 +170,16 @@ class Chain(RuleOptimizer):
 def _flat(part: Any) -> list[Part]:
     """The parts of a nested chain, else the part itself, as a tuple."""
     if not isinstance(part, Part):
-        raise TypeError(f"{part!r} is no part of a chain: expected optimizers of one rule and transforms")
+        raise TypeError(f"chain: found {part!r}, expected optimizers of one rule, transforms and at most one partition")
     label = "chain" if isinstance(part, Chain) else type(part).__name__
     if isinstance(part, Optimizer):
         if given := part._options():
             raise ValueError(f"{label}: {', '.join(given)} must be set on the chain instead")
         if type(part).minimize is not Optimizer.minimize:
-            raise TypeError(f"{label} is no part of a chain: it evaluates the loss, and takes no step from a gradient")
-    return [each._copy() for each in part.parts] if isinstance(part, Chain) else [part]
-
-
-class Partition(Optimizer):
-    """Optimizer that updates each parameter by one of several optimizers; `partition` makes one."""
-
-    def __init__(self, optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> None:
-        super().__init__(**options)
-        param_groups.check(optimizers)
-        for pattern, optimizer in optimizers.items():
-            if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
-                raise TypeError(
-                    f"the pattern {pattern!r}: found {optimizer!r}, expected an optimizer, or None to freeze"
-                )
-        self._optimizers = dict(optimizers)
-        self._refuse_options()
-
-    def _refuse_options(self) -> None:
-        for pattern, optimizer in self._optimizers.items():
-            if given := optimizer._stepping_options() if optimizer else []:
-                raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} must be set on the partition instead")
-
-    @property
-    def optimizers(self) -> Mapping[Any, RuleOptimizer | None]:
-        """Read-only view of the optimizers by pattern."""
-        return MappingProxyType(self._optimizers)
-
-    @property
-    def name(self) -> str:
-        """See `Optimizer.name`."""
-        return "partition"
-
-    def _parts(self) -> Iterator[tuple[str, Any]]:
-        yield from super()._parts()
-        for number, optimizer in enumerate(self.optimizers.values()):
-            found = optimizer._parts() if optimizer else ()
-            yield from ((f"parts.{number}.{name}", part) for name, part in found)
-
-    def _group_for(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
-        """See `Optimizer._group_for`."""
-        at = param_groups.first_match(self.optimizers, path, array)
-        if at is None:
-            raise StructureError(
-                f"{path}: no pattern of the partition matches: expected one, with an optimizer, or with None to freeze"
+            raise TypeError(
+                f"chain: found {label}, which evaluates the loss: expected optimizers that take a step by a gradient"
             )
-        optimizer = list(self.optimizers.values())[at]
-        return optimizer and optimizer._group_for(owner, path, array)
-
-    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
-        """See `Optimizer._check_patterns`."""
-        self._refuse_options()
-        param_groups.check_matched(self.optimizers, parameters)
-        for optimizer in filter(None, self.optimizers.values()):
-            optimizer._check_patterns(parameters)
-
-    def get_config(self) -> dict[str, Any]:
-        """See `Optimizer.get_config`."""
-        found = [
-            [param_groups.plain(pattern), optimizer and optimizer.get_config()]
-            for pattern, optimizer in self.optimizers.items()
-        ]
-        return {"optimizer": "partition", "parts": found, **self._options()}
-
-    def _versions(self) -> Iterator[Version]:
-        yield from super()._versions()
-        for optimizer in filter(None, self._optimizers.values()):
-            yield from optimizer._versions()
-
-    def _classes(self) -> Iterator[type]:
-        for optimizer in filter(None, self.optimizers.values()):
-            yield from optimizer._classes()
-
-    def __repr__(self) -> str:
-        return f"partition({self._optimizers!r}{self._shown_options()})"
-
-    def _hint(self, name: str) -> str:
-        if any(name in optimizer._declared for optimizer in self.optimizers.values() if optimizer):
-            return ": set it on one of its optimizers, optimizers[pattern]"
-        return super()._hint(name)
+    return [each._copy() for each in part.parts] if isinstance(part, Chain) else [part]
 
 
 def transform(
@@ -276,7 +196,7 @@ def transform(
     and returns a new parameter. Both return the new slots, too. By default the signature decides. Raises `TypeError` for any
     other signature.
 
-    >>> from oxigrad.optim import SGD
+    >>> from oxigrad.optim import SGD, chain
     >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve", changes="gradient")
     >>> chain(Halve(share=0.1), SGD(1.0)).parts[0]
     Halve(share=0.1)
@@ -286,44 +206,3 @@ def transform(
         raise ValueError(f"changes is {changes!r}: expected 'gradient' or 'parameters'")
     read = rule.read(function, kinds[changes], elementwise=elementwise)
     return register(read, name, Transform, module=caller())
-
-
-def chain(*parts: Part, **options: Any) -> Chain:
-    """An optimizer composed of parts, each applied to the results of the parts before it; ``options`` as in `Optimizer`.
-
-    Before the first optimizer, a gradient transform changes the gradient. After it, the step ``p - new`` takes the role of the
-    gradient: a gradient transform changes the step, and a further optimizer reads it as its gradient. A parameter transform
-    must come after an optimizer. A part may occur any number of times; a nested chain is flattened.
-
-    The parts become one rule, which makes one pass over memory where the formula allows. They are copied: their hyperparameters
-    are attributes of the chain and of its ``parts`` (see `Chain`). `Optimizer.averaged_parameters` returns the averages of the
-    last part that has any; all are in the slots. Raises `TypeError` for an argument that cannot be a part, and `ValueError` for
-    an order that has no meaning, and for options on a part.
-
-    >>> import numpy as np
-    >>> from oxigrad.optim import SGD, ClipByGlobalNorm
-    >>> opt = chain(ClipByGlobalNorm(1.0), SGD(learning_rate=1.0))
-    >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
-    {'a': array([-0.6]), 'b': array([-0.8])}
-    """
-    return Chain(*parts, **options)
-
-
-def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> Partition:
-    """An optimizer that updates each parameter by the first of ``optimizers`` whose pattern it matches; None freezes.
-
-    >>> import numpy as np
-    >>> from oxigrad.optim import SGD, Adam
-    >>> opt = partition({"*bias": SGD(1.0), "*": Adam(0.1)})
-    >>> opt.update({"w": np.zeros(1), "bias": np.zeros(1)}, {"w": np.ones(1), "bias": np.ones(1)})
-    {'w': array([-0.1]), 'bias': array([-1.])}
-    """
-    return Partition(optimizers, **options)
-
-
-def _partition_of(*pairs: tuple[Any, RuleOptimizer | None], **options: Any) -> Partition:
-    return partition(dict(pairs), **options)
-
-
-REGISTRY["chain"] = chain
-REGISTRY["partition"] = _partition_of

@@ -1,0 +1,221 @@
+"""`chain`, and chains with a partition among their parts: partitions of chains, whose common parts are set together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, cast
+
+from oxigrad.optim import param_groups
+from oxigrad.optim.attributes import hint
+from oxigrad.optim.chain import Chain, ChainPart
+from oxigrad.optim.config import OPTIONS, REGISTRY
+from oxigrad.optim.hyperparameters import Part
+from oxigrad.optim.partition import Partition
+
+
+class CommonPart:
+    """A part of a chain with a partition, common to the chains of all patterns. Its hyperparameters are attributes.
+
+    Setting a hyperparameter sets it for all patterns; ``optimizers[pattern].parts`` of the chain has those of one pattern.
+    """
+
+    __slots__ = ("_number", "_parts")
+
+    _number: int
+    _parts: tuple[ChainPart, ...]
+
+    def __init__(self, number: int, parts: tuple[ChainPart, ...]) -> None:
+        object.__setattr__(self, "_number", number)
+        object.__setattr__(self, "_parts", parts)
+
+    @property
+    def name(self) -> str:
+        """The name of its class."""
+        return self._parts[0].name
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """Read-only view of its hyperparameters by name; set them as attributes."""
+        return self._parts[0].hyperparameters
+
+    def get_config(self) -> dict[str, Any]:
+        """The part as plain data."""
+        return self._parts[0].get_config()
+
+    def _copy(self) -> Part:
+        return self._parts[0]._copy()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parts[0], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            for part in self._parts:
+                setattr(part, name, value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"parts[{self._number}]: {str(error).partition(': ')[2]}") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.hyperparameters]
+
+    def __repr__(self) -> str:
+        return repr(self._parts[0])
+
+
+class PartitionPart:
+    """The partition among the parts of a chain."""
+
+    name = "partition"
+
+    def __init__(self, optimizers: Mapping[Any, tuple[ChainPart, ...] | None]) -> None:
+        self._optimizers = optimizers
+
+    @property
+    def optimizers(self) -> Mapping[Any, tuple[ChainPart, ...] | None]:
+        """By pattern, the parts that only its parameters have; None for frozen parameters."""
+        return MappingProxyType(self._optimizers)
+
+    def get_config(self) -> dict[str, Any]:
+        """The partition as plain data."""
+
+        def config(parts: tuple[ChainPart, ...] | None) -> dict[str, Any] | None:
+            found = [part.get_config() for part in parts or ()]
+            return None if parts is None else found[0] if len(found) == 1 else {"optimizer": "chain", "parts": found}
+
+        shown = [[param_groups.plain(pattern), config(parts)] for pattern, parts in self._optimizers.items()]
+        return {"optimizer": "partition", "parts": shown}
+
+    def __repr__(self) -> str:
+        def shown(parts: tuple[ChainPart, ...] | None) -> str:
+            found = ", ".join(map(repr, parts or ()))
+            return "None" if parts is None else found if len(parts) == 1 else f"chain({found})"
+
+        return f"partition({{{', '.join(f'{p!r}: {shown(parts)}' for p, parts in self._optimizers.items())}}})"
+
+
+class ChainedPartition(Partition):
+    """A chain with a partition among its parts; `chain` makes one.
+
+    The parameters of each pattern are updated by a chain of the common parts and of the pattern's own optimizer. A global norm
+    is that of the gradients of all parameters that are not frozen.
+    """
+
+    def __init__(self, *parts: Any, **options: Any) -> None:
+        if unknown := sorted(options.keys() - OPTIONS.keys()):
+            raise TypeError(f"chain: unknown options: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}")
+        if given := sorted(options.keys() & {"groups", "dtype"}):
+            raise TypeError(
+                f"chain: found {', '.join(given)} with a partition: expected further patterns of the partition"
+            )
+        flat = [each for part in parts for each in (part._copies() if isinstance(part, ChainedPartition) else [part])]
+        at = [number for number, part in enumerate(flat) if isinstance(part, Partition)]
+        if len(at) > 1:
+            raise TypeError(f"chain: found {len(at)} partitions among the parts, expected at most one")
+        inner, before, after = flat[at[0]], flat[: at[0]], flat[at[0] + 1 :]
+        if given := inner._options():
+            raise ValueError(f"partition: {', '.join(given)} must be set on the chain instead")
+        super().__init__(
+            {key: part and _chained(key, before, part, after) for key, part in inner.optimizers.items()}, **options
+        )
+        if not any(self._optimizers.values()):
+            raise ValueError("chain: the partition freezes all parameters: expected an optimizer for a pattern")
+        self._before = sum(len(part.parts) if isinstance(part, Chain) else 1 for part in before)
+        self._after = sum(len(part.parts) if isinstance(part, Chain) else 1 for part in after)
+
+    @property
+    def name(self) -> str:
+        """See `Optimizer.name`."""
+        return " then ".join(part.name for part in self.parts)
+
+    @property
+    def parts(self) -> tuple[CommonPart | PartitionPart, ...]:
+        """The parts in order, nested chains flattened. Parts other than the partition are common to all patterns."""
+        chains = {pattern: chain and chain.parts for pattern, chain in self._chains().items()}
+        each = [parts for parts in chains.values() if parts is not None]
+        own = {key: parts and parts[self._before : len(parts) - self._after] for key, parts in chains.items()}
+        before = [CommonPart(k, tuple(parts[k] for parts in each)) for k in range(self._before)]
+        after = [
+            CommonPart(self._before + 1 + k, tuple(parts[k - self._after] for parts in each))
+            for k in range(self._after)
+        ]
+        return (*before, PartitionPart(own), *after)
+
+    def get_config(self) -> dict[str, Any]:
+        """See `Optimizer.get_config`."""
+        return {"optimizer": "chain", "parts": [part.get_config() for part in self.parts], **self._options()}
+
+    def _chains(self) -> Mapping[Any, Chain | None]:
+        return cast(Mapping[Any, Chain | None], self._optimizers)
+
+    def _copies(self) -> Iterator[Any]:
+        """The parts outside of the chain, with the current hyperparameters."""
+        for part in self.parts:
+            if isinstance(part, CommonPart):
+                yield part._copy()
+            else:
+                copies = {key: own and [each._copy() for each in own] for key, own in part.optimizers.items()}
+                yield Partition(
+                    {key: own and (own[0] if len(own) == 1 else Chain(*own)) for key, own in copies.items()}
+                )
+
+    def _owners(self, name: str) -> list[CommonPart]:
+        return [part for part in self.parts if isinstance(part, CommonPart) and name in part.hyperparameters]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and len(owners := self._owners(name)) == 1:
+            return getattr(owners[0], name)
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        owners = self._owners(name) if not name.startswith("_") and "_sealed" in vars(self) else []
+        if len(owners) == 1:
+            setattr(owners[0], name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        names = [name for part in self.parts if isinstance(part, CommonPart) for name in part.hyperparameters]
+        return [*super().__dir__(), *(name for name in names if names.count(name) == 1)]
+
+    def _hint(self, name: str) -> str:
+        owners = self._owners(name)
+        if len(owners) > 1:
+            return ": several parts have it, " + ", ".join(f"parts[{part._number}] ({part.name})" for part in owners)
+        return hint(name, [each for each in dir(self) if each[0] != "_"]) or super()._hint(name)
+
+    def __repr__(self) -> str:
+        return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
+
+
+def _chained(pattern: Any, before: Sequence[Any], part: Any, after: Sequence[Any]) -> Chain:
+    try:
+        return Chain(*before, part, *after)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the pattern {pattern!r}: {error}") from None
+
+
+def chain(*parts: Part | Partition, **options: Any) -> Chain | ChainedPartition:
+    """An optimizer composed of parts, each applied to the results of the parts before it; ``options`` as in `Optimizer`.
+
+    Before the first optimizer, a gradient transform changes the gradient. After it, the step ``p - new`` takes the role of the
+    gradient: a gradient transform changes the step, and a further optimizer reads it as its gradient. A parameter transform
+    must come after an optimizer. A part may occur any number of times; a nested chain is flattened.
+
+    A `partition` may be one of the parts, whose optimizers each update some of the parameters between the other parts.
+
+    The parts become one rule, which makes one pass over memory where the formula allows. They are copied: their hyperparameters
+    are attributes of the chain and of its ``parts`` (see `Chain`). `Optimizer.averaged_parameters` returns the averages of the
+    last part that has any; all are in the slots. Raises `TypeError` for an argument that cannot be a part, and `ValueError` for
+    an order that has no meaning, and for options on a part.
+
+    >>> import numpy as np
+    >>> from oxigrad.optim import SGD, ClipByGlobalNorm
+    >>> opt = chain(ClipByGlobalNorm(1.0), SGD(learning_rate=1.0))
+    >>> opt.update({"a": np.zeros(1), "b": np.zeros(1)}, {"a": np.array([3.0]), "b": np.array([4.0])})
+    {'a': array([-0.6]), 'b': array([-0.8])}
+    """
+    if any(isinstance(part, Partition) for part in parts):
+        return ChainedPartition(*parts, **options)
+    return Chain(*parts, **options)
+
+
+REGISTRY["chain"] = chain

@@ -1,0 +1,110 @@
+"""Partitions: optimizers that update disjoint sets of parameters by different optimizers."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from oxigrad._core import StructureError
+from oxigrad.optim import param_groups
+from oxigrad.optim.config import REGISTRY
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.rule_optimizer import RuleOptimizer
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.version import Version
+
+
+class Partition(Optimizer):
+    """Optimizer that updates each parameter by one of several optimizers; `partition` makes one."""
+
+    def __init__(self, optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> None:
+        super().__init__(**options)
+        param_groups.check(optimizers)
+        for pattern, optimizer in optimizers.items():
+            if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
+                raise TypeError(
+                    f"the pattern {pattern!r}: found {optimizer!r}, expected an optimizer, or None to freeze"
+                )
+        self._optimizers = dict(optimizers)
+        self._refuse_options()
+
+    def _refuse_options(self) -> None:
+        for pattern, optimizer in self._optimizers.items():
+            if given := optimizer._stepping_options() if optimizer else []:
+                raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} must be set on the partition instead")
+
+    @property
+    def optimizers(self) -> Mapping[Any, RuleOptimizer | None]:
+        """Read-only view of the optimizers by pattern."""
+        return MappingProxyType(self._optimizers)
+
+    @property
+    def name(self) -> str:
+        """See `Optimizer.name`."""
+        return "partition"
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from super()._parts()
+        for number, optimizer in enumerate(self.optimizers.values()):
+            found = optimizer._parts() if optimizer else ()
+            yield from ((f"parts.{number}.{name}", part) for name, part in found)
+
+    def _group_for(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
+        """See `Optimizer._group_for`."""
+        at = param_groups.first_match(self.optimizers, path, array)
+        if at is None:
+            raise StructureError(
+                f"{path}: no pattern of the partition matches: expected one, with an optimizer, or with None to freeze"
+            )
+        optimizer = list(self.optimizers.values())[at]
+        return optimizer and optimizer._group_for(owner, path, array)
+
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """See `Optimizer._check_patterns`."""
+        self._refuse_options()
+        param_groups.check_matched(self.optimizers, parameters)
+        for optimizer in filter(None, self.optimizers.values()):
+            optimizer._check_patterns(parameters)
+
+    def get_config(self) -> dict[str, Any]:
+        """See `Optimizer.get_config`."""
+        found = [
+            [param_groups.plain(pattern), optimizer and optimizer.get_config()]
+            for pattern, optimizer in self.optimizers.items()
+        ]
+        return {"optimizer": "partition", "parts": found, **self._options()}
+
+    def _versions(self) -> Iterator[Version]:
+        yield from super()._versions()
+        for optimizer in filter(None, self._optimizers.values()):
+            yield from optimizer._versions()
+
+    def _classes(self) -> Iterator[type]:
+        for optimizer in filter(None, self.optimizers.values()):
+            yield from optimizer._classes()
+
+    def __repr__(self) -> str:
+        return f"partition({self._optimizers!r}{self._shown_options()})"
+
+    def _hint(self, name: str) -> str:
+        if any(name in optimizer._declared for optimizer in self.optimizers.values() if optimizer):
+            return ": set it on one of its optimizers, optimizers[pattern]"
+        return super()._hint(name)
+
+
+def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> Partition:
+    """An optimizer that updates each parameter by the first of ``optimizers`` whose pattern it matches; None freezes.
+
+    >>> import numpy as np
+    >>> from oxigrad.optim import SGD, Adam
+    >>> opt = partition({"*bias": SGD(1.0), "*": Adam(0.1)})
+    >>> opt.update({"w": np.zeros(1), "bias": np.zeros(1)}, {"w": np.ones(1), "bias": np.ones(1)})
+    {'w': array([-0.1]), 'bias': array([-1.])}
+    """
+    return Partition(optimizers, **options)
+
+
+def _partition_of(*pairs: tuple[Any, RuleOptimizer | None], **options: Any) -> Partition:
+    return partition(dict(pairs), **options)
+
+
+REGISTRY["partition"] = _partition_of
