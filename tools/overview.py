@@ -11,17 +11,17 @@ from oxigrad.rules import compat
 PATH = Path(__file__).parent.parent / "docs" / "rules.md"
 
 HEAD = """\
-# The optimizers, one by one
+# List of optimizers
 
-Printed from the rules by `make generated`; do not edit. What holds for all of them is on [a page of its own](optimizers.md).
+Generated from the rules by `make generated`; do not edit. See [Optimizers](optimizers.md) for options, chains and groups.
 
-Each is a function of a few lines in [python/oxigrad/rules](../python/oxigrad/rules), which says where its formula is from and where
-libraries differ. Slots are kept for each parameter, in its dtype; the bytes are for one number of float32, in a matrix of 256 by 256.
-A slot in italics is one number for a whole array; one in brackets is kept only with the hyperparameter named. *As in* says whose
-numbers the defaults give, and in brackets whose `compat="..."` gives. Compiled rules run as native code, others are interpreted, a
-block at a time, or called on whole arrays.
+Each rule is a function in [python/oxigrad/rules](../python/oxigrad/rules), with the source of its formula and differences
+between libraries. Slots have the shape and dtype of the parameter, except slots in italics, which are one number for each
+parameter; slots in brackets exist only with the named hyperparameter. *Bytes* is the size of the slots for each element of a
+float32 matrix of 256 by 256. *Same as* lists the libraries whose results the defaults reproduce, and in brackets those that
+need `compat="..."`. Compiled rules run as native code; others are interpreted block by block, or called on whole arrays.
 
-| optimizer | what it is | slots | bytes | as in | compiled |
+| optimizer | summary | slots | bytes | same as | compiled |
 |---|---|---|---|---|---|
 """
 
