@@ -97,7 +97,9 @@ def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> No
     begins = [float(valley.function(np.array(valley.start))) for valley in example["VALLEYS"]]
     for name, found in ends.items():
         assert all(end < 0.5 * begin for end, begin in zip(found, begins, strict=True)), (name, found, begins)
-    shipped = {name for name, made in vars(optim).items() if isinstance(made, type) and getattr(made, "declared", None)}
+    shipped = {
+        name for name, made in vars(optim).items() if isinstance(made, type) and getattr(made, "_declared", None)
+    }
     shipped = {name for name in shipped if issubclass(getattr(optim, name), optim.RuleOptimizer)}
     assert ends.keys() == shipped - {"Muon"}  # which is for matrices
 

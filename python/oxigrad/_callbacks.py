@@ -35,7 +35,7 @@ def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any]) 
 def install() -> None:
     """Installs the callbacks and the table of derivative rules in the core, once."""
     _core.install_callbacks(
-        apart=cotangents.apart,
+        copy_duplicates=cotangents.copy_duplicates,
         array_function=array_function,
         array_of=backends.array_of,
         array_ufunc=array_ufunc,

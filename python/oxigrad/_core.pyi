@@ -197,7 +197,7 @@ def install(
 ) -> None: ...
 def install_callbacks(
     *,
-    apart: Callable[[Sequence[Any], Sequence[Any]], list[Any]],
+    copy_duplicates: Callable[[Sequence[Any], Sequence[Any]], list[Any]],
     array_function: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
     array_of: Callable[[Any, tuple[Any, ...]], Any],
     array_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any] | None], Any],

@@ -230,7 +230,7 @@ class Run:
         self.reference = copy.deepcopy(self.opt)
         self.flat = {key: array.copy() for key, array in self.model.plain.items()}
         self.reached: Callable[[], Any] | None = None
-        self.scheduled = "learning_rate" in getattr(self.opt, "declared", ()) and self.draw.flag(0.2)
+        self.scheduled = "learning_rate" in getattr(self.opt, "_declared", ()) and self.draw.flag(0.2)
         if self.scheduled:
             rate = self.opt.learning_rate
             self.opt.learning_rate = lambda step: self.reach() or rate / (1 + step)
@@ -284,7 +284,7 @@ class Run:
         return Event("nothing")
 
     def rate(self, grads: Gradients) -> Event | None:
-        if self.scheduled or "learning_rate" not in getattr(self.opt, "declared", ()):
+        if self.scheduled or "learning_rate" not in getattr(self.opt, "_declared", ()):
             return None
         self.opt.learning_rate = self.reference.learning_rate = self.draw.uniform(0.01, 0.2)
         return Event("another learning rate")

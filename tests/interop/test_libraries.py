@@ -102,7 +102,7 @@ def test_a_replay_leaves_the_device_alone(case: str, arrays: Library) -> None:
 
 
 @pytest.mark.on_device
-@pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make().rule.supplied])
+@pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make()._rule.supplied])
 def test_a_step_leaves_the_device_alone(name: str, arrays: Library) -> None:
     values, grads = problem(np.float64)
     model, given = (tree.map(arrays.asarray, each) for each in (values, grads))

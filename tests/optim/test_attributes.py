@@ -66,7 +66,7 @@ def parameters(*names: str) -> dict[str, Any]:
         (lambda opt: setattr(opt, "slots", {}), AttributeError, "slots"),
         *(
             (lambda opt, name=name: setattr(opt, name, True), AttributeError, f"Adam: {name} is fixed at construction")
-            for name in ("master", "slot_dtype", "rounding", "sparse", "dtype", "precision")
+            for name in ("master", "slot_dtype", "rounding", "sparse", "dtype")
         ),
     ],
 )

@@ -216,7 +216,7 @@ def test_hyperparameters_of_parts_are_attributes_of_the_parts() -> None:
     assert list(opt.slots["w"]) == ["2.average", "3.average"]
     assert opt.parts[3].slot_names == {"average": "3.average"}
     assert [part.name for part in opt.parts] == ["ClipByNorm", "SGD", "EMA", "EMA"]
-    assert opt.parts[3].rule is optim.EMA.rule
+    assert opt.parts[3]._rule is optim.EMA._rule
     assert opt.parts[3].get_config() == optim.EMA(0.9).get_config()
     assert "decay" in dir(opt.parts[2])
     assert "max_norm" in dir(opt) and "decay" not in dir(opt)

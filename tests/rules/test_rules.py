@@ -229,7 +229,7 @@ def test_presets() -> None:
     with pytest.raises(ValueError, match="Rprop: compat is 'keras': expected 'torch', 'optax'"):
         optim.Rprop(compat="keras")
     own = optim.define(lambda xp, p, g, *, rate=1.0: p - rate * g, "Own")
-    with pytest.raises(ValueError, match="Own may be compatible with nothing"):
+    with pytest.raises(ValueError, match="Own: compat is .torch.: expected None"):
         own(compat="torch")
 
 

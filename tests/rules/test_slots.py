@@ -76,10 +76,13 @@ def test_a_slot_comes_and_goes_with_its_hyperparameter() -> None:
             r"the slot s has the default 'learning_rate': expected a declaration, such as Slot.zeros\(\)",
         ),
         (True, "the slot s has the default True"),
-        (Slot.zeros(when="momentum"), "the slot s names momentum: expected a hyperparameter of learning_rate, initial"),
-        (Slot.zeros(decay="beta"), "the slot s names beta"),
-        (Slot.full("value"), "the slot s names value"),
-        (Slot.computed(lambda xp, p, width: p), "the slot s names width"),
+        (
+            Slot.zeros(when="momentum"),
+            "the slot s: found momentum, expected a hyperparameter of learning_rate, initial",
+        ),
+        (Slot.zeros(decay="beta"), "the slot s: found beta"),
+        (Slot.full("value"), "the slot s: found value"),
+        (Slot.computed(lambda xp, p, width: p), "the slot s: found width"),
     ],
 )
 def test_wrong_declarations(slot: Any, message: str) -> None:
@@ -88,7 +91,9 @@ def test_wrong_declarations(slot: Any, message: str) -> None:
 
 
 def test_a_dtype_is_declared_and_not_inferred_from_a_name() -> None:
-    with pytest.raises(TypeError, match=r"the slot m has to declare its dtype, as in Slot.zeros\(dtype_by='m_dtype'\)"):
+    with pytest.raises(
+        TypeError, match=r"the slot m: expected a declared dtype, as in Slot.zeros\(dtype_by='m_dtype'\)"
+    ):
         optim.define(lambda xp, p, g, m, *, m_dtype="float16": (p, m))
 
 
@@ -106,9 +111,9 @@ def test_define_and_transform_state_the_kind_of_a_rule() -> None:
     with pytest.raises(ValueError, match="changes is 'steps': expected 'gradient' or 'parameters'"):
         optim.transform(of_gradient, changes="steps")
     for changes, rule in (("gradient", of_gradient), (None, of_gradient)):
-        assert optim.transform(rule, "Kind", changes=changes).rule.kind == "gradient"
+        assert optim.transform(rule, "Kind", changes=changes)._rule.kind == "gradient"
     for changes, rule in (("parameters", of_parameters), (None, of_parameters)):
-        assert optim.transform(rule, "Kind", changes=changes).rule.kind == "after"
+        assert optim.transform(rule, "Kind", changes=changes)._rule.kind == "after"
 
 
 def test_rules_and_their_parts_pickle() -> None:
@@ -173,7 +178,7 @@ def test_noise_of_a_rule_with_totals_is_that_of_the_kernel() -> None:
 
 def factors(rule: Any, **values: Any) -> dict[str, Any]:
     read = optim.define(rule)
-    return decays(read.rule, {**read().hyperparameters, **values})
+    return decays(read._rule, {**read().hyperparameters, **values})
 
 
 def test_a_declared_decay_is_taken() -> None:

@@ -432,7 +432,7 @@ def test_rows_of_codes(width: int) -> None:
     np.testing.assert_allclose(table, exact, atol=0.06)
     assert np.linalg.norm(table - exact) / np.linalg.norm(exact) < 0.05
     odd = np.zeros((50, 100), np.float32)
-    with pytest.raises(ox.ShapeError, match="^p: rows of codes have whole blocks of 256 elements, these have 100"):
+    with pytest.raises(ox.ShapeError, match="^p: rows of codes: found rows of 100 elements, expected a multiple of 256"):
         run(
             optim.Adam(sparse="lazy", slot_dtype="8bit"),
             odd,

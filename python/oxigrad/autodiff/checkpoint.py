@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import Tape
+from oxigrad._typing import Array
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, is_on
 from oxigrad.ops import primitives
 
@@ -29,7 +30,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **named: Any) -> Any:
         call = FunctionCall(f, args, named)
 
-        def pull(g: primitives.TupleCotangent, y: Any, values: Leaves) -> list[Any]:
+        def pull(g: primitives.TupleCotangent, y: Array, values: Leaves) -> list[Array]:
             with Tape() as tape:
                 variables = [tape.watch(value) for value in values]
                 outputs = call.outputs(variables)

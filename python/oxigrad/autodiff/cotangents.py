@@ -7,12 +7,13 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad._typing import Array, Dtype
 from oxigrad.ops import primitives
 from oxigrad.ops.aliasing import is_same_array
 from oxigrad.ops.backends import is_array, is_complex, namespace
 
 
-def initial_cotangent(value: Any, cotangent: Any) -> Any:
+def initial_cotangent(value: Any, cotangent: Array) -> Array:
     """The initial cotangent of a reverse replay: ``cotangent`` if given, else one for a scalar."""
     shape, expected = tuple(getattr(cotangent, "shape", ())), tuple(getattr(value, "shape", ()))
     if cotangent is None and expected != ():
@@ -37,7 +38,7 @@ def require_real(value: Any, what: str) -> None:
         )
 
 
-def unbroadcast(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
     """The cotangent ``g`` summed over the broadcast axes, in the dtype of the argument."""
     added = len(g.shape) - len(shape)
     axes = [axis for axis, size in enumerate(g.shape) if axis < added or shape[axis - added] != size]
@@ -46,7 +47,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return match_dtype(g, dtype)
 
 
-def match_dtype(g: Any, dtype: Any) -> Any:
+def match_dtype(g: Array, dtype: Dtype) -> Array:
     """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
     if g.dtype == dtype:
         return g
@@ -55,14 +56,14 @@ def match_dtype(g: Any, dtype: Any) -> Any:
     return g if g.dtype == dtype else primitives.astype(g, dtype)
 
 
-def unbroadcast_to_number(g: Any) -> Any:
+def unbroadcast_to_number(g: Array) -> Array:
     """The cotangent ``g`` summed to one number."""
     total = primitives.sum(g) if len(getattr(g, "shape", ())) else g
     total = primitives.real(total) if is_complex(total) else total
     return total if isinstance(total, _core.Variable) else float(total)
 
 
-def apart(primals: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+def copy_duplicates(primals: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
     """The gradients; of those of one primal that are the same array, all but the first are copied.
 
     An optimizer sums the gradients of a parameter with several key paths, and counts an array that it gets twice once.

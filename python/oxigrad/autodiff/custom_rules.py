@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.cotangents import unbroadcast, unbroadcast_to_number
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero
 from oxigrad.autodiff.tangents import zero_tangent
@@ -146,7 +147,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
     return call.record(call.outputs, pull, None)
 
 
-def _completed(pulled: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The cotangents in the structure of the arguments, unbroadcast, with `Zero` for each leaf without one."""
     if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
         given = f"{len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
@@ -156,15 +157,15 @@ def _completed(pulled: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
 
 
-def _completed_tree(position: int, pulled: Any, argument: Any) -> Any:
+def _completed_tree(position: int, pulled: Tree, argument: Tree) -> Tree:
     leaves, structure = tree.flatten(argument)
     if pulled is None:
         return tree.unflatten(structure, [Zero] * len(leaves))
-    fit = functools.partial(_fitted, position)
-    return tree.map(fit, argument, pulled)
+    matched = functools.partial(_unbroadcast, position)
+    return tree.map(matched, argument, pulled)
 
 
-def _fitted(position: int, argument: Any, pulled: Any) -> Any:
+def _unbroadcast(position: int, argument: Array, pulled: Array) -> Array:
     """The cotangent summed over the broadcast axes."""
     if not is_smooth(argument):
         return Zero
@@ -204,7 +205,7 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
                 f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected g, y or arguments by name"
             )
 
-        def rule(g: Any, y: Any, *args: Any) -> tuple[Any, ...]:
+        def rule(g: Tree, y: Tree, *args: Tree) -> tuple[Tree, ...]:
             known = {"g": g, "y": y, **dict(zip(names, args, strict=False))}
             stated = zip(rules, reads, strict=True)
             pulled = [rule and rule(**{name: known[name] for name in read}) for rule, read in stated]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
@@ -72,7 +73,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     return jacobian(grad(f, argnums, has_aux), argnums, "forward", has_aux)
 
 
-def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+def hvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]) -> tuple[Tree, ...]:
     """The product of the Hessian of the scalar function ``f`` with the tangents: a tuple with one tree for each primal.
 
     It costs a few times as much as ``f`` and does not form the Hessian: it is the forward-mode derivative of the gradient.
@@ -83,7 +84,7 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]
 
 
-def _goes_forward(mode: Mode, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
+def _goes_forward(mode: Mode, inputs: Sequence[Any], outputs: Sequence[Array]) -> bool:
     real_in, complex_in = _kinds(inputs)
     real_out, complex_out = _kinds(outputs)
     only_forward, only_reverse = real_in and complex_out, complex_in and real_out
@@ -97,7 +98,7 @@ def _goes_forward(mode: Mode, inputs: Sequence[Any], outputs: Sequence[Any]) -> 
     return only_forward or mode == "forward" or (mode is None and by_size and not only_reverse)
 
 
-def _kinds(variables: Sequence[Any]) -> tuple[bool, bool]:
+def _kinds(variables: Sequence[Array]) -> tuple[bool, bool]:
     """Whether any variable is real, and whether any is complex."""
     kinds = {is_complex(variable) for variable in variables}
     return False in kinds, True in kinds
@@ -107,7 +108,7 @@ def _shape(variable: Any) -> tuple[int, ...]:
     return tuple(getattr(variable, "shape", ()))
 
 
-def _total(variables: Sequence[Any]) -> int:
+def _total(variables: Sequence[Array]) -> int:
     return sum(math.prod(_shape(variable)) for variable in variables)
 
 
@@ -115,7 +116,7 @@ def _is_number(value: Any) -> bool:
     return not is_array(plain(value))
 
 
-def _library(values: Sequence[Any]) -> tuple[Any, Any]:
+def _library(values: Sequence[Array]) -> tuple[Any, Any]:
     """The array library of the first array, and its device."""
     arrays = [plain(value) for value in values if not _is_number(value)]
     return namespace(*arrays), device_of(arrays[0]) if arrays else None
@@ -128,7 +129,7 @@ def _entry(block: Any, output: Any, variable: Any) -> Any:
     return block
 
 
-def _nothing(leaf: Any, variables: Sequence[Variable]) -> list[Any]:
+def _nothing(leaf: Array, variables: Sequence[Variable]) -> list[Array]:
     """The blocks of a leaf of the result that depends on no variable: zeros."""
     library, device = _library([leaf, *variables])
 

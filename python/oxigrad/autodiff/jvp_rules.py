@@ -10,20 +10,25 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core, xp
+from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.tangents import in_dtype, like_cotangent, spread, zero_cotangent
 from oxigrad.autodiff.vjp_rules import tie_weights
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, is_array, namespace, size_of
 
 
-def _shifted_axes(axis: Any, t: Any) -> Any:
+def _shifted_axes(axis: Axis, t: Array) -> Axis:
     """``axis`` for an array with a leading batch dimension."""
     if axis is None:
         return tuple(range(1, len(t.shape)))
-    return tuple(_shifted_axes(a, t) for a in axis) if isinstance(axis, tuple) else axis if axis < 0 else axis + 1
+    return tuple(map(_shifted, axis)) if isinstance(axis, tuple) else _shifted(axis)
 
 
-def _shifted_reduction(t: Any, axis: Any, keepdims: bool) -> dict[str, Any]:
+def _shifted(axis: int) -> int:
+    return axis if axis < 0 else axis + 1
+
+
+def _shifted_reduction(t: Array, axis: Axis, keepdims: bool) -> dict[str, Any]:
     return {"axis": _shifted_axes(axis, t), "keepdims": keepdims}
 
 
@@ -40,7 +45,7 @@ def _shifted_key(key: Any) -> Any:
     return (slice(None), *key)
 
 
-def _shifted_take(t: Any, indices: Any, axis: int) -> dict[str, Any]:
+def _shifted_take(t: Array, indices: Array, axis: int) -> dict[str, Any]:
     shape = (t.shape[0], *indices.shape)
     return {"indices": namespace(indices).broadcast_to(indices, shape), "axis": _shifted_axes(axis, t)}
 
@@ -75,7 +80,7 @@ def _matrix(shape: tuple[int, ...], as_column: bool) -> tuple[int, ...]:
     return shape if len(shape) > 1 else (*shape, 1) if as_column else (1, *shape)
 
 
-def _product(t: Any, x: Any, y: Any, batch: int | None, swapped: bool) -> Any:
+def _product(t: Array, x: Array, y: Array, batch: int | None, swapped: bool) -> Array:
     """The matrix product of a tangent and the other argument, in the opposite order if ``swapped``."""
     if batch is None:
         return x @ t if swapped else t @ x
@@ -90,19 +95,19 @@ def _product(t: Any, x: Any, y: Any, batch: int | None, swapped: bool) -> Any:
     return xp.reshape(x @ t if swapped else t @ x, (batch, *y.shape))
 
 
-def _push_matmul(tangents: Any, args: Any, y: Any, batch: int | None) -> Any:
+def _push_matmul(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
     (t1, t2), (x1, x2) = tangents, args
     terms = [] if t1 is None else [_product(t1, x2, y, batch, False)]
     terms += [] if t2 is None else [_product(t2, x1, y, batch, True)]
     return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
 
-def _push_extremum(tangents: Any, args: Any, y: Any, batch: int | None, axis: Any, keepdims: bool) -> Any:
+def _push_extremum(tangents: Any, args: Any, y: Array, batch: int | None, axis: Axis, keepdims: bool) -> Array:
     along = tangents[0] * tie_weights(y, args[0], axis)
     return xp.sum(along, axis=axis if batch is None else _shifted_axes(axis, along), keepdims=keepdims)
 
 
-def _push_call(tangents: Any, args: Any, y: Any, batch: int | None, pull: Any, push: Any, function: Any) -> Any:
+def _push_call(tangents: Any, args: Any, y: Array, batch: int | None, pull: Any, push: Any, function: Any) -> Array:
     if batch is not None:
         return NotImplemented
     if push is not None:
@@ -137,13 +142,13 @@ def _with_zeros(tangents: Any, named: dict[str, Any]) -> list[Any]:
     return filled
 
 
-def _zeros(like: Any, shape: tuple[int, ...]) -> Any:
+def _zeros(like: Array, shape: tuple[int, ...]) -> Array:
     if not is_array(_core.plain(like)):
         return 0.0
     return namespace(like).zeros(shape, dtype=like.dtype, device=device_of(_core.plain(like)))
 
 
-def push(name: str, tangents: Any, args: Any, y: Any, named: dict[str, Any] | None, batch: int | None) -> Any:
+def push(name: str, tangents: Any, args: Any, y: Array, named: dict[str, Any] | None, batch: int | None) -> Array:
     """The tangent of a structured op's result; None where it is zero, NotImplemented where the op must be transposed."""
     named = named or {}
     if name in FORWARD:

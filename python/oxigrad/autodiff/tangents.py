@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from oxigrad._core import Tape, Variable, plain
+from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
 from oxigrad.ops.primitives import TupleCotangent
 
 
-def spread(t: Any, y: Any, batch: int | None) -> Any:
+def spread(t: Array, y: Array, batch: int | None) -> Array:
     """The tangent ``t`` of an argument, repeated to the shape of the result ``y``, in its dtype or a complex one."""
     if not is_array(plain(y)):
         return t
@@ -21,7 +22,7 @@ def spread(t: Any, y: Any, batch: int | None) -> Any:
     return t if t.dtype == y.dtype or is_complex(t) else ops.astype(t, y.dtype)
 
 
-def in_dtype(t: Any, y: Any) -> Any:
+def in_dtype(t: Array, y: Array) -> Array:
     """The tangent ``t`` of the result ``y`` cast to its dtype; the real part of ``t`` where ``y`` is real."""
     if not (is_array(plain(t)) and is_array(plain(y))) or t.dtype == y.dtype:
         return t
@@ -37,7 +38,7 @@ def zero_tangent(value: Any, batch: int | None = None) -> Any:
     return namespace(value).zeros(shape, dtype=dtype_of(value), device=device_of(plain(value)))
 
 
-def zero_cotangent(tape: Tape, y: Any) -> tuple[Any, list[Variable]]:
+def zero_cotangent(tape: Tape, y: Array) -> tuple[Any, list[Variable]]:
     """A zero cotangent of the result ``y`` that consists of variables of ``tape``, and these variables."""
     value = plain(y)
     if not isinstance(value, tuple):
@@ -47,7 +48,7 @@ def zero_cotangent(tape: Tape, y: Any) -> tuple[Any, list[Variable]]:
     return parts, list(parts.values())
 
 
-def like_cotangent(g: Any, tangents: Sequence[Any]) -> Any:
+def like_cotangent(g: Array, tangents: Sequence[Array]) -> Array:
     """The tangents of a result, structured like its cotangent: a `TupleCotangent` for a tuple."""
     return TupleCotangent(zip(g, tangents, strict=True)) if isinstance(g, TupleCotangent) else tangents[0]
 
@@ -57,7 +58,7 @@ def part(tangents: Any, at: int) -> Any:
     return None if tangents is None else ops.index(tangents, ops.along(0, at))
 
 
-def stack_parts(tangents: Sequence[Any]) -> Any:
+def stack_parts(tangents: Sequence[Array]) -> Array:
     """Tangents stacked along a new batch axis; None where there is none."""
     known = next((tangent for tangent in tangents if tangent is not None), None)
     if known is None:

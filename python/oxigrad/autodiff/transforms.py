@@ -6,6 +6,7 @@ from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.cotangents import require_real
 from oxigrad.autodiff.tangents import zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
@@ -39,7 +40,7 @@ def _leaves_like(structure: tree.Structure, other: Any, what: str) -> list[Any]:
         raise StructureError(f"{what}: {error}") from None
 
 
-def _fit(given: Any, value: Any, what: str, like: str) -> Any:
+def _matched(given: Any, value: Any, what: str, like: str) -> Any:
     """The tangent or cotangent ``given``, checked to have the shape and dtype of ``value``."""
     shape, expected = tuple(getattr(given, "shape", ())), tuple(getattr(value, "shape", ()))
     if not is_smooth(given) and type(given) is not int:
@@ -104,20 +105,20 @@ class Recording:
         values = [leaf if variable is None else variable.value for leaf, variable in zip(leaves, own, strict=True)]
         return tree.unflatten(structure, values), own, structure
 
-    def fit(self, tangents: Sequence[Any]) -> list[Any]:
+    def matched(self, tangents: Sequence[Tree]) -> list[Array]:
         """The tangents of the variables, given trees of the structures of the arguments; checks shapes and dtypes."""
         structures = self.watched.structures
         if len(tangents) != len(structures):
             raise StructureError(f"found {len(tangents)} tangents, expected {len(structures)}, one for each primal")
-        fitted, remaining = [], iter(self.watched.variables)
+        matched, remaining = [], iter(self.watched.variables)
         for position, (found, tangent) in enumerate(zip(structures, tangents, strict=True)):
             where = f"argument {position}"
             structure, chosen = found or (_LEAF, [0])
             given = _leaves_like(structure, tangent, f"the tangent of {where}")
             for i in chosen:
                 what = f"{_at(structure, i, where)}: the tangent"
-                fitted.append(_fit(given[i], next(remaining).value, what, "the primal"))
-        return fitted
+                matched.append(_matched(given[i], next(remaining).value, what, "the primal"))
+        return matched
 
     def arguments(self, derivatives: Sequence[Any]) -> Any:
         """The derivatives with respect to the variables, in the structure of the argument or of the tuple of arguments."""
@@ -141,18 +142,18 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     """
     call = Recording.of(f, primals, tuple(range(len(primals))), has_aux=has_aux)
 
-    def pullback(cotangent: Any) -> tuple[Any, ...]:
+    def pullback(cotangent: Tree) -> tuple[Tree, ...]:
         given, seeds = _leaves_like(call.structure, cotangent, "the cotangent"), []
         for i, (output, leaf) in enumerate(zip(call.outputs, given, strict=True)):
             if output is not None:
                 what = ": ".join(filter(None, (_at(call.structure, i), "the cotangent")))
-                seeds.append((output, _fit(leaf, output.value, what, "the target")))
+                seeds.append((output, _matched(leaf, output.value, what, "the target")))
         return call.arguments(call.tape.pull(seeds, call.watched.variables))
 
     return (call.value, pullback, call.aux) if has_aux else (call.value, pullback)
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
+def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree], *, has_aux: bool = False) -> Any:
     """The value of ``f`` at the primals, and its derivative along the tangents, the Jacobian-vector product.
 
     ``tangents`` has a tree for each primal, of its structure, shapes and dtypes; items for leaves that are not differentiated
@@ -166,7 +167,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     (10.0, 25.0)
     """
     call = Recording.of(f, tuple(primals), tuple(range(len(primals))), has_aux=has_aux, forward=True)
-    seeds = zip(call.watched.variables, call.fit(tangents), strict=True)
+    seeds = zip(call.watched.variables, call.matched(tangents), strict=True)
     outputs = [output for output in call.outputs if output is not None]
     pushed = iter(call.tape.push(list(seeds), outputs))
     leaves = zip(call.outputs, tree.leaves(call.value), strict=True)
@@ -201,7 +202,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     return wrapped
 
 
-def value_and_grad_of(f: Callable[..., Any], primal: Any) -> tuple[Any, Any]:
+def value_and_grad_of(f: Callable[..., Any], primal: Tree) -> tuple[Array, Tree]:
     """``value_and_grad(f)(primal)``, without the cost of making the wrapper."""
     check_callable(f, "grad")
     return _core.value_and_grad(f, (primal,), None, 0, False, _finish_first)
@@ -257,7 +258,7 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: Tree) -> Tree:
     """The tree ``x`` with plain values in place of variables: derivatives treat them as constants.
 
     >>> grad(lambda x: x * stop_gradient(x))(3.0)

@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 from oxigrad import _core, xp
+from oxigrad._typing import Array
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, is_complex, namespace
 from oxigrad.ops.primitives import TupleCotangent
@@ -21,11 +22,11 @@ from oxigrad.ops.primitives import matrix_transpose as _t
 _NOTHING = math.nan
 
 
-def _h(x: Any) -> Any:
+def _h(x: Array) -> Array:
     return _t(xp.conjugate(x))
 
 
-def _sqrtm(g: Any, x: Any) -> Any:
+def _sqrtm(g: Array, x: Array) -> Array:
     """The derivative along ``g`` of the square root of the transpose: a block of the square root of a block matrix."""
     x, n = _t(x), x.shape[-1]
     above = xp.concat([x, g], axis=-1)
@@ -33,16 +34,16 @@ def _sqrtm(g: Any, x: Any) -> Any:
     return primitives.index(xp.linalg.sqrtm(xp.concat([above, below], axis=-2)), (..., slice(n), slice(n, None)))
 
 
-def _results(y: Any, count: int) -> list[Any]:
+def _results(y: Array, count: int) -> list[Array]:
     """The conjugates of the results."""
     return [xp.conjugate(primitives.item(y, which)) for which in range(count)]
 
 
-def _row(x: Any) -> Any:
+def _row(x: Array) -> Array:
     return xp.expand_dims(x, axis=-2)
 
 
-def _column(x: Any) -> Any:
+def _column(x: Array) -> Array:
     return xp.expand_dims(x, axis=-1)
 
 
@@ -53,57 +54,57 @@ def _total(*terms: Any) -> Any:
     return first
 
 
-def _is_diagonal(x: Any) -> Any:
+def _is_diagonal(x: Array) -> Array:
     """A boolean mask of the diagonal of a matrix, as a plain array."""
     return namespace(x).eye(x.shape[-1], device=device_of(x)) > 0
 
 
-def _gaps(w: Any, sums: bool = False) -> Any:
+def _gaps(w: Array, sums: bool = False) -> Array:
     """The divisors ``w_j - w_i`` (times ``w_j + w_i``): infinite on the diagonal, NaN where two values are equal."""
     gaps = _row(w) - _column(w)
     gaps = gaps * (_row(w) + _column(w)) if sums else gaps
     return xp.where(_is_diagonal(gaps), math.inf, _nonzero(gaps))
 
 
-def _nonzero(x: Any) -> Any:
+def _nonzero(x: Array) -> Array:
     """``x`` with NaN in place of zeros: a quotient by zero has no derivative."""
     return xp.where(x == 0, _NOTHING, x)
 
 
-def _skew(x: Any) -> Any:
+def _skew(x: Array) -> Array:
     return x - _h(x)
 
 
-def _halved(x: Any, upper: bool) -> Any:
+def _halved(x: Array, upper: bool) -> Array:
     """One triangle of ``x``, with half of the diagonal."""
     library = namespace(x)
     ones = library.ones(tuple(x.shape[-2:]), dtype=x.dtype, device=device_of(x))
     return x * ((library.triu(ones) if upper else library.tril(ones)) - 0.5 * primitives.eye_like(x))
 
 
-def _solve_x2(g: Any, x1: Any, x2_shape: tuple[int, ...]) -> Any:
+def _solve_x2(g: Array, x1: Array, x2_shape: tuple[int, ...]) -> Array:
     if len(x2_shape) == 1:
         return xp.squeeze(xp.linalg.solve(_t(x1), _column(g)), axis=-1)
     return xp.linalg.solve(_t(x1), g)
 
 
-def _solve_x1(g: Any, y: Any, x1: Any, x2_shape: tuple[int, ...]) -> Any:
+def _solve_x1(g: Array, y: Array, x1: Array, x2_shape: tuple[int, ...]) -> Array:
     pulled = -_solve_x2(g, x1, x2_shape)
     return _column(pulled) * _row(y) if len(x2_shape) == 1 else pulled @ _t(y)
 
 
-def _inv(g: Any, y: Any) -> Any:
+def _inv(g: Array, y: Array) -> Array:
     return -(_t(y) @ g @ _t(y))
 
 
-def _cofactor(g: Any, y: Any, x: Any) -> Any:
+def _cofactor(g: Array, y: Array, x: Array) -> Array:
     """From ``y = det(x) inv(x)^T``."""
     inverse = _t(xp.linalg.inv(x))
     weight = xp.sum(g * y, axis=(-2, -1), keepdims=True)
     return weight * inverse - y @ _t(g) @ inverse
 
 
-def _slogdet(g: TupleCotangent, y: Any, x: Any) -> Any:
+def _slogdet(g: TupleCotangent, y: Array, x: Array) -> Array:
     """From the holomorphic ``log(det(x))``: its real part is ``logabsdet``, its imaginary part the phase of ``sign``."""
     of_sign, of_log = g[0], g[1]
     if of_sign is not None:
@@ -112,14 +113,14 @@ def _slogdet(g: TupleCotangent, y: Any, x: Any) -> Any:
     return _column(_column(weight)) * _t(xp.linalg.inv(x))
 
 
-def _cholesky(g: Any, y: Any) -> Any:
+def _cholesky(g: Array, y: Array) -> Array:
     y = xp.conjugate(y)
     middle = _halved(_h(y) @ g, upper=False)
     left = xp.linalg.solve(_h(y), 0.5 * (middle + _h(middle)))
     return _h(xp.linalg.solve(_h(y), _h(left)))
 
 
-def _qr(g: TupleCotangent, y: Any) -> Any:
+def _qr(g: TupleCotangent, y: Array) -> Array:
     q, r = _results(y, 2)
     of_q, of_r = g[0], g[1]
     middle = _total(None if of_r is None else of_r @ _h(r), None if of_q is None else -(_h(q) @ of_q))
@@ -128,7 +129,7 @@ def _qr(g: TupleCotangent, y: Any) -> Any:
     return _h(xp.linalg.solve(r, _h(left)))
 
 
-def _svd(g: TupleCotangent, y: Any) -> Any:
+def _svd(g: TupleCotangent, y: Array) -> Array:
     u, s, vh = _results(y, 3)
     of_u, of_s, of_vh = g[0], g[1], g[2]
     rows, values, columns = u.shape[-2], s.shape[-1], vh.shape[-1]
@@ -152,14 +153,14 @@ def _svd(g: TupleCotangent, y: Any) -> Any:
     return _total(*terms)
 
 
-def _eigh(g: TupleCotangent, y: Any) -> Any:
+def _eigh(g: TupleCotangent, y: Array) -> Array:
     w, v = _results(y, 2)
     of_values = None if g[0] is None else (v * _row(g[0])) @ _h(v)
     of_vectors = None if g[1] is None else v @ (0.5 * _skew(_h(v) @ g[1]) / _gaps(w)) @ _h(v)
     return _total(of_values, of_vectors)
 
 
-def _eig(g: TupleCotangent, y: Any, x: Any) -> Any:
+def _eig(g: TupleCotangent, y: Array, x: Array) -> Array:
     w, v = (primitives.item(y, which) for which in range(2))
     inner = None if g[0] is None else xp.where(_is_diagonal(v), _row(g[0]), 0.0 * v)
     if g[1] is not None:
@@ -171,7 +172,7 @@ def _eig(g: TupleCotangent, y: Any, x: Any) -> Any:
     return pulled if is_complex(x) or not is_complex(pulled) else xp.real(pulled)
 
 
-def _pinv(g: Any, y: Any, x: Any) -> Any:
+def _pinv(g: Array, y: Array, x: Array) -> Array:
     x, y = xp.conjugate(x), xp.conjugate(y)
     k = _h(g) @ y
     left, right = k @ _h(y), _h(y) @ y

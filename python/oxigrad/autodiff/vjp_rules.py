@@ -32,6 +32,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core, xp
+from oxigrad._typing import Array, Axis
 from oxigrad.autodiff import vjp_fft, vjp_linalg
 from oxigrad.autodiff.cotangents import match_dtype, unbroadcast
 from oxigrad.ops import primitives
@@ -48,42 +49,42 @@ digamma, gammainc_a, gammaln, iv, jn, polygamma, yn = (
 )
 
 
-def _real(x: Any) -> Any:
+def _real(x: Array) -> Array:
     """The real part of ``x``; ``x`` itself where it is real."""
     return xp.real(x) if is_complex(x) else x
 
 
-def _abs(g: Any, x: Any, y: Any) -> Any:
+def _abs(g: Array, x: Array, y: Array) -> Array:
     if not is_complex(x):
         return g * sign(x)
     return g * where(y == 0.0, 0.0, xp.conj(x) / where(y == 0.0, 1.0, y))
 
 
-def _split_ties(g: Any, larger: Any, equal: Any) -> Any:
+def _split_ties(g: Array, larger: Array, equal: Array) -> Array:
     """The cotangent of one of two arguments: ``g`` where it is the result, ``g / 2`` where they are equal, zero elsewhere."""
     return where(larger, g, where(equal, 0.5 * g, 0.0))
 
 
-def _difference(x1: Any, x2: Any) -> Any:
+def _difference(x1: Array, x2: Array) -> Array:
     """``x1 - x2``; zero where both are the same infinity."""
     return where(xp.logical_and(xp.isinf(x1), x1 == x2), 0.0, x1 - x2)
 
 
-def _cosine(x: Any, y: Any) -> Any:
+def _cosine(x: Array, y: Array) -> Array:
     """``x / y``; zero at the origin."""
     return where(y == 0.0, 0.0, x / where(y == 0.0, 1.0, y))
 
 
-def _times_log(a: Any, x: Any) -> Any:
+def _times_log(a: Array, x: Array) -> Array:
     """``a log(x)``; zero where ``a`` is."""
     return a * log(where(a == 0.0, 1.0, x))
 
 
-def _gamma_density(a: Any, x: Any) -> Any:
+def _gamma_density(a: Array, x: Array) -> Array:
     return exp(_times_log(a - 1.0, x) - x - gammaln(a))
 
 
-def _beta_density(a: Any, b: Any, x: Any) -> Any:
+def _beta_density(a: Array, b: Array, x: Array) -> Array:
     return exp(_times_log(a - 1.0, x) + _times_log(b - 1.0, 1.0 - x) + gammaln(a + b) - gammaln(a) - gammaln(b))
 
 
@@ -94,41 +95,41 @@ def _no_closed_form(parameter: str) -> str:
     return f"{parameter}: the derivative has no closed form"
 
 
-def _keepdims(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def _keepdims(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     """``g`` reshaped as by ``keepdims=True``: with the reduced dimensions of size 1."""
     axes = range(len(x_shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     gone = {a % len(x_shape) for a in axes} if x_shape else set()
     return xp.reshape(g, tuple(1 if a in gone else size for a, size in enumerate(x_shape)))
 
 
-def _unreduce(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def _unreduce(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     """``g`` repeated along the reduced dimensions: the cotangent of ``sum``."""
     if axis is None and len(g.shape) == 0:
         return xp.broadcast_to(g, x_shape)
     return xp.broadcast_to(_keepdims(g, x_shape, axis), x_shape) if x_shape else g
 
 
-def _mean(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def _mean(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     return _unreduce(g * (size_of(g.shape) / (size_of(x_shape) or 1)), x_shape, axis)  # 0 / 1 for empty arrays
 
 
-def tie_weights(y: Any, x: Any, axis: Any) -> Any:
+def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
     """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
     library, x_shape = namespace(x), tuple(x.shape)
     chosen = library.astype(_core.plain(x == _keepdims(y, x_shape, axis)), x.dtype)
     return chosen / library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
 
 
-def _vector_norm(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def _vector_norm(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     size = _keepdims(y, x_shape, axis)
     return _unreduce(g, x_shape, axis) * where(size == 0.0, 0.0, xp.conjugate(x) / where(size == 0.0, 1.0, size))
 
 
-def _extremum(g: Any, y: Any, x: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis)
 
 
-def _matmul_x1(g: Any, x2: Any, x1_shape: tuple[int, ...]) -> Any:
+def _matmul_x1(g: Array, x2: Array, x1_shape: tuple[int, ...]) -> Array:
     if len(x2.shape) == 1:
         return g * x2 if len(x1_shape) == 1 else xp.expand_dims(g, axis=-1) * x2
     if len(x1_shape) == 1:
@@ -136,7 +137,7 @@ def _matmul_x1(g: Any, x2: Any, x1_shape: tuple[int, ...]) -> Any:
     return xp.matmul(g, x2.mT)
 
 
-def _matmul_x2(g: Any, x1: Any, x2_shape: tuple[int, ...]) -> Any:
+def _matmul_x2(g: Array, x1: Array, x2_shape: tuple[int, ...]) -> Array:
     if len(x1.shape) == 1:
         return g * x1 if len(x2_shape) == 1 else xp.expand_dims(x1, axis=-1) * xp.expand_dims(g, axis=-2)
     if len(x2_shape) == 1:
@@ -144,7 +145,7 @@ def _matmul_x2(g: Any, x1: Any, x2_shape: tuple[int, ...]) -> Any:
     return xp.matmul(x1.mT, g)
 
 
-def _along_axis(indices: Any, axis: int, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _along_axis(indices: Array, axis: int, shape: tuple[int, ...]) -> tuple[Array, ...]:
     """The indexing key equivalent to ``take_along_axis``."""
     library, ndim = namespace(indices), len(shape)
     key = []
@@ -159,7 +160,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axes.index(a) for a in range(len(axes)))
 
 
-def _concat_part(g: Any, axis: int, ends: tuple[int, ...], which: int) -> Any:
+def _concat_part(g: Array, axis: int, ends: tuple[int, ...], which: int) -> Array:
     return primitives.index(g, along(axis, slice(ends[which], ends[which + 1])))
 
 

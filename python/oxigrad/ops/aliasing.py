@@ -7,6 +7,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
+from oxigrad._typing import Array
 from oxigrad.ops import standard
 from oxigrad.ops.backends import is_immutable
 
@@ -14,7 +15,7 @@ from oxigrad.ops.backends import is_immutable
 Named = tuple[str, Any, bool]
 
 
-def refuse_unwritable(path: str, what: str, array: Any) -> None:
+def refuse_unwritable(path: str, what: str, array: Array) -> None:
     """Raises `ArrayMemoryError` where an array is read-only, and `AliasError` where its elements overlap."""
     if not _core.is_writable(array):
         raise ArrayMemoryError(f"{path}: the {what} is read-only")
@@ -40,7 +41,7 @@ def refuse_shared(named: Sequence[Named]) -> None:
         raise AliasError(f"{a} and {b} share memory: expected arrays apart, or the same array from the first step on")
 
 
-def is_same_array(a: Any, b: Any) -> bool:
+def is_same_array(a: Array, b: Array) -> bool:
     """Whether two arrays are identical: the same object, or views of the same elements in the same order.
 
     >>> import numpy as np
@@ -51,7 +52,7 @@ def is_same_array(a: Any, b: Any) -> bool:
     return a is b or _core.is_same_memory(a, b) or (_on_device(a) is not None and _on_device(a) == _on_device(b))
 
 
-def _on_device(array: Any) -> Any:
+def _on_device(array: Array) -> tuple[Any, ...] | None:
     """Address, shape, strides and type of an array on a device, by ``__cuda_array_interface__``; None without it."""
     if type(array) is np.ndarray:
         return None
@@ -62,7 +63,7 @@ def _on_device(array: Any) -> Any:
     return told["data"][0], told["shape"], told.get("strides"), told["typestr"]
 
 
-def apart(results: Sequence[Any], given: Iterable[Any]) -> list[Any]:
+def apart(results: Sequence[Array], given: Iterable[Any]) -> list[Array]:
     """The results; those that share memory with an array of ``given`` or with an earlier result are copied.
 
     None among the results is kept. On a device only identical arrays are detected, not overlapping views.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import record
+from oxigrad._typing import Array, Axis
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, namespace
 from oxigrad.ops.composite import composite
@@ -57,7 +58,7 @@ def opposite(norm: Norm) -> str:
     return _OPPOSITE[norm]
 
 
-def resize(x: Any, n: int | None, axis: int) -> Any:
+def resize(x: Array, n: int | None, axis: int) -> Array:
     """``x`` truncated or zero-padded to ``n`` elements along ``axis``."""
     axis = position(axis, len(x.shape))
     size = x.shape[axis]
@@ -69,7 +70,7 @@ def resize(x: Any, n: int | None, axis: int) -> Any:
     return ops.concat([x, namespace(x).zeros(shape, dtype=x.dtype, device=device_of(x))], axis=axis)
 
 
-def _sizes(x: Any, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[Sequence[int], list[int]]:
+def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[Sequence[int], list[int]]:
     """The sizes, with -1 for an unchanged axis, and the axes."""
     ndim = len(x.shape)
     if axes is None:
@@ -77,7 +78,7 @@ def _sizes(x: Any, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple
     return ([-1] * len(axes) if s is None else list(s)), list(axes)
 
 
-def _complex(name: str, x: Any, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Any:
+def _complex(name: str, x: Array, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Array:
     opposite(norm)
     sizes, axes = _sizes(x, s, axes)
     for axis, n in zip(axes, sizes, strict=True):
@@ -87,43 +88,49 @@ def _complex(name: str, x: Any, s: Sequence[int] | None, axes: Sequence[int] | N
 
 
 @_composite
-def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The transform along ``axis``, after truncation or zero-padding to ``n`` elements."""
     return _complex("fftn", x, None if n is None else (n,), (axis,), norm)
 
 
 @_composite
-def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The inverse of `fft`."""
     return _complex("ifftn", x, None if n is None else (n,), (axis,), norm)
 
 
 @_composite
-def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
+def fftn(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+) -> Array:
     """The transform along several axes, by default all; ``s`` has the sizes after truncation or zero-padding."""
     return _complex("fftn", x, s, axes, norm)
 
 
 @_composite
-def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
+def ifftn(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+) -> Array:
     """The inverse of `fftn`."""
     return _complex("ifftn", x, s, axes, norm)
 
 
 @_composite
-def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
+def fft2(x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward") -> Array:
     """`fftn` along two axes, as in NumPy."""
     return _complex("fftn", x, s, axes, norm)
 
 
 @_composite
-def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
+def ifft2(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
+) -> Array:
     """`ifftn` along two axes, as in NumPy."""
     return _complex("ifftn", x, s, axes, norm)
 
 
 @_composite
-def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The first ``n // 2 + 1`` elements of the transform of a real array; the others are their conjugates."""
     opposite(norm)
     axis = position(axis, len(x.shape))
@@ -132,7 +139,7 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward
 
 
 @_composite
-def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The inverse of `rfft`, with ``n`` elements, by default ``2 * (x.shape[axis] - 1)``."""
     opposite(norm)
     axis = position(axis, len(x.shape))
@@ -142,44 +149,52 @@ def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backwar
 
 
 @_composite
-def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
+def rfftn(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+) -> Array:
     """`rfft` along the last of the axes, then `fftn` along the others."""
     sizes, axes = _sizes(x, s, axes)
     return fftn(rfft(x, n=sizes[-1], axis=axes[-1], norm=norm), s=sizes[:-1], axes=axes[:-1], norm=norm)
 
 
 @_composite
-def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = "backward") -> Any:
+def irfftn(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+) -> Array:
     """The inverse of `rfftn`."""
     sizes, axes = _sizes(x, s, axes)
     return irfft(ifftn(x, s=sizes[:-1], axes=axes[:-1], norm=norm), n=sizes[-1], axis=axes[-1], norm=norm)
 
 
 @_composite
-def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
+def rfft2(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
+) -> Array:
     """`rfftn` along two axes, as in NumPy."""
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
 @_composite
-def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = "backward") -> Any:
+def irfft2(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
+) -> Array:
     """`irfftn` along two axes, as in NumPy."""
     return irfftn(x, s=s, axes=axes, norm=norm)
 
 
 @_composite
-def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The real transform, of ``n`` elements, of an array with Hermitian symmetry, given its first half."""
     return irfft(ops.conjugate(x), n=n, axis=axis, norm=opposite(norm))
 
 
 @_composite
-def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Any:
+def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The inverse of `hfft`."""
     return ops.conj(rfft(x, n=n, axis=axis, norm=opposite(norm)))
 
 
-def _shifted(x: Any, axes: Any, sign: int) -> Any:
+def _shifted(x: Array, axes: Axis, sign: int) -> Array:
     ndim = len(x.shape)
     chosen = range(ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
     axes = tuple(position(axis, ndim) for axis in chosen)
@@ -187,13 +202,13 @@ def _shifted(x: Any, axes: Any, sign: int) -> Any:
 
 
 @_composite
-def fftshift(x: Any, /, axes: Any = None) -> Any:
+def fftshift(x: Array, /, axes: Axis = None) -> Array:
     """The spectrum with frequency zero moved to the center of each axis."""
     return _shifted(x, axes, 1)
 
 
 @_composite
-def ifftshift(x: Any, /, axes: Any = None) -> Any:
+def ifftshift(x: Array, /, axes: Axis = None) -> Array:
     """The inverse of `fftshift`."""
     return _shifted(x, axes, -1)
 

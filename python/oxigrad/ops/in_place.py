@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable, plain
+from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import standard
 from oxigrad.ops.backends import device_of, has_variable, is_array, namespace, strip
@@ -57,7 +58,7 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
     return out
 
 
-def check_target(called: str, target: Any, values: Any) -> None:
+def check_target(called: str, target: Array, values: Any) -> None:
     """Raises `DerivativeError` where a variable would be written to a plain array; ``target`` may be a tuple of one."""
     if isinstance(target, tuple):
         (target,) = target
@@ -68,7 +69,7 @@ def check_target(called: str, target: Any, values: Any) -> None:
         )
 
 
-def _check_cast(called: str, value: Any, target: Any, casting: Any) -> None:
+def _check_cast(called: str, value: Any, target: Array, casting: Any) -> None:
     given, expected = getattr(value, "dtype", None), target.dtype
     if isinstance(given, np.dtype) and isinstance(expected, np.dtype) and not np.can_cast(given, expected, casting):
         raise DtypeError(f"{called}: values of dtype {given} cannot be cast to {expected} with casting={casting!r}")
@@ -77,7 +78,7 @@ def _check_cast(called: str, value: Any, target: Any, casting: Any) -> None:
 # --- ufunc.at ----------------------------------------------------------------------------------------------------------
 
 
-def ufunc_at(called: str, ufunc: np.ufunc, target: Any, key: Any, *operands: Any) -> None:
+def ufunc_at(called: str, ufunc: np.ufunc, target: Array, key: Any, *operands: Array) -> None:
     """``ufunc.at(target, key, *operands)``: repeated elements of the key are updated repeatedly."""
     if not isinstance(target, Variable):
         check_target(called, target, operands)
@@ -110,13 +111,13 @@ def _occurrences(elements: np.ndarray) -> np.ndarray:
 # --- functions ---------------------------------------------------------------------------------------------------------
 
 
-def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def _copyto(dst: Array, src: Array, casting: str = "same_kind", where: Any = True) -> None:
     src = _array(src, dst)
     _check_cast("np.copyto", src, dst, casting)
     dst[...] = src if where is True else ops.where(_of_library(np.asarray(plain(where), dtype=bool), dst), src, dst)
 
 
-def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def _put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     elements, size = np.ravel(np.asarray(plain(ind))), _size(a)
     if mode == "raise" and elements.size and not (-size <= elements.min() and elements.max() < size):
         raise IndexError(f"np.put: an index is out of bounds for an array of {size} elements")
@@ -124,7 +125,7 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     _assign(a, elements, v, np.arange(elements.size))
 
 
-def _chosen(called: str, array: Any, mask: Any) -> np.ndarray:
+def _chosen(called: str, array: Array, mask: Array) -> np.ndarray:
     """The flat indices of the elements that a mask selects."""
     mask = np.asarray(plain(mask), dtype=bool)
     if mask.size != _size(array):
@@ -134,19 +135,19 @@ def _chosen(called: str, array: Any, mask: Any) -> np.ndarray:
     return np.flatnonzero(mask)
 
 
-def _place(arr: Any, mask: Any, vals: Any) -> None:
+def _place(arr: Array, mask: Array, vals: Array) -> None:
     elements = _chosen("np.place", arr, mask)
     if elements.size and not _size(_array(vals, arr)):
         raise ValueError("np.place: found no values")
     _assign(arr, elements, vals, np.arange(elements.size))
 
 
-def _putmask(a: Any, mask: Any, values: Any) -> None:
+def _putmask(a: Array, mask: Array, values: Any) -> None:
     elements = _chosen("np.putmask", a, mask)
     _assign(a, elements, values, elements)
 
 
-def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     shape = tuple(a.shape)
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
         raise ShapeError(f"np.fill_diagonal: found shape {shape}, expected a matrix, or an array with equal sizes")
@@ -156,7 +157,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     _assign(a, elements, val, np.arange(elements.size))
 
 
-def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+def _put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
     indices = np.asarray(plain(indices))
     shape = (_size(arr),) if axis is None else tuple(arr.shape)
     axis = standard.position(0 if axis is None else axis, len(shape))
@@ -199,7 +200,7 @@ def writing(function: Any) -> Callable[..., None] | None:
     return called
 
 
-def _assign(target: Any, elements: np.ndarray, values: Any, which: np.ndarray) -> None:
+def _assign(target: Array, elements: np.ndarray, values: Any, which: np.ndarray) -> None:
     """Assigns value ``which[i]`` to element ``elements[i]`` of the flattened target; the values are repeated as needed.
 
     The last of several values for one element is assigned.
@@ -213,17 +214,17 @@ def _assign(target: Any, elements: np.ndarray, values: Any, which: np.ndarray) -
     target[_indices(elements[last], target)] = ops.index(ops.ravel(values), chosen)
 
 
-def _indices(elements: np.ndarray, like: Any) -> tuple[Any, ...]:
+def _indices(elements: np.ndarray, like: Array) -> tuple[Array, ...]:
     """The index arrays of elements, given by position in the flattened array."""
     return tuple(_of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
 
 
-def _of_library(indices: np.ndarray, like: Any) -> Any:
+def _of_library(indices: np.ndarray, like: Array) -> Array:
     library = namespace(plain(like))
     return indices if library is np else library.asarray(indices, device=device_of(plain(like)))
 
 
-def _array(value: Any, like: Any) -> Any:
+def _array(value: Any, like: Array) -> Array:
     """The value as an array, of the library of ``like`` if it is a number or a list."""
     if is_array(plain(value)) or (isinstance(value, Variable) and not value.shape):
         return value if is_array(plain(value)) else standard.asarray([value])
@@ -237,5 +238,5 @@ def _flat(value: Any, shape: tuple[int, ...]) -> Any:
     return ops.ravel(ops.broadcast_to(value if is_array(plain(value)) else standard.asarray([value]), shape))
 
 
-def _size(x: Any) -> int:
+def _size(x: Array) -> int:
     return int(np.prod(tuple(x.shape)))

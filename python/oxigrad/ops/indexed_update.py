@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad._typing import Array
 from oxigrad.ops import primitives, standard
 from oxigrad.ops.backends import device_of, has_variable, is_array, is_complex, namespace, on_host
 
@@ -27,7 +28,7 @@ class At:
     array([2., 0., 6.])
     """
 
-    def __init__(self, x: Any) -> None:
+    def __init__(self, x: Array) -> None:
         self._x = x
 
     def __getitem__(self, key: Any) -> "IndexedUpdate":
@@ -43,7 +44,7 @@ class IndexedUpdate:
     `DtypeError` where complex values would be assigned to a real array.
     """
 
-    def __init__(self, x: Any, key: Any) -> None:
+    def __init__(self, x: Array, key: Any) -> None:
         self._x = x
         self._key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
 
@@ -95,7 +96,7 @@ class IndexedUpdate:
         return primitives.scatter_add(value, self._key, self._x.shape)
 
 
-def _cast_like(value: Any, x: Any) -> Any:
+def _cast_like(value: Any, x: Array) -> Array:
     """The value cast to the dtype of ``x``; a list of numbers as an array."""
     if isinstance(value, (list, tuple)):
         library = namespace(x)
@@ -106,12 +107,12 @@ def _cast_like(value: Any, x: Any) -> Any:
     return value if not is_array(plain(value)) or value.dtype == x.dtype else primitives.astype(value, x.dtype)
 
 
-def assigned(x: Any, key: Any, value: Any) -> Any:
+def assigned(x: Array, key: Any, value: Any) -> Array:
     """The new array of ``x`` after ``x[key] = value``."""
     return At(x)[key].set(value)
 
 
-def cast_in_place(x: Any, result: Any) -> Any:
+def cast_in_place(x: Array, result: Any) -> Array:
     """The new array of ``x`` after ``x += y``: ``result``, which is ``x + y``, cast to the dtype of ``x``."""
     shape, expected = tuple(getattr(result, "shape", ())), tuple(x.shape)
     if shape != expected:

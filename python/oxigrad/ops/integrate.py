@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import plain
+from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import fetched
 from oxigrad.ops.primitives import stack
@@ -42,12 +43,12 @@ _SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
 def odeint(
     func: Callable[..., Any],
     y0: Any,
-    t: Any,
+    t: Array,
     args: tuple[Any, ...] = (),
     *,
     rtol: float = 1.49012e-8,
     atol: float = 1.49012e-8,
-) -> Any:
+) -> Array:
     """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
 
     The result has shape (n, *y0.shape). The method is Dormand and Prince's of order five, with an estimated error of at most
@@ -63,7 +64,7 @@ def odeint(
 
 
 def _advanced(
-    f: Callable[..., Any], y: Any, times: tuple[Any, Any], size: float, tolerances: tuple[float, float]
+    f: Callable[..., Any], y: Array, times: tuple[Any, Any], size: float, tolerances: tuple[float, float]
 ) -> tuple[Any, float]:
     """The solution at the second of two times, from that at the first, and the next step size."""
     now, end = times
@@ -87,7 +88,7 @@ def _advanced(
             raise ArithmeticError(f"odeint: at t = {_number(now)!r} the step size would be smaller than {size:.1e}")
 
 
-def _step(f: Callable[..., Any], y: Any, now: Any, step: Any) -> tuple[Any, Any]:
+def _step(f: Callable[..., Any], y: Array, now: Any, step: Any) -> tuple[Array, Array]:
     """The solution after a step, and an estimate of its error."""
     slopes: list[Any] = []
     new = y
@@ -102,7 +103,7 @@ def _sum(weights: tuple[float, ...], slopes: list[Any]) -> Any:
     return sum(terms[1:], terms[0])
 
 
-def _largest(error: Any, y: Any, new: Any, rtol: float, atol: float) -> float:
+def _largest(error: Array, y: Array, new: Array, rtol: float, atol: float) -> float:
     """The largest ratio of the error to the tolerance; NaN where an element is NaN."""
     error, y, new = plain(error), plain(y), plain(new)
     ratio = ops.abs(error) / (atol + rtol * ops.maximum(ops.abs(y), ops.abs(new)))

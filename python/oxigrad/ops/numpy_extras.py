@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from oxigrad._core import ShapeError, Variable, plain
+from oxigrad._typing import Array, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import standard
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
@@ -57,50 +58,50 @@ __all__ = [
 
 
 @composite
-def angle(z: Any, /) -> Any:
+def angle(z: Array, /) -> Array:
     """The angle of complex numbers, in radians."""
     if is_complex(z):
         return ops.atan2(ops.imag(z), ops.real(z))
     return ops.where(ops.isnan(z), z, ops.where(_sign(z) < 0.0, np.pi, ops.zeros_like(z)))
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Array) -> Array:
     """One, or minus one where the sign bit is set, as in -0.0: plain values."""
     return copysign(ops.ones_like(x), plain(x))
 
 
 @composite
-def exp2(x: Any, /) -> Any:
+def exp2(x: Array, /) -> Array:
     """2 to the power ``x``."""
     return ops.pow(2.0, x)
 
 
 @composite
-def fabs(x: Any, /) -> Any:
+def fabs(x: Array, /) -> Array:
     """Absolute value."""
     return ops.abs(x)
 
 
 @composite
-def deg2rad(x: Any, /) -> Any:
+def deg2rad(x: Array, /) -> Array:
     """Degrees as radians."""
     return x * (np.pi / 180.0)
 
 
 @composite
-def rad2deg(x: Any, /) -> Any:
+def rad2deg(x: Array, /) -> Array:
     """Radians as degrees."""
     return x * (180.0 / np.pi)
 
 
 @composite
-def float_power(x1: Any, x2: Any, /) -> Any:
+def float_power(x1: Array, x2: Array, /) -> Array:
     """``x1`` to the power ``x2``, in double precision."""
     x1, x2 = (standard.double(x) for x in (x1, x2))
     return ops.pow(x1, x2)
 
 
-def sinc(x: Any, /) -> Any:
+def sinc(x: Array, /) -> Array:
     """``sin(pi x) / (pi x)``, and one at zero, where derivatives are computed by its series."""
     near = ops.abs(x) < 0.015
     away = ops.where(near, 1.0, x)
@@ -112,21 +113,21 @@ def sinc(x: Any, /) -> Any:
 
 
 @composite
-def fmax(x1: Any, x2: Any, /) -> Any:
+def fmax(x1: Array, x2: Array, /) -> Array:
     """The larger element; where one is NaN, the other. Equal elements share the gradient evenly."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
 
 
 @composite
-def fmin(x1: Any, x2: Any, /) -> Any:
+def fmin(x1: Array, x2: Array, /) -> Array:
     """The smaller element; where one is NaN, the other. Equal elements share the gradient evenly."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
 @composite
 def nan_to_num(
-    x: Any, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Any:
+    x: Array, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Array:
     """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; in place if not ``copy``."""
     if not copy and is_array(plain(x)):
         x[...] = nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
@@ -138,13 +139,13 @@ def nan_to_num(
 
 
 @accepts_array_likes
-def real_if_close(x: Any, /) -> Any:
+def real_if_close(x: Array, /) -> Array:
     """``x``, unchanged if real."""
     return x
 
 
 @accepts_array_likes
-def copy(x: Any, /) -> Any:
+def copy(x: Array, /) -> Array:
     """A copy of ``x``."""
     return copied(x)
 
@@ -153,20 +154,20 @@ def copy(x: Any, /) -> Any:
 
 
 @accepts_array_likes
-def cumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
+def cumsum(x: Array, /, *, axis: int | None = None, dtype: Dtype = None) -> Array:
     """Cumulative sums along ``axis``; of the flattened array where it is None, or where ``x`` has no dimension."""
     x, axis = _flattened(x, axis)
     return cumulative_sum(x, axis=axis, dtype=dtype)
 
 
 @accepts_array_likes
-def cumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
+def cumprod(x: Array, /, *, axis: int | None = None, dtype: Dtype = None) -> Array:
     """Cumulative products along ``axis``; of the flattened array where it is None, or where ``x`` has no dimension."""
     x, axis = _flattened(x, axis)
     return cumulative_prod(x, axis=axis, dtype=dtype)
 
 
-def _flattened(x: Any, axis: int | None) -> tuple[Any, int]:
+def _flattened(x: Array, axis: int | None) -> tuple[Any, int]:
     if axis is None or (axis in (0, -1) and not len(getattr(x, "shape", ()))):
         return reshape(x, (-1,)), 0
     return x, axis
@@ -194,7 +195,7 @@ def _slope(f: Any, axis: int, h: Any) -> Any:
     return concat([first, inside, last], axis=axis) / h
 
 
-def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
+def _slope_between(d: Array, size: int, axis: int, places: Any) -> Array:
     """The differences of unevenly spaced elements (Fornberg 1988)."""
     if tuple(places.shape) != (size,):
         raise ShapeError(
@@ -211,7 +212,7 @@ def _slope_between(d: Any, size: int, axis: int, places: Any) -> Any:
 
 
 @accepts_array_likes
-def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
+def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
     """``x`` with two axes interchanged."""
     order = list(range(x.ndim))
     a, b = position(axis1, x.ndim), position(axis2, x.ndim)
@@ -220,7 +221,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Any:
 
 
 @accepts_array_likes
-def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
+def rollaxis(x: Array, axis: int, start: int = 0, /) -> Array:
     """``x`` with ``axis`` moved to before ``start``."""
     axis = position(axis, x.ndim)
     start = start + x.ndim if start < 0 else start
@@ -228,19 +229,19 @@ def rollaxis(x: Any, axis: int, start: int = 0, /) -> Any:
 
 
 @accepts_array_likes
-def flipud(x: Any, /) -> Any:
+def flipud(x: Array, /) -> Array:
     """Rows in reverse order."""
     return flip(x, axis=0)
 
 
 @accepts_array_likes
-def fliplr(x: Any, /) -> Any:
+def fliplr(x: Array, /) -> Array:
     """Columns in reverse order."""
     return flip(x, axis=1)
 
 
 @accepts_array_likes
-def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(x: Array, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """``x`` rotated by 90 degrees ``k`` times, from the first of the axes towards the second."""
     first, second = (position(a, x.ndim) for a in axes)
     for _ in range(k % 4):
@@ -249,53 +250,53 @@ def rot90(x: Any, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 @accepts_array_likes
-def atleast_1d(x: Any, /) -> Any:
+def atleast_1d(x: Array, /) -> Array:
     """``x`` with at least one dimension."""
     return expand_dims(x, axis=0) if x.ndim == 0 else x
 
 
 @accepts_array_likes
-def atleast_2d(x: Any, /) -> Any:
+def atleast_2d(x: Array, /) -> Array:
     """``x`` with at least two dimensions, new ones in front."""
     x = atleast_1d(x)
     return expand_dims(x, axis=0) if x.ndim == 1 else x
 
 
 @accepts_array_likes
-def atleast_3d(x: Any, /) -> Any:
+def atleast_3d(x: Array, /) -> Array:
     """``x`` with at least three dimensions, as NumPy adds them: (n,) becomes (1, n, 1)."""
     x = atleast_2d(x)
     return expand_dims(x, axis=2) if x.ndim == 2 else x
 
 
 @accepts_array_likes
-def vstack(arrays: Sequence[Any], /) -> Any:
+def vstack(arrays: Sequence[Array], /) -> Array:
     """Arrays joined vertically, along the first axis."""
     return concat([atleast_2d(x) for x in arrays_of(arrays, "vstack")], axis=0)
 
 
 @accepts_array_likes
-def hstack(arrays: Sequence[Any], /) -> Any:
+def hstack(arrays: Sequence[Array], /) -> Array:
     """Arrays joined horizontally: along the second axis, or the only one."""
     arrays = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
     return concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
 
 
 @accepts_array_likes
-def dstack(arrays: Sequence[Any], /) -> Any:
+def dstack(arrays: Sequence[Array], /) -> Array:
     """Arrays joined along the third axis."""
     return concat([atleast_3d(x) for x in arrays_of(arrays, "dstack")], axis=2)
 
 
 @accepts_array_likes
-def column_stack(arrays: Sequence[Any], /) -> Any:
+def column_stack(arrays: Sequence[Array], /) -> Array:
     """Arrays as columns of a matrix."""
     columns = [atleast_1d(x) for x in arrays_of(arrays, "column_stack")]
     return concat([expand_dims(x, axis=1) if x.ndim == 1 else x for x in columns], axis=1)
 
 
 @accepts_array_likes
-def array_split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
+def array_split(x: Array, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Array]:
     """Subarrays along ``axis``: ``sections`` is their number, for nearly equal ones, or the positions of the cuts."""
     axis = position(axis, x.ndim)
     size = x.shape[axis]
@@ -315,7 +316,7 @@ def _count(sections: Any) -> int | None:
 
 
 @accepts_array_likes
-def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Any]:
+def split(x: Array, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Array]:
     """As `array_split`; a number of sections must divide the axis into equal parts."""
     count = _count(sections)
     if count and x.shape[position(axis, x.ndim)] % count:
@@ -324,19 +325,19 @@ def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[An
 
 
 @accepts_array_likes
-def vsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+def vsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
     """As `split`, along the first axis."""
     return split(x, sections, axis=0)
 
 
 @accepts_array_likes
-def hsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+def hsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
     """As `split`, along the second axis, or the only one."""
     return split(x, sections, axis=0 if x.ndim == 1 else 1)
 
 
 @accepts_array_likes
-def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
+def dsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
     """As `split`, along the third axis."""
     return split(x, sections, axis=2)
 
@@ -345,7 +346,7 @@ def dsplit(x: Any, sections: int | Sequence[int], /) -> list[Any]:
 
 
 @accepts_array_likes
-def pad(x: Any, pad_width: Any, /, *, mode: str = "constant", constant_values: Any = 0.0) -> Any:
+def pad(x: Array, pad_width: Any, /, *, mode: str = "constant", constant_values: Any = 0.0) -> Array:
     """``x`` padded by ``constant_values``, or by its own elements: ``mode`` is edge, reflect, symmetric or wrap."""
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
@@ -364,7 +365,7 @@ def _is_zero(value: Any) -> bool:
     return isinstance(value, (int, float)) and value == 0.0
 
 
-def _padded(x: Any, axis: int, width: Sequence[int], mode: str, value: float) -> Any:
+def _padded(x: Array, axis: int, width: Sequence[int], mode: str, value: float) -> Array:
     library, device = namespace(x), device_of(plain(x))
     if mode != "constant":
         places = library.arange(-width[0], x.shape[axis] + width[1], device=device)
@@ -386,6 +387,6 @@ def _places(places: Any, mode: str, size: int) -> Any:
 
 
 @accepts_array_likes
-def partition(x: Any, kth: int, /, *, axis: int | None = -1) -> Any:
+def partition(x: Array, kth: int, /, *, axis: int | None = -1) -> Array:
     """The elements partitioned around the ``kth`` smallest; they are fully sorted."""
     return standard.sort(x, axis=axis)

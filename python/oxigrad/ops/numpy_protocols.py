@@ -11,6 +11,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DerivativeError, Variable, is_inexact, plain
+from oxigrad._typing import Array
 from oxigrad.ops import in_place
 from oxigrad.ops.backends import has_variable
 
@@ -120,7 +121,7 @@ _OUT = {"concatenate": 2, "dot": 2}
 
 
 def _without_out(
-    function: Any, args: Sequence[Any], named: dict[str, Any]
+    function: Any, args: Sequence[Array], named: dict[str, Any]
 ) -> tuple[Any, Sequence[Any], dict[str, Any]]:
     """The argument ``out`` (None where absent), then the other arguments."""
     if named.get("out") is not None:
@@ -153,7 +154,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _bound(
-    function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]
+    function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Array], named: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments of a NumPy function as arguments of oxigrad's: the first by position, the others by name."""
     theirs, own = _parameters(function), _parameters(ours)

@@ -6,6 +6,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad._typing import Array, Device, Dtype
 from oxigrad.ops.backends import (
     array_of,
     device_of,
@@ -53,7 +54,7 @@ def __getattr__(name: str) -> Any:  # elementwise ops are defined by the op tabl
 Axis = int | tuple[int, ...] | None
 
 
-def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Array, /, *, axis: Axis = None, dtype: Dtype = None, keepdims: bool = False) -> Array:
     """Sum over ``axis``, or over everything."""
     if dtype is not None:
         if not isinstance(x, _core.Variable):  # by default a library may sum small integers in a larger dtype
@@ -64,32 +65,32 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
     return _record("sum", [x], {"axis": axis, "keepdims": keepdims})
 
 
-def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Arithmetic mean over ``axis``, or over everything."""
     return _record("mean", [x], {"axis": axis, "keepdims": keepdims})
 
 
-def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Largest element along ``axis``; equal largest elements share the gradient evenly."""
     return _record("max", [x], {"axis": axis, "keepdims": keepdims})
 
 
-def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Smallest element along ``axis``; equal smallest elements share the gradient evenly."""
     return _record("min", [x], {"axis": axis, "keepdims": keepdims})
 
 
-def cumulative_sum(x: Any, /, *, axis: int) -> Any:
+def cumulative_sum(x: Array, /, *, axis: int) -> Array:
     """Cumulative sums along ``axis``: `oxigrad.xp.cumulative_sum` has the standard's signature."""
     return _record("cumulative_sum", [x], {"axis": axis})
 
 
-def flip(x: Any, /, *, axis: Axis = None) -> Any:
+def flip(x: Array, /, *, axis: Axis = None) -> Array:
     """The elements in reverse order along ``axis``, or along every axis."""
     return _record("flip", [x], {"axis": axis})
 
 
-def matmul(x1: Any, x2: Any, /) -> Any:
+def matmul(x1: Array, x2: Array, /) -> Array:
     """Matrix product, over stacks of matrices and with vectors as in the standard."""
     return _record("matmul", [x1, x2])
 
@@ -98,7 +99,7 @@ class _NoTransposeError(ShapeError, AttributeError):
     """Raised by ``x.mT`` of an array of fewer than two dimensions, so that ``hasattr`` is False."""
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: Array, /) -> Array:
     """The transpose of each matrix of a stack."""
     x = array_of(x)
     ndim = len(x.shape)
@@ -107,7 +108,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return _record("permute_dims", [x], {"axes": (*range(ndim - 2), ndim - 1, ndim - 2)})
 
 
-def reshape(x: Any, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Any:
+def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Array:
     """The elements of ``x`` in another shape; one size may be -1.
 
     ``order`` is the order in which elements are read and written: "C", the last index fastest, or "F", the first index fastest.
@@ -132,12 +133,12 @@ def _sizes(shape: Any) -> tuple[int, ...]:
         return (operator.index(shape),)
 
 
-def ravel(x: Any, /, *, order: str = "C") -> Any:
+def ravel(x: Array, /, *, order: str = "C") -> Array:
     """The elements of ``x`` in one dimension, in the ``order`` of `reshape`."""
     return reshape(x, (-1,), order=order)
 
 
-def permute_dims(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
+def permute_dims(x: Array, /, axes: tuple[int, ...] | None = None) -> Array:
     """The dimensions permuted; reversed where ``axes`` is not given, as in NumPy."""
     x = array_of(x)
     ndim = len(x.shape)
@@ -152,12 +153,12 @@ def permute_dims(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
     return _record("permute_dims", [x], {"axes": axes})
 
 
-def expand_dims(x: Any, /, axis: int = 0) -> Any:
+def expand_dims(x: Array, /, axis: int = 0) -> Array:
     """A new dimension of size 1 at ``axis``."""
     return _record("expand_dims", [x], {"axis": axis})
 
 
-def squeeze(x: Any, /, axis: Axis = None) -> Any:
+def squeeze(x: Array, /, axis: Axis = None) -> Array:
     """``x`` without the dimensions of size 1 at ``axis``; None means all dimensions of size 1, as in NumPy."""
     if axis is None:
         x = array_of(x)
@@ -165,12 +166,12 @@ def squeeze(x: Any, /, axis: Axis = None) -> Any:
     return _record("squeeze", [x], {"axis": axis})
 
 
-def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
+def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     """``x`` repeated to a larger shape."""
     return _record("broadcast_to", [x], {"shape": tuple(shape)})
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """Arrays joined along ``axis``; flattened first where it is None."""
     try:
         shapes = [x.shape for x in arrays]
@@ -194,7 +195,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
         raise
 
 
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Any:
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """Arrays joined along a new ``axis``."""
     if not len(arrays) or isinstance(arrays[0], (list, tuple)):
         arrays = arrays_of(arrays, "stack")
@@ -215,7 +216,7 @@ def _axis(axis: int, ndim: int, name: str) -> int:
     return axis % ndim
 
 
-def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
+def arrays_of(arrays: Sequence[Array], name: str) -> list[Array]:
     """A list of one or more array_likes as arrays."""
     arrays = list(arrays)
     if not arrays:
@@ -223,7 +224,7 @@ def arrays_of(arrays: Sequence[Any], name: str) -> list[Any]:
     return [array_of(x, arrays) for x in arrays]
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+def astype(x: Array, dtype: Dtype, /, *, copy: bool = True) -> Array:
     """``x`` in another dtype; a plain array where that dtype is not floating-point."""
     if dtype is None:
         raise DtypeError("astype: dtype is None: expected a dtype")
@@ -238,17 +239,17 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
     return _record("astype", [x], {"dtype": dtype, "copy": copy})
 
 
-def copied(x: Any, /) -> Any:
+def copied(x: Array, /) -> Array:
     """A copy of ``x``; a number unchanged."""
     return astype(x, x.dtype) if is_array(plain(x)) else x
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     """The elements at ``indices`` along ``axis``; ``indices`` has the dimensions of ``x``."""
     return _record("take_along_axis", [x], {"indices": plain(indices), "axis": axis})
 
 
-def index(x: Any, key: Any, /) -> Any:
+def index(x: Array, key: Any, /) -> Array:
     """``x[key]``, for every kind of key."""
     key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
     return _record("index", [x], {"key": key})
@@ -259,7 +260,7 @@ def along(axis: int, part: Any) -> tuple[Any, ...]:
     return (*[slice(None)] * axis, part, ...)
 
 
-def scatter_add(g: Any, key: Any, shape: tuple[int, ...], /) -> Any:
+def scatter_add(g: Array, key: Any, shape: tuple[int, ...], /) -> Array:
     """Zeros of ``shape`` with ``g`` added at ``key``: the transpose of `index`. Repeated elements accumulate."""
     return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
 
@@ -289,22 +290,22 @@ class TupleCotangent(dict[int, Any]):
         return TupleCotangent({**self, **{at: self[at] + part if at in self else part for at, part in other.items()}})
 
 
-def conjugate(x: Any, /) -> Any:
+def conjugate(x: Array, /) -> Array:
     """``conj`` of a complex array; a real one unchanged."""
     return _record("conj", [x]) if is_complex(x) else x
 
 
-def eye_like(x: Any, /) -> Any:
+def eye_like(x: Array, /) -> Array:
     """The identity matrix of the size of the last dimension of ``x``: a plain array."""
     x = array_of(x)
     return namespace(x).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+def zeros_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Zeros of the shape of ``x``: a plain array."""
     return namespace(x).zeros_like(plain(x), dtype=dtype, device=device)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+def ones_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Ones of the shape of ``x``: a plain array."""
     return namespace(x).ones_like(plain(x), dtype=dtype, device=device)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ShapeError
+from oxigrad._typing import Array, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, namespace, size_of
 from oxigrad.ops.composite import composite
@@ -38,7 +39,7 @@ __all__ = [
 
 
 @composite
-def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
+def tensordot(x1: Array, x2: Array, axes: int | tuple[Any, Any] = 2) -> Array:
     """Sum of products over the last ``axes`` dimensions of ``x1`` and the first of ``x2``, or over the axes listed.
 
     >>> import numpy as np
@@ -68,7 +69,7 @@ def tensordot(x1: Any, x2: Any, axes: int | tuple[Any, Any] = 2) -> Any:
 
 
 @composite
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Sum over ``axis`` of the products with the conjugate of ``x1``."""
     sizes = [x.shape[position(axis, len(x.shape))] for x in (x1, x2)]
     if sizes[0] != sizes[1]:
@@ -77,19 +78,19 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 @composite
-def vdot(x1: Any, x2: Any, /) -> Any:
+def vdot(x1: Array, x2: Array, /) -> Array:
     """Sum of the products of all elements with the conjugate of ``x1``."""
     return ops.sum(ops.multiply(ops.conjugate(ops.ravel(x1)), ops.ravel(x2)))
 
 
 @composite
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: Array, x2: Array, /) -> Array:
     """The outer product of two vectors; arrays of more dimensions are flattened, as in NumPy."""
     return ops.multiply(ops.expand_dims(ops.ravel(x1), axis=-1), ops.ravel(x2))
 
 
 @composite
-def inner(x1: Any, x2: Any, /) -> Any:
+def inner(x1: Array, x2: Array, /) -> Array:
     """Sum of products over the last dimensions."""
     if not (_ndim(x1) and _ndim(x2)):
         return ops.multiply(x1, x2)
@@ -97,19 +98,19 @@ def inner(x1: Any, x2: Any, /) -> Any:
 
 
 @composite
-def dot(x1: Any, x2: Any, /) -> Any:
+def dot(x1: Array, x2: Array, /) -> Array:
     """Sum of products over the last dimension of ``x1`` and the second to last of ``x2``, as in NumPy."""
     if not (_ndim(x1) and _ndim(x2)):
         return ops.multiply(x1, x2)
     return tensordot(x1, x2, axes=(-1, -2 if _ndim(x2) > 1 else -1))
 
 
-def _ndim(x: Any) -> int:
+def _ndim(x: Array) -> int:
     return len(getattr(x, "shape", ()))
 
 
 @composite
-def kron(x1: Any, x2: Any, /) -> Any:
+def kron(x1: Array, x2: Array, /) -> Array:
     """Kronecker product: blocks of ``x2``, scaled by the elements of ``x1``."""
     ndim = max(_ndim(x1), _ndim(x2))
     sizes1, sizes2 = ((*[1] * (ndim - _ndim(x)), *x.shape) for x in (x1, x2))
@@ -119,10 +120,10 @@ def kron(x1: Any, x2: Any, /) -> Any:
 
 
 @composite
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Cross product of vectors of three elements along ``axis``."""
 
-    def item(x: Any, which: int) -> Any:
+    def item(x: Array, which: int) -> Array:
         return ops.index(x, along(axis % len(x.shape), which))
 
     if any(x.shape[position(axis, len(x.shape))] != 3 for x in (x1, x2)):
@@ -133,7 +134,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 @composite
-def convolve(x1: Any, x2: Any, mode: str = "full") -> Any:
+def convolve(x1: Array, x2: Array, mode: str = "full") -> Array:
     """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``."""
     short, long = sorted((x1, x2), key=lambda x: x.shape[0])
     n, m = short.shape[0], long.shape[0]
@@ -160,7 +161,7 @@ def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
 
 
 @composite
-def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of the matrices along two axes, as the last axis; ``offset`` counts diagonals above the main one."""
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     *stack, rows, columns = x.shape
@@ -169,13 +170,13 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @composite
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+def trace(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Dtype = None) -> Array:
     """Sum of the diagonal of the matrices along two axes."""
     return ops.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 @composite
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: Array, k: int = 0) -> Array:
     """The matrix with the vector ``v`` on its ``k``-th diagonal, or that diagonal of a matrix ``v``."""
     if len(v.shape) == 2:
         return diagonal(v, k)
@@ -187,7 +188,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @composite
-def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Any:
+def einsum(subscripts: str, *operands: Array, optimize: Any = None) -> Array:
     """Sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
     Operands are contracted from left to right, in each step by one matrix product; with ``optimize``, in the order of
@@ -259,7 +260,7 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     return labels, output
 
 
-def _without_repeats(x: Any, letters: str, sizes: dict[str, int]) -> tuple[Any, str]:
+def _without_repeats(x: Array, letters: str, sizes: dict[str, int]) -> tuple[Any, str]:
     """``x`` with the diagonal along repeated letters; broadcast dimensions of size 1 are removed."""
     while len(set(letters)) < len(letters):
         letter = next(letter for letter in letters if letters.count(letter) > 1)
@@ -271,7 +272,7 @@ def _without_repeats(x: Any, letters: str, sizes: dict[str, int]) -> tuple[Any, 
     return (ops.squeeze(x, axis=alone) if alone else x), kept
 
 
-def _sum_out(x: Any, letters: str, wanted: set[str]) -> tuple[Any, str]:
+def _sum_out(x: Array, letters: str, wanted: set[str]) -> tuple[Any, str]:
     axes = tuple(at for at, letter in enumerate(letters) if letter not in wanted)
     return (ops.sum(x, axis=axes) if axes else x), "".join(letter for letter in letters if letter in wanted)
 
@@ -291,7 +292,7 @@ def _contract(first: tuple[Any, str], second: tuple[Any, str], wanted: set[str])
     )
     sizes = dict(zip(a + b, (*x1.shape, *x2.shape), strict=True))
 
-    def arranged(x: Any, letters: str, *groups: str) -> Any:
+    def arranged(x: Array, letters: str, *groups: str) -> Array:
         x = ops.permute_dims(x, tuple(letters.index(letter) for letter in "".join(groups)))
         return ops.reshape(x, (*shape(groups[0]), *(size_of(shape(group)) for group in groups[1:])))
 

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from oxigrad._core import plain
+from oxigrad._typing import Array
 from oxigrad.ops.backends import device_of, standard_namespace
 from oxigrad.ops.composite import composite
 from oxigrad.ops.primitives import reshape
@@ -35,7 +36,7 @@ class UniqueInverseResult(NamedTuple):
 
 
 @composite
-def unique_all(x: Any, /) -> UniqueAllResult:
+def unique_all(x: Array, /) -> UniqueAllResult:
     """The unique elements, sorted, with their indices and counts; their gradient is that of the first occurrences."""
     flat = reshape(x, (-1,))
     library, bare = standard_namespace(x), plain(flat)
@@ -54,20 +55,20 @@ def unique_all(x: Any, /) -> UniqueAllResult:
 
 
 @composite
-def unique_counts(x: Any, /) -> UniqueCountsResult:
+def unique_counts(x: Array, /) -> UniqueCountsResult:
     """The unique elements and their counts."""
     found = unique_all(x)
     return UniqueCountsResult(found.values, found.counts)
 
 
 @composite
-def unique_inverse(x: Any, /) -> UniqueInverseResult:
+def unique_inverse(x: Array, /) -> UniqueInverseResult:
     """The unique elements and the inverse indices, so that ``values[inverse_indices]`` is ``x``."""
     found = unique_all(x)
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
 @composite
-def unique_values(x: Any, /) -> Any:
+def unique_values(x: Array, /) -> Array:
     """The unique elements, sorted; their gradient is that of the first occurrences."""
     return unique_all(x).values

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ShapeError, Variable, plain
+from oxigrad._typing import Array, Device, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace, standard_namespace
 from oxigrad.ops.composite import composite
@@ -68,7 +69,7 @@ def position(axis: int, ndim: int) -> int:
 # --- elementwise -------------------------------------------------------------------------------------------------------
 
 
-def double(x: Any) -> Any:
+def double(x: Array) -> Array:
     """``x`` in float64 or complex128; a number unchanged."""
     if not is_array(x):
         return x
@@ -77,14 +78,14 @@ def double(x: Any) -> Any:
 
 
 @composite
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
     """``x`` clipped to ``[min, max]``; at a bound the gradient is shared evenly with the bound."""
     x = x if min is None else ops.maximum(x, min)
     return x if max is None else ops.minimum(x, max)
 
 
 @composite
-def copysign(x1: Any, x2: Any, /) -> Any:
+def copysign(x1: Array, x2: Array, /) -> Array:
     """The magnitude of ``x1`` with the sign of ``x2``. The gradient of ``x2``, and that of ``x1`` at zero, is zero."""
     sign = plain(x2)
     one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
@@ -101,12 +102,12 @@ def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     return tuple(position(a, ndim) for a in chosen)
 
 
-def _size(x: Any, axis: Axis) -> int:
+def _size(x: Array, axis: Axis) -> int:
     return math.prod(x.shape[a] for a in _axes(axis, x.ndim))
 
 
 @composite
-def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Variance over ``axis``, or over everything; ``correction`` is subtracted from the number of elements."""
     count = _size(x, axis)
     free = builtins.max(count - correction, 0)
@@ -116,7 +117,7 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 
 @composite
-def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation; its gradient is zero where it is zero."""
     variance = var(x, axis=axis, correction=correction, keepdims=keepdims)
     none = variance == 0.0
@@ -124,7 +125,7 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 
 @composite
-def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Array, /, *, axis: Axis = None, dtype: Dtype = None, keepdims: bool = False) -> Array:
     """Product over ``axis``, or over everything, computed pairwise, so that derivatives are exact where elements are zero.
 
     >>> import oxigrad as ox
@@ -140,7 +141,7 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
     return reshape(product, shape) if keepdims else product
 
 
-def _fold(x: Any) -> Any:
+def _fold(x: Array) -> Array:
     """The product along the last axis."""
     if x.shape[-1] == 0:
         return ops.ones_like(sum(x, axis=-1))
@@ -154,19 +155,21 @@ def _fold(x: Any) -> Any:
 # --- cumulative --------------------------------------------------------------------------------------------------------
 
 
-def _only_axis(x: Any, axis: int | None) -> int:
+def _only_axis(x: Array, axis: int | None) -> int:
     if axis is None and x.ndim != 1:
         raise ShapeError(f"axis is None: expected an axis, for an array of {x.ndim} dimensions")
     return position(0 if axis is None else axis, x.ndim)
 
 
-def _initial(x: Any, axis: int, value: float) -> Any:
+def _initial(x: Array, axis: int, value: float) -> Array:
     shape = tuple(1 if a == axis else size for a, size in enumerate(x.shape))
     return namespace(x).full(shape, value, dtype=dtype_of(x), device=device_of(plain(x)))
 
 
 @composite
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_sum(
+    x: Array, /, *, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False
+) -> Array:
     """Cumulative sums along ``axis``, which is optional for an array of one dimension."""
     x = x if dtype is None else astype(x, dtype)
     axis = _only_axis(x, axis)
@@ -175,7 +178,9 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 @composite
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_prod(
+    x: Array, /, *, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False
+) -> Array:
     """Cumulative products along ``axis``; derivatives are exact where elements are zero."""
     x = x if dtype is None else astype(x, dtype)
     axis = _only_axis(x, axis)
@@ -188,7 +193,9 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
 
 
 @composite
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+) -> Array:
     """The ``n``-th differences of neighbours along ``axis``."""
     axis = position(axis, x.ndim)
     if prepend is not None or append is not None:
@@ -206,7 +213,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
 
 
 @composite
-def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Any:
+def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
     """The dimensions ``source`` moved to ``destination``; the others keep their order."""
     sources, destinations = _axes(source, x.ndim), _axes(destination, x.ndim)
     order = [a for a in range(x.ndim) if a not in sources]
@@ -216,7 +223,7 @@ def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int
 
 
 @composite
-def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Any:
+def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Array:
     """The elements shifted along ``axis``, circularly."""
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), builtins.sum(_tuple(shift)), axis=0), x.shape)
@@ -234,7 +241,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 @composite
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     """Each element ``repeats`` times, flattened first where ``axis`` is None, or where ``x`` has no dimension."""
     if axis is None or (not x.ndim and axis in (0, -1)):
         x, axis = reshape(x, (-1,)), 0
@@ -245,7 +252,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 
 @composite
-def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
+def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
     """``x`` repeated ``repetitions`` times along each axis; if there are fewer repetitions than axes, along the last axes."""
     counts = tuple(map(operator.index, _tuple(repetitions)))
     if any(count < 0 for count in counts):
@@ -259,21 +266,21 @@ def tile(x: Any, repetitions: int | tuple[int, ...], /) -> Any:
 
 
 @composite
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The subarrays along ``axis``, without that axis."""
     axis = position(axis, x.ndim)
     return tuple(x[along(axis, i)] for i in range(x.shape[axis]))
 
 
 @composite
-def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """The arrays broadcast to one shape."""
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
 
 
 @composite
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinates as arrays with a dimension for each argument; the first two are swapped unless ``indexing`` is "ij"."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is {indexing!r}: expected 'xy' or 'ij'")
@@ -286,7 +293,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     )
 
 
-def _below(x: Any, k: int) -> Any:
+def _below(x: Array, k: int) -> Array:
     """A mask of the elements on or below the ``k``-th diagonal; a vector is treated as a matrix of equal rows."""
     library, (rows, columns) = namespace(x), (*x.shape, *x.shape)[-2:]
     row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
@@ -294,13 +301,13 @@ def _below(x: Any, k: int) -> Any:
 
 
 @composite
-def tril(x: Any, /, *, k: int = 0) -> Any:
+def tril(x: Array, /, *, k: int = 0) -> Array:
     """The matrix on and below the ``k``-th diagonal, zero above."""
     return ops.where(_below(x, k), x, 0.0)
 
 
 @composite
-def triu(x: Any, /, *, k: int = 0) -> Any:
+def triu(x: Array, /, *, k: int = 0) -> Array:
     """The matrix on and above the ``k``-th diagonal, zero below."""
     return ops.where(_below(x, k - 1), 0.0, x)
 
@@ -309,13 +316,13 @@ def triu(x: Any, /, *, k: int = 0) -> Any:
 
 
 @composite
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     """The elements at ``indices`` along ``axis``, which is optional for an array of one dimension."""
     return index(x, along(_only_axis(x, axis), indices))
 
 
 @composite
-def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+def sort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """The elements sorted along ``axis``, flattened first where it is None; the sort is stable.
 
     The gradient is permuted like the elements.
@@ -330,7 +337,7 @@ def sort(x: Any, /, *, axis: int | None = -1, descending: bool = False, stable: 
 
 
 @composite
-def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full(shape: int | tuple[int, ...], fill_value: Array, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array filled with one number, which may be a variable."""
     _require_device("full", fill_value, device)
     shape = tuple(map(operator.index, _tuple(shape)))
@@ -341,7 +348,7 @@ def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, de
 
 
 @composite
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of the shape and dtype of ``x``, filled with one number, which may be a variable."""
     if not isinstance(fill_value, Variable):
         return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
@@ -351,8 +358,8 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 @composite
 def linspace(
-    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
-) -> Any:
+    start: Array, stop: Array, /, num: int, *, dtype: Dtype = None, device: Device = None, endpoint: bool = True
+) -> Array:
     """``num`` evenly spaced numbers from ``start`` to ``stop``; for arrays along a new first axis, as in NumPy."""
     num = operator.index(num)
     if num < 0:
@@ -372,7 +379,7 @@ def linspace(
 
 
 @composite
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None) -> Any:
     """An array; a list with variables is stacked. A variable is returned itself, unless ``copy`` is true.
 
     Raises `ValueError` where ``copy=False`` and a copy is needed, and where ``device`` differs from that of a variable.
@@ -391,7 +398,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     return obj if dtype is None else astype(obj, dtype, copy=False)
 
 
-def _require_device(name: str, x: Any, device: Any) -> None:
+def _require_device(name: str, x: Array, device: Device) -> None:
     """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
     own = device_of(plain(x))
     if device is not None and device != own and str(device) != str(own):

@@ -3,11 +3,13 @@
 import functools
 import opcode
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import is_inexact
+from oxigrad._typing import Array
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import fetched, is_array, is_complex
 
@@ -17,7 +19,7 @@ def complex_number(value: complex) -> Any:
     return np.complex128(value)
 
 
-def transpose(x: Any) -> Any:
+def transpose(x: Array) -> Array:
     """The dimensions in reverse order, as in NumPy: the transpose of a matrix."""
     return primitives.permute_dims(x)
 
@@ -51,18 +53,18 @@ def _remainders() -> frozenset[tuple[int, int]]:
     return frozenset(pair for found in pairs for pair in found if pair[0] == wanted)
 
 
-def rounded(x: Any, digits: int | None) -> Any:
+def rounded(x: Array, digits: int | None) -> Array:
     """``round(x, digits)`` of a variable: a plain value, since the derivative is zero."""
     return primitives.round(x) if digits is None else np.round(x, digits)
 
 
-def iterate(x: Any) -> Any:
+def iterate(x: Array) -> Iterator[Array]:
     """The items along the first axis."""
     if x.ndim == 0:
         raise TypeError("a 0-d variable cannot be iterated over")
     return (primitives.index(x, primitives.along(0, i)) for i in range(x.shape[0]))
 
 
-def iterate_reversed(x: Any) -> Any:
+def iterate_reversed(x: Array) -> Iterator[Array]:
     """The items along the first axis in reverse order."""
     return iterate(primitives.flip(x, axis=0) if x.ndim else x)

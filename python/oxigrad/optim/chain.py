@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
+from oxigrad._typing import Config
 from oxigrad.optim.attributes import hint
 from oxigrad.optim.config import OPTIONS
 from oxigrad.optim.hyperparameters import Part, declarations
@@ -63,7 +64,7 @@ class ChainPart:
         """Maps the names of its slots to their names in ``slots`` of the optimizer."""
         return MappingProxyType(self._chain._slot_names[self._number])
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The part as plain data."""
         return self._copy().get_config()
 
@@ -135,7 +136,7 @@ class Chain(RuleOptimizer):
         """The parts in order, nested chains flattened."""
         return tuple(ChainPart(self, number) for number in range(len(self._kinds)))
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
         return {"optimizer": "chain", "parts": [part.get_config() for part in self.parts], **self._options()}
 

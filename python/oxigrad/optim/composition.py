@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
+from oxigrad._typing import Config
 from oxigrad.optim import param_groups
 from oxigrad.optim.attributes import hint
 from oxigrad.optim.chain import Chain, ChainPart
 from oxigrad.optim.config import OPTIONS, REGISTRY
 from oxigrad.optim.hyperparameters import Part
+from oxigrad.optim.param_groups import Pattern
 from oxigrad.optim.partition import Partition
 
 
@@ -37,7 +39,7 @@ class CommonPart:
         """Read-only view of its hyperparameters by name; set them as attributes."""
         return self._parts[0].hyperparameters
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The part as plain data."""
         return self._parts[0].get_config()
 
@@ -66,15 +68,15 @@ class PartitionPart:
 
     name = "partition"
 
-    def __init__(self, optimizers: Mapping[Any, tuple[ChainPart, ...] | None]) -> None:
+    def __init__(self, optimizers: Mapping[Pattern, tuple[ChainPart, ...] | None]) -> None:
         self._optimizers = optimizers
 
     @property
-    def optimizers(self) -> Mapping[Any, tuple[ChainPart, ...] | None]:
+    def optimizers(self) -> Mapping[Pattern, tuple[ChainPart, ...] | None]:
         """By pattern, the parts that only its parameters have; None for frozen parameters."""
         return MappingProxyType(self._optimizers)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The partition as plain data."""
 
         def config(parts: tuple[ChainPart, ...] | None) -> dict[str, Any] | None:
@@ -99,7 +101,7 @@ class ChainedPartition(Partition):
     is that of the gradients of all parameters that are not frozen.
     """
 
-    def __init__(self, *parts: Any, **options: Any) -> None:
+    def __init__(self, *parts: Part | Partition, **options: Any) -> None:
         if unknown := sorted(options.keys() - OPTIONS.keys()):
             raise TypeError(f"chain: unknown options: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}")
         if given := sorted(options.keys() & {"groups", "dtype"}):
@@ -107,10 +109,12 @@ class ChainedPartition(Partition):
                 f"chain: found {', '.join(given)} with a partition: expected further patterns of the partition"
             )
         flat = [each for part in parts for each in (part._copies() if isinstance(part, ChainedPartition) else [part])]
-        at = [number for number, part in enumerate(flat) if isinstance(part, Partition)]
-        if len(at) > 1:
-            raise TypeError(f"chain: found {len(at)} partitions among the parts, expected at most one")
-        inner, before, after = flat[at[0]], flat[: at[0]], flat[at[0] + 1 :]
+        partitions = [part for part in flat if isinstance(part, Partition)]
+        if len(partitions) > 1:
+            raise TypeError(f"chain: found {len(partitions)} partitions among the parts, expected at most one")
+        inner, at = partitions[0], flat.index(partitions[0])
+        common = [part for part in flat if not isinstance(part, Partition)]
+        before, after = common[:at], common[at:]
         if given := inner._options():
             raise ValueError(f"partition: {', '.join(given)} must be set on the chain instead")
         super().__init__(
@@ -139,12 +143,12 @@ class ChainedPartition(Partition):
         ]
         return (*before, PartitionPart(own), *after)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
         return {"optimizer": "chain", "parts": [part.get_config() for part in self.parts], **self._options()}
 
-    def _chains(self) -> Mapping[Any, Chain | None]:
-        return cast(Mapping[Any, Chain | None], self._optimizers)
+    def _chains(self) -> Mapping[Pattern, Chain | None]:
+        return cast(Mapping[Pattern, Chain | None], self._optimizers)
 
     def _copies(self) -> Iterator[Any]:
         """The parts outside of the chain, with the current hyperparameters."""
@@ -186,7 +190,7 @@ class ChainedPartition(Partition):
         return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
 
 
-def _chained(pattern: Any, before: Sequence[Any], part: Any, after: Sequence[Any]) -> Chain:
+def _chained(pattern: Pattern, before: Sequence[Part], part: Part, after: Sequence[Part]) -> Chain:
     try:
         return Chain(*before, part, *after)
     except (TypeError, ValueError) as error:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad._registry import Registry
+from oxigrad._typing import Config
 from oxigrad.optim import param_groups
 from oxigrad.optim.hyperparameters import from_plain
 from oxigrad.optim.loss_scale import LossScale
@@ -58,7 +59,7 @@ OPTIONS = {
 }
 
 
-def from_config(config: Mapping[str, Any]) -> Any:
+def from_config(config: Config) -> Any:
     """The optimizer of a configuration by `get_config`. Raises `ValueError` where its class is not defined.
 
     >>> from oxigrad import schedules
@@ -86,7 +87,7 @@ def is_importable(cls: type) -> bool:
     return getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
 
 
-def restored(config: Mapping[str, Any], state: Mapping[str, Any], *classes: type) -> Any:
+def restored(config: Config, state: Mapping[str, Any], *classes: type) -> Any:
     """The unpickled optimizer. Its ``classes`` are arguments so that the modules that register them are imported."""
     made = from_config(config)
     made.load_state_dict(state)
@@ -119,7 +120,7 @@ def _with_momentum(state: Mapping[str, Any], path: str, own: Any) -> Any:
 def _part(part: Any) -> Any:
     """A part of a chain, or a pattern of a partition with its optimizer."""
     if isinstance(part, Mapping):
-        return from_config(part)
+        return from_config(dict(part))
     pattern, config = part
     return param_groups.from_plain(pattern), config and from_config(config)
 

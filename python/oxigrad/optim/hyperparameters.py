@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oxigrad import schedules
+from oxigrad._typing import Config
 from oxigrad.optim.attributes import Sealed, hint
 from oxigrad.rules.ranges import Domain
 from oxigrad.rules.rule import Rule, is_flag
@@ -106,7 +107,7 @@ class Part(Sealed):
         """Read-only view of the hyperparameters by name; set them as attributes."""
         return types.MappingProxyType(self._hyperparameters)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The part as plain data."""
         return {"part": type(self).__name__, **{n: plain(n, v) for n, v in self._hyperparameters.items()}}
 

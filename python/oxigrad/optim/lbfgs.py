@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.line_search import Point, strong_wolfe
@@ -112,7 +113,7 @@ class Curvature:
 class _Problem:
     """The loss as a function of the parameters; counts its evaluations."""
 
-    def __init__(self, compute: Callable[[Any], tuple[Any, Any]], plan: Plan, leaves: list[Any]) -> None:
+    def __init__(self, compute: Callable[[Any], tuple[Any, Any]], plan: Plan, leaves: list[Array]) -> None:
         self._compute = compute
         self._plan = plan
         self._leaves = leaves
@@ -248,7 +249,7 @@ class ClosureOptimizer(RuleOptimizer):
                 f"{self.name}: {', '.join(others)} cannot be set: the loss is evaluated several times a step"
             )
 
-    def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:
+    def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
         """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
 
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in

@@ -6,7 +6,9 @@ where ``value <= initial value + 1e-4 * length * initial slope``.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from oxigrad._typing import Array
 
 _DECREASE = 1e-4
 _CURVATURE = 0.9
@@ -18,7 +20,7 @@ class Point(NamedTuple):
     length: float
     value: float
     slope: float
-    gradient: Any
+    gradient: Array
 
 
 def strong_wolfe(

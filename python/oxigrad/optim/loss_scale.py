@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from oxigrad._typing import Config
 from oxigrad.optim.attributes import Sealed
 from oxigrad.rules.ranges import Domain, Interval
 
@@ -54,7 +55,7 @@ class LossScale(Sealed):
             value, good = value * self.factor, 0
         return {"value": value, "good": good}
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The loss scale as plain data."""
         return dataclasses.asdict(self)
 

@@ -1,10 +1,12 @@
 """Base class of optimizers: options, steps, state, and slots by key path."""
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
+from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import param_groups
@@ -99,7 +101,7 @@ class Optimizer(Options):
         """The name of the optimizer in configurations and states."""
         raise NotImplementedError
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a function that is not a `Schedule`.
 
         >>> from oxigrad.optim import Adam
@@ -131,11 +133,11 @@ class Optimizer(Options):
         parts = (*parts, _FINITE) if checks else parts
         return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
 
-    def _assign(self, path: str, array: Any) -> ParameterGroup | None:
+    def _assign(self, path: str, array: Array) -> ParameterGroup | None:
         """The parameter group of a parameter, given by key path and array; None where it is frozen."""
         return self._group_for(self, path, array)
 
-    def _group_for(self, owner: "Optimizer", path: str, array: Any) -> ParameterGroup | None:
+    def _group_for(self, owner: "Optimizer", path: str, array: Array) -> ParameterGroup | None:
         """As `_assign`, where ``owner`` takes the steps: the partition or `SAM` around this optimizer, or itself."""
         raise NotImplementedError
 
@@ -143,7 +145,7 @@ class Optimizer(Options):
         """The versions of its settings and of those of its inner optimizers: a plan is valid until one changes."""
         yield self._version
 
-    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+    def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """Raises `StructureError` where a pattern matches no parameter of a model, given as paths and arrays."""
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -168,12 +170,12 @@ class Optimizer(Options):
         """
         return Slots(self._stepper.slots)
 
-    def build(self, model: Any) -> None:
+    def build(self, model: Tree) -> None:
         """Makes the slots for the parameters of ``model``, which otherwise the first step does."""
         with self._lock:
             self._stepper.build(model)
 
-    def update(self, model: Any, grads: Any) -> Any:
+    def update(self, model: Tree, grads: Tree) -> Tree:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
         ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. An array with several key paths is
@@ -186,7 +188,7 @@ class Optimizer(Options):
         with self._lock.stepping():
             return self._stepper.update(model, grads)
 
-    def compute_gradients(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
+    def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
 
         With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it.
@@ -197,7 +199,7 @@ class Optimizer(Options):
         value, grads = value_and_grad_of(lambda model: scale * loss(model), model)
         return value / scale, grads
 
-    def minimize(self, loss: Callable[[Any], Any], model: Any) -> Any:
+    def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
@@ -208,7 +210,7 @@ class Optimizer(Options):
             self._stepper.update(model, grads, keep_root=True)
         return value
 
-    def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
+    def averaged_parameters(self, model: Tree = None) -> dict[str, Any]:
         """The averages of the parameters by key path, as computed by ASGD, `EMA`, `SWA` or a schedule-free optimizer.
 
         A chain returns those of its last part with averages. Schedule-free optimizers compute them from slots and parameters,
@@ -240,7 +242,7 @@ class Optimizer(Options):
         with self._lock.reading():
             return self._stepper.copies()
 
-    def swap_in(self, model: Any) -> Any:
+    def swap_in(self, model: Tree) -> Tree:
         """Replaces the parameters by their averages, in place as `update` does; `swap_out` restores the parameters.
 
         Returns the model. Steps raise `StateError` until `swap_out`. Raises `StateError` where there are no averages.
@@ -248,7 +250,7 @@ class Optimizer(Options):
         with self._lock:
             return self._stepper.swap_in(model)
 
-    def swap_out(self, model: Any) -> Any:
+    def swap_out(self, model: Tree) -> Tree:
         """Restores the parameters that `swap_in` replaced, to the bit, and returns the model.
 
         >>> import numpy as np
@@ -284,7 +286,7 @@ class Optimizer(Options):
         with self._lock:
             return resume(self, with_present_names(state, self.name), strict=strict)
 
-    def save(self, file: Any) -> None:
+    def save(self, file: str | os.PathLike[str]) -> None:
         """Writes `state_dict` to a safetensors file. An existing file is replaced atomically.
 
         Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks.
@@ -292,7 +294,7 @@ class Optimizer(Options):
         with self._lock.reading():
             write(file, collect(self, copy=False))
 
-    def load(self, file: Any, strict: bool = True) -> Report:
+    def load(self, file: str | os.PathLike[str], strict: bool = True) -> Report:
         """Loads a file written by `save`, as `load_state_dict`.
 
         Raises `StateError` also where the file is damaged or has no state.
@@ -332,7 +334,7 @@ class Optimizer(Options):
 
     # --- as a pure function --------------------------------------------------------------------------------------------
 
-    def init(self, params: Any) -> dict[str, Any]:
+    def init(self, params: Tree) -> dict[str, Any]:
         """The state before the first step, for `apply`: the step, and the slots by key path.
 
         >>> import numpy as np
@@ -342,14 +344,14 @@ class Optimizer(Options):
         """
         return functional.init(self, params)
 
-    def apply(self, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def apply(self, params: Tree, grads: Tree, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The step of `update` as a pure function: returns the new parameters and the new state.
 
         It can be traced (``jax.jit``) and differentiated.
         """
         return functional.apply(self, params, grads, state)
 
-    def table(self, model: Any) -> str:
+    def table(self, model: Tree) -> str:
         """A table, as text, of the parameters of ``model``, each with its optimizer and hyperparameters.
 
         >>> import numpy as np
@@ -362,7 +364,7 @@ class Optimizer(Options):
         head.w     (2,)    float64  frozen
         """
 
-        def row(path: Any, array: Any) -> tuple[str, ...]:
+        def row(path: Any, array: Array) -> tuple[str, ...]:
             choice = self._assign(str(path), array)
             what = (choice.optimizer.name, choice.text) if choice else ("frozen", "")
             return (str(path), str(tuple(array.shape)), dtype_name(array.dtype), *what)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oxigrad._typing import Config
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim.attributes import Sealed
 from oxigrad.optim.config import OPTIONS
@@ -142,11 +143,11 @@ class Options(Sealed):
         """The options set here that only the optimizer that takes the steps may have."""
         return [name for name, value in Options._given_options(self).items() if value != OPTIONS[name]]
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self) -> Config:
         """The options that differ from their defaults, as plain data."""
         return {name: value for name, value in self._given_options().items() if value != OPTIONS[name]}
 
-    def _given_options(self) -> dict[str, Any]:
+    def _given_options(self) -> Config:
         return {
             "seed": self.seed,
             "accumulate": self.accumulate,

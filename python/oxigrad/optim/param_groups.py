@@ -13,12 +13,13 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import StructureError
+from oxigrad._typing import Array
 
 # A glob, a compiled regular expression that must match the whole path, or a predicate of the path and the array.
-Pattern = str | re.Pattern[str] | Callable[[str, Any], bool]
+Pattern = str | re.Pattern[str] | Callable[[str, Array], bool]
 
 
-def matches(pattern: Pattern, path: str, array: Any) -> bool:
+def matches(pattern: Pattern, path: str, array: Array) -> bool:
     """Whether a parameter, given by its printed path, matches a glob, regular expression or predicate of path and array.
 
     >>> matches("layers.*.bias", "layers.0.bias", None), matches(re.compile(r"head[.].*"), "tail.w", None)
@@ -40,7 +41,7 @@ def _text(pattern: Pattern) -> str:
     return pattern if isinstance(pattern, str) else pattern.pattern if isinstance(pattern, re.Pattern) else ""
 
 
-def first_match(patterns: Mapping[Pattern, Any], path: str, array: Any) -> int | None:
+def first_match(patterns: Mapping[Pattern, Any], path: str, array: Array) -> int | None:
     """The index of the first pattern that a parameter matches; None where there is none."""
     return next((at for at, pattern in enumerate(patterns) if matches(pattern, path, array)), None)
 
@@ -55,7 +56,7 @@ def check(patterns: Any) -> None:
             raise TypeError(f"the pattern {pattern!r}: expected a glob, a compiled regular expression or a predicate")
 
 
-def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[str, Any]]) -> None:
+def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[str, Array]]) -> None:
     """Raises `StructureError` where a glob or regular expression matches no parameter, given as printed path and array.
 
     A pattern whose parameters all match an earlier pattern is accepted. A predicate may match nothing: it may be written for

@@ -5,9 +5,11 @@ from types import MappingProxyType
 from typing import Any
 
 from oxigrad._core import StructureError
+from oxigrad._typing import Array, Config
 from oxigrad.optim import param_groups
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.param_groups import Pattern
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.version import Version
@@ -16,7 +18,7 @@ from oxigrad.stepping.version import Version
 class Partition(Optimizer):
     """Optimizer that updates each parameter by one of several optimizers; `partition` makes one."""
 
-    def __init__(self, optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> None:
+    def __init__(self, optimizers: Mapping[Pattern, RuleOptimizer | None], **options: Any) -> None:
         super().__init__(**options)
         param_groups.check(optimizers)
         for pattern, optimizer in optimizers.items():
@@ -33,7 +35,7 @@ class Partition(Optimizer):
                 raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} must be set on the partition instead")
 
     @property
-    def optimizers(self) -> Mapping[Any, RuleOptimizer | None]:
+    def optimizers(self) -> Mapping[Pattern, RuleOptimizer | None]:
         """Read-only view of the optimizers by pattern."""
         return MappingProxyType(self._optimizers)
 
@@ -48,7 +50,7 @@ class Partition(Optimizer):
             found = optimizer._parts() if optimizer else ()
             yield from ((f"parts.{number}.{name}", part) for name, part in found)
 
-    def _group_for(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
+    def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
         """See `Optimizer._group_for`."""
         at = param_groups.first_match(self.optimizers, path, array)
         if at is None:
@@ -58,14 +60,14 @@ class Partition(Optimizer):
         optimizer = list(self.optimizers.values())[at]
         return optimizer and optimizer._group_for(owner, path, array)
 
-    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+    def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""
         self._refuse_options()
         param_groups.check_matched(self.optimizers, parameters)
         for optimizer in filter(None, self.optimizers.values()):
             optimizer._check_patterns(parameters)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
         found = [
             [param_groups.plain(pattern), optimizer and optimizer.get_config()]
@@ -91,7 +93,7 @@ class Partition(Optimizer):
         return super()._hint(name)
 
 
-def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) -> Partition:
+def partition(optimizers: Mapping[Pattern, RuleOptimizer | None], **options: Any) -> Partition:
     """An optimizer that updates each parameter by the first of ``optimizers`` whose pattern it matches; None freezes.
 
     >>> import numpy as np
@@ -103,7 +105,7 @@ def partition(optimizers: Mapping[Any, RuleOptimizer | None], **options: Any) ->
     return Partition(optimizers, **options)
 
 
-def _partition_of(*pairs: tuple[Any, RuleOptimizer | None], **options: Any) -> Partition:
+def _partition_of(*pairs: tuple[Pattern, RuleOptimizer | None], **options: Any) -> Partition:
     return partition(dict(pairs), **options)
 
 

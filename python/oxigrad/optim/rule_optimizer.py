@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import param_groups
 from oxigrad.optim.config import OPTIONS, REGISTRY
@@ -78,11 +79,11 @@ class RuleOptimizer(Part, Optimizer):
         except (TypeError, ValueError) as error:
             raise type(error)(f"the group {pattern!r}: {error}") from None
 
-    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+    def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""
         param_groups.check_matched(self._groups, parameters)
 
-    def _group_for(self, owner: Optimizer, path: str, array: Any) -> ParameterGroup | None:
+    def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
         """See `Optimizer._group_for`."""
         if self.dtype is not None and not _has(array, self.dtype):
             return None
@@ -101,7 +102,7 @@ class RuleOptimizer(Part, Optimizer):
         choice = ParameterGroup(self, self, {})
         return choice.program(choice.rule())
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
         values = {name: plain(name, value) for name, value in self._hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
@@ -117,7 +118,7 @@ class RuleOptimizer(Part, Optimizer):
         for number, values in enumerate(self._groups.values()):
             yield from ((f"groups.{number}.{name}", value) for name, value in (values or {}).items())
 
-    def _given_options(self) -> dict[str, Any]:
+    def _given_options(self) -> Config:
         def group(values: Mapping[str, Any] | None) -> Any:
             return None if values is None else {name: plain(name, value) for name, value in values.items()}
 
@@ -208,6 +209,6 @@ _TAKEN = {
 }
 
 
-def _has(array: Any, dtype: Any) -> bool:
+def _has(array: Array, dtype: Any) -> bool:
     """Whether an array has a dtype, given as an object or by name."""
     return dtype_name(array.dtype) == dtype if isinstance(dtype, str) else bool(array.dtype == dtype)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
+from oxigrad._typing import Array, Config, Tree
 from oxigrad.ops.backends import detached
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
@@ -57,12 +58,12 @@ class SAM(Optimizer):
         if given := self.optimizer._stepping_options():
             raise ValueError(f"{self.optimizer!r}: {', '.join(given)} must be set on SAM instead")
 
-    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+    def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""
         self._refuse_options()
         self.optimizer._check_patterns(parameters)
 
-    def _group_for(self, owner: Optimizer, path: str, array: Any) -> Any:
+    def _group_for(self, owner: Optimizer, path: str, array: Array) -> Any:
         """See `Optimizer._group_for`."""
         return self.optimizer._group_for(owner, path, array)
 
@@ -70,7 +71,7 @@ class SAM(Optimizer):
         yield from super()._parts()
         yield from ((f"optimizer.{name}", part) for name, part in self.optimizer._parts())
 
-    def perturbed(self, model: Any, grads: Any) -> Any:
+    def perturbed(self, model: Tree, grads: Tree) -> Any:
         """A copy of ``model`` with the perturbed parameters, given the gradients at the model."""
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self)
@@ -88,7 +89,7 @@ class SAM(Optimizer):
                 filled[i] = there
         return tree.unflatten(structure, filled)
 
-    def compute_gradients(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
+    def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
         """The value of ``loss(model)``, and the gradient at the perturbed parameters."""
         value, grads = super().compute_gradients(loss, model)
         return value, super().compute_gradients(loss, self.perturbed(model, grads))[1]
@@ -98,12 +99,12 @@ class SAM(Optimizer):
         """See `Optimizer.name`."""
         return "SAM"
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
         own = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
         return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **own, **self._options()}
 
-    def update(self, model: Any, grads: Any) -> Any:
+    def update(self, model: Tree, grads: Tree) -> Tree:
         """Raises `RuleError`: a step needs the gradient at the perturbed parameters."""
         raise RuleError(
             "SAM takes the gradient at perturbed parameters: call minimize(loss, model); with gradients of your own, take "
@@ -122,7 +123,7 @@ class SAM(Optimizer):
         return f"SAM({self.optimizer!r}, {own}{self._shown_options()})"
 
     def _hint(self, name: str) -> str:
-        is_inside = name in getattr(self.optimizer, "declared", ())
+        is_inside = name in getattr(self.optimizer, "_declared", ())
         return ": set it on its optimizer" if is_inside else super()._hint(name)
 
 

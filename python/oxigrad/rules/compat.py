@@ -97,6 +97,6 @@ def preset(name: str, library: str) -> dict[str, Any]:
     """
     found = PRESETS.get(name, {})
     if library not in found:
-        known = ", ".join(repr(each) for each in found) or "nothing"
+        known = ", ".join(repr(each) for each in found) or "None"
         raise ValueError(f"{name}: compat is {library!r}: expected {known}")
     return dict(found[library])

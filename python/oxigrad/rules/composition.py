@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from oxigrad._typing import Array
 from oxigrad.rules.rule import Rule, Stages
 from oxigrad.rules.slots import Formula
 
@@ -32,7 +33,7 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
         values[number] |= {name: _shared(parts, number, name, values) for name in part.shared}
     ends = [sum(len(part.slots) for part in parts[: k + 1]) for k in range(len(parts))]
 
-    def call(xp: Any, p: Any, g: Any, *given: Any, **named: Any) -> Stages:
+    def call(xp: Any, p: Array, g: Array, *given: Any, **named: Any) -> Stages:
         new, after = None, []
         for number, part in enumerate(parts):
             own = given[ends[number] - len(part.slots) : ends[number]]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from oxigrad._core import RuleError
+from oxigrad._typing import Array
 from oxigrad.rules import ranges
 from oxigrad.rules.slots import Formula, Slot, declared
 
@@ -29,9 +30,9 @@ class Total:
 
     __slots__ = ("sum", "term")
 
-    def __init__(self, term: Any) -> None:
+    def __init__(self, term: Array) -> None:
         self.term = term
-        self.sum: Any = None
+        self.sum: Array = None
 
 
 # An evaluation of a rule, which is suspended at each total and returns the results.
@@ -88,7 +89,7 @@ class Rule:
         """The rule without the optional slots ``absent``, and with the others."""
         kept = [slot.name not in absent for slot in self.slots]
 
-        def call(xp: Any, p: Any, g: Any, *given: Any, **named: Any) -> Stages:
+        def call(xp: Any, p: Array, g: Array, *given: Any, **named: Any) -> Stages:
             present = iter(given)
             outputs = yield from self.stages(xp, p, g, [next(present) if keep else None for keep in kept], named)
             return [outputs[0], *itertools.compress(outputs[1:], kept)]
@@ -105,14 +106,14 @@ class Rule:
         found = {name: values[name] for name in (*self.defaults, *self.shared)}
         return found | {name: values[name] for name in self.supplied if name in values or name != "total"}
 
-    def run(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
+    def run(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> list[Any]:
         """The results of the rule, the parameter (or the gradient) and the slots, where ``values`` has every argument."""
         evaluation = Evaluation(self.stages(xp, p, g, slots, values))
         if evaluation.resume() is not None:
             raise RuleError(f"the rule {self.name}: total is missing among the values")
         return evaluation.results
 
-    def stages(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], values: Mapping[str, Any]) -> Stages:
+    def stages(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> Stages:
         """As `run`; where ``values`` lacks ``total``, yields a `Total` for each total and resumes with its sum."""
         named = self.named(values)
         if self.is_staged:
@@ -128,19 +129,19 @@ class Rule:
             )
         return listed
 
-    def _totalled(self, xp: Any, p: Any, g: Any, slots: Sequence[Any], named: Mapping[str, Any]) -> Stages:
+    def _totalled(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], named: Mapping[str, Any]) -> Stages:
         """The outputs of a function that calls ``total``; it is called again for each sum that differs from the leaf's term.
 
         Until a sum is known, ``total`` returns the term, which is the sum where there is one leaf.
         """
-        sums: list[Any] = []
+        sums: list[Array] = []
         draws: list[Any] = []
         while True:
-            terms: list[Any] = []
-            guards: list[Any] = []
+            terms: list[Array] = []
+            guards: list[Array] = []
             drawn = itertools.count()
 
-            def total(value: Any, terms: list[Any] = terms) -> Any:
+            def total(value: Any, terms: list[Array] = terms) -> Any:
                 number = len(terms)
                 terms.append(None if number < len(sums) else xp.sum(value))
                 return sums[number] if number < len(sums) else terms[number]
@@ -169,7 +170,7 @@ class Rule:
         """The name of the slot with the average of the parameters, the last where there are several; None without one."""
         return last_named([slot.name for slot in self.slots], "average")
 
-    def averaged(self, xp: Any, p: Any, slots: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+    def averaged(self, xp: Any, p: Array, slots: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
         """The average of the parameter, by `average` or from the slot of that name; None where the rule has none."""
         if self.average is None:
             return slots.get(self.average_slot or "")
@@ -180,7 +181,7 @@ class Evaluation:
     """The evaluation of a rule, suspended at each total."""
 
     def __init__(self, stages: Stages) -> None:
-        self.results: list[Any] = []
+        self.results: list[Array] = []
         self._stages = self._collected(stages)
 
     def _collected(self, stages: Stages) -> Generator[Total, None, None]:

@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from oxigrad._typing import Array, Dtype
+
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
@@ -22,7 +24,7 @@ class Formula:
         """The formula with slots and hyperparameters renamed by ``names``."""
         return dataclasses.replace(self, names={own: names.get(name, name) for own, name in self.names.items()})
 
-    def __call__(self, xp: Any, p: Any, value: Callable[[str], Any]) -> Any:
+    def __call__(self, xp: Any, p: Array, value: Callable[[str], Any]) -> Any:
         """The result for the parameter ``p``; ``value`` maps names to values."""
         return self.function(xp, p, **{own: value(name) for own, name in self.names.items()})
 
@@ -123,7 +125,7 @@ class Slot:
         """Whether the slot is one number for the leaf instead of an array."""
         return isinstance(self.begin, (int, float))
 
-    def first(self, xp: Any, p: Any, dtype: Any, value: Callable[[str], Any]) -> Any:
+    def first(self, xp: Any, p: Array, dtype: Dtype, value: Callable[[str], Any]) -> Any:
         """The initial value of the slot of ``p``; None where there is no slot. ``value`` maps names to hyperparameters."""
         if self.begin is None:
             return xp.zeros_like(p, dtype=dtype)
@@ -155,9 +157,9 @@ def declared(name: str, default: Any) -> Slot:
     raise TypeError(f"the slot {name} has the default {default!r}: expected a declaration, such as Slot.zeros()")
 
 
-def _copied(xp: Any, p: Any) -> Any:
+def _copied(xp: Any, p: Array) -> Any:
     return xp.asarray(p, copy=True)
 
 
-def _filled(xp: Any, p: Any, value: Any) -> Any:
+def _filled(xp: Any, p: Array, value: Any) -> Any:
     return xp.full_like(p, value)

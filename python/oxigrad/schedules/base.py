@@ -9,6 +9,7 @@ import numpy as np
 
 from oxigrad._core import Variable, is_inexact
 from oxigrad._registry import Registry
+from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import fetched, is_array, is_smooth, namespace
 
 # An operand of a schedule: a number, or any function of the step.
@@ -57,20 +58,20 @@ class Schedule:
                     raise type(error)(f"{type(self).__name__}: {field.name}: {error}") from None
                 object.__setattr__(self, field.name, plain)
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Array) -> Array:
         """The value at ``step``, counted from 0: a number, an array or a traced value, as ``step`` is.
 
         Integer arrays are converted to the default floating-point dtype of their library.
         """
         return self.at(_real(step))
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         """The value at ``step``; subclasses override it."""
         raise TypeError(f"{type(self).__name__} does not define at(step)")
 
     # --- configuration and state ---------------------------------------------------------------------------------------
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The schedule as plain data (JSON), for `from_config`.
 
         Raises `TypeError` where an operand is a function that is not a `Schedule`.
@@ -163,7 +164,7 @@ class add(Schedule):
 
     terms: tuple[Term, ...]
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return sum(value_at(term, step) for term in self.terms)
 
 
@@ -181,7 +182,7 @@ class multiply(Schedule):
 
     terms: tuple[Term, ...]
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return math.prod(value_at(term, step) for term in self.terms)
 
 
@@ -228,7 +229,7 @@ class follow(Schedule):
                 f"follow: group is {self.group}: expected an index below {groups}, the number of groups of the scheduler"
             )
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return number(self.scheduler.get_last_lr()[self.group or 0])
 
 
@@ -330,12 +331,12 @@ def positive(**values: float) -> None:
             raise ValueError(f"{name} is {value}: expected a positive number")
 
 
-def value_at(schedule: Term, step: Any) -> Any:
+def value_at(schedule: Term, step: Array) -> Array:
     """The value of a schedule or number at ``step``."""
     return schedule(step) if callable(schedule) else schedule
 
 
-def number_at(schedule: Term, step: Any, name: str = "the schedule") -> Any:
+def number_at(schedule: Term, step: Array, name: str = "the schedule") -> Array:
     """The value at ``step`` as a Python number; a traced value or a variable is returned unchanged.
 
     Raises `TypeError`, with ``name``, for any other value.
@@ -351,7 +352,7 @@ def number_at(schedule: Term, step: Any, name: str = "the schedule") -> Any:
         raise TypeError(f"{name} at step {step}: {error}") from None
 
 
-def _real(step: Any) -> Any:
+def _real(step: Array) -> Array:
     if isinstance(step, int) or is_smooth(step) or not is_array(step):
         return step
     library = namespace(step)

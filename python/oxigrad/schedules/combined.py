@@ -4,9 +4,9 @@ import bisect
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from oxigrad import xp
+from oxigrad._typing import Array
 from oxigrad.schedules.base import Schedule, Term, number_at, positive, value_at
 from oxigrad.schedules.curves import cosine, exponential, inverse_power, linear, one_minus_sqrt
 
@@ -33,7 +33,7 @@ class join(Schedule):
         if self.boundaries and self.boundaries[0] < 0:
             raise ValueError(f"boundaries is {self.boundaries}: expected non-negative steps")
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         starts = (0, *self.boundaries)
         if isinstance(step, (int, float)):
             which = bisect.bisect_right(self.boundaries, step)
@@ -65,7 +65,7 @@ class staircase(Schedule):
         super().__post_init__()
         positive(every=self.every)
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         count = step // self.every if isinstance(step, (int, float)) else xp.floor(step / self.every)
         return value_at(self.term, count)
 
@@ -88,7 +88,7 @@ class clip(Schedule):
         if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
             raise ValueError(f"minimum is {self.minimum}: expected at most maximum, {self.maximum}")
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         value = value_at(self.term, step)
         value = value if self.minimum is None else xp.maximum(value, self.minimum)
         return value if self.maximum is None else xp.minimum(value, self.maximum)

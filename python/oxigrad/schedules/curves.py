@@ -2,18 +2,18 @@
 
 import dataclasses
 import math
-from typing import Any
 
 from oxigrad import xp
+from oxigrad._typing import Array
 from oxigrad.schedules.base import Schedule, positive
 
 
-def _progress(step: Any, steps: float) -> Any:
+def _progress(step: Array, steps: float) -> Array:
     """The completed fraction of ``steps``, from 0 to 1."""
     return xp.minimum(1.0, xp.maximum(0.0, step / steps))
 
 
-def _mixed(initial: float, final: float, share: Any) -> Any:
+def _mixed(initial: float, final: float, share: Array) -> Array:
     """The interpolation of ``initial`` and ``final``, with weight ``share`` of ``initial``."""
     return initial * share + final * (1.0 - share)
 
@@ -28,7 +28,7 @@ class constant(Schedule):
 
     value: float
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return self.value
 
 
@@ -52,7 +52,7 @@ class linear(Schedule):
         super().__post_init__()
         positive(steps=self.steps)
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         progress = _progress(step, self.steps)
         return self.initial * (1.0 - progress) + self.final * progress
 
@@ -75,7 +75,7 @@ class polynomial(Schedule):
         super().__post_init__()
         positive(steps=self.steps, power=self.power)
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return _mixed(self.initial, self.final, (1.0 - _progress(step, self.steps)) ** self.power)
 
 
@@ -101,7 +101,7 @@ class cosine(Schedule):
         super().__post_init__()
         positive(steps=self.steps, power=self.power)
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         share = 0.5 * (1.0 + xp.cos(math.pi * _progress(step, self.steps)))
         return _mixed(self.initial, self.final, share if self.power == 1 else share**self.power)
 
@@ -123,7 +123,7 @@ class one_minus_sqrt(Schedule):
         super().__post_init__()
         positive(steps=self.steps)
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return _mixed(self.initial, self.final, 1.0 - xp.sqrt(_progress(step, self.steps)))
 
 
@@ -149,7 +149,7 @@ class rex(Schedule):
         if not 0 <= self.beta < 1:
             raise ValueError(f"beta is {self.beta}: expected a number in [0, 1)")
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         progress = _progress(step, self.steps)
         return _mixed(self.initial, self.final, (1.0 - progress) / (1.0 - self.beta * progress))
 
@@ -177,7 +177,7 @@ class exponential(Schedule):
         super().__post_init__()
         positive(rate=self.rate, steps=self.steps)
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return self.initial * self.rate ** (step / self.steps)
 
 
@@ -204,7 +204,7 @@ class inverse_power(Schedule):
         if not 1.0 + self.gamma * self.offset > 0:
             raise ValueError(f"offset is {self.offset}: expected 1 + gamma * offset to be positive")
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return self.initial / (1.0 + self.gamma * (step + self.offset)) ** self.power
 
 
@@ -236,13 +236,13 @@ class cosine_restarts(Schedule):
         if not 1 <= self.growth < math.inf:
             raise ValueError(f"growth is {self.growth}: expected at least 1")
 
-    def _start(self, wave: Any) -> Any:
+    def _start(self, wave: Array) -> Array:
         """The first step of a cycle: the sum of the lengths of the cycles before it."""
         if self.growth == 1:
             return self.steps * wave
         return self.steps * (self.growth**wave - 1.0) / (self.growth - 1.0)
 
-    def _wave(self, step: Any) -> Any:
+    def _wave(self, step: Array) -> Array:
         """The number of completed cycles."""
         if self.growth == 1:
             return xp.floor(step / self.steps)
@@ -250,7 +250,7 @@ class cosine_restarts(Schedule):
         wave = xp.where(self._start(wave + 1.0) <= step, wave + 1.0, wave)  # correct a logarithm that was rounded down,
         return xp.where(self._start(wave) > step, wave - 1.0, wave)  # or up
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         wave = self._wave(step)
         start, end = self._start(wave), self._start(wave + 1.0)
         share = 0.5 * (1.0 + xp.cos(math.pi * ((step - start) / (end - start))))
@@ -290,7 +290,7 @@ class cyclic(Schedule):
     def _down(self) -> float:
         return self.up if self.down is None else self.down
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         period = self.up + self._down
         cycle = xp.floor(step / period)
         since = step - cycle * period

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from oxigrad._typing import Array
 from oxigrad.schedules.base import Schedule, number, positive
 
 _MODES = {"min": 1.0, "max": -1.0}
@@ -58,10 +59,10 @@ class plateau(Schedule):
             raise ValueError(f"mode is {self.mode!r}: expected one of {', '.join(_MODES)}")
         self._state.update(value=self.initial, best=None, bad=0, cooling=0)
 
-    def at(self, step: Any) -> Any:
+    def at(self, step: Array) -> Array:
         return self._state["value"]
 
-    def observe(self, metric: Any) -> float:
+    def observe(self, metric: Array) -> float:
         """Records a value of the metric, a number or a 0-d array, and returns the new value of the schedule.
 
         NaN is no improvement. Raises `TypeError` for anything else, with nothing changed.

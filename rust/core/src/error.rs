@@ -5,7 +5,7 @@ use std::fmt;
 
 macro_rules! errors {
     ($($(#[$doc:meta])* $variant:ident;)*) => {
-        /// A mistake of the caller's, found before anything was changed.
+        /// An error of the caller, detected before anything is changed.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Error { $($(#[$doc])* $variant(String)),* }
 
@@ -20,29 +20,29 @@ macro_rules! errors {
 }
 
 errors! {
-    /// A key path names nothing in the tree, or cannot be parsed.
+    /// A key path does not exist in the tree, or cannot be parsed.
     KeyPath;
-    /// Two trees differ in structure, or a tree is not a tree (a cycle).
+    /// Two trees differ in structure, or a tree contains a cycle.
     Structure;
     /// A shape is not the expected one.
     Shape;
     /// A dtype is not the expected one, or cannot be differentiated or updated.
     Dtype;
-    /// Two different arrays that an update would write or read share memory.
+    /// Different arrays of an update, at least one of them written, share memory.
     Alias;
-    /// Memory cannot be used: read-only where a write is asked for, or of a layout that no kernel reads.
+    /// Memory cannot be used: it is read-only and must be written, or no kernel reads its layout.
     Memory;
-    /// An update rule or a derivative rule does something that no kernel can do.
+    /// An update rule or a derivative rule is invalid, or cannot be traced into a kernel.
     Rule;
     /// A variable was used after its tape ended.
     TapeEnded;
-    /// A variable was used on a thread other than its tape's.
+    /// A variable was used on another thread than that of its tape.
     TapeThread;
-    /// The derivative that was asked for does not exist.
+    /// The derivative does not exist.
     Derivative;
-    /// A gradient has infinities or NaN where they are refused.
+    /// A gradient has infinities or NaN, with `nonfinite="raise"`.
     NonFinite;
-    /// A saved state does not fit what it is loaded into, or is none.
+    /// A saved state is invalid, or does not match the optimizer that loads it.
     State;
 }
 
@@ -54,5 +54,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The result of an operation that may fail by a mistake of the caller's.
+/// The result of a fallible operation.
 pub type Result<T> = std::result::Result<T, Error>;

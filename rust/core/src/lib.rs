@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::inline_always,
-    reason = "lanes must melt into the loop compiled for their instruction set: see `simd`"
+    reason = "lanes must be inlined into the loop compiled for their instruction set: see `simd`"
 )]
 
 pub mod array;

@@ -1,4 +1,4 @@
-//! Random numbers that depend on what they are for, not on when or where they are drawn.
+//! Counter-based random numbers: functions of the key, the draw and the element, whatever thread or device draws them.
 //!
 //! One or two rounds of a well mixed 32-bit hash of the element's index, keyed by 64 bits: vectors of 32-bit integers
 //! compute it on every instruction set and on GPUs, to the same bits.
@@ -15,9 +15,9 @@ pub const fn uniform(key: u64, draw: u32, index: u64) -> f32 {
     number(bits::<NUMBER>(key, draw, index))
 }
 
-/// Rounds of mixing of a number that a rule draws.
+/// Rounds of mixing for the numbers that a rule draws.
 pub const NUMBER: u32 = 2;
-/// Rounds of mixing of the bits by which a result is rounded, which need not be as good, but come with every element.
+/// Rounds of mixing for the bits of stochastic rounding: of lower quality, but drawn for every element.
 pub const ROUNDING: u32 = 1;
 
 /// The 32 random bits of one draw of one element. Of two rounds, [`uniform`] takes the upper 24.
@@ -27,7 +27,7 @@ pub const fn bits<const ROUNDS: u32>(key: u64, draw: u32, index: u64) -> u32 {
     mixed::<ROUNDS>(low, high, low_half(index))
 }
 
-/// The uniform number that random bits stand for.
+/// The uniform number of random bits.
 #[inline(always)]
 #[allow(clippy::cast_precision_loss, reason = "24 bits are exact")]
 pub(crate) const fn number(bits: u32) -> f32 {
@@ -38,7 +38,7 @@ pub(crate) const fn number(bits: u32) -> f32 {
 #[inline(always)]
 pub(crate) fn fill<const ROUNDS: u32>(to: &mut [u32], key: u64, draw: u32, index: u64) {
     let (low, high) = halves(stream(key, draw, index));
-    // The key changes where the upper half of the index does; no block of a leaf below 16 GiB meets that.
+    // The key changes where the upper half of the index does, which leaves below 16 GiB do not reach.
     if low_half(index).checked_add(u32::try_from(to.len()).unwrap_or(u32::MAX)).is_some() {
         let mut counter = low_half(index);
         for drawn in to {
@@ -52,7 +52,7 @@ pub(crate) fn fill<const ROUNDS: u32>(to: &mut [u32], key: u64, draw: u32, index
     }
 }
 
-/// The sixteen random bits by which each of consecutive elements is rounded, for lanes to draw.
+/// The sixteen random bits for the stochastic rounding of each of consecutive elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Draws {
     /// The key of the hash.
@@ -113,7 +113,7 @@ const fn low_half(word: u64) -> u32 {
 /// The multipliers of the hash.
 pub(crate) const FACTORS: [u32; 2] = [0x7feb_352d, 0x846c_a68b];
 
-/// A hash of 32 bits with low bias (Wellons' hash prospector), keyed half-way.
+/// A hash of 32 bits with low bias (Wellons' hash prospector), keyed between its two multiplications.
 #[inline(always)]
 const fn hash(value: u32, key: u32) -> u32 {
     let mut x = value;

@@ -1,8 +1,7 @@
-//! THE table of operations: a row an op. Nothing else in the project lists them; what is true of some ops only is an
-//! [`Attribute`] in the table.
-//!
-//! Names are the Array API standard's. An elementwise op also states its meaning, once, over [`Lane`]: the scalar lane
-//! is the meaning of the op on numbers, the wide lanes run it in kernels, so that every executor gives the same bits.
+//! The table of operations, one row for each op, and the only list of them. Properties of some ops are [`Attribute`]s
+//! in the table. Names are those of the Array API standard. An elementwise op defines its meaning once, over [`Lane`]:
+//! the scalar lane computes the op on numbers, the wide lanes run it in kernels, so that every executor gives the same
+//! bits.
 
 use crate::simd::dispatch::Isa;
 use crate::simd::{Binary, Lane, Simd, Task, Ternary, Unary, math, rounding};
@@ -26,19 +25,19 @@ pub enum Kind {
     Smooth,
     /// A number whose derivative is zero wherever it has one.
     Step,
-    /// A truth value: 1 or 0 in a kernel, a plain Boolean array on values.
+    /// A truth value: 1 or 0 in a kernel, a boolean array otherwise.
     Truth,
 }
 
-/// A column of the table: what is true of some ops.
+/// A column of the table: a property of some ops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Attribute {
-    /// The processor rounds the result correctly, so that every array library gives the same bits.
+    /// The processor rounds the result correctly, so that all array libraries give the same bits.
     Exact = 1,
-    /// [`math`] has vector code of the function, which may be faster than an array library's.
+    /// [`math`] has vector code for the function, which may be faster than that of an array library.
     Vectorized = 2,
-    /// The result has digits, next to the function's roots, that NumPy's loses.
+    /// The result is more accurate than NumPy's near the roots of the function.
     Precise = 4,
     /// Swapping the arguments gives the same bits.
     Commutative = 8,
@@ -47,11 +46,11 @@ pub enum Attribute {
     /// An array library may give a view of the memory of the first argument. Whether [`Structured::Index`] does depends
     /// on its key.
     View = 32,
-    /// Arguments may be objects that stand for no array, such as lists and None.
+    /// Arguments may be objects that are not arrays, such as lists and None.
     AnyObject = 64,
 }
 
-/// An operator of Python that does an op on arrays.
+/// The Python operator of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of Python's module `operator`")]
 pub enum Operator {
@@ -102,13 +101,13 @@ macro_rules! elementwise_ops {
         }
     };
     ($($variant:ident $name:literal ($($arg:ident)+) $kind:ident $operator:tt [$($attribute:ident)*] = $meaning:expr;)*) => {
-        /// An op that acts on each element by itself.
+        /// An elementwise op.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "a row of the table says it")]
         #[repr(u8)]
         pub enum Elementwise { $($variant),* }
 
-        /// The meaning of each elementwise op, as a type of its own: what [`Elementwise::visit`] hands on.
+        /// The meaning of each elementwise op, as a type: the argument of the visitor of [`Elementwise::visit`].
         pub mod meaning {
             use super::{Binary, Lane, Ternary, Unary, math, rounding};
             $(
@@ -148,7 +147,7 @@ macro_rules! elementwise_ops {
                 match self { $(Self::$variant => Kind::$kind),* }
             }
 
-            /// The operator of Python that does the op on arrays.
+            /// The Python operator of the op.
             #[must_use]
             pub const fn operator(self) -> Option<Operator> {
                 match self { $(Self::$variant => operator!($operator)),* }
@@ -161,7 +160,7 @@ macro_rules! elementwise_ops {
                 attributes & attribute as u8 != 0
             }
 
-            /// Calls `visitor` with the meaning of this op, so that a loop over elements holds no dispatch.
+            /// Calls `visitor` with the meaning of this op, so that a loop over elements contains no dispatch.
             #[inline(always)]
             pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
                 match self {
@@ -258,7 +257,7 @@ elementwise_ops! {
 
 macro_rules! structured_ops {
     ($($variant:ident $name:literal [$arity:expr] $operator:tt [$($attribute:ident)*];)*) => {
-        /// An op that moves, folds or contracts whole arrays; the array library does it, the tape remembers it.
+        /// An op that moves, reduces or contracts whole arrays, computed by the array library.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "a row of the table says it")]
         #[repr(u8)]
@@ -287,7 +286,7 @@ macro_rules! structured_ops {
                 match self { $(Self::$variant => $arity),* }
             }
 
-            /// The operator of Python that does the op on arrays.
+            /// The Python operator of the op.
             #[must_use]
             pub const fn operator(self) -> Option<Operator> {
                 match self { $(Self::$variant => operator!($operator)),* }
@@ -344,12 +343,12 @@ structured_ops! {
     Irfft           "irfft"             [Some(1)]  -               [];
 }
 
-/// An operation: what an entry of a tape did.
+/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// Each element by itself: has a scalar meaning and runs in kernels.
+    /// An elementwise op, which has a scalar meaning and runs in kernels.
     Elementwise(Elementwise),
-    /// Whole arrays: done by the array library.
+    /// A structured op, which the array library computes.
     Structured(Structured),
 }
 
@@ -363,7 +362,7 @@ impl Op {
         }
     }
 
-    /// The operator of Python that does the op on arrays.
+    /// The Python operator of the op.
     #[must_use]
     pub const fn operator(self) -> Option<Operator> {
         match self {

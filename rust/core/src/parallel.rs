@@ -1,4 +1,4 @@
-//! The sharing of work among threads: each takes the next range when it is free.
+//! Work sharing among threads: an idle thread takes the next range.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -36,7 +36,7 @@ pub(crate) fn share(count: usize, each: usize, threads: Option<&ThreadPool>, wor
     }
 }
 
-/// Ranges for each thread, so that a thread that was late or slow is made up for.
+/// Ranges for each thread, to balance threads that start late or are slow.
 const EACH: usize = 4;
 
 /// Shares `0..count` as [`share`] does, in ranges of a fourth of a thread's part; without a pool, in one range.

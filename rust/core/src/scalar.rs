@@ -1,4 +1,4 @@
-//! Scalars with the precision that they have as an array, and how precisions promote.
+//! Scalars with a precision, and the promotion of precisions.
 
 use std::ops::Add;
 
@@ -7,7 +7,7 @@ use crate::op::Elementwise;
 /// The precision of a scalar, in the order of promotion: of two, the later one is that of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
-    /// A number of the host language. It takes the precision of whatever it is combined with (a *weak* dtype).
+    /// A number of the host language, with a *weak* dtype: it takes the precision of the other operand.
     Weak,
     /// IEEE 754 binary32.
     F32,

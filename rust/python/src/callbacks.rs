@@ -9,7 +9,7 @@ static CALLBACKS: PyOnceLock<Callbacks> = PyOnceLock::new();
 /// The installed callbacks; `RuntimeError` before [`install_callbacks`] was called.
 #[inline]
 pub fn callbacks(py: Python<'_>) -> PyResult<&Callbacks> {
-    CALLBACKS.get(py).ok_or_else(|| PyRuntimeError::new_err("the callbacks of the core are not installed yet"))
+    CALLBACKS.get(py).ok_or_else(|| PyRuntimeError::new_err("the callbacks of the core are not installed"))
 }
 
 macro_rules! callbacks {
@@ -50,8 +50,9 @@ fn install(py: Python<'_>, given: Callbacks) -> PyResult<()> {
 }
 
 callbacks! {
-    /// `(primals, gradients)`: the gradients, with a copy of each that is one array with another of the same primal.
-    apart;
+    /// `(primals, gradients)`: the gradients; of those of one primal that are the same array, all but the first are
+    /// copied.
+    copy_duplicates;
     /// `(function, args, named)`: NumPy's `__array_function__` protocol.
     array_function;
     /// `(value, arrays)`: a list or tuple as an array of the library of `arrays`.
@@ -84,7 +85,7 @@ callbacks! {
     initial_cotangent;
     /// `(x)`: whether the dtype of `x` is complex.
     is_complex;
-    /// `()`: whether a float is asked for by the operator `%` of a text.
+    /// `()`: whether `float` is called by the operator `%` of a string.
     is_formatting;
     /// `(x)`: an iterator over the first axis.
     iterate;

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyList, PyTuple};
 
-/// The signature `(*args)`, which `inspect.signature` does not find on exceptions by itself.
+/// The signature `(*args)`, which `inspect.signature` does not find on exceptions.
 fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let inspect = py.import("inspect")?;
     let class = inspect.getattr("Parameter")?;
@@ -53,7 +53,7 @@ fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     class.setattr("__qualname__", "InternalError")?;
     class.setattr("__module__", "oxigrad")?;
     class.setattr("__signature__", any_arguments(py)?)?;
-    class.setattr("__doc__", "A mistake in oxigrad itself: please report it.")?;
+    class.setattr("__doc__", "An internal error of oxigrad: please report it.")?;
     module.add("InternalError", class)
 }
 

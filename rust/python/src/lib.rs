@@ -30,7 +30,7 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
     #[pymodule_export]
-    use crate::autodiff::record::{Function, elementwise_functions, ops, record_named};
+    use crate::autodiff::function::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]
     use crate::autodiff::tape::Tape;
     #[pymodule_export]

@@ -13,12 +13,12 @@ use crate::noise::Draws;
 
 pub use crate::array::dtype::Dtype;
 
-/// The order in which the elements lie.
+/// The memory layout of the elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// One after the other.
+    /// Contiguous.
     Contiguous,
-    /// One element that stands for all.
+    /// One element, repeated.
     Repeated,
     /// By extents and byte strides, the last axis the fastest; no axis of extent one, and none that could be merged.
     Strided(Box<[Axis]>),
@@ -31,7 +31,7 @@ pub(crate) struct Axis {
     pub stride: isize,
 }
 
-/// Some memory that a kernel reads or writes, element by element in row-major order.
+/// The description of an array in memory, whose elements a kernel reads or writes in row-major order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub(crate) pointer: *mut u8,
@@ -39,9 +39,9 @@ pub struct Buffer {
     pub(crate) dtype: Dtype,
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
-    /// The rows of the table that the elements are; `None` for the whole table.
+    /// The rows of a table that form the elements; `None` for the whole table.
     pub(crate) rows: Option<Arc<Rows>>,
-    /// The address of the scales of quantized elements, as `f32`; null where elements stand for themselves.
+    /// The address of the scales of quantized elements, as `f32`; null if the elements are not quantized.
     pub(crate) scales: *mut u8,
     pub(crate) rounding: Rounding,
 }
@@ -49,7 +49,7 @@ pub struct Buffer {
 /// The rounding of numbers that are written to a buffer of halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rounding {
-    /// To the nearest; of two, to the even one.
+    /// To nearest, ties to even.
     #[default]
     Nearest,
     /// Up or down at random, so that the expected result is the number: by the noise of the leaf and its elements. The
@@ -87,7 +87,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether a byte is in both.
+    /// Whether the spans overlap.
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end && self.start < self.end && other.start < other.end
@@ -95,7 +95,7 @@ impl Span {
 }
 
 impl Buffer {
-    /// `length` elements one after the other, at any alignment.
+    /// `length` contiguous elements, at any alignment.
     ///
     /// # Errors
     /// `Memory` if the pointer is null (and there are elements) or the range leaves the address space.
@@ -111,7 +111,7 @@ impl Buffer {
         Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous, rows, scales, rounding })
     }
 
-    /// One element, read as often as the leaf has elements.
+    /// One element, repeated `length` times.
     ///
     /// # Errors
     /// `Memory` if the pointer is null.
@@ -121,8 +121,7 @@ impl Buffer {
     }
 
     /// The elements of an array of the given extents, `strides` bytes apart; `pointer` is the element of index zero.
-    ///
-    /// Strides may be zero (the axis is broadcast) or negative. What is in fact contiguous is kept as such.
+    /// Strides may be zero (the axis is broadcast) or negative. A contiguous layout is detected.
     ///
     /// # Errors
     /// `Shape` if there is not one stride an extent; `Memory` if the pointer is null or the elements leave the
@@ -158,7 +157,7 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// `length` numbers as codes of eight bits, one after the other, and the `f32` scale of each block of them: see
+    /// `length` contiguous numbers as codes of eight bits, and the `f32` scale of each block of them: see
     /// [`crate::array::quantized`].
     ///
     /// # Errors
@@ -168,7 +167,7 @@ impl Buffer {
         Ok(Self { scales, ..Self::contiguous(codes, length, Dtype::U8, writable)? })
     }
 
-    /// The scales of quantized elements; `None` if elements stand for themselves.
+    /// The scales of quantized elements; `None` if the elements are not quantized.
     #[must_use]
     pub fn scales(&self) -> Option<Self> {
         let blocks = self.length.div_ceil(quantized::BLOCK);
@@ -182,24 +181,24 @@ impl Buffer {
         !self.scales.is_null()
     }
 
-    /// The same buffer, with this rounding of kernels' writes. It has an effect only on buffers of halves.
+    /// The same buffer with a rounding for writes of kernels. It has an effect only on buffers of halves.
     #[must_use]
     pub fn with_rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
     }
 
-    /// Only these rows of the table that the buffer is.
+    /// The given rows of the buffer, which is a table.
     ///
     /// # Errors
     /// `Shape` if the table has no such row, or is quantized and its rows are no whole blocks.
     pub fn of_rows(self, rows: Arc<Rows>) -> Result<Self> {
         if rows.reach().is_none_or(|reach| reach > self.length) {
-            return Err(Error::Shape(format!("a table of {} elements has fewer rows than are asked for", self.length)));
+            return Err(Error::Shape(format!("a table of {} elements: found a row index out of range", self.length)));
         }
         if self.is_quantized() && !rows.width().is_multiple_of(quantized::BLOCK) {
             let (block, width) = (quantized::BLOCK, rows.width());
             return Err(Error::Shape(format!(
-                "rows of codes have whole blocks of {block} elements, these have {width}"
+                "rows of codes: found rows of {width} elements, expected a multiple of {block}"
             )));
         }
         Ok(Self { rows: Some(rows), ..self })
@@ -229,13 +228,13 @@ impl Buffer {
         self.dtype
     }
 
-    /// Whether the elements lie one after the other.
+    /// Whether the elements are contiguous.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
         self.layout == Layout::Contiguous
     }
 
-    /// Whether it may be written.
+    /// Whether the memory may be written.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.writable
@@ -271,16 +270,15 @@ impl Buffer {
         (end - start <= isize::MAX.unsigned_abs()).then_some(Span { start, end })
     }
 
-    /// Whether two elements of different index may lie on the same byte: then it must not be written.
-    ///
-    /// Says yes to a few exotic layouts in which no two elements meet, never no to one in which two do.
+    /// Whether two elements of different index may share a byte: such a buffer must not be written.
+    /// The check is conservative: true for a few exotic layouts without overlap, never false for one with overlap.
     #[must_use]
     pub fn overlaps_itself(&self) -> bool {
         match &self.layout {
             Layout::Contiguous => false,
             Layout::Repeated => self.length > 1,
             Layout::Strided(axes) => {
-                // Sorted by stride, each step must leave what the smaller ones reach.
+                // In the order of strides, each stride must exceed the extent of the smaller ones.
                 let mut by_stride = axes.to_vec();
                 by_stride.sort_by_key(|axis| axis.stride.unsigned_abs());
                 let mut reach = self.dtype.size();
@@ -294,7 +292,7 @@ impl Buffer {
         }
     }
 
-    /// Whether the two are the same elements in the same order, so that one may be updated in place of the other.
+    /// Whether both have the same elements in the same order, so that an update of one in place is one of the other.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.pointer == other.pointer
@@ -306,13 +304,13 @@ impl Buffer {
     }
 }
 
-/// The number of elements of an array of these extents; `None` if no address space has room for their number.
+/// The number of elements of an array of these extents; `None` on overflow.
 #[must_use]
 pub fn elements<'a>(extents: impl IntoIterator<Item = &'a usize>) -> Option<usize> {
     let mut product = Some(1);
     for &extent in extents {
         if extent == 0 {
-            return Some(0); // whatever the others are
+            return Some(0); // for any other extents
         }
         product = product.and_then(|product: usize| product.checked_mul(extent));
     }

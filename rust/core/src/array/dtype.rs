@@ -19,7 +19,7 @@ macro_rules! dtypes {
                 match self { $(Self::$variant => $name),* }
             }
 
-            /// Bytes an element.
+            /// Bytes of an element.
             #[must_use]
             pub const fn size(self) -> usize {
                 match self { $(Self::$variant => $bytes),* }
@@ -56,7 +56,7 @@ impl Dtype {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// The type in which kernels compute with it: `F64` for itself, `F32` for all others.
+    /// The type in which kernels compute: `F64` for `F64`, `F32` for all others.
     #[must_use]
     pub const fn computed_in(self) -> Self {
         if matches!(self, Self::F64) { Self::F64 } else { Self::F32 }
@@ -68,7 +68,7 @@ impl Dtype {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
     }
 
-    /// Whether it has two bytes: kernels compute in `F32` and round.
+    /// Whether it has two bytes, so that kernels compute in `F32` and round.
     #[must_use]
     pub const fn is_half(self) -> bool {
         matches!(self, Self::F16 | Self::BF16)
@@ -86,7 +86,7 @@ pub(crate) trait DtypeVisitor {
     fn visit<T: Stored>(self) -> Self::Output;
 }
 
-/// A type that lies in foreign memory. Every bit pattern of it is valid.
+/// The type of an element in foreign memory. Every bit pattern is valid.
 pub(crate) trait Stored: Copy {
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;

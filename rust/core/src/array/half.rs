@@ -1,8 +1,7 @@
-//! float16 and bfloat16: two bytes that a kernel reads as a larger number, and rounds to where it writes them.
-//!
-//! All of it is written without branches, so that loops over it become vector code of any instruction set. Rounding is
-//! to nearest, of two to the even one, overflow to infinity as IEEE 754 has it; or stochastic: up with the probability
-//! that makes the expected result the number itself (NaN, infinity and what is exact aside, which stay what they are).
+//! float16 and bfloat16: kernels convert them to `f32` on reading, and round on writing. The code has no branches, so
+//! that compilers vectorize it for any instruction set. Rounding is to nearest, ties to even, with overflow to infinity
+//! as in IEEE 754; or stochastic: up with the probability that makes the expected result exact (NaN, infinities and
+//! representable numbers are unchanged).
 
 const SIGN: u32 = 0x8000_0000;
 const INFINITY: u32 = 0x7f80_0000;
@@ -15,7 +14,7 @@ pub trait Half: Copy {
     fn to_bits(self) -> u16;
     /// The number of these bits.
     fn from_bits(bits: u16) -> Self;
-    /// The same number.
+    /// The number as `f32`, exactly.
     fn to_f32(self) -> f32;
     /// The nearest number of this type.
     fn nearest(value: f32) -> Self;
@@ -84,7 +83,7 @@ impl Half for Bfloat16 {
 
 /// The least normal number of float16, and its infinity, in the bits of `f32`.
 const LEAST_NORMAL: u32 = 113 << 23;
-/// Bits of the significand that float16 has not.
+/// Bits of the significand of `f32` beyond those of float16.
 const CUT: u32 = 13;
 /// From the exponent of `f32` to that of float16.
 const REBIAS: u32 = 112 << 23;

@@ -1,6 +1,6 @@
-//! Products of narrow matrices, and of stacks of them, for which a library's preparations cost more than the product.
-//! Each number is a sum in the order of the inner axis, the same bits on any instruction set and with any number of
-//! threads. One of the files that touch foreign memory.
+//! Products of narrow matrices, and of stacks of them, for which the overhead of a library exceeds the cost of the
+//! product. Each number is a sum in the order of the inner axis, the same bits on any instruction set and with any
+//! number of threads. One of the files that touch foreign memory.
 
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ use crate::parallel::share_evenly;
 use crate::simd::dispatch::Isa;
 use crate::simd::{Element, Lane, Simd, Task};
 
-/// Rows of the left factor that go together.
+/// Rows of the left factor in a block.
 const ROWS: usize = 256;
 /// From this many products of two numbers on, threads share the work.
 const PARALLEL: usize = 1 << 17;
 
-/// A stack of matrices in memory: where the first number lies, and how many bytes apart the others do.
+/// A stack of matrices in memory: the address of the first number, and strides in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a> {
     /// The address of the first number of the first matrix.
@@ -35,7 +35,7 @@ unsafe impl Send for Factor<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Factor<'_> {}
 
-/// A matrix product: for each place of a stack, a matrix of `rows * inner` numbers by one of `inner * columns`.
+/// A matrix product: for each index of a stack, a matrix of `rows * inner` numbers by one of `inner * columns`.
 #[derive(Clone, Copy, Debug)]
 pub struct Product<'a> {
     /// The extents of the stack.
@@ -61,7 +61,7 @@ impl Product<'_> {
         self.columns <= 32 && self.inner.saturating_mul(self.columns) <= 1 << 15
     }
 
-    /// Writes the products to `to`, one after the other.
+    /// Writes the products to `to`, contiguously.
     ///
     /// # Errors
     /// `Shape` if `to` has not as many elements; `Dtype` if it is of another dtype, or that is not float32 or

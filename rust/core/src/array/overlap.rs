@@ -2,16 +2,16 @@
 
 use crate::array::buffer::Span;
 
-/// Finds written ranges that meet others. Keep it from step to step: the order of the addresses seldom changes, and
-/// looking at ranges that are already in order costs one pass.
+/// Detects written ranges that overlap others. Reuse it from step to step: the order of the addresses seldom changes,
+/// and ranges that are already sorted cost one pass.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     order: Vec<u32>,
 }
 
 impl Sweep {
-    /// The first pair (in address order) of ranges that meet and of which at least one is written (`true`), as indices
-    /// with the smaller one first. Empty ranges meet nothing.
+    /// The first pair (in address order) of overlapping ranges of which at least one is written (`true`), as indices
+    /// with the smaller one first. Empty ranges overlap nothing.
     ///
     /// # Panics
     /// Panics if there are more than `u32::MAX` ranges.

@@ -33,7 +33,7 @@ const ONE: u32 = 0x3f80_0000;
 const INFINITY: u32 = 0x7f80_0000;
 /// 2^-116, the least scale: the smallest code of any is not zero, and its reciprocal is finite.
 const LEAST: u32 = 11 << 23;
-/// Adding it to a small number rounds that to a whole one, which the lowest bits then are.
+/// Added to a small number, it rounds that to an integer in the lowest bits.
 const WHOLE: f32 = 8_388_608.0;
 
 /// The parameters of a code: with a sign, or without.
@@ -92,7 +92,7 @@ impl Kind for Unsigned {
     }
 }
 
-/// The numbers that codes stand for.
+/// Decodes codes to numbers.
 #[inline(always)]
 pub fn decode(codes: &Codes, scale: f32, to: &mut Numbers) {
     if scale.is_sign_negative() {
@@ -102,7 +102,7 @@ pub fn decode(codes: &Codes, scale: f32, to: &mut Numbers) {
     }
 }
 
-/// The codes of numbers; returns their scale.
+/// Encodes numbers; returns their scale.
 #[inline(always)]
 pub fn encode(from: &Numbers, codes: &mut Codes) -> f32 {
     let (mut largest, mut any) = (0, 0);

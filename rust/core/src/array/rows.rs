@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// Rows of a table, each of `width` elements, by index; element `e` of them is one of the row `indices[e / width]`.
+/// Rows of a table, each of `width` elements, by index; element `e` is in the row `indices[e / width]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     indices: Box<[usize]>,
@@ -10,14 +10,17 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The rows of these indices, which must grow: no row is there twice.
+    /// The rows of these indices, which must be strictly increasing.
     ///
     /// # Errors
     /// `Shape` if they do not, or have more elements than there are numbers.
     pub fn new(indices: impl Into<Box<[usize]>>, width: usize) -> Result<Self> {
         let indices = indices.into();
         match indices.windows(2).find(|pair| pair[0] >= pair[1]) {
-            Some(pair) => Err(Error::Shape(format!("row {} stands before row {}: rows must grow", pair[0], pair[1]))),
+            Some(pair) => Err(Error::Shape(format!(
+                "found row {} before row {}, expected strictly increasing indices",
+                pair[0], pair[1]
+            ))),
             None if indices.len().checked_mul(width).is_none() => {
                 Err(Error::Shape(format!("{} rows of {width} elements leave the address space", indices.len())))
             }
@@ -49,7 +52,7 @@ impl Rows {
         self.len() == 0
     }
 
-    /// The number of elements of the smallest table that has these rows; `None` if no address space has room for it.
+    /// The number of elements of the smallest table that has these rows; `None` on overflow.
     pub(crate) fn reach(&self) -> Option<usize> {
         self.indices.last().map_or(Some(0), |last| last.checked_add(1)?.checked_mul(self.width))
     }

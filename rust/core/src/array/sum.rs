@@ -1,5 +1,5 @@
-//! Sums along axes, in an order that depends on nothing but the lengths: the same bits on any instruction set, with any
-//! number of threads. One of the files that touch foreign memory.
+//! Sums along axes, in an order that depends only on the lengths: the same bits on any instruction set, with any number
+//! of threads. One of the files that touch foreign memory.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,14 +12,14 @@ use crate::parallel::share_evenly;
 use crate::simd::dispatch::Isa;
 use crate::simd::{Element, Simd, Task};
 
-/// Rows whose sum is kept apart, so that threads can share a long axis.
+/// Rows in a chunk, whose sum is computed separately, so that threads can share a long axis.
 const ROWS: usize = 4096;
-/// Columns that are added up together.
+/// Columns in a block.
 const COLUMNS: usize = 64;
 /// From this many elements on, threads share the work.
 const PARALLEL: usize = 1 << 15;
 
-/// An array with its axes put together: those before the summed ones, the summed ones, those after.
+/// An array with its axes merged to three: those before the summed axes, the summed axes, those after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axes {
     /// The number of sums of each column.

@@ -1,14 +1,13 @@
-//! Alias tracking: which variables of a tape may share memory, and which of them have missed a change of it.
-//!
-//! A variable changed in place stands for a new entry from then on. Its views do not follow: each memory has a count of
-//! changes, and a variable that has not seen the last one is stale.
+//! Alias tracking: variables of a tape that may share memory, and those of them that are stale. A variable changed in
+//! place refers to a new entry from then on; its views do not. Each memory has a count of changes, and a variable whose
+//! own count is lower is stale.
 
 use std::num::NonZeroU32;
 
 use crate::autodiff::tape::{Id, Origin, Tape, Value};
 use crate::op::{Attribute, Op, Structured};
 
-/// A variable that has been viewed or assigned to, as [`Aliases`] knows it.
+/// The id in [`Aliases`] of a variable that has been viewed or assigned to.
 pub type AliasId = NonZeroU32;
 
 /// Whether the result of an op may be a view of the memory of its first argument.
@@ -51,7 +50,7 @@ struct Alias<V> {
     memory: usize,
     /// The number of changes of the memory that this variable has seen.
     seen: u64,
-    /// The entry that the variable stands for since the last assignment, and its value.
+    /// The entry of the variable after the last assignment, and its value.
     assigned: Option<(Id, V)>,
 }
 
@@ -68,7 +67,7 @@ impl<V> Aliases<V> {
         self.push(Alias { memory: self.changes.len() - 1, seen: 0, assigned: None })
     }
 
-    /// Adds a variable that shares the memory of another, as stale as that one.
+    /// Adds a variable that shares the memory of another, with the same count of changes.
     pub fn add_view(&mut self, base: AliasId) -> AliasId {
         let Alias { memory, seen, .. } = *self.get(base);
         self.push(Alias { memory, seen, assigned: None })
@@ -88,7 +87,7 @@ impl<V> Aliases<V> {
         &mut self.variables[id.get() as usize - 1]
     }
 
-    /// Whether the variable has missed a change of its memory.
+    /// Whether the variable is stale.
     #[must_use]
     pub fn is_stale(&self, id: AliasId) -> bool {
         let alias = self.get(id);
@@ -112,8 +111,8 @@ impl<V> Aliases<V> {
         self.variables.iter().filter_map(|alias| alias.assigned.as_ref().map(|(_, value)| value))
     }
 
-    /// Assigns to a variable: a change of its memory, which the other variables that share it miss. Returns the value
-    /// that was assigned before.
+    /// Assigns to a variable: a change of its memory, which makes its other aliases stale. Returns the previously
+    /// assigned value.
     pub fn assign(&mut self, id: AliasId, entry: Id, value: V) -> Option<V> {
         let memory = self.get(id).memory;
         self.changes[memory] += 1;

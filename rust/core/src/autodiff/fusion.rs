@@ -20,13 +20,13 @@ use crate::kernel::{Kernel, Node};
 use crate::op::Elementwise;
 use crate::scalar::Scalar;
 
-/// The number of nodes and of arrays from which a program runs at once: it keeps the arrays until then.
+/// The numbers of nodes and of arrays at which a program runs at once, since it keeps the arrays alive until it runs.
 const NODES: usize = 256;
 const LEAVES: usize = 32;
 /// The number of kernels that each thread keeps.
 const KERNELS: usize = 64;
 
-/// The owner of the arrays: reads, computes and frees them.
+/// The host of the arrays: it reads, computes and frees them.
 pub trait Arrays {
     /// A value of the tape: a number, an array, or nothing.
     type Value: tape::Value;
@@ -41,7 +41,7 @@ pub trait Arrays {
     /// Whether both are references to one array.
     fn is_same(&self, a: &Self::Value, b: &Self::Value) -> bool;
 
-    /// Whether the value is an array large enough that a saved pass over its memory is worth a kernel.
+    /// Whether the value is an array so large that fusion pays off.
     fn is_large(&self, value: &Self::Value) -> bool;
 
     /// The memory of a value; `None` if it is not an array that kernels can read.
@@ -66,7 +66,7 @@ pub trait Arrays {
         dtype: Dtype,
     ) -> Result<Vec<Self::Value>, Self::Error>;
 
-    /// Takes a value that the program has read: its memory may be reused.
+    /// Takes a value that the program no longer needs: its memory may be reused.
     fn retire(&self, value: Self::Value);
 
     /// An error of the core as the host's.
@@ -337,7 +337,7 @@ fn compiled(nodes: &[Node], outputs: &[u32]) -> error::Result<Rc<Kernel>> {
     })
 }
 
-/// A program as words: equal for equal programs, and for no others.
+/// The key of a program: equal for equal programs only.
 fn signature(nodes: &[Node], outputs: &[u32]) -> Vec<u64> {
     let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
     let words = |node: &Node| match *node {

@@ -93,7 +93,7 @@ impl<V: Value, A> Tape<V, A> {
 /// The number of entries replayed between two calls of [`Host::pulse`].
 pub(super) const PULSE: usize = 1 << 16;
 
-/// The owner of the values, which computes the parts of a replay that the core does not.
+/// The host of the values, which computes all parts of a replay that the core does not.
 pub trait Host<V, A> {
     /// The error of an operation on values.
     type Error;
@@ -158,7 +158,7 @@ pub trait Host<V, A> {
         drop(value);
     }
 
-    /// Takes a cotangent that every rule has read: it may be dropped, or its memory reused.
+    /// Takes a cotangent that is no longer needed: it may be dropped, or its memory reused.
     fn spend(&mut self, cotangent: Self::Flow) {
         drop(cotangent);
     }

@@ -10,20 +10,20 @@ use crate::kernel::compiled::Phase;
 pub struct Leaf<'a> {
     /// One buffer for each array input of the kernel (further ones are ignored), of any dtype and layout.
     pub inputs: &'a [Buffer],
-    /// One buffer for each output: exactly the memory of an input, or apart from all.
+    /// One buffer for each output: the same memory as an input, or disjoint from all inputs.
     pub outputs: &'a [Buffer],
     /// The number of elements of each buffer.
     pub length: usize,
     /// The type in which to compute: `F32` or `F64`.
     pub dtype: Dtype,
-    /// The number of this leaf's set of scalars.
+    /// The index of the leaf's set of scalars.
     pub scalar_set: usize,
     /// The key of its random numbers: see [`crate::noise::noise_key`].
     pub noise_key: u64,
 }
 
 impl<'a> Leaf<'a> {
-    /// The rows of a table that it writes, if not all: its random numbers are those of the elements of the whole table.
+    /// The rows of a table that it writes, if not all: random numbers are indexed by the elements of the whole table.
     pub(super) fn rows(&self) -> Option<&'a Rows> {
         self.outputs.first().and_then(|output| output.rows.as_deref())
     }
@@ -52,5 +52,5 @@ pub(super) struct Part<'a> {
     pub end: usize,
 }
 
-/// Elements whose sum is kept apart: sums fold chunk by chunk, so that no thread count changes them.
+/// Elements in a chunk: sums are computed chunk by chunk, so that they do not depend on the number of threads.
 pub(super) const CHUNK: usize = 4096;

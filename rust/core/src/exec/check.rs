@@ -5,8 +5,7 @@ use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
-/// Checks all that [`super::run`] does before it writes. The result holds for as long as kernels and buffers stay the
-/// same.
+/// All checks of [`super::run`] before it writes. The result is valid while kernels and buffers are unchanged.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -31,7 +30,7 @@ pub(super) fn scalar_sets(kernel: &Kernel, scalars: &[f64]) -> Result<usize> {
     Ok(given / each)
 }
 
-/// The same mistake, with the number of its leaf.
+/// The error with the number of the leaf as a prefix.
 pub(super) fn of_leaf(number: usize, error: &Error) -> Error {
     let message = format!("leaf {number}: {error}");
     match error {
@@ -42,7 +41,7 @@ pub(super) fn of_leaf(number: usize, error: &Error) -> Error {
     }
 }
 
-/// Kernels that run together must wait for the same totals, and be stopped at the same time.
+/// Kernels that run together must have the same totals and the same guard.
 pub(super) fn together(batches: &[Batch]) -> Result<()> {
     let mut kernels = batches.iter().map(|batch| batch.kernel);
     let Some(first) = kernels.next() else { return Ok(()) };
@@ -50,18 +49,20 @@ pub(super) fn together(batches: &[Batch]) -> Result<()> {
     if kernels.all(|kernel| kernel.totals == first.totals && phase(kernel) == phase(first)) {
         return Ok(());
     }
-    Err(Error::Rule("rules that take a step together must have the same totals over all parameters".into()))
+    Err(Error::Rule(
+        "found rules with different totals over all parameters in one step, expected the same totals in each".into(),
+    ))
 }
 
-/// A kernel that does nothing but write its outputs.
+/// Checks that a kernel only writes its outputs.
 pub(super) fn writes_only(kernel: &Kernel) -> Result<()> {
     if kernel.results.is_empty() && kernel.guard.is_none() {
         return Ok(());
     }
-    Err(Error::Rule("a kernel that hands back results or may be stopped runs by `run` only".into()))
+    Err(Error::Rule("a kernel with results or a guard runs by `run` only".into()))
 }
 
-/// Whether the scalars of a leaf are among so many sets.
+/// Checks the index of the leaf's set of scalars.
 pub(super) fn scalar_set(leaf: &Leaf, sets: usize) -> Result<()> {
     if leaf.scalar_set < sets {
         return Ok(());

@@ -17,12 +17,12 @@ use crate::simd::{Element, Lane, Simd, Task};
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
 const BLOCK: usize = 4096;
-/// Registers lie so far apart, so that the same element of two registers is not on the same cache set.
+/// The distance of registers in bytes, so that the same element of two registers is not in the same cache set.
 const APART: usize = BLOCK + 192;
 /// The size of the widest lane.
 const LANE: usize = 64;
-/// Elements of a block of native code, where some of its arrays must be staged: few, so that the processor, which looks
-/// some hundred instructions ahead, does so for one block while it computes another. Codes come in blocks of their own.
+/// Elements of a block of native code with staged arrays: few, so that out-of-order execution overlaps consecutive
+/// blocks. Codes have a block size of their own.
 const NATIVE_BLOCK: usize = 64;
 
 const _: () = assert!(
@@ -86,7 +86,7 @@ pub struct Scratch {
 // `laid_out` only compared.
 unsafe impl Send for Scratch {}
 
-/// Runs parts on one instruction set; hands on the sum (its number, the chunk, the value) of each chunk that it met.
+/// Runs parts on one instruction set; passes on the sum (its number, the chunk, the value) of each chunk.
 pub(super) struct Run<'a, P, F> {
     pub parts: P,
     pub scratch: &'a mut Scratch,

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::batch::{CHUNK, Leaf, Part};
 use crate::kernel::Kernel;
 
-/// Fewest and most elements of a task: a task should cost much more than taking it, and be far from a thread's share.
+/// Fewest and most elements of a task: its cost should exceed that of scheduling it, and be small beside a thread's
+/// share.
 const SMALLEST: usize = 1 << 16;
 const LARGEST: usize = 1 << 18;
-/// Tasks for each thread, so that a thread that was late or slow is made up for.
+/// Tasks for each thread, to balance threads that start late or are slow.
 const EACH: usize = 8;
 
 /// The state of a run of a kernel over some leaves.
@@ -57,8 +58,8 @@ impl<'a> Plan<'a> {
         Self { kernel, inputs, leaves, starts, values, of_each_leaf, partials, first_chunks }
     }
 
-    /// Computes the scalars of a phase, or up to the next total: then returns what these leaves add to it, in order,
-    /// and goes on once it is told the total.
+    /// Computes the scalars of a phase, or up to the next total: then returns the term of these leaves, and continues
+    /// in the next call, after `set_total`.
     pub fn enter(&mut self, phase: usize) -> Option<f64> {
         if phase > 0 && !self.of_each_leaf {
             self.values = self.leaves.iter().map(|leaf| self.scalars(0, leaf).to_vec()).collect();
@@ -86,12 +87,12 @@ impl<'a> Plan<'a> {
         total
     }
 
-    /// States the total that `enter` waits for.
+    /// Sets the total that `enter` waits for.
     pub fn set_total(&mut self, total: f64) {
         self.values.iter_mut().for_each(|values| values.push(total));
     }
 
-    /// Whether the guard of the kernel, known in this phase, says to stop.
+    /// Whether the guard of the kernel, known in this phase, is zero: nothing is written.
     pub fn stops(&self, phase: usize) -> bool {
         let guard = self.kernel.guard.filter(|(at, _)| *at == phase);
         guard.is_some_and(|(_, value)| self.values.first().is_some_and(|values| values[usize::from(value)] == 0.0))
@@ -106,7 +107,7 @@ impl<'a> Plan<'a> {
         self.leaves.iter().enumerate().flat_map(of_leaf).collect()
     }
 
-    /// Whether there is anything to do for each element in a phase.
+    /// Whether a phase has work for each element.
     pub fn works(&self, phase: usize) -> bool {
         self.kernel.phases.get(phase).is_some_and(|phase| !phase.code.is_empty())
     }
@@ -126,7 +127,7 @@ impl<'a> Plan<'a> {
         &self.values[owner]
     }
 
-    /// Puts in `sums` those of a leaf, its chunks added up in order.
+    /// Sets `sums` to those of a leaf, its chunks added in order.
     fn sum_up(&self, number: usize, sums: &mut Vec<f64>) {
         sums.clear();
         sums.resize(self.kernel.sums, 0.0);
@@ -142,14 +143,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Remembers the sum of one chunk.
+    /// Stores the sum of one chunk.
     pub fn keep_sum(&self, part: &Part, sum: u16, chunk: usize, value: f64) {
         let number = std::ptr::from_ref(part.leaf).addr().wrapping_sub(self.leaves.as_ptr().addr()) / size_of::<Leaf>();
         let place = (self.first_chunks[number] + chunk) * self.kernel.sums + usize::from(sum);
         self.partials[place].store(value.to_bits(), Relaxed);
     }
 
-    /// Cuts the work for so many threads.
+    /// Divides the work among `workers` threads.
     pub fn tasks(&self, workers: usize) -> Tasks {
         let total = self.starts[self.leaves.len()];
         if workers == 1 {

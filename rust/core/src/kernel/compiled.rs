@@ -20,7 +20,7 @@ pub struct Kernel {
     pub(crate) splats: Vec<u16>,
     pub(crate) phases: Vec<Phase>,
     pub(crate) sums: usize,
-    /// The scalar values to hand back for each leaf.
+    /// The scalar values that are results for each leaf.
     pub(crate) results: Vec<u16>,
     /// The phase from which the guard is known, and the scalar value that is the guard.
     pub(crate) guard: Option<(usize, u16)>,
@@ -42,7 +42,7 @@ pub(crate) enum ScalarStep {
 }
 
 impl ScalarStep {
-    /// For each step, whether its value depends on the sums of a leaf, other than by a total over all leaves.
+    /// For each step, whether its value depends on the sums of a leaf other than through a total over all leaves.
     pub(super) fn are_of_leaf(steps: &[Self]) -> Vec<bool> {
         let mut found: Vec<bool> = Vec::with_capacity(steps.len());
         for step in steps {
@@ -83,7 +83,7 @@ pub(crate) struct Write {
 }
 
 impl Kernel {
-    /// The number of array inputs that each leaf must bring: one more than the highest `Node::Leaf` in use.
+    /// The number of array inputs of each leaf: one more than the highest `Node::Leaf` in use.
     #[must_use]
     pub fn leaf_inputs(&self) -> usize {
         self.inputs
@@ -119,14 +119,13 @@ impl Kernel {
         self.reads.get(leaf).copied().unwrap_or(false)
     }
 
-    /// Ops on each element, all phases together: a measure of the cost.
+    /// The number of ops on each element in all phases: a measure of the cost.
     #[must_use]
     pub fn instructions(&self) -> usize {
         self.phases.iter().map(|phase| phase.code.len()).sum()
     }
 
-    /// Whether it runs as native code where the arrays are contiguous, instead of block by block: the bits are the
-    /// same.
+    /// Whether it runs as native code where the arrays are contiguous, instead of block by block, with the same bits.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.native.is_some()

@@ -1,4 +1,4 @@
-//! A compiled kernel as text, for people to read.
+//! The listing of a compiled kernel.
 
 use std::fmt;
 

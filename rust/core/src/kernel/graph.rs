@@ -6,7 +6,7 @@ use super::program::{Node, Wanted};
 use crate::error::{Error, Result};
 use crate::op::{Attribute, Elementwise};
 
-/// The nodes that are needed, arguments first, and where each runs.
+/// The needed nodes, arguments first, and the phase of each.
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
     pub outputs: Vec<usize>,
@@ -43,14 +43,14 @@ impl Graph {
         for (id, node) in nodes.iter().enumerate() {
             let rename = |arg: u32| {
                 renamed.get(arg as usize).copied().ok_or_else(|| {
-                    Error::Rule(format!("node {id} of the program uses node {arg}, which does not stand before it"))
+                    Error::Rule(format!("node {id} of the program: found argument {arg}, expected an earlier node"))
                 })
             };
             renamed.push(interner.simplify(node.renamed(rename)?));
         }
         let roots = wanted.outputs.iter().chain(wanted.results).chain(&wanted.guard).map(|root| {
             renamed.get(*root as usize).map(|id| *id as usize).ok_or_else(|| {
-                Error::Rule(format!("output {root} is no node of the program, which has {}", renamed.len()))
+                Error::Rule(format!("output {root}: expected a node of the program, which has {}", renamed.len()))
             })
         });
         let (nodes, roots) = in_order_of_need(&interner.nodes, &roots.collect::<Result<Vec<_>>>()?);
@@ -67,7 +67,7 @@ impl Graph {
         if self.results.iter().copied().chain(self.guard).chain(totals).all(|id| self.scalar[id]) {
             return Ok(());
         }
-        Err(Error::Rule("one number was expected, computed from numbers and sums, where there is an array".into()))
+        Err(Error::Rule("found an array, expected a number, computed from numbers and sums".into()))
     }
 
     /// The phase in which the outputs are written: the first in which all that they wait for is known.
@@ -95,8 +95,8 @@ impl Graph {
     }
 }
 
-/// The nodes that the outputs need, each just after its arguments: the same for two programs that compute the same
-/// things in another order, and a value is not computed long before its use.
+/// The nodes that the outputs need, each just after its arguments: a canonical order of programs, with short lifetimes
+/// of values.
 fn in_order_of_need(nodes: &[Node], outputs: &[usize]) -> (Vec<Node>, Vec<usize>) {
     let mut renamed: Vec<Option<u32>> = vec![None; nodes.len()];
     let mut ordered = Vec::new();

@@ -13,15 +13,15 @@ use crate::error::{Error, Result};
 use crate::op::Elementwise;
 
 impl Kernel {
-    /// Makes a program runnable. Nodes that no output needs are dropped, equal ones are computed once.
+    /// Compiles a program. Nodes that no output needs are dropped, equal ones are computed once.
     ///
     /// # Errors
-    /// `Rule` if an id does not stand before its use, or the program is too large for a kernel.
+    /// `Rule` if a node has a later node as argument, or the program is too large for a kernel.
     pub fn compile(nodes: &[Node], outputs: &[u32]) -> Result<Self> {
         Self::compile_wanted(nodes, &Wanted { outputs, ..Wanted::default() })
     }
 
-    /// Makes a program runnable that hands back scalars too, or may decide that nothing is to be written.
+    /// Compiles a program that has scalar results, or a guard.
     ///
     /// # Errors
     /// As [`Self::compile`], and `Rule` if an array is wanted as a scalar.
@@ -37,7 +37,9 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
     let scalars = count(|node| if let Node::Scalar(k) = node { Some(*k) } else { None });
     let values = graph.nodes.len() + inputs + scalars + graph.outputs.len();
     if values > usize::from(u16::MAX) {
-        return Err(Error::Rule(format!("a program of {values} values is too large for a kernel; split the rule")));
+        return Err(Error::Rule(format!(
+            "found a program of {values} values, which is too large for a kernel: split the rule"
+        )));
     }
     let mut builder = Builder::new(graph, inputs, graph.phase.iter().copied().max().unwrap_or(0));
     let total = |(node, phase): (&Node, &usize)| if let Node::Total(_, k) = node { Some((*phase, *k)) } else { None };

@@ -2,7 +2,7 @@
 
 use crate::op::Elementwise;
 
-/// A step of a symbolic program. Ids are positions in the program; arguments stand before.
+/// A step of a symbolic program. Ids are positions in the program; arguments come first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Node {
     /// An array input: the same position in every leaf's list of inputs.
@@ -17,8 +17,8 @@ pub enum Node {
     Apply(Elementwise, [u32; 3]),
     /// The sum over the leaf: a scalar.
     Sum(u32),
-    /// A scalar of each leaf, added up over all leaves: a scalar, the same for all of them. The number tells the totals
-    /// of a program apart; kernels that run together share those of one number.
+    /// The sum over all leaves of a scalar of each leaf. The number identifies the total within a program; kernels that
+    /// run together share totals of one number.
     Total(u32, u32),
 }
 
@@ -58,7 +58,7 @@ impl Node {
 pub struct Wanted<'a> {
     /// Arrays to write, for each leaf.
     pub outputs: &'a [u32],
-    /// Scalars to hand back, for each leaf.
+    /// Scalar results, for each leaf.
     pub results: &'a [u32],
     /// A scalar: where it is zero nothing is written.
     pub guard: Option<u32>,

@@ -5,9 +5,8 @@ use super::float_env;
 use super::lane::{Body, Simd, Task};
 use super::scalar::Scalar;
 
-/// An instruction set that this processor was seen to have.
-///
-/// The results do not depend on which is chosen, only the speed does.
+/// An instruction set that this processor has.
+/// The results do not depend on the choice, only the speed does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Isa(Set);
 
@@ -36,7 +35,7 @@ macro_rules! instruction_sets {
         )*
 
         impl Isa {
-            /// All that this processor has, the fastest first.
+            /// All instruction sets of this processor, the fastest first.
             #[must_use]
             pub fn available() -> Vec<Self> {
                 let mut sets = Vec::new();
@@ -94,7 +93,7 @@ impl Isa {
     /// One number at a time: any processor.
     pub const SCALAR: Self = Self(Set::Scalar);
 
-    /// The fastest that this processor has. Detect once and pass it on.
+    /// The fastest instruction set of this processor. Detect once and pass it on.
     #[must_use]
     pub fn detect() -> Self {
         Self::available()[0]

@@ -1,6 +1,6 @@
-//! The processor's settings for floating point. Kernels run under those that IEEE 754 starts with: rounding to nearest,
-//! subnormal numbers kept, nothing trapped. Libraries that are loaded into a process are known to set others, for a
-//! whole thread and those that it starts; the former settings are restored.
+//! The floating-point environment. Kernels run in the default one of IEEE 754: rounding to nearest, subnormal numbers
+//! kept, no traps. Some libraries change it for a thread and the threads that it starts; the former settings are
+//! restored afterwards.
 
 use imp::{STANDARD, read, write};
 

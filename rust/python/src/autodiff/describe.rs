@@ -1,4 +1,4 @@
-//! A value in words, for errors and printed tapes.
+//! Descriptions of values for error messages and printed tapes.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -1,4 +1,4 @@
-//! An entry of a tape over Python's values, as derivative rules read it.
+//! An entry of a tape over Python values, as derivative rules read it.
 
 use oxigrad_core::autodiff::tape::View;
 use pyo3::prelude::*;
@@ -6,23 +6,23 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::arrays::value::Value;
 use crate::autodiff::tape::Attributes;
-use crate::autodiff::tape::Fit;
+use crate::autodiff::tape::CotangentType;
 
 type Object<'py> = Bound<'py, PyAny>;
 
 /// An entry with its attributes.
 pub type Entry<'t> = View<'t, Value, Attributes>;
 
-/// The shape and dtype of an argument, as far as the tape keeps them.
-pub fn fit<'t>(entry: &Entry<'t>, which: usize) -> Option<&'t Fit> {
-    entry.attributes.and_then(|attributes| attributes.fits.get(which))
+/// The shape and dtype of the cotangent of an argument, if the tape keeps them.
+pub fn cotangent_type<'t>(entry: &Entry<'t>, which: usize) -> Option<&'t CotangentType> {
+    entry.attributes.and_then(|attributes| attributes.cotangent_types.get(which))
 }
 
 /// The shape of an argument, as the tape keeps it for the rules that read it.
 pub fn shape_of<'py>(entry: &Entry<'_>, which: usize, py: Python<'py>) -> Object<'py> {
-    match fit(entry, which) {
-        Some(Fit::Array { shape, .. }) => shape.bind(py).clone(),
-        Some(Fit::Same | Fit::Number) | None => PyTuple::empty(py).into_any(),
+    match cotangent_type(entry, which) {
+        Some(CotangentType::Array { shape, .. }) => shape.bind(py).clone(),
+        Some(CotangentType::Same | CotangentType::Number) | None => PyTuple::empty(py).into_any(),
     }
 }
 

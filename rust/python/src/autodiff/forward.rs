@@ -1,4 +1,4 @@
-//! Tangents through the entries of a tape: the rules of the reverse mode, read forwards.
+//! Forward replay of a tape over Python values, by the rules of reverse mode.
 
 use oxigrad_core::autodiff::replay::Host as _;
 use oxigrad_core::autodiff::tape::{Id, Origin, View};
@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::arrays::value::Value;
 use crate::autodiff::fusion::{Cotangent, known};
 use crate::autodiff::replay::PythonHost;
-use crate::autodiff::tape::Fit;
+use crate::autodiff::tape::CotangentType;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
 use crate::autodiff::variable::Variable;
 use crate::autodiff::vjp_rules::{Row, missing};
@@ -18,8 +18,8 @@ use crate::callbacks::callbacks;
 
 type Entry<'t> = View<'t, Value, Attributes>;
 
-/// Replays a tape forwards from the seeds; returns the tangents of `targets`. With `batch`, each tangent is so many of
-/// them, along a leading axis.
+/// Replays a tape forwards from the seeds; returns the tangents of `targets`. With `batch`, each tangent is a batch of
+/// that size along a leading axis.
 pub fn replay_forward(
     py: Python<'_>,
     tape: &CoreTape,
@@ -68,8 +68,8 @@ impl<'py> PythonHost<'py> {
             Row::Zero => return Ok(Value::Absent),
             Row::Rule(derivative) => derivative,
         };
-        let fit = entry.attributes.and_then(|attributes| attributes.fits.get(which));
-        let pushed = if matches!(fit, None | Some(Fit::Same)) {
+        let fit = entry.attributes.and_then(|attributes| attributes.cotangent_types.get(which));
+        let pushed = if matches!(fit, None | Some(CotangentType::Same)) {
             self.apply(derivative, entry, which, tangent)?
         } else {
             let args = (tangent.object(self.py), entry.result().object(self.py), self.batch);
@@ -79,7 +79,7 @@ impl<'py> PythonHost<'py> {
         self.in_dtype(entry, pushed)
     }
 
-    /// The tangent in the dtype of the result, where that is kept: elsewhere it has that of the argument.
+    /// The tangent cast to the dtype of the result, if the result is kept; otherwise it already has that dtype.
     fn in_dtype(&self, entry: &Entry<'_>, pushed: Bound<'py, PyAny>) -> PyResult<Value> {
         if matches!(entry.result(), Value::Absent | Value::Number(_)) {
             return Ok(Value::new(&pushed));
@@ -94,7 +94,7 @@ impl<'py> PythonHost<'py> {
         })
     }
 
-    /// By the forward rule that Python states, one tangent at a time where it takes no more; else by the reverse rule.
+    /// By the forward rule in Python, one tangent at a time if it does not support batches; else by the reverse rule.
     fn push_structured(&mut self, entry: &Entry<'_>, tangents: &[&Value]) -> PyResult<Value> {
         let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
         let py = self.py;
@@ -131,7 +131,7 @@ impl<'py> PythonHost<'py> {
         Ok(if stacked.is_none() { Value::Absent } else { Value::new(&stacked) })
     }
 
-    /// The reverse rule is linear in the cotangent, so that its own derivative, replayed in reverse, leads forwards.
+    /// Transposes the reverse rule: it is linear in the cotangent, so that its own reverse replay computes the tangent.
     fn push_transposed(&mut self, entry: &Entry<'_>, which: usize, tangent: &Value) -> PyResult<Value> {
         let py = self.py;
         let tape = Bound::new(py, Tape::new(false))?;

@@ -25,7 +25,7 @@ pub fn known(object: &Bound<'_, PyAny>) -> Cotangent {
     Cotangent::Known(Value::new(object))
 }
 
-/// The arrays of NumPy, as the host of fused programs.
+/// The host of fused programs over NumPy arrays.
 #[derive(Clone, Copy)]
 pub struct NumpyArrays<'py>(pub Python<'py>);
 

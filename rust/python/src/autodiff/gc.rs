@@ -1,7 +1,7 @@
-//! Garbage collection of tapes and variables: their references, for the collector of cycles.
-//!
-//! A recorded function may refer to variables of the tape that holds it. Such a cycle is found here, and broken at the
-//! tape. The collector calls these at any allocation: they wait for no lock, and what they miss counts as in use.
+//! Garbage collection of tapes and variables: their references, for the collector of cycles. A recorded function may
+//! refer to variables of the tape that holds it. The collector finds such a cycle by these functions, and breaks it at
+//! the tape. It may call them at any allocation: they do not wait for locks, and objects that they skip count as in
+//! use.
 
 use std::sync::TryLockError;
 
@@ -9,7 +9,7 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 
 use crate::arrays::value::Value;
-use crate::autodiff::tape::Fit;
+use crate::autodiff::tape::CotangentType;
 use crate::autodiff::tape::{Attributes, Inner, Tape};
 use crate::autodiff::variable::Variable;
 
@@ -24,9 +24,9 @@ impl Value {
 impl Attributes {
     fn traverse(&self, visit: &PyVisit<'_>) -> Visited {
         self.named.iter().try_for_each(|named| visit.call(named))?;
-        self.fits.iter().try_for_each(|fit| match fit {
-            Fit::Array { shape, dtype } => visit.call(shape).and_then(|()| visit.call(dtype)),
-            Fit::Same | Fit::Number => Ok(()),
+        self.cotangent_types.iter().try_for_each(|fit| match fit {
+            CotangentType::Array { shape, dtype } => visit.call(shape).and_then(|()| visit.call(dtype)),
+            CotangentType::Same | CotangentType::Number => Ok(()),
         })
     }
 }
@@ -36,7 +36,7 @@ impl Inner {
         self.tape.values().iter().try_for_each(|value| value.traverse(visit))?;
         self.tape.attributes().iter().try_for_each(|attributes| attributes.traverse(visit))?;
         self.fingerprints.iter().try_for_each(|print| visit.call(&print.array))?;
-        self.memories.values().try_for_each(|value| value.traverse(visit))
+        self.aliases.values().try_for_each(|value| value.traverse(visit))
     }
 }
 

@@ -1,9 +1,6 @@
-//! In-place changes of variables, `x[key] = value` and `x += y`, as they look to the program.
-//!
-//! No array is changed. The variable stands for a new entry of the tape from then on, and every
-//! holder of the variable sees it. Other variables whose arrays would share its memory were the program run on plain
-//! arrays, its views, do not follow: they share a count of changes with it, and one that has missed a change can be
-//! read no more.
+//! In-place changes of variables: `x[key] = value` and `x += y`. No array is changed. The variable object refers to a
+//! new entry of the tape from then on. Its views, variables whose arrays would share its memory in a program on plain
+//! arrays, do not: they share a count of changes with it, and reading a variable whose count is behind raises.
 
 use oxigrad_core::autodiff::aliasing::{Sharing, repeats_elements, sharing};
 use oxigrad_core::autodiff::tape::{Id, Origin};
@@ -32,7 +29,7 @@ pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
     })
 }
 
-/// Whether a key has an array or a list in it, so that what is indexed with it is a copy.
+/// Whether a key contains an array or a list, so that indexing with it copies.
 fn copies(key: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(parts) = key.cast::<PyTuple>() {
         for part in parts {
@@ -58,7 +55,7 @@ fn copies(key: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Lets `view` share the memory of `base`; numbers, and scalars that cannot be changed, have none to share.
+/// Records that `view` shares the memory of `base`; numbers and immutable scalars share none.
 pub fn share(base: &Bound<'_, PyAny>, view: &Bound<'_, PyAny>) -> PyResult<()> {
     let (Ok(base), Ok(variable)) = (base.cast_exact::<Variable>(), view.cast_exact::<Variable>()) else {
         return Ok(());
@@ -71,11 +68,11 @@ pub fn share(base: &Bound<'_, PyAny>, view: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let slot = base.get().slot_or_new();
-    variable.get().set_slot(base.get().tape.get().lock().memories.add_view(slot));
+    variable.get().set_slot(base.get().tape.get().lock().aliases.add_view(slot));
     Ok(())
 }
 
-/// Whether the arrays of a variable have a method by which they are changed.
+/// Whether the arrays of a variable have a method that changes them in place.
 fn has(variable: &Bound<'_, Variable>, method: &Bound<'_, PyString>) -> PyResult<bool> {
     plain(variable.as_any())?.get_type().hasattr(method)
 }
@@ -96,7 +93,7 @@ pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Bound<'py, PyAny>, value: &
     rebind(slf, &after)
 }
 
-/// Whether `value` is the view `x[key]`, which was changed in place and alone since: `x[key] += y` ends so.
+/// Whether `value` is the view `x[key]` after an in-place change of it alone: the end of `x[key] += y`.
 fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Ok(view) = value.cast_exact::<Variable>() else { return Ok(false) };
     let (Some(mine), Some(its)) = (slf.get().slot(), view.get().slot()) else { return Ok(false) };
@@ -105,7 +102,7 @@ fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &
     }
     let of = {
         let inner = slf.get().tape.get().lock();
-        let is_item = inner.memories.is_current_item(&inner.tape, (mine, id), (its, view.get().id));
+        let is_item = inner.aliases.is_current_item(&inner.tape, (mine, id), (its, view.get().id));
         let entry = inner.tape.view(view.get().id);
         let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
         named.filter(|_| is_item).map(|named| named.clone_ref(slf.py()))
@@ -114,7 +111,7 @@ fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &
     of.bind(slf.py()).get_item("key")?.map_or(Ok(false), |own| own.eq(key))
 }
 
-/// `x += y` and its like: changes `x` where its array would be changed, and is a new variable where it would not.
+/// Augmented assignment, `x += y`: changes `x` if its array would be changed, and returns a new variable otherwise.
 pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     if slf.get().is_scalar() || !has(slf, intern!(py, "__iadd__"))? {
@@ -125,7 +122,7 @@ pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> P
     Ok(slf.clone().into_any())
 }
 
-/// Lets a variable stand for what `after` is.
+/// Makes a variable refer to the entry and value of `after`.
 fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
     let (py, this) = (slf.py(), slf.get());
     let tape = this.tape.bind(py);
@@ -145,12 +142,12 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_repeated && this.last(py).0 == this.id {
         let name = this.name();
         return Err(to_python(&Error::Memory(format!(
-            "variable {name} is a broadcast one, whose elements share memory: change a copy, xp.asarray(x, copy=True)"
+            "variable {name}: found a broadcast array: change a copy, xp.asarray(x, copy=True)"
         ))));
     }
     let slot = this.slot_or_new();
     let (entry, value) = assigned;
-    let replaced = tape.get().lock().memories.assign(slot, entry, value);
+    let replaced = tape.get().lock().aliases.assign(slot, entry, value);
     if let Some(value) = replaced {
         crate::arrays::array_pool::keep(py, value);
     }

@@ -1,18 +1,23 @@
 //! Automatic differentiation of Python values. Classes: `tape`, `variable` (methods in `tape_methods`,
-//! `variable_methods`; garbage collection in `gc`). Recording: `record`, `indexed_assignment`, `mutation_check`,
-//! `program`. Replays: `replay`, `forward`, `fusion`, with the rules in `vjp_rules`, `structured`, `scatter`, and
-//! `entry` for them to read. `transforms` has the calls of whole functions, `trace` and `describe` the printing.
+//! `variable_methods`; garbage collection in `gc`). Recording: `record`, `scalars`, `evaluate`, `operators`,
+//! `function`, `indexed_assignment`, `mutation_check`, `program`. Replays: `replay`, `forward`, `fusion`, with the
+//! rules in `vjp_rules`, `structured`, `scatter`, and `entry` for them to read. `transforms` has the calls of whole
+//! functions, `trace` and `describe` the printing.
 
 pub mod describe;
 pub mod entry;
+pub mod evaluate;
 pub mod forward;
+pub mod function;
 pub mod fusion;
 pub mod gc;
 pub mod indexed_assignment;
 pub mod mutation_check;
+pub mod operators;
 pub mod program;
 pub mod record;
 pub mod replay;
+pub mod scalars;
 pub mod scatter;
 pub mod structured;
 pub mod tape;

@@ -1,4 +1,5 @@
-//! Arrays changed in place between recording and replaying: found by their fingerprints, where a tape is asked to.
+//! Detection of arrays that are changed in place between recording and replay, by hashes of their contents
+//! (`check=True`).
 
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::error::Error;
@@ -11,7 +12,7 @@ use crate::callbacks::callbacks;
 use crate::error::to_python;
 
 impl Tape {
-    /// Remembers what is in the arrays that an entry will read.
+    /// Stores the hashes of the arrays that an entry will read.
     pub fn guard<'a, 'py: 'a>(&self, id: Id, read: impl Iterator<Item = &'a Bound<'py, PyAny>>) -> PyResult<()> {
         for array in read {
             let bytes: Option<u64> = callbacks(array.py())?.fingerprint.bind(array.py()).call1((array,))?.extract()?;
@@ -22,7 +23,7 @@ impl Tape {
         Ok(())
     }
 
-    /// That no array has changed since; `ArrayMemoryError` names the entry that read it.
+    /// Raises `ArrayMemoryError`, with the name of the entry, if an array has changed since.
     pub fn check_unchanged(&self, py: Python<'_>) -> PyResult<()> {
         let held: Vec<_> = {
             let fingerprints = &self.lock().fingerprints;

@@ -26,7 +26,7 @@ pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult
         } else {
             let what = output.get_type().repr()?;
             return Err(to_python(&Error::Rule(format!(
-                "a rule must return what it computed from its arguments, not {}",
+                "found {} among the results of a rule, expected values computed from its arguments",
                 what.to_cow()?
             ))));
         }

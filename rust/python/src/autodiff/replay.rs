@@ -1,4 +1,4 @@
-//! The host of a replay over Python's values.
+//! The host of a replay over Python values.
 //!
 //! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as
 //! in [`structured`]; everything else calls the Python rule.
@@ -16,9 +16,10 @@ use crate::arrays::array_pool;
 use crate::arrays::elementwise::{add_to, compute};
 use crate::arrays::reduce::sum_to;
 use crate::arrays::value::Value;
+use crate::autodiff::evaluate::by_operator;
 use crate::autodiff::fusion::{Cotangent, Fusion, NumpyArrays, known};
-use crate::autodiff::record::{by_operator, innermost, record};
-use crate::autodiff::tape::Fit;
+use crate::autodiff::record::{innermost, record};
+use crate::autodiff::tape::CotangentType;
 use crate::autodiff::tape::{Attributes, CoreTape, Tape};
 use crate::autodiff::variable::Variable;
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, is_variadic, missing, registry};
@@ -68,19 +69,19 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
         };
-        let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.fits.get(which)));
+        let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.cotangent_types.get(which)));
         let (shape, dtype) = match fit {
-            Some(Fit::Number) => {
+            Some(CotangentType::Number) => {
                 let pulled = self.through(derivative, entry, which, cotangent)?;
                 return Ok(known(
                     &callbacks(py)?.unbroadcast_to_number.bind(py).call1((self.resolve(&pulled)?.object(py),))?,
                 ));
             }
-            Some(Fit::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
+            Some(CotangentType::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
             _ => return self.through(derivative, entry, which, cotangent),
         };
         if derivative.is_negation() {
-            // The sum comes first: it leaves fewer elements to negate.
+            // Summing first leaves fewer elements to negate.
             let fitted = known(&unbroadcast(self.resolve(cotangent)?.object(py), shape, dtype)?);
             return self.through(derivative, entry, which, &fitted);
         }
@@ -164,7 +165,7 @@ impl<'py> PythonHost<'py> {
         self.fusion.resolve(&NumpyArrays(self.py), flow)
     }
 
-    /// The same, without another reference to the value.
+    /// As [`PythonHost::resolve`], without another reference to the value.
     fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
         if let Cotangent::Known(value) = flow {
             return Ok(value);
@@ -186,7 +187,7 @@ impl<'py> PythonHost<'py> {
         Ok(Value::new(&record(self.py, Op::Elementwise(Elementwise::Add), &[sum, term], None)?))
     }
 
-    /// The cotangent of an argument, not yet of its shape and dtype; its computation may be deferred.
+    /// The cotangent of an argument before unbroadcasting and casting; its computation may be deferred.
     fn through(
         &mut self,
         derivative: &Derivative,
@@ -284,17 +285,17 @@ impl<'py> PythonHost<'py> {
             // The parameters of a rule of an op with any number of arguments name the argument at `which`.
             let of =
                 |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
-            let fit = |at: u8| entry.attributes.and_then(|attributes| attributes.fits.get(of(at)));
+            let fit = |at: u8| entry.attributes.and_then(|attributes| attributes.cotangent_types.get(of(at)));
             args.push(match source {
                 Source::Cotangent => cotangent.object(py),
                 Source::Result => entry.result().object(py),
                 Source::Arg(at) => entry.arg(of(*at)).object(py),
                 Source::Shape(at) => match fit(*at) {
-                    Some(Fit::Array { shape, .. }) => shape.bind(py).clone(),
+                    Some(CotangentType::Array { shape, .. }) => shape.bind(py).clone(),
                     _ => PyTuple::empty(py).into_any(),
                 },
                 Source::Dtype(at) => match fit(*at) {
-                    Some(Fit::Array { dtype, .. }) => dtype.bind(py).clone(),
+                    Some(CotangentType::Array { dtype, .. }) => dtype.bind(py).clone(),
                     _ => py.None().into_bound(py),
                 },
                 Source::Args => {

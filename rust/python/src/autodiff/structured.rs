@@ -20,10 +20,10 @@ use crate::arrays::numpy::Numpy;
 use crate::arrays::numpy_functions::{Extents, Functions, extents, insert_axis, integers, is_array, is_host, reshape};
 use crate::arrays::reduce::sum_to;
 use crate::arrays::value::Value;
-use crate::autodiff::entry::{Entry, fit, named, shape_of};
+use crate::autodiff::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::record::record;
 use crate::autodiff::scatter::{Key, scatter};
-use crate::autodiff::tape::Fit;
+use crate::autodiff::tape::CotangentType;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -41,14 +41,14 @@ pub fn pull<'py>(entry: &Entry<'_>, which: usize, g: &Object<'py>) -> PyResult<O
         S::Matmul => matmul(entry, which, g),
         S::Reshape | S::ExpandDims | S::Squeeze => reshape(g, &shape_of(entry, 0, g.py())).map(Some),
         S::PermuteDims => permute_dims(entry, g),
-        S::BroadcastTo => match fit(entry, 0) {
-            Some(Fit::Array { shape, dtype }) => unbroadcast(g, shape.bind(g.py()), dtype.bind(g.py())),
+        S::BroadcastTo => match cotangent_type(entry, 0) {
+            Some(CotangentType::Array { shape, dtype }) => unbroadcast(g, shape.bind(g.py()), dtype.bind(g.py())),
             _ => Ok(None),
         },
         S::Concat => concat(entry, which, g),
         S::Stack => stack(entry, which, g),
-        S::Astype => match fit(entry, 0) {
-            Some(Fit::Array { dtype, .. }) => match_dtype(g.clone(), dtype.bind(g.py())),
+        S::Astype => match cotangent_type(entry, 0) {
+            Some(CotangentType::Array { dtype, .. }) => match_dtype(g.clone(), dtype.bind(g.py())),
             _ => Ok(None),
         },
         S::Index => {
@@ -112,7 +112,8 @@ pub fn unbroadcast<'py>(g: &Object<'py>, shape: &Object<'py>, dtype: &Object<'py
     match_dtype(reshape(&summed, shape)?, dtype)
 }
 
-// --- the rules ---------------------------------------------------------------------------------------------------------
+// --- the rules
+// ---------------------------------------------------------------------------------------------------------
 
 /// The cotangent of `mean`: that of `sum`, `g` repeated along the axes that were reduced, divided by the number of
 /// elements that each mean is of.
@@ -205,7 +206,8 @@ fn part<'py>(entry: &Entry<'_>, g: &Object<'py>, part: Object<'py>) -> PyResult<
     g.get_item(PyTuple::new(py, key)?).map(Some)
 }
 
-// --- what the rules share ----------------------------------------------------------------------------------------------
+// --- what the rules share
+// ----------------------------------------------------------------------------------------------
 
 /// The axes of a reduction, and the shape of its argument.
 struct Reduction<'py> {

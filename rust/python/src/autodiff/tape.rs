@@ -14,13 +14,13 @@ use pyo3::types::PyDict;
 use crate::arrays::value::Value;
 use crate::error::to_python;
 
-/// The attributes of an entry: all that it keeps besides its arguments and its value.
+/// The attributes of an entry: its data besides its arguments and its value.
 #[derive(Debug, Default)]
 pub struct Attributes {
     /// The keyword arguments of a structured op, as plain data, with the shapes and dtypes that its rule reads.
     pub named: Option<Py<PyDict>>,
     /// For each argument of an elementwise op, the shape and dtype of its cotangent.
-    pub fits: Vec<Fit>,
+    pub cotangent_types: Vec<CotangentType>,
 }
 
 /// The core's tape over Python's values.
@@ -28,7 +28,7 @@ pub type CoreTape = oxigrad_core::autodiff::tape::Tape<Value, Attributes>;
 
 /// The shape and dtype of the cotangent of an argument, relative to that of the result.
 #[derive(Debug)]
-pub enum Fit {
+pub enum CotangentType {
     /// The shape and dtype of the cotangent of the result.
     Same,
     /// The argument is a number: the cotangent is summed to a number.
@@ -44,9 +44,6 @@ pub struct Fingerprint {
     pub array: Py<PyAny>,
     pub bytes: u64,
 }
-
-/// The variables of a tape that have been viewed or assigned to.
-pub type Memories = Aliases<Value>;
 
 /// Names of entries: the given ones, and numbers for the rest.
 pub struct Names<'t> {
@@ -86,17 +83,17 @@ pub struct Inner {
     /// The node of each input of a symbolic tape, in order.
     pub symbols: Vec<Node>,
     pub fingerprints: Vec<Fingerprint>,
-    pub memories: Memories,
+    pub aliases: Aliases<Value>,
     released: bool,
 }
 
 /// Records the operations on its variables, and replays them in reverse or forwards.
 ///
 /// ``with Tape() as tape`` records until the block ends; `gradient` may be called inside and after it. A tape belongs
-/// to the thread that opened it. With `forward` it keeps what `push` needs as well. With `check` it remembers what is
-/// in the arrays that the replay will read, and refuses to replay where one was changed in place: for finding mistakes,
-/// since it reads every array twice; without it, a changed array yields the derivatives of the changed program. Only
-/// arrays in host memory are checked.
+/// to the thread that opened it. With `forward` it also keeps the values that `push` needs. With `check`, for
+/// debugging, it stores a hash of each array that the replay will read, and the replay raises `ArrayMemoryError` where
+/// one was changed in place; without it, the derivatives are those of the program on the changed array. Only arrays in
+/// host memory are checked.
 ///
 /// >>> import oxigrad as ox
 /// >>> with ox.Tape() as tape:
@@ -155,7 +152,7 @@ impl Tape {
         let mut inner = self.lock();
         inner.released = true;
         let (values, attributes) = inner.tape.forget();
-        (values, attributes, std::mem::take(&mut inner.fingerprints), inner.memories.forget())
+        (values, attributes, std::mem::take(&mut inner.fingerprints), inner.aliases.forget())
     }
 
     /// Whether ops can be recorded now, on this thread.
@@ -178,7 +175,7 @@ impl Tape {
         }
         let name = self.name(id);
         Err(to_python(&Error::TapeThread(format!(
-            "variable {name} belongs to a tape of another thread; open a tape on each thread"
+            "variable {name} belongs to a tape of another thread: open a tape on each thread"
         ))))
     }
 

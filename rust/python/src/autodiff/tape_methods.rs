@@ -35,7 +35,7 @@ impl Tape {
         self.end();
     }
 
-    /// A variable with this value: what is done with it from now on is recorded.
+    /// A variable with this value, whose operations are recorded.
     ///
     /// The value is a Python number, an array of floating-point or complex dtype, or a variable of an enclosing tape;
     /// anything else raises `DtypeError`.
@@ -54,10 +54,9 @@ impl Tape {
         Ok(variable)
     }
 
-    /// The gradient of `target` with respect to each of `sources`, as a list; zeros where nothing flows.
-    ///
-    /// `target` must be a scalar unless `cotangent`, of its shape, says how its elements are weighted. With
-    /// `release`, memory is given back as the replay goes and the tape cannot be replayed again.
+    /// The gradient of `target` with respect to each of `sources`, as a list; zeros where it does not depend on a
+    /// source. `target` must be a scalar unless `cotangent`, of its shape, gives the weights of its elements. With
+    /// `release`, memory is freed during the replay and the tape cannot be replayed again.
     #[pyo3(signature = (target, sources, cotangent = None, *, release = false))]
     fn gradient<'py>(
         slf: &Bound<'py, Self>,
@@ -89,10 +88,9 @@ impl Tape {
         Self::pull_back(slf, values, &sources.0, release)
     }
 
-    /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where nothing flows.
-    ///
-    /// The tape must have been opened with `forward`. With `batch`, every tangent is so many of them along a leading
-    /// axis, those of the result too.
+    /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where a target depends on no
+    /// variable. The tape must have been opened with `forward`. With `batch`, every tangent, also of the result, is a
+    /// batch of that size along a leading axis.
     #[pyo3(signature = (seeds, targets, batch = None))]
     fn push<'py>(
         slf: &Bound<'py, Self>,
@@ -102,7 +100,7 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyList>> {
         let (py, tape) = (slf.py(), slf.get());
         if !tape.forward {
-            return Err(PyTypeError::new_err("tangents are pushed on a tape that was opened with forward=True"));
+            return Err(PyTypeError::new_err("push: found a tape for reverse mode, expected Tape(forward=True)"));
         }
         let seed = |pair: Bound<'py, PyAny>| {
             let (variable, tangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;

@@ -1,4 +1,4 @@
-//! The trace of a tape, for people to read: as text, a line an op, and as a diagram.
+//! The printed trace of a tape: text with a line for each op, and diagrams.
 
 use oxigrad_core::autodiff::tape::{Origin, View};
 use pyo3::prelude::*;

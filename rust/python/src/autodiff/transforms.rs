@@ -1,5 +1,5 @@
-//! Transforms of Python's functions: one call watches the arguments, calls the function and, for a gradient, replays
-//! the tape.
+//! Transforms of Python functions: one call watches the arguments, calls the function and, for a gradient, replays the
+//! tape.
 
 use std::collections::HashSet;
 
@@ -95,7 +95,7 @@ impl Watched {
 
     /// The gradients of the variables in the structure of the arguments; other leaves are those of the arguments.
     fn trees_of<'py>(&self, py: Python<'py>, gradients: Bound<'py, PyList>) -> PyResult<Vec<Py<PyAny>>> {
-        let gradients = self.apart(gradients)?;
+        let gradients = self.without_duplicates(gradients)?;
         let mut remaining = gradients.iter().map(Bound::unbind);
         let mut next =
             || remaining.next().ok_or_else(|| PyTypeError::new_err("there are fewer gradients than variables"));
@@ -123,8 +123,8 @@ impl Watched {
         })
     }
 
-    /// The gradients, none of them one array with another of the same primal: an optimizer counts such an array once.
-    fn apart<'py>(&self, gradients: Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+    /// The gradients, with copies in place of repeated arrays of one primal, which an optimizer would count once.
+    fn without_duplicates<'py>(&self, gradients: Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
         let py = gradients.py();
         if self.variables.len() < 2 {
             return Ok(gradients);
@@ -134,7 +134,7 @@ impl Watched {
             return Ok(gradients);
         }
         let primals = PyList::new(py, self.primals())?;
-        Ok(callbacks(py)?.apart.bind(py).call1((primals, gradients))?.cast_into::<PyList>()?)
+        Ok(callbacks(py)?.copy_duplicates.bind(py).call1((primals, gradients))?.cast_into::<PyList>()?)
     }
 }
 
@@ -267,7 +267,7 @@ fn positions(argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<SmallVec<[usi
     let is_repeated = |(at, position): (usize, &usize)| positions[..at].contains(position);
     if positions.iter().enumerate().any(is_repeated) {
         let text = argnums.str()?;
-        return Err(PyTypeError::new_err(format!("argnums is {}, and an argument is named twice", text.to_cow()?)));
+        return Err(PyTypeError::new_err(format!("argnums is {}: expected each argument once", text.to_cow()?)));
     }
     Ok(positions)
 }
@@ -283,7 +283,9 @@ fn position(item: &Bound<'_, PyAny>, argnums: &Bound<'_, PyAny>, count: usize) -
     let Some(found) = found else {
         let text = argnums.str()?;
         let text = text.to_cow()?;
-        return Err(PyTypeError::new_err(format!("argnums is {text}, and there are {count} positional arguments")));
+        return Err(PyTypeError::new_err(format!(
+            "argnums is {text}: expected positions among {count} positional arguments"
+        )));
     };
     Ok(found)
 }
@@ -309,12 +311,12 @@ fn nothing_to_differentiate(position: usize, primal: &Bound<'_, PyAny>) -> PyRes
     ))))
 }
 
-/// The place of a leaf: the argument, and the key path if it has one.
+/// The name of a leaf in errors: the argument, and the key path if it has one.
 fn named(argument: &str, path: &str) -> String {
     if path.is_empty() { argument.to_owned() } else { format!("{argument}, {path}") }
 }
 
-/// A `DtypeError` with the place of the leaf that it is about; any other error as it is.
+/// A `DtypeError` with the name of the leaf as a prefix; any other error unchanged.
 fn at(py: Python<'_>, place: impl Fn() -> String, error: PyErr) -> PyErr {
     if !error.is_instance_of::<DtypeError>(py) {
         return error;

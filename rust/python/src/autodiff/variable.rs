@@ -23,7 +23,7 @@ pub struct Variable {
     pub tape: Py<Tape>,
     /// The entry that it was made with.
     pub id: Id,
-    /// The value of that entry; what is assigned later has its shape and dtype.
+    /// The value of that entry; values assigned later have its shape and dtype.
     pub value: Value,
     /// The alias id of the variable; zero if it was neither viewed nor assigned to, `CONSTANT` if, moreover, no
     /// derivative flows to it.
@@ -38,7 +38,7 @@ impl Drop for Variable {
         if matches!(self.value, Value::Object(_)) {
             Python::attach(|py| {
                 array_pool::keep(py, std::mem::replace(&mut self.value, Value::Absent));
-                let assigned = self.slot().and_then(|slot| self.tape.get().lock().memories.take(slot));
+                let assigned = self.slot().and_then(|slot| self.tape.get().lock().aliases.take(slot));
                 if let Some(value) = assigned {
                     array_pool::keep(py, value);
                 }
@@ -53,12 +53,11 @@ impl Variable {
         Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(0) }
     }
 
-    /// The entry that the variable stands for, and its value; `ArrayMemoryError` if it missed a change of its
-    /// memory.
+    /// The current entry of the variable, and its value; `ArrayMemoryError` if it is stale.
     #[inline]
     pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {
         match self.slot() {
-            Some(slot) if self.tape.get().lock().memories.is_stale(slot) => Err(stale(&self.name())),
+            Some(slot) if self.tape.get().lock().aliases.is_stale(slot) => Err(stale(&self.name())),
             _ => Ok(self.last(py)),
         }
     }
@@ -68,7 +67,7 @@ impl Variable {
     pub fn last(&self, py: Python<'_>) -> (Id, Value) {
         let of = |slot| {
             let inner = self.tape.get().lock();
-            inner.memories.assigned(slot).map(|(id, value)| (*id, value.share(py)))
+            inner.aliases.assigned(slot).map(|(id, value)| (*id, value.share(py)))
         };
         self.slot().and_then(of).unwrap_or_else(|| (self.id, self.value.share(py)))
     }
@@ -87,7 +86,7 @@ impl Variable {
         AliasId::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
     }
 
-    /// Whether it is a plain array, made a variable only so that it meets others.
+    /// Whether it is a constant: a plain array that was lifted to a variable.
     #[inline]
     pub fn is_constant(&self) -> bool {
         self.slot.load(Ordering::Relaxed) == CONSTANT
@@ -100,7 +99,7 @@ impl Variable {
     /// The alias id of the variable, added to the tape if there is none.
     pub fn slot_or_new(&self) -> AliasId {
         self.slot().unwrap_or_else(|| {
-            let slot = self.tape.get().lock().memories.add();
+            let slot = self.tape.get().lock().aliases.add();
             self.set_slot(slot);
             slot
         })
@@ -110,9 +109,9 @@ impl Variable {
         self.slot.store(slot.get(), Ordering::Relaxed);
     }
 
-    /// Another variable for the same entry; the variable itself where it cannot be changed.
+    /// Another variable for the same entry; the variable itself if its value is immutable.
     pub fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        settled(slf.as_any()).map(Bound::unbind)
+        snapshot(slf.as_any()).map(Bound::unbind)
     }
 
     /// The origin of the entry that the variable was made with.
@@ -120,7 +119,7 @@ impl Variable {
         self.tape.get().lock().tape.origin(self.id)
     }
 
-    /// Whether the variable stands for the entry that it was made with, and derivatives flow to it.
+    /// Whether the variable has not been assigned to, and derivatives flow to it.
     #[inline]
     pub fn is_as_made(&self) -> bool {
         self.slot.load(Ordering::Relaxed) == 0
@@ -148,7 +147,7 @@ impl Variable {
         ))))
     }
 
-    /// Whether the variable's tape, or one around it that its value is on, is open still.
+    /// Whether the variable's tape, or an enclosing tape of its value, is open.
     pub fn is_recording(&self, py: Python<'_>) -> bool {
         let outer =
             |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
@@ -161,7 +160,7 @@ impl Variable {
     }
 }
 
-/// The plain value under a variable of any depth of tapes; anything else comes back as it is.
+/// The plain value of a variable of any number of nested tapes; any other object unchanged.
 #[pyfunction]
 pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let mut value = value.clone();
@@ -176,7 +175,7 @@ pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// The error for a variable that has missed a change.
+/// The error for a stale variable.
 pub fn stale(name: &str) -> PyErr {
     to_python(&Error::Memory(format!(
         "variable {name} may share memory with one that was changed since: take the view after that, or a copy before, \
@@ -184,8 +183,9 @@ pub fn stale(name: &str) -> PyErr {
     )))
 }
 
-/// A value as a tape keeps it: for a variable of an enclosing tape, a new variable of the same entry.
-pub fn settled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+/// A value that later assignments do not change: for a variable of an enclosing tape, a new variable of its current
+/// entry.
+pub fn snapshot<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match object.cast_exact::<Variable>() {
         Ok(outer) if !outer.get().is_scalar() => {
             let py = object.py();
@@ -220,7 +220,7 @@ impl Tape {
 
     /// An entry that no derivative flows to, with its value.
     pub fn constant(slf: &Bound<'_, Self>, object: &Bound<'_, PyAny>) -> PyResult<(Id, Value)> {
-        let value = Value::new(&settled(object)?);
+        let value = Value::new(&snapshot(object)?);
         let kept = value.share(slf.py());
         Ok((slf.get().lock().tape.constant(kept), value))
     }
@@ -228,12 +228,12 @@ impl Tape {
     pub fn own<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Variable>> {
         let Ok(variable) = object.cast::<Variable>() else {
             let class = object.get_type().repr()?;
-            return Err(PyTypeError::new_err(format!("{what} is not a variable but {}", class.to_cow()?)));
+            return Err(PyTypeError::new_err(format!("{what}: found {}, expected a variable", class.to_cow()?)));
         };
         if variable.get().tape.is(slf) {
             Ok(variable.clone())
         } else {
-            Err(PyTypeError::new_err(format!("{what} is a variable of another tape")))
+            Err(PyTypeError::new_err(format!("{what}: found a variable of another tape")))
         }
     }
 }

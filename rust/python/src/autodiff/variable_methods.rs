@@ -1,129 +1,20 @@
-//! The methods of the `Variable` class, as Python calls them: operators and attributes.
+//! The methods of the `Variable` class, as Python calls them.
 
-use oxigrad_core::autodiff::tape::Id;
-use oxigrad_core::op::{Elementwise, Op, Structured};
+use oxigrad_core::op::{Elementwise, Op};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::value::{Value, host_number};
+use crate::arrays::value::Value;
 use crate::autodiff::gc::Visited;
 use crate::autodiff::indexed_assignment;
-use crate::autodiff::record::{ScalarOperand, record, record_numbers, record_scalars};
-use crate::autodiff::tape::Tape;
-use crate::autodiff::variable::{Variable, plain, settled};
+use crate::autodiff::operators::{augmented, binary, matmul, plain_binary, refuse_modulo, ufunc_op, unary};
+use crate::autodiff::record::record;
+use crate::autodiff::variable::{Variable, plain, snapshot};
 use crate::callbacks::callbacks;
-
-/// A binary operator; `reflected` says that `slf` is the right operand.
-#[inline]
-fn binary<'py>(
-    slf: &Bound<'py, Variable>,
-    other: &Bound<'py, PyAny>,
-    op: Elementwise,
-    reflected: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
-    if let Value::Number(a) = this.value
-        && let Some(operand) = number_operand(tape, other)
-    {
-        tape.get().check_recording(this.id)?;
-        let mine = (Some(this.id), a);
-        return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
-    }
-    if let Some(mine) = ScalarOperand::of_variable(tape, slf)
-        && let Some(other) = ScalarOperand::of(tape, other)
-    {
-        tape.get().check_recording(this.id)?;
-        let operands = if reflected { [other, mine] } else { [mine, other] };
-        if let Some(variable) = record_scalars(tape, op, &operands)? {
-            return Ok(variable);
-        }
-    }
-    let (mine, other) = (slf.as_any().clone(), other.clone());
-    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
-}
-
-/// The operand as an entry of the tape or a constant, where it is a float of Python.
-#[inline]
-fn number_operand(tape: &Bound<'_, Tape>, operand: &Bound<'_, PyAny>) -> Option<(Option<Id>, f64)> {
-    let Ok(variable) = operand.cast_exact::<Variable>() else {
-        return host_number(operand).map(|number| (None, number));
-    };
-    match variable.get().value {
-        Value::Number(number) if variable.get().tape.is(tape) => Some((Some(variable.get().id), number)),
-        _ => None,
-    }
-}
-
-/// A binary operator that changes the left operand in place.
-fn augmented<'py>(
-    slf: &Bound<'py, Variable>,
-    value: &Bound<'py, PyAny>,
-    op: Elementwise,
-) -> PyResult<Bound<'py, PyAny>> {
-    indexed_assignment::in_place(slf, binary(slf, value, op, false)?)
-}
-
-/// A binary operator whose result is a plain value.
-fn plain_binary<'py>(
-    slf: &Bound<'py, Variable>,
-    other: &Bound<'py, PyAny>,
-    op: Elementwise,
-    reflected: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (mine, other) = (slf.as_any().clone(), other.clone());
-    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
-}
-
-#[inline]
-fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
-    let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
-    if let Value::Number(a) = this.value {
-        tape.get().check_recording(this.id)?;
-        return record_numbers(tape, op, [(Some(this.id), a)]);
-    }
-    if let Some(mine) = ScalarOperand::of_variable(tape, slf) {
-        tape.get().check_recording(this.id)?;
-        if let Some(variable) = record_scalars(tape, op, &[mine])? {
-            return Ok(variable);
-        }
-    }
-    record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
-}
-
-fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound<'py, PyAny>> {
-    record(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), None)
-}
-
-/// The third argument of `pow` is for whole numbers.
-fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    match modulo.filter(|modulo| !modulo.is_none()) {
-        Some(_) => Err(PyTypeError::new_err("pow of a variable takes no third argument")),
-        None => Ok(()),
-    }
-}
-
-/// The op that a ufunc of NumPy's is; `None` if that is not plain.
-fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
-    static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let py = ufunc.py();
-    let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
-    let name = if let Some(name) = names.get_item(ufunc)? {
-        name
-    } else {
-        let name = callbacks(py)?.op_of_ufunc.bind(py).call1((ufunc,))?;
-        // Others may be made at any time, by `frompyfunc`.
-        if !name.is_none() {
-            names.set_item(ufunc, &name)?;
-        }
-        name
-    };
-    Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
-}
 
 /// Registers the in-place operators under their names.
 pub fn register(py: Python<'_>) -> PyResult<()> {
@@ -212,8 +103,8 @@ impl Variable {
         matmul(slf.py(), [other, slf.as_any()])
     }
 
-    // In place. PyO3's own slots for these always give `self`; numbers, as in Python, make a new one. So they get their
-    // names when the module is made.
+    // Augmented assignment. The slots of PyO3 for these always return `self`, but numbers need a new object, as in
+    // Python. The methods are therefore renamed when the module is initialized.
 
     fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         augmented(slf, value, Elementwise::Add)
@@ -334,8 +225,8 @@ impl Variable {
         callbacks(slf.py())?.index.bind(slf.py()).call1((slf, key))
     }
 
-    /// The variable stands for a new array from now on; no array is changed. Another variable that may share its memory
-    /// can be read no more.
+    /// Makes the variable refer to a new array; no array is changed. Variables that may share its memory become stale:
+    /// reading them raises `ArrayMemoryError`.
     fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
         slf.get().known_at_all("the elements")?;
         indexed_assignment::assign(slf, key, value)
@@ -343,7 +234,7 @@ impl Variable {
 
     /// Another variable for the same entry: an assignment to one does not change the other.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        settled(slf.as_any())
+        snapshot(slf.as_any())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -358,7 +249,7 @@ impl Variable {
     /// The wrapped value: an array, a float, or a variable of an enclosing tape.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        settled(&self.known(py, "the value")?)
+        snapshot(&self.known(py, "the value")?)
     }
 
     /// The name of the variable in a printed tape.
@@ -399,7 +290,7 @@ impl Variable {
         callbacks(py)?.device_of.bind(py).call1((self.known(py, "the device")?,))
     }
 
-    /// Places of the array: `x.at[key].set(value)` is a new array that differs from it there.
+    /// Indexed updates: `x.at[key].set(value)` is a new array with other elements at `key`.
     #[getter]
     fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().known(slf.py(), "the elements")?;

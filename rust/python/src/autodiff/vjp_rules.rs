@@ -19,7 +19,7 @@ use crate::autodiff::describe::describe;
 use crate::autodiff::program::program;
 use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::Variable;
-use crate::autodiff::variable::settled;
+use crate::autodiff::variable::snapshot;
 use crate::callbacks::callbacks;
 use crate::error::{IntoPython, to_python};
 use crate::tree::is_inexact;
@@ -135,7 +135,7 @@ static REGISTRY: PyOnceLock<Registry> = PyOnceLock::new();
 
 /// The table, which the Python layer registers when it is imported.
 pub fn registry(py: Python<'_>) -> PyResult<&Registry> {
-    REGISTRY.get(py).ok_or_else(|| PyValueError::new_err("the derivative rules are not registered yet"))
+    REGISTRY.get(py).ok_or_else(|| PyValueError::new_err("the derivative rules are not registered"))
 }
 
 impl Registry {
@@ -296,7 +296,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
         refuse_meaning(value, || "what is differentiated".into())?;
-        return Ok(Value::Object(settled(value)?.unbind()));
+        return Ok(Value::Object(snapshot(value)?.unbind()));
     }
     let what = describe(value)?;
     Err(Error::Dtype(format!("{what} cannot be differentiated: expected a float or an array of floating-point dtype")))

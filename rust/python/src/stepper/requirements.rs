@@ -26,7 +26,9 @@ pub(super) fn writable(path: &str, what: &str, buffer: &Buffer) -> Result<()> {
         return Err(Error::Memory(format!("{path}: the {what} is read-only")));
     }
     if buffer.overlaps_itself() {
-        return Err(Error::Alias(format!("{path}: the {what} overlaps itself: expected an array whose elements share no memory")));
+        return Err(Error::Alias(format!(
+            "{path}: the {what} overlaps itself: expected an array whose elements share no memory"
+        )));
     }
     Ok(())
 }

@@ -1,0 +1,28 @@
+"""Aliases for the types of annotations.
+
+Arrays of different libraries have no common base class, and their stubs match no common protocol, so that to a type checker
+`Array`, `Dtype` and `Device` are `Any`. The names state which values a function takes and returns.
+"""
+
+from typing import Any, TypeAlias
+
+Array: TypeAlias = Any
+"""An array of any library that follows the Array API standard, a `Variable`, or a number where one can stand for an array."""
+
+Dtype: TypeAlias = Any
+"""A dtype of any array library."""
+
+Device: TypeAlias = Any
+"""A device of any array library."""
+
+Tree: TypeAlias = Any
+"""A nesting of containers with arrays, numbers and other objects as leaves (see `oxigrad.tree`)."""
+
+Axis: TypeAlias = int | tuple[int, ...] | None
+"""An axis, several axes, or None for all axes."""
+
+Shape: TypeAlias = tuple[int, ...]
+"""The shape of an array."""
+
+Config: TypeAlias = dict[str, Any]
+"""A configuration: plain data, which JSON can represent."""
