@@ -1,4 +1,4 @@
-"""Two revisions of oxigrad, side by side, to see whether the new one is slower.
+"""Compares two revisions of oxigrad: decides whether the new one is slower.
 
     python benches/compare.py BASE [--rows PATTERN,...] [--samples N]
     python benches/compare.py --small

@@ -1,4 +1,4 @@
-"""Instructions of the core's hot paths, counted by callgrind: the one measurement that may fail a change.
+"""Instruction counts of the hot paths of the core, by callgrind: the only measurement that fails a change.
 
     python benches/counts.py [--record] [--require]
 

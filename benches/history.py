@@ -1,4 +1,4 @@
-"""The history of measurements: files of JSON lines below `benches/history`, one line a row and revision.
+"""The history of measurements: files of JSON lines in `benches/history`, one line for each row and revision.
 
 `rows.jsonl` has the rows of `versus.py`, `counts.jsonl` the instruction counts. Lines are only ever added. Records compare
 between revisions where they are of one processor; those of small arrays (`small`) and of an unsteady machine do not.

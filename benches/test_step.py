@@ -1,4 +1,4 @@
-"""Updates by AdamW: one large array, many small ones, and next to nothing, which shows what a call costs."""
+"""Updates by AdamW: one large array, many small ones, and a tiny model, which measures the overhead of a call."""
 
 import numpy as np
 import pytest

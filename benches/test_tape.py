@@ -1,4 +1,4 @@
-"""A chain of 2,000 small operations: recorded, then replayed. On a number the tape is what costs."""
+"""A chain of 2,000 small operations: recorded, then replayed. On numbers the cost is that of the tape."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""The rows of `compare.py`: small programs over the public API alone, in the form that old revisions have it too.
+"""The rows of `compare.py`: small programs over the public API that old revisions have, too.
 
-A row is a function that sets up and returns the call to time. Each call leaves things as it found them, but for the numbers.
+A row is a function that sets up and returns the call to time. A call may be repeated; it changes at most the values of arrays.
 """
 
 from collections.abc import Callable

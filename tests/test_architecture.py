@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md is one page, and true: its paths exist, and its list of files with ``unsafe`` is complete."""
+"""ARCHITECTURE.md: its length, the existence of its paths, and its list of files with ``unsafe``."""
 
 import re
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_path_in_the_text_exists(path: str) -> None:
     assert (ROOT / path).is_file()
 
 
-def test_unsafe_code_stands_in_the_files_that_are_listed() -> None:
+def test_unsafe_code_is_in_the_listed_files_only() -> None:
     core = r"core/src/(array/(buffer|sum|matmul)|exec/\w+|simd/\w+)\.rs"
     binding = r"python/src/(arrays/\w+|autodiff/fusion|stepper/(slot|update))\.rs"
     assert "`array/{buffer,sum,matmul}`, `exec/` and `simd/`" in PAGE

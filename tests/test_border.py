@@ -80,7 +80,7 @@ class Exporter:
         return new(ctypes.addressof(self._tensor), b"dltensor", None)
 
 
-def test_what_an_exporter_says_is_read() -> None:
+def test_the_description_of_an_exporter_is_used() -> None:
     exporter = Exporter((2, 2))
     target = np.zeros((2, 2))
     _core.copy(exporter, target)
@@ -111,7 +111,7 @@ def test_what_an_exporter_says_is_read() -> None:
     ],
     ids=lambda exporter: str(exporter.shape),
 )
-def test_an_exporter_that_states_what_cannot_be(exporter: Exporter) -> None:
+def test_an_exporter_with_an_impossible_description_is_refused(exporter: Exporter) -> None:
     target, before = np.zeros(2), np.ones(2)
     _core.exports_memory(exporter), _core.is_floating(exporter), _core.is_writable(exporter)
     with pytest.raises((ox.DtypeError, ox.ShapeError, ox.ArrayMemoryError, TypeError, ValueError)):

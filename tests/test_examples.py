@@ -1,4 +1,4 @@
-"""The examples run as they are, and learn."""
+"""The examples run unchanged, and reduce the loss."""
 
 import runpy
 import subprocess
@@ -35,7 +35,7 @@ def test_digits_reaches_its_goal(tmp_path: Path) -> None:
     assert accuracy >= 0.975
 
 
-def test_digits_says_where_the_time_went(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_digits_reports_its_timing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example = runpy.run_path(str(EXAMPLES / "digits.py"))
     assert example["main"](epochs=1, output=tmp_path) < example["GOAL"]
     printed = capsys.readouterr().out

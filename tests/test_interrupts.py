@@ -1,4 +1,4 @@
-"""Ctrl-C, and any error that is not ours: nothing that asks an object what it is drops what the object raises."""
+"""Ctrl-C, and errors of user objects: inspection of an object propagates whatever it raises."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_what_an_object_raises_gets_through(call: str, unraisable: list[Any]) -> None:
+def test_an_error_of_an_object_is_not_dropped(call: str, unraisable: list[Any]) -> None:
     by_numpy = NUMPYS.get(call, lambda x: _stop("not asked"))
     lost = [
         f"{kind}: {what}"

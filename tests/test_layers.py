@@ -336,6 +336,6 @@ def test_a_cycle_of_rust_files_is_found(tmp_path: Path) -> None:
     assert cycles(graph) == [["made/a", "made/c", "made/d"]]
 
 
-def test_a_child_that_uses_what_its_parent_defines_is_a_cycle(tmp_path: Path) -> None:
+def test_a_child_that_imports_its_parent_is_a_cycle(tmp_path: Path) -> None:
     files = {"lib.rs": "mod a;", "a/mod.rs": "mod b;\npub struct X;", "a/b.rs": "use super::X;"}
     assert cycles(rust_graph({"made": write(tmp_path, files)})) == [["made/a/b", "made/a/mod"]]

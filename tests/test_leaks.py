@@ -152,7 +152,7 @@ TRANSFORMS: dict[str, Use] = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_what_a_transform_reads_dies_at_once(name: str) -> None:
+def test_the_arguments_of_a_transform_are_freed_at_once(name: str) -> None:
     assert dies(TRANSFORMS[name])
 
 
@@ -202,7 +202,7 @@ def test_cycles_of_a_program_are_collected(use: Use) -> None:
     assert ref() is None
 
 
-def test_a_tape_that_is_collected_says_so() -> None:
+def test_a_collected_tape_raises() -> None:
     """Whoever is called while the collector takes a cycle apart finds a tape that has ended, and nothing worse."""
     found: list[str] = []
 
@@ -341,7 +341,7 @@ def test_an_optimizer_inside_does_not_keep_those_around_it() -> None:
     assert not len(inside._parameter_groups)
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     opt = optim.Adam(0.1, groups={"b": {"beta1": 0.5}}, accumulate=2)
     step_of(opt)
     other = copy.deepcopy(opt)
@@ -368,7 +368,7 @@ def test_programs_are_compiled_once_a_class(monkeypatch: pytest.MonkeyPatch) -> 
     assert len({id(rule) for rule, *_ in calls}) < len(calls) <= 10  # by rule and flags, not by optimizer
 
 
-def test_what_is_remembered_of_a_rule_is_bounded() -> None:
+def test_the_caches_of_a_rule_are_bounded() -> None:
     made = optim.define(lambda xp, p, g, *, learning_rate=0.1, mode="a": p - learning_rate * g, "Moded")
     opt = made()
     for number in range(300):

@@ -1,4 +1,4 @@
-"""Every public name says where it is from, pickles, and has a signature; optimizers print what they are made with."""
+"""Public names have a true ``__module__``, pickle, and have a signature; optimizers print their arguments."""
 
 import inspect
 import pickle
@@ -166,7 +166,7 @@ def test_a_function_of_the_standard_that_is_passed_on_is_one_object() -> None:
     assert xp.isdtype.__qualname__ == "isdtype"
 
 
-# --- optimizers of one's own -------------------------------------------------------------------------------------------
+# --- user-defined optimizers -------------------------------------------------------------------------------------------
 
 
 def drift(xp: Any, p: Any, g: Any, *, rate: float = 0.5) -> Any:
@@ -184,7 +184,7 @@ MADE = {
 }
 
 
-def test_classes_of_one_s_own_are_of_the_module_that_defines_them() -> None:
+def test_user_classes_belong_to_their_module() -> None:
     assert Drift.__module__ == Halve.__module__ == __name__
     assert again(Drift) is Drift
     assert again(Halve) is Halve

@@ -1,4 +1,4 @@
-"""AdamW on fewer bits: bfloat16 all through, bfloat16 with slots of float32, and moments of eight bits.
+"""AdamW in low precision: bfloat16 throughout, bfloat16 with float32 slots, and 8-bit moments.
 
 The ceiling moves the same bytes in the same places with one integer operation for each: NumPy over blocks that fit the
 second-level cache, on as many threads as oxigrad has. It has none of our code, and none of the conversions.

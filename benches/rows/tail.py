@@ -1,4 +1,4 @@
-"""The whole end of a step in mixed precision: unscale, clip by the norm of all gradients, AdamW, average, copy, set to zero.
+"""A step of mixed-precision training: unscale, clip by the global norm, AdamW, average, copy, set gradients to zero.
 
 The loss scale is undone and gradients are checked for infinities; parameters are averaged, and copied to bfloat16 for the
 forward pass; gradients are left zero. So they are zeros in the calls that are timed, which take as long with any numbers.

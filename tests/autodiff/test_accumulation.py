@@ -1,4 +1,4 @@
-"""Cotangents of slices, which are added to the slice of the sum: their cost, their sums, and whose memory is written."""
+"""Cotangents of slices, which are accumulated into a slice of the sum: cost, sums, and the memory that is written."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -175,7 +175,7 @@ def test_second_order() -> None:
     )
 
 
-# --- whose memory is written -------------------------------------------------------------------------------------------
+# --- the memory that is written ----------------------------------------------------------------------------------------
 
 
 def test_a_cotangent_of_the_user_is_not_written() -> None:

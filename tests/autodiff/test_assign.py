@@ -1,4 +1,4 @@
-"""Assignment to variables: what NumPy's arrays come to, derivatives, and what is refused because memory may be shared."""
+"""Assignment to variables: values as of NumPy arrays, derivatives, and refusals where memory may be shared."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_checkpoint_and_every_jacobian(name: str) -> None:
     np.testing.assert_array_equal(given, x)
 
 
-def test_a_rule_of_one_s_own_may_assign() -> None:
+def test_a_custom_rule_may_assign() -> None:
     def rule(g: Any, y: Any, x: Any) -> Any:
         pulled = g * 2.0 * x
         pulled[0] = 0.0
@@ -247,7 +247,7 @@ def test_random_programs_give_numpy_s_numbers_or_are_refused(program: list[Instr
     np.testing.assert_allclose(np.sum(gradient * along), (ahead - behind) / (2.0 * step), rtol=1e-5, atol=1e-6)
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------------
+# --- refusals ----------------------------------------------------------------------------------------------------------
 
 
 def view_after(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -288,7 +288,7 @@ SEEN: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", SEEN)
 @pytest.mark.parametrize("when", [view_after, base_after])
-def test_what_may_share_changed_memory_cannot_be_read(name: str, when: Any) -> None:
+def test_a_stale_variable_cannot_be_read(name: str, when: Any) -> None:
     with pytest.raises(ox.ArrayMemoryError, match="may share memory"):
         ox.grad(when(SEEN[name]))(X)
 
@@ -398,7 +398,7 @@ def test_an_outer_variable_that_changes_later_is_kept_as_it_was() -> None:
     np.testing.assert_allclose(ox.grad(f)(V), 4.0 * V, rtol=1e-12)
 
 
-def test_a_tape_by_hand_gives_the_gradient_of_what_was_watched() -> None:
+def test_a_tape_returns_the_gradient_of_watched_values() -> None:
     with ox.Tape(forward=True) as tape:
         x = tape.watch(V)
         x[0] = x[1] * 3.0

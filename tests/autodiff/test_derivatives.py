@@ -1,4 +1,4 @@
-"""Every derivative against central differences, to second order, from the table; and that the table is whole."""
+"""Every derivative of the table against central differences, to second order; the table is complete."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Variables as text, and rounded: their values are read, and nothing is differentiated."""
+"""Formatting and rounding of variables, which read plain values."""
 
 import math
 from typing import Any
@@ -56,7 +56,7 @@ def test_containers_of_variables_print() -> None:
         assert repr([x, {"a": (x,)}]) == '[Variable(2.5, name="x"), {\'a\': (Variable(2.5, name="x"),)}]'
 
 
-def test_a_format_that_means_nothing() -> None:
+def test_an_invalid_format_is_refused() -> None:
     with ox.Tape() as tape:
         x, w, z = tape.watch(2.5), tape.watch(np.ones(2)), tape.watch(np.array(1.0 + 2.0j))
         with pytest.raises(TypeError, match=r"format '.2f': found a variable of shape \(2,\)"):

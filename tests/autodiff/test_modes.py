@@ -1,4 +1,4 @@
-"""Forward mode, Jacobians, Hessians, checkpoints and rules of the user's own: values, trees, nesting, and refusals."""
+"""Forward mode, Jacobians, Hessians, checkpoints and custom rules: values, trees, nesting, and refusals."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class TestJvp:
         np.testing.assert_array_equal(tangent[1], np.zeros(2))
         assert value[3] == 1.0
 
-    def test_a_result_given_twice(self) -> None:
+    def test_a_repeated_result(self) -> None:
         assert ox.jvp(lambda x: (x * x, x, x), (3.0,), (1.0,))[1] == (6.0, 1.0, 1.0)
 
         def pair(x: Any) -> Any:
@@ -106,7 +106,7 @@ class TestJvp:
             ({"a": [np.ones(2), "x"]}, ox.DtypeError, "a.1: the tangent: found str"),
         ],
     )
-    def test_a_tangent_that_does_not_fit(self, tangent: Any, error: Any, message: str) -> None:
+    def test_a_mismatched_tangent_is_refused(self, tangent: Any, error: Any, message: str) -> None:
         with pytest.raises(error, match=message):
             ox.jvp(lambda x, t: x * t["a"][1], (1.0, {"a": [np.ones(2), 1.0]}), (1.0, tangent))
 
@@ -368,12 +368,12 @@ class TestCustomVjp:
         np.testing.assert_allclose(ox.grad(loss)({"w": X, "name": "m"})["w"], 3.0 + 2 * X)
         check_grads(lambda w: loss({"w": w, "name": "m"}), (X,), order=2)
 
-    def test_what_broadcasting_did_is_undone(self) -> None:
+    def test_cotangents_are_unbroadcast(self) -> None:
         f = ox.custom_vjp(lambda x, b, s: x + b + s, lambda g, y, x, b, s: (g, g, g))
         gx, gb, gs = ox.grad(lambda *args: xp.sum(f(*args)), argnums=(0, 1, 2))(np.ones((2, 3)), np.ones((1, 3)), 1.0)
         assert (gx.shape, gb.shape, gs) == ((2, 3), (1, 3), 6.0)
 
-    def test_what_the_rule_gives_is_checked(self) -> None:
+    def test_the_result_of_a_rule_is_checked(self) -> None:
         with pytest.raises(ox.DerivativeError, match="the rule: found 1 cotangents, expected a tuple of 2"):
             ox.grad(ox.custom_vjp(lambda x, y: x, lambda g, z, x, y: (g,)))(1.0, 2.0)
         with pytest.raises(ox.ShapeError, match=r"argument 0: found a cotangent of shape \(2,\), expected \(3,\)"):
@@ -467,14 +467,14 @@ class TestTape:
         np.testing.assert_allclose(tape.push([(x, np.array([1.0, 2.0]))], [y, w], 2), [[6, 12], [X.sum(), 2 * X.sum()]])
         assert tape.gradient(y, [x, x]) == [6.0, 6.0]
 
-    def test_push_needs_what_a_plain_tape_does_not_keep(self) -> None:
+    def test_push_requires_a_forward_tape(self) -> None:
         with ox.Tape() as tape:
             x = tape.watch(3.0)
             y = x * x
         with pytest.raises(TypeError, match="forward=True"):
             tape.push([(x, 1.0)], [y])
 
-    def test_an_array_changed_in_place_is_found_where_asked(self) -> None:
+    def test_an_array_changed_in_place_is_detected_with_check(self) -> None:
         x, w = np.ones(3), np.full(3, 2.0)
         with ox.Tape(check=True) as tape:
             variable = tape.watch(x)

@@ -89,7 +89,7 @@ def test_a_unary_op_is_numpy_s(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SCALARS)
 @pytest.mark.parametrize("name", UNARY)
-def test_a_scalar_is_what_an_array_of_one_element_is(name: str, kind: str) -> None:
+def test_a_scalar_equals_an_array_of_one_element(name: str, kind: str) -> None:
     """To the bit, values and derivatives: the same rules in the same precision."""
     ours, x = UNARY[name][0], KINDS[kind](1.3)
     value, g = ox.value_and_grad(ours)(x)

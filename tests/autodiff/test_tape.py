@@ -1,4 +1,4 @@
-"""The tape by hand: recording, replaying, printing, and what it refuses."""
+"""The class `Tape`: recording, replay, printing, and refusals."""
 
 import gc
 import math
@@ -119,7 +119,7 @@ def test_release_gives_memory_back_and_ends_the_tape() -> None:
         tape.gradient(y, [x])
 
 
-def test_what_no_rule_needs_is_not_kept() -> None:
+def test_values_that_no_rule_needs_are_not_kept() -> None:
     with ox.Tape() as tape:
         x = tape.watch(np.ones(1000))
         u = x + 1.0
@@ -205,7 +205,7 @@ def test_a_target_of_another_tape() -> None:
         tape.gradient(1.0, [x])
 
 
-def test_an_op_without_a_derivative_says_so() -> None:
+def test_an_op_without_a_derivative_raises() -> None:
     with ox.Tape() as tape:
         x = tape.watch(np.ones(3))
         with pytest.raises(ox.DerivativeError, match="median has no derivative"):
@@ -320,7 +320,7 @@ def test_nothing_leaks_over_ten_thousand_steps() -> None:
     assert int(done.stdout) < 1 << 20  # 100 bytes a step would be as much
 
 
-def test_memory_is_given_back_as_the_replay_goes() -> None:
+def test_memory_is_freed_during_the_replay() -> None:
     import tracemalloc
 
     def peak(layers: int) -> int:
@@ -424,7 +424,7 @@ class TestDrawing:
         assert lines[3] == '    n2["v1 = log"]'
 
     @pytest.mark.parametrize("name", ["<x> & 'y' \"z\"", "a\x00\x1b]]>--", "-->;`#"])
-    def test_svg_is_well_formed_whatever_the_names(self, name: str) -> None:
+    def test_svg_is_well_formed_for_any_names(self, name: str) -> None:
         with ox.Tape() as tape:
             x = tape.watch(2.0, name=name)
             _ = x * 3.0 + np.ones(2)

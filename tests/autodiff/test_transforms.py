@@ -1,4 +1,4 @@
-"""Transforms: arguments, results, trees, nesting, and what they refuse."""
+"""Transforms: arguments, results, trees, nesting, and refusals."""
 
 from __future__ import annotations
 

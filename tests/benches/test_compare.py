@@ -1,4 +1,4 @@
-"""Comparing two versions: the decision from their ratios, the processes that measure them, and their wheels."""
+"""Comparison of two revisions: the decision by ratios, the measuring processes, and the wheels."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_regression_is_found_in_noise() -> None:
     assert answers.count(Answer.SLOWER) > 990
 
 
-def test_slower_is_what_is_slower_twice() -> None:
+def test_a_row_is_slower_if_it_is_slower_twice() -> None:
     slower, same = Decision(1.2, 0.05, Answer.SLOWER), Decision(1.0, 0.05, Answer.SAME)
     assert ratios.confirm(slower, slower).answer is Answer.SLOWER
     assert ratios.confirm(slower, same) == Decision(1.0, 0.05, Answer.CANNOT_TELL)
@@ -114,7 +114,7 @@ def test_both_sides_are_timed_round_by_round() -> None:
     assert ROW in compare.table({ROW: timing}, {ROW: timing.decision()})
 
 
-def test_what_a_version_lacks_fails_on_its_side(tmp_path: Path) -> None:
+def test_a_missing_feature_fails_on_its_side(tmp_path: Path) -> None:
     (tmp_path / "oxigrad").mkdir()
     (tmp_path / "oxigrad" / "__init__.py").write_text("xp = None\ndef set_num_threads(threads): pass\n")
     for folders, side, status in (((tmp_path, PACKAGE), "base", 0), ((PACKAGE, tmp_path), "new", 2)):
@@ -191,7 +191,7 @@ def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(root), *arguments], check=True)
 
 
-def test_each_revision_has_a_wheel_of_its_own(repository: Path) -> None:
+def test_each_revision_has_a_wheel(repository: Path) -> None:
     offline = ["--no-build-isolation", "--no-index"]
     source = repository / "python" / "tiny.py"
     first, second = (wheels.of_revision(revision, repository, offline) for revision in ("HEAD~1", "HEAD"))
@@ -205,7 +205,7 @@ def test_each_revision_has_a_wheel_of_its_own(repository: Path) -> None:
     assert (wheels.of_checkout(repository, offline) / "tiny.py").read_text() == "value = 3\n"
 
 
-def test_what_is_checked_out(repository: Path) -> None:
+def test_the_revision_that_is_checked_out(repository: Path) -> None:
     assert wheels.is_checked_out("HEAD", repository)
     assert not wheels.is_checked_out("HEAD~1", repository)
     (repository / "notes.txt").write_text("no part of the wheel")

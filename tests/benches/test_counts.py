@@ -1,4 +1,4 @@
-"""Instruction counts: what is read, what is recorded, and what fails a change."""
+"""Instruction counts: parsing, recording, and the limit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_recorded_counts_are_of_the_benchmarks_that_there_are() -> None:
     assert recorded.toolchain.keys() == {"rustc", "valgrind", "libc", "machine"}
 
 
-def test_counts_are_read_from_what_gungraun_prints() -> None:
+def test_counts_are_parsed_from_the_output_of_gungraun() -> None:
     def line(f: str, case: str, instructions: int) -> str:
         metrics = {"Ir": {"values": {"new": instructions, "old": 7}}, "Dr": {"values": {"new": 1}}}
         profiles = [{"tool": "Callgrind", "data": {"total": {"metrics": metrics}}}]
@@ -70,11 +70,11 @@ def gate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple
     return run
 
 
-def test_the_file_passes_what_it_can(gate: Callable[..., tuple[int, int]]) -> None:
+def test_the_file_judges_the_rows_it_has(gate: Callable[..., tuple[int, int]]) -> None:
     assert gate({"replay": 1005, "step": 1900}, {}, HERE) == (0, 0)
 
 
-def test_what_the_file_would_fail_is_counted_again_here(gate: Callable[..., tuple[int, int]]) -> None:
+def test_a_failing_count_is_repeated_on_this_machine(gate: Callable[..., tuple[int, int]]) -> None:
     more = {"replay": 1100, "step": 2000}
     assert gate(more, NOW, HERE) == (1, 1)
     assert gate(more, {"replay": 1095, "step": 2000}, HERE) == (0, 1)  # this machine counts more
@@ -93,7 +93,7 @@ def test_counts_that_are_recorded_pass(gate: Callable[..., tuple[int, int]]) -> 
 
 
 @pytest.mark.parametrize(("arguments", "status"), [([], 0), (["--require"], 1)])
-def test_without_valgrind_it_says_so(
+def test_missing_valgrind_is_reported(
     arguments: list[str], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)

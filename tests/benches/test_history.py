@@ -49,7 +49,7 @@ def test_a_record_has_the_fastest_other_library_and_the_ceiling() -> None:
 @pytest.mark.parametrize(
     "data", [{"row": "wheel"}, {"contestants": [contestant("oxigrad", "ours", 1.0)], "wrong": True}]
 )
-def test_what_is_wrong_or_was_not_timed_is_not_recorded(data: dict[str, Any]) -> None:
+def test_a_wrong_or_untimed_row_is_not_recorded(data: dict[str, Any]) -> None:
     assert history.of_outcome(HEADER, data, revision="abc", date="") is None
 
 
@@ -105,7 +105,7 @@ def counts_of(*instructions: int) -> list[Record]:
     return [record("tape_replay", f"r{i}", instructions=n) for i, n in enumerate(instructions)]
 
 
-def test_only_what_compares_is_drawn_together() -> None:
+def test_only_comparable_rows_share_a_panel() -> None:
     others = rows_of("a", processor="Another") + rows_of("b", threads=1)
     good, small, unsteady = rows_of("c"), rows_of("d", small=True), rows_of("e", unsteady=True)
     assert report.comparable([*others, *good, *small, *unsteady]) == good
@@ -113,7 +113,7 @@ def test_only_what_compares_is_drawn_together() -> None:
     assert report.comparable([]) == []
 
 
-def test_what_was_measured_again_replaces_what_was_before() -> None:
+def test_a_new_measurement_replaces_the_old_one() -> None:
     again = record("chain", "a", peer=Ratio("torch", 9.0, 8.0, 10.0))
     found = report.series([*rows_of("a", "b"), again], lambda r: r.peer)
     assert [ratio.ratio for ratio in found["chain"]] == [9.0, 3.0]

@@ -1,4 +1,4 @@
-"""Random programs over arrays: statements of NumPy's, and what they come to, computed by PyTorch without assignment.
+"""Random programs over arrays: statements of NumPy, and their equivalents in PyTorch without assignment.
 
 A program is run three times: by NumPy on arrays, by Oxigrad on variables, and here, where each memory is one PyTorch
 tensor and an array is a set of places in it. What moves elements (indexing, joining, `numpy.put`) is learned from NumPy,

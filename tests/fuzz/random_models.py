@@ -1,4 +1,4 @@
-"""Random models for `test_steps`: arrays of many dtypes and layouts, in nested containers, with weights at several paths."""
+"""Random models for `test_steps`: arrays of many dtypes and layouts, in nested containers, with shared parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random configurations of optimizers: ours, and that of another library which must give the same numbers."""
+"""Random configurations of optimizers: ours, and the equivalent one of another library."""
 
 from __future__ import annotations
 

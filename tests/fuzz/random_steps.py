@@ -1,4 +1,4 @@
-"""Random steps for `test_steps`: optimizers and their options, gradients, and what happens between two steps."""
+"""Random steps for `test_steps`: optimizers and their options, gradients, and events between steps."""
 
 from __future__ import annotations
 

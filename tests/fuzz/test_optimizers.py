@@ -254,7 +254,7 @@ def test_keras(name: str, keras: Any, seeds: Any) -> None:
                 )
 
 
-# --- what differs by design ----------------------------------------------------------------------------------------------
+# --- differences by design -----------------------------------------------------------------------------------------------
 
 RATES = [0.1, 0.2, 0.05, 0.3, 0.1]
 BY_DESIGN_IN_OPTAX: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {

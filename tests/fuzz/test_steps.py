@@ -1,4 +1,4 @@
-"""Random optimizers over random models: any layout gives the bits of a contiguous one, and a step happens whole or not at all.
+"""Random optimizers over random models: any layout gives the bits of a contiguous one, and steps are atomic.
 
 The test goes through a fixed number of seeds, or with ``--fuzz-seconds=N`` through new ones for N seconds, in a process of its
 own. ``PYTHONPATH=tests/tables python tests/fuzz/test_steps.py SEED`` runs one seed.

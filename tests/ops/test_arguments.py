@@ -219,7 +219,7 @@ def test_keywords_of_our_functions_are_honoured_or_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_order_says_in_which_order_elements_are_read(order: Any) -> None:
+def test_order_of_reshaped_elements(order: Any) -> None:
     weights = np.arange(6.0)
     for function in (
         lambda x: np.reshape(x, (6,), order=order),
@@ -372,7 +372,7 @@ def test_elementwise_functions_give_numpy_s_numbers_and_dtypes(name: str, dtype:
             assert_same_numbers(leaves(on_variables(function, args, {}))[0], expected, tolerance)
 
 
-# --- lists, and what is no array ----------------------------------------------------------------------------------------
+# --- lists, and objects that are not arrays -----------------------------------------------------------------------------
 
 
 def test_lists_among_variables_are_arrays() -> None:
@@ -504,7 +504,7 @@ LOSSY: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", LOSSY)
-def test_what_would_lose_a_derivative_is_refused(name: str) -> None:
+def test_writing_that_would_lose_a_derivative_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=r"stop_gradient|does not take|has no derivative"):
         ox.grad(lambda x: xp.sum(LOSSY[name](x)))(V)
 
@@ -529,7 +529,7 @@ def test_derivatives_of_arguments_by_keyword_are_kept(name: str) -> None:
     np.testing.assert_allclose(ox.grad(lambda x: xp.sum(function(x)))(V), expected)
 
 
-def test_differences_between_places_apart() -> None:
+def test_differences_of_unevenly_spaced_elements() -> None:
     places = np.array([0.0, 1.0, 3.0])
     ox.testing.check_grads(lambda x, at: np.gradient(x, at, axis=1), (A, places))
     value = on_variables(lambda x: np.gradient(x, 0.5, places)[1], (A,), {})

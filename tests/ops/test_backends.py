@@ -1,4 +1,4 @@
-"""Adapters of array libraries: which one an array gets, and that nothing else knows a library by name."""
+"""Adapters of array libraries: their selection, and that no other module names a library."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""Functions that the core computes itself on NumPy arrays: results equal NumPy's, in memory of their own."""
+"""Functions of NumPy arrays that the core computes: results equal NumPy's, in new memory."""
 
 import gc
 import math
@@ -21,7 +21,7 @@ def numbers(shape: Any, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0.5, 2.0, shape).astype(dtype)
 
 
-# --- forwards ----------------------------------------------------------------------------------------------------------
+# --- values ------------------------------------------------------------------------------------------------------------
 
 SHAPES = [
     ((7,), (7,)),
@@ -197,7 +197,7 @@ def test_no_bit_depends_on_the_number_of_threads(threads: Callable[[int], None])
 
 
 @pytest.mark.parametrize("size", [10, 1000, 50_000])
-def test_what_somebody_holds_is_never_written(size: int) -> None:
+def test_a_referenced_array_is_never_written(size: int) -> None:
     x = numbers(size)
     with ox.Tape() as tape:
         v = tape.watch(x)
@@ -245,7 +245,7 @@ def test_spare_memory_is_bounded() -> None:
     assert left <= 64 << 20
 
 
-# --- what waits in the replay ------------------------------------------------------------------------------------------
+# --- deferred cotangents -----------------------------------------------------------------------------------------------
 
 LARGE = 1 << 14
 
@@ -373,7 +373,7 @@ def test_large_second_derivatives_and_tangents() -> None:
     np.testing.assert_allclose(tangent, (np.cos(x) - np.sin(x)) * np.exp(-x) * t, rtol=1e-13, atol=1e-15)
 
 
-def test_what_waits_takes_no_memory_of_its_own() -> None:
+def test_deferred_cotangents_take_no_memory() -> None:
     """A chain of elementwise ops keeps its values, and the gradient is the only other array."""
     x = numbers(200_000)
 

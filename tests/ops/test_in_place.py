@@ -22,7 +22,7 @@ MASK = X > 1.0
 
 Write = Callable[[Any, Any, Any], Any]  # of x, of 2 x as what is written, and of the array that is written to
 
-# --- what becomes an assignment ----------------------------------------------------------------------------------------
+# --- assignments -------------------------------------------------------------------------------------------------------
 
 WRITES: dict[str, Write] = {
     "put": lambda x, z, y: np.put(y, [0, 4, 8], z[0]),
@@ -95,7 +95,7 @@ def program(write: Write) -> Callable[[Any], Any]:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_what_is_written_has_numpy_s_values_and_its_derivative(name: str) -> None:
+def test_written_elements_have_numpy_values_and_derivatives(name: str) -> None:
     f, given = program(WRITES[name]), X.copy()
     value, _ = ox.vjp(f, given)
     np.testing.assert_allclose(value, f(X.copy()), rtol=1e-14)
@@ -134,7 +134,7 @@ def test_fill_diagonal_of_any_shape(shape: tuple[int, ...], wrap: bool) -> None:
     np.testing.assert_array_equal(ox.grad(lambda x: xp.sum(f(x)))(x), counts)
 
 
-def test_in_place_on_itself_gives_the_variable_back() -> None:
+def test_in_place_on_itself_returns_the_variable() -> None:
     def f(x: Any) -> Any:
         same = np.add(x, 1.0, out=x)
         assert same is x
@@ -168,13 +168,13 @@ def test_single_precision_stays() -> None:
     assert ox.grad(f)(X.astype(np.float32)).dtype == np.float32
 
 
-def test_a_masked_ufunc_does_not_differentiate_what_it_does_not_compute() -> None:
+def test_a_masked_ufunc_has_no_derivative_at_masked_elements() -> None:
     x = np.array([0.0, 1.0, 4.0])
     gradient = ox.grad(lambda x: xp.sum(np.sqrt(x, out=x * 0.0, where=x > 0.5)))(x)
     np.testing.assert_allclose(gradient, [0.0, 0.5, 0.25])
 
 
-def test_a_view_that_misses_what_is_written_is_refused() -> None:
+def test_a_stale_view_is_refused() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0
         row = y[0]
@@ -185,7 +185,7 @@ def test_a_view_that_misses_what_is_written_is_refused() -> None:
         ox.grad(f)(X)
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------------
+# --- refusals ----------------------------------------------------------------------------------------------------------
 
 TO_PLAIN: dict[str, Callable[[Any, Any], Any]] = {
     "put": lambda a, x: np.put(a, [0], x[0]),
@@ -218,7 +218,7 @@ def test_a_plain_array_cannot_take_a_variable(name: str) -> None:
     np.testing.assert_array_equal(plain, Z)
 
 
-def test_what_the_remedy_says() -> None:
+def test_the_suggested_fix_works() -> None:
     assert ox.grad(lambda x: xp.sum(xp.at(Z)[0].set(x[1])))(X).sum() == 3.0
 
 
@@ -266,7 +266,7 @@ def test_a_mistake_changes_nothing(write: Any, error: type[Exception], says: str
     np.testing.assert_array_equal(given, X)
 
 
-def test_functions_of_one_s_own_are_no_ufuncs_of_ours() -> None:
+def test_user_ufuncs_are_not_taken_for_ops() -> None:
     """A ufunc is known by what it is, and not by its name; objects that come out of one may hide numbers."""
     with ox.Tape() as tape:
         x = tape.watch(X)
@@ -349,7 +349,7 @@ GRABS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", GRABS)
-def test_nothing_takes_a_variable_s_memory_or_its_numbers(name: str) -> None:
+def test_a_variable_exports_no_memory_and_no_numbers(name: str) -> None:
     given = X.copy()
     with ox.Tape() as tape:
         x = tape.watch(given)

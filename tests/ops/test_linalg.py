@@ -1,4 +1,4 @@
-"""Linear algebra, products and Fourier transforms beside other libraries, and where they end."""
+"""Linear algebra, products and Fourier transforms compared with other libraries, and their limits."""
 
 import math
 import tracemalloc
@@ -18,7 +18,7 @@ la = xp.linalg
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_variable_gives_what_the_plain_array_gives(case: Case) -> None:
+def test_a_variable_has_the_results_of_its_plain_array(case: Case) -> None:
     recorded, _ = ox.vjp(case.function, *case.args)
     for ours, theirs in zip(tree.leaves(recorded), tree.leaves(case.function(*case.args)), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
@@ -112,7 +112,7 @@ def test_gradients_of_decompositions_are_those_of_torch(name: str, kind: type, l
     np.testing.assert_allclose(np.conj(ox.grad(lambda z: loss(xp, z))(z)), leaf.grad.numpy(), rtol=1e-8, atol=1e-9)
 
 
-# --- where derivatives end ---------------------------------------------------------------------------------------------
+# --- missing derivatives -----------------------------------------------------------------------------------------------
 
 
 def test_equal_eigenvalues_keep_their_derivative_and_vectors_have_none() -> None:
@@ -147,7 +147,7 @@ def test_a_zero_among_others_does_not_spoil_a_norm() -> None:
     np.testing.assert_allclose(gradient, [0.0, 1.0])
 
 
-def test_what_has_no_derivative_says_what_to_use_instead() -> None:
+def test_a_function_without_a_derivative_names_an_alternative() -> None:
     with pytest.raises(ox.DerivativeError, match="full_matrices=False"):
         ox.grad(lambda x: xp.sum(la.svd(x).U))(np.ones((3, 2)))
     with pytest.raises(ox.DerivativeError, match="reduced"):
@@ -156,7 +156,7 @@ def test_what_has_no_derivative_says_what_to_use_instead() -> None:
         ox.grad(lambda x: la.vector_norm(x, ord=0))(np.ones(3))
 
 
-def test_plain_arrays_give_the_library_s_own_results() -> None:
+def test_plain_arrays_have_the_results_of_their_library() -> None:
     x = np.ones((3, 2))
     assert la.svd(x).U.shape == (3, 3)
     assert la.qr(x, mode="complete").Q.shape == (3, 3)
@@ -229,7 +229,7 @@ def test_the_schur_form_is_backward_stable() -> None:
         np.testing.assert_allclose(q @ q.conj().T, np.eye(len(x)), atol=1e-13)
 
 
-def test_sylvester_s_equation_takes_memory_of_the_matrices_alone() -> None:
+def test_solve_sylvester_uses_memory_linear_in_the_matrices() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((60, 60)) + 30.0 * np.eye(60), rng.standard_normal((60, 60))
     tracemalloc.start()
@@ -308,7 +308,7 @@ def test_the_derivative_of_a_holomorphic_function() -> None:
     np.testing.assert_allclose(pullback(np.asarray(1.0 + 0j))[0], np.cos(z))
 
 
-def test_einsum_says_what_is_wrong() -> None:
+def test_einsum_refuses_invalid_subscripts() -> None:
     with pytest.raises(ValueError, match="found 1 operands, expected 2"):
         ox.grad(lambda x: xp.einsum("i,j", x))(np.ones(2))
     with pytest.raises(ox.ShapeError, match="dimensions"):

@@ -1,4 +1,4 @@
-"""Densities against SciPy's, and solutions of differential equations against exact ones; derivatives stand in `cases`."""
+"""Densities against SciPy's, and solutions of differential equations against exact ones; `cases` has their derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functional updates: values beside NumPy's assignment, derivatives, and keys that are refused."""
+"""Indexed updates: values compared with NumPy's assignment, derivatives, and invalid keys."""
 
 from __future__ import annotations
 

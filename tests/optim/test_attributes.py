@@ -1,4 +1,4 @@
-"""Ranges of hyperparameters, options and attributes: everything else raises at once, by name."""
+"""Domains of hyperparameters, options and attributes: other values and names raise at once."""
 
 import math
 import pickle
@@ -70,7 +70,7 @@ def parameters(*names: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_an_assignment_that_means_nothing(act: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+def test_an_invalid_assignment_is_refused(act: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     opt = optim.Adam(groups={"*": {"beta2": 0.5}})
     before = repr(opt)
     with pytest.raises(error, match=message):
@@ -130,13 +130,13 @@ def test_an_assignment_that_means_nothing(act: Callable[[Any], Any], error: type
         (lambda: Interval("[1, 0]"), ValueError, "expected two ascending numbers"),
     ],
 )
-def test_a_value_that_means_nothing(make: Callable[[], Any], error: type[Exception], message: str) -> None:
+def test_an_invalid_value_is_refused(make: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
 
 
 @pytest.mark.parametrize("made", RULES, ids=lambda made: made.__name__)
-def test_every_hyperparameter_states_what_it_may_be(made: Any) -> None:
+def test_every_hyperparameter_declares_its_domain(made: Any) -> None:
     part = made()
     for name, declared in made._declared.items():
         assert declared.domain is not None, name
@@ -174,7 +174,7 @@ def test_partitions_and_sam_say_where_hyperparameters_are() -> None:
     assert (sharp.rho, sharp.optimizer.learning_rate) == (0.5, 2.0)
 
 
-def test_sam_takes_no_plain_step() -> None:
+def test_sam_refuses_update() -> None:
     model = parameters("w")
     with pytest.raises(ox.RuleError, match=r"call minimize\(loss, model\)"):
         optim.SAM(optim.SGD()).update(model, parameters("w"))
@@ -189,7 +189,7 @@ def test_a_loss_scale_is_sealed() -> None:
         scale.factor = 0.5
 
 
-def test_a_subclass_may_have_attributes_of_its_own() -> None:
+def test_a_subclass_may_define_attributes() -> None:
     class Counting(optim.SGD):  # type: ignore[misc, valid-type]
         limit: Any = None
 
@@ -255,7 +255,7 @@ def test_a_schedule_may_miss_an_end_by_rounding(rate: Any) -> None:
     optim.SGD(lambda step: rate).update(parameters("w"), parameters("w"))
 
 
-# --- rules of one's own ------------------------------------------------------------------------------------------------
+# --- custom rules ------------------------------------------------------------------------------------------------------
 
 
 def own(
@@ -278,7 +278,7 @@ Own = optim.define(own)
 
 
 @pytest.mark.parametrize("wrong", [{"rate": 0.0}, {"count": 1.5}, {"mode": "c"}, {"limit": -1.0}, {"anything": nan}])
-def test_a_rule_of_one_s_own_states_ranges(wrong: dict[str, Any]) -> None:
+def test_a_custom_rule_declares_domains(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     for make in (lambda: Own(**wrong), lambda: Own(groups={"*": wrong}), lambda: setattr(Own(), name, wrong[name])):
         with pytest.raises(ValueError, match=f"{name} is "):
@@ -347,14 +347,14 @@ def test_options_of_an_optimizer_inside_of_another_belong_outside(around: Any) -
 
 
 @pytest.mark.parametrize("wrong", ["float32", 3, ["a"]])
-def test_what_selects_key_paths(wrong: Any) -> None:
+def test_selectors_of_key_paths(wrong: Any) -> None:
     with pytest.raises(TypeError, match="to is "):
         ox.tree.key_paths(parameters("w"), to=wrong)
     with pytest.raises(TypeError, match="to is "):
         ox.tree.key_paths(parameters("w"), to=(np.ndarray, wrong))
 
 
-def test_what_is_differentiated_is_a_function() -> None:
+def test_a_transform_requires_a_function() -> None:
     for transform in (ox.grad, ox.value_and_grad, ox.jacobian, ox.hessian):
         with pytest.raises(TypeError, match="found 3, expected a function"):
             transform(3)

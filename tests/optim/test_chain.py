@@ -1,4 +1,4 @@
-"""Chains, groups, partitions, accumulation and what becomes of gradients that are not finite."""
+"""Chains, groups, partitions, accumulation and non-finite gradients."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_hyperparameters_of_all_parts_are_attributes() -> None:
         (lambda: optim.chain(optim.SGD(), sead=1), r"unknown options: sead \(did you mean seed\?\)"),
     ],
 )
-def test_parts_that_do_not_fit(make: Any, message: str) -> None:
+def test_invalid_parts_are_refused(make: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         make()
 
@@ -245,7 +245,7 @@ def test_wrong_partitions() -> None:
         optim.partition({"a": 3})
 
 
-def test_a_partition_takes_its_step_whole_or_not_at_all() -> None:
+def test_a_step_of_a_partition_is_atomic() -> None:
     model = {"a": np.zeros(2), "b": np.zeros(2)}
     opt = optim.partition({"a": optim.SGD(1.0), "b": optim.Adam(1.0)})
     with pytest.raises(ox.ShapeError, match="b: gradient has shape"):
@@ -299,7 +299,7 @@ def test_wrong_accumulation(value: Any) -> None:
         optim.SGD(accumulate=value)
 
 
-# --- gradients that are not finite ---------------------------------------------------------------------------------------
+# --- non-finite gradients ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -332,7 +332,7 @@ def test_a_step_that_raises_names_the_leaves(asarray: Any) -> None:
     assert (opt.step, opt.skipped) == (0, 0)
 
 
-def test_a_total_of_one_s_own_rule(asarray: Any) -> None:
+def test_a_total_of_a_custom_rule(asarray: Any) -> None:
     def normalised(xp, p, g, *, total, learning_rate=1.0):
         return p - learning_rate * g / xp.sqrt(total(g * g))
 

@@ -59,7 +59,7 @@ AROUND: dict[str, Callable[[], tuple[list[Any], list[Any]]]] = {
 
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("own", OWN)
-def test_each_pattern_steps_as_a_chain_of_its_own(own: str, around: str) -> None:
+def test_each_pattern_steps_as_a_separate_chain(own: str, around: str) -> None:
     before, after = AROUND[around]()
     opt = optim.chain(*before, optim.partition({"a": OWN[own](), "*": optim.SGD(0.5)}), *after)
     found = trained(opt, 7)

@@ -276,7 +276,7 @@ def test_schedules_with_a_memory_are_of_their_parts() -> None:
     optim.from_config(state["config"]).load_state_dict(state)
 
 
-def test_weight_decay_twice_takes_the_learning_rate_of_the_optimizer_before_it() -> None:
+def test_each_weight_decay_uses_the_learning_rate_of_the_optimizer_before_it() -> None:
     p, g = np.full(2, 3.0), np.ones(2)
     opt = optim.chain(optim.SGD(0.5), optim.WeightDecay(0.1), optim.WeightDecay(0.2))
     np.testing.assert_allclose(opt.update({"w": p.copy()}, {"w": g})["w"], p - 0.5 * g - 0.5 * 0.3 * p)

@@ -1,4 +1,4 @@
-"""Patterns of key paths: what they are matched with, and those that match nothing."""
+"""Patterns of key paths: matching, and patterns that match nothing."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def frozen_by(pattern: Any) -> set[str]:
         (lambda path, array: path in DOTTED[:2], {"0.bias", "0.weight"}),
     ],
 )
-def test_dotted_keys_are_matched_as_what_they_say(pattern: Any, expected: set[str]) -> None:
+def test_dotted_keys_are_matched_without_quotes(pattern: Any, expected: set[str]) -> None:
     assert frozen_by(pattern) == expected
 
 
@@ -128,7 +128,7 @@ def test_a_pattern_that_matches_nothing(kind: str, pattern: Any, message: str) -
     np.testing.assert_array_equal(given["l1"]["weight"], 1.0)
 
 
-def test_a_pattern_may_match_what_others_take() -> None:
+def test_a_pattern_may_match_parameters_of_earlier_patterns() -> None:
     model = {"w": np.ones(2), "b": np.ones(2)}
     groups = {"*": {}, "w": {"learning_rate": 0.0}, lambda path, array: array.ndim == 5: None}
     optim.SGD(1.0, groups=groups).update(model, {"w": np.ones(2), "b": np.ones(2)})
@@ -155,7 +155,7 @@ def test_a_regular_expression_keeps_its_flags_in_a_config() -> None:
         optim.SGD(groups={re.compile(b"w"): None})
 
 
-def test_a_dtype_is_written_down_by_its_name() -> None:
+def test_a_dtype_is_configured_by_name() -> None:
     for dtype in (np.float32, np.dtype("float32"), "float32"):
         opt = optim.from_config(json.loads(json.dumps(optim.SGD(1.0, dtype=dtype).get_config())))
         model = {"a": np.ones(1, np.float32), "b": np.ones(1)}

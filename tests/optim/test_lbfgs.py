@@ -1,4 +1,4 @@
-"""L-BFGS against torch.optim.LBFGS, iterate by iterate, and against SciPy where it ends."""
+"""L-BFGS: each iterate compared with torch.optim.LBFGS, the solution with SciPy."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_loss_that_overflows_is_a_step_too_long(asarray: Any) -> None:
     np.testing.assert_allclose(2 * x * np.exp(x * x) + 1, 0, atol=1e-6)
 
 
-# --- models, and what is left as it was ----------------------------------------------------------------------------------
+# --- models, and failures that change nothing ----------------------------------------------------------------------------
 
 
 class Layer(NamedTuple):
@@ -248,7 +248,7 @@ def test_a_loss_that_raises_changes_nothing(at: int, asarray: Any) -> None:
     assert opt.step == 2
 
 
-def test_a_root_that_would_have_to_be_replaced_is_refused_before_the_loss_is_called(library: Any) -> None:
+def test_an_immutable_root_is_refused_before_the_loss_is_called(library: Any) -> None:
     numpy = library("jax.numpy")
     with pytest.raises(ox.StructureError, match="no container on its path can be changed"):
         optim.LBFGS().minimize(lambda m: pytest.fail("called"), (numpy.ones(2),))
@@ -316,7 +316,7 @@ def test_slots_are_the_last_steps_and_changes() -> None:
         ),
     ],
 )
-def test_what_it_cannot_do(make: Any, error: type[Exception], message: str) -> None:
+def test_unsupported_uses_are_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
 

@@ -1,4 +1,4 @@
-"""Optimizers against independent numbers, executors against the rule, and everything around a step."""
+"""Optimizers compared with independent results, executors compared with the rule, and the model around a step."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_minimize_learns() -> None:
     np.testing.assert_allclose(model["x"], 1.0, atol=1e-2)
 
 
-def test_apply_changes_nothing_it_is_given() -> None:
+def test_apply_leaves_its_arguments_unchanged() -> None:
     opt, params = optim.Adam(0.1), {"w": np.ones(3)}
     state = opt.init(params)
     new, after = opt.apply(params, {"w": np.ones(3)}, state)
@@ -452,7 +452,7 @@ def nothing(xp, p, g):
     [branching, shaped, indexed, matrix, axis_sum, captured, converted, foreign, too_few, nothing],
     ids=lambda r: r.__name__,
 )
-def test_what_no_kernel_can_do_is_refused_when_it_is_defined(rule: Any) -> None:
+def test_an_untraceable_rule_is_refused_by_define(rule: Any) -> None:
     with pytest.raises(ox.RuleError, match=rf"^the rule {rule.__name__}: .*elementwise=False"):
         optim.define(rule)
 

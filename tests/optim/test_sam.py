@@ -182,6 +182,6 @@ def test_hyperparameters_of_the_inner_optimizer_take_effect() -> None:
         (lambda: optim.SAM(3), TypeError, "expected an optimizer that takes a step by a gradient"),
     ],
 )
-def test_what_it_cannot_wrap(make: Any, error: type[Exception], message: str) -> None:
+def test_unsupported_inner_optimizers_are_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()

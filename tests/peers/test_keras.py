@@ -36,7 +36,7 @@ def test_the_norm_of_a_gradient_is_clipped_in_double_precision_over_jax(limit: f
 
 
 @pytest.mark.parametrize("relative_step", [True, False])
-def test_adafactor_is_bounded_by_the_step_whatever_relative_step_says(relative_step: bool, keras: Any) -> None:
+def test_keras_adafactor_ignores_relative_step(relative_step: bool, keras: Any) -> None:
     peer = keras.optimizers.Adafactor(0.9, relative_step=relative_step)
     follow(keras, peer, optim.Adafactor(0.9, compat="keras"), rtol=1e-6)  # Keras' means are single
     start, grads = start_and_gradients()

@@ -1,4 +1,4 @@
-"""Schedules against those of PyTorch and optax, at every step of a run, and those themselves as hyperparameters."""
+"""Schedules compared with those of PyTorch and optax at every step, and schedules of both as hyperparameters."""
 
 from __future__ import annotations
 

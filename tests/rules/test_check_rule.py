@@ -1,4 +1,4 @@
-"""`oxigrad.testing.check_rule`: it passes the package's rules, and names the fault of each broken one."""
+"""`oxigrad.testing.check_rule`: it accepts the rules of the package, and names the fault of invalid ones."""
 
 import inspect
 import re

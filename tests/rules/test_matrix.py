@@ -1,4 +1,4 @@
-"""Optimizers that see a parameter as a whole: against torch, optax, and loops in NumPy written from the papers."""
+"""Optimizers that are not elementwise, compared with torch, optax, and NumPy programs of the papers' algorithms."""
 
 from __future__ import annotations
 
@@ -447,7 +447,7 @@ def test_centralisation_of_the_last_axis() -> None:
         optim.chain(optim.Centralize("none"), optim.SGD()).update(model, {"w": g})
 
 
-# --- what all of them have -----------------------------------------------------------------------------------------------
+# --- common properties ---------------------------------------------------------------------------------------------------
 
 OPTIMIZERS: dict[str, Any] = {
     "adafactor": lambda: optim.Adafactor(0.5),

@@ -1,4 +1,4 @@
-"""Rules against loops over NumPy, what their flags do, and that the native code in the core is theirs."""
+"""Rules compared with NumPy programs, their flags and presets, and the generated native code."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_shipped_rules_run_as_native_code(name: str) -> None:
     assert generated.SHIPPED[name]().program.is_native
 
 
-def test_a_rule_of_one_s_own_is_interpreted() -> None:
+def test_a_custom_rule_is_interpreted() -> None:
     assert not optim.define(lambda xp, p, g: p - xp.tanh(g), "Own")().program.is_native
 
 
@@ -283,7 +283,7 @@ def rule_with(slot: str, hyperparameter: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["step", "micro", "inverse_scale", "noise", "total", "guard"])
-def test_what_is_supplied_has_no_default(name: str) -> None:
+def test_a_supplied_argument_has_no_default(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name} is supplied by each step"):
         optim.define(rule_with("m", name), "Named")
 
@@ -359,7 +359,7 @@ def test_every_optimizer_with_every_option(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "part", [optim.Lookahead(), optim.Copy("float16"), optim.ClipByValue(), optim.Maximize()], ids=str
 )
-def test_parts_stand_around_every_optimizer(part: Any) -> None:
+def test_parts_compose_with_every_optimizer(part: Any) -> None:
     for made in vars(optim).values():
         if (
             isinstance(made, type)

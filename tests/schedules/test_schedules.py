@@ -1,4 +1,4 @@
-"""Schedules: their values, what they take as steps, their composition, and as plain data."""
+"""Schedules: values, types of steps, composition, and configuration."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_schedule_has_a_row() -> None:
     assert {name.partition(" ")[0].rstrip(",") for name in VALUES} == functions
 
 
-# --- what a step may be ------------------------------------------------------------------------------------------------
+# --- types of steps ----------------------------------------------------------------------------------------------------
 
 
 def run(schedule: schedules.Schedule, steps: int = 24) -> np.ndarray:
@@ -287,7 +287,7 @@ def test_a_plateau_scales_another_schedule() -> None:
     assert model["x"][0] == pytest.approx(-(0.4 + 0.3 + 0.2 * 0.5))
 
 
-def test_a_plateau_takes_the_metric_as_any_number(asarray: Callable[..., Any]) -> None:
+def test_a_plateau_accepts_a_metric_of_any_numeric_type(asarray: Callable[..., Any]) -> None:
     plateau = schedules.plateau(1.0, patience=0)
     assert plateau.observe(asarray(2.0)) == 1.0
     assert plateau.observe(asarray(2.0)) == 0.1
@@ -340,7 +340,7 @@ def test_a_wrong_state_changes_nothing() -> None:
         schedules.linear(1.0, 0.0, 3).load_state_dict({"value": 1.0})
 
 
-def test_plateaus_do_not_share_what_they_remember() -> None:
+def test_plateaus_do_not_share_state() -> None:
     plateau = schedules.plateau(1.0, patience=0)
     copied, read = copy.deepcopy(plateau), schedules.from_config(plateau.get_config())
     plateau.observe(1.0)
@@ -349,7 +349,7 @@ def test_plateaus_do_not_share_what_they_remember() -> None:
     assert plateau == read  # they are configured alike
 
 
-# --- as plain data -----------------------------------------------------------------------------------------------------
+# --- configuration -----------------------------------------------------------------------------------------------------
 
 
 @ROWS
@@ -410,7 +410,7 @@ def test_a_function_cannot_be_written_down() -> None:
         schedules.join((1.0, lambda step: 0.1), (3,)).get_config()
 
 
-# --- mistakes ----------------------------------------------------------------------------------------------------------
+# --- invalid arguments -------------------------------------------------------------------------------------------------
 
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: schedules.linear(1.0, 0.0, 0), ValueError, "steps is 0: expected a positive number"),
@@ -509,7 +509,7 @@ def test_other_arrays_are_no_hyperparameters(wrong: Any) -> None:
     assert opt.learning_rate == 0.25
 
 
-def test_what_a_schedule_gives_is_read_as_a_number(asarray: Callable[..., Any], learning_rate: Any) -> None:
+def test_the_value_of_a_schedule_is_converted_to_a_number(asarray: Callable[..., Any], learning_rate: Any) -> None:
     opt, model = optim.SGD(learning_rate=lambda step: asarray(0.5 + step)), {"x": np.zeros(2)}
     assert learning_rate(opt.learning_rate, 1) == 1.5
     assert type(learning_rate(opt.learning_rate, 1)) is float

@@ -1,4 +1,4 @@
-"""A step that cannot be taken whole leaves everything as it was, for every optimizer and whoever updates its parameters."""
+"""Atomicity: a step that fails changes nothing, for every optimizer and executor."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_containers_within_containers(name: str) -> None:
     assert opt.step == 0 and not any(np.any(slot) for own in opt.slots.values() for slot in own.values())
 
 
-def test_a_container_that_raises_where_it_is_put_back() -> None:
+def test_a_container_that_raises_when_restored() -> None:
     class Once(dict):
         left = 1
 
@@ -310,7 +310,7 @@ def test_rows_and_a_container_that_raises(sparse: str) -> None:
     assert opt.step == 0 and not any(np.any(slot) for own in opt.slots.values() for slot in own.values())
 
 
-# --- what rules return -----------------------------------------------------------------------------------------------------
+# --- results of rules ------------------------------------------------------------------------------------------------------
 
 
 def returning(what: Callable[..., tuple[Any, ...]], begin: Any = None) -> Any:
@@ -393,7 +393,7 @@ def test_torch_results_are_tensors_of_their_own(library: Any) -> None:
         assert len(set(places)) == len(places)
 
 
-def test_a_pure_function_refuses_what_overlaps() -> None:
+def test_a_pure_function_refuses_overlapping_arrays() -> None:
     base = np.zeros((4, 4))
     for opt in (optim.SGD(), OnArrays()):
         params = {"a": base[:3], "b": base[1:]}
@@ -413,7 +413,7 @@ def tied_step(make: Callable[[], Any], grads: Callable[[], dict[str, Any]], kind
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", [lambda: optim.SGD(0.1), lambda: OnArrays()], ids=["sgd", "called"])
-def test_one_gradient_given_twice_counts_once(make: Callable[[], Any], kind: str) -> None:
+def test_a_repeated_gradient_counts_once(make: Callable[[], Any], kind: str) -> None:
     dtype = KINDS[kind](np.ones(1)).dtype
     g, h = np.full(SHAPE, 2.0, dtype), np.full(SHAPE, 2.0, dtype)
     np.testing.assert_allclose(tied_step(make, lambda: {"a": g, "b": g}, kind), 0.8)
@@ -423,7 +423,7 @@ def test_one_gradient_given_twice_counts_once(make: Callable[[], Any], kind: str
         np.testing.assert_allclose(tied_step(make, lambda: {"a": g, "b": g[:]}, kind), 0.8)
 
 
-def test_one_gradient_given_twice_as_a_pure_function_and_of_rows() -> None:
+def test_a_repeated_gradient_of_rows_and_of_a_pure_function_counts_once() -> None:
     w, g = np.ones(SHAPE), np.ones(SHAPE)
     params, opt = {"a": w, "b": w}, optim.SGD(0.1)
     new, _ = opt.apply(params, {"a": g, "b": g}, opt.init(params))
@@ -437,7 +437,7 @@ def test_one_gradient_given_twice_as_a_pure_function_and_of_rows() -> None:
     np.testing.assert_allclose(w, 0.6)
 
 
-def test_one_gradient_given_twice_is_zeroed_once() -> None:
+def test_a_repeated_gradient_is_zeroed_once() -> None:
     w, g = np.ones(SHAPE), np.ones(SHAPE)
     for opt in (optim.SGD(0.1, zero_gradients=True), OnArrays(zero_gradients=True)):
         g[...], before = 1.0, w.copy()
@@ -489,7 +489,7 @@ def test_our_gradients_of_a_tied_parameter_add_up(name: str, shape: tuple[int, .
         np.testing.assert_allclose(host(model["a"]), values - total)
 
 
-# --- arrays that mean more than their numbers ------------------------------------------------------------------------------
+# --- masked arrays, units and other subclasses -----------------------------------------------------------------------------
 
 
 class Metres(np.ndarray):

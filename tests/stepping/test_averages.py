@@ -55,7 +55,7 @@ def test_the_stochastic_average_is_the_mean(start: int, every: int) -> None:
         np.testing.assert_allclose(opt.averaged_parameters()["w"], expected, rtol=1e-12)
 
 
-# --- as other libraries average -------------------------------------------------------------------------------------------
+# --- averages of other libraries ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_no_averages() -> None:
         opt.swap_in({"w": np.zeros(5)})
 
 
-# --- averages that are computed ------------------------------------------------------------------------------------------
+# --- averages computed from slots ----------------------------------------------------------------------------------------
 
 
 def schedule_free(y: np.ndarray, grads: list[np.ndarray], rate: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
@@ -215,7 +215,7 @@ def test_computed_averages_of_half_precision(options: dict[str, Any]) -> None:
     np.testing.assert_array_equal(model["w"], found.astype(np.float16))
 
 
-def test_a_rule_of_ones_own_with_an_average() -> None:
+def test_a_custom_rule_with_an_average() -> None:
     def half_way(xp, p, g, m, *, learning_rate=0.1, share=0.5):
         return p - learning_rate * g, m + g
 

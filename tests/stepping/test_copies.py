@@ -1,4 +1,4 @@
-"""Copies of the parameters in another dtype, which the step that changes them writes too: the tail of training, whole."""
+"""Copies of the parameters in another dtype, written by the same step, in chains for mixed-precision training."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_step_that_is_skipped_or_held_copies_nothing() -> None:
     assert opt.skipped == 1
 
 
-def test_groups_and_partitions_have_copies_of_their_own_dtypes() -> None:
+def test_groups_and_partitions_have_copies_of_different_dtypes() -> None:
     opt, model = tail(groups={"b": None}), draw(0)
     opt.update(model, draw(1))
     assert opt.copied_parameters().keys() == {"w"}
@@ -196,7 +196,7 @@ def test_what_is_refused() -> None:
         optim.SGD().copied_parameters()
 
 
-def test_of_several_copies_the_last_is_given() -> None:
+def test_copied_parameters_are_those_of_the_last_copy() -> None:
     opt = optim.chain(optim.SGD(1.0), optim.Copy("float16"), optim.Copy("float32"))
     opt.update({"w": np.zeros(2)}, {"w": np.ones(2)})
     assert sorted(opt.slots["w"]) == ["1.parameter-copy", "2.parameter-copy"]

@@ -1,4 +1,4 @@
-"""Files of state: replaced whole or not at all, and never trusted."""
+"""Files of state: atomic replacement, and validation of untrusted files."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_arrays_of_any_layout(array: Any, tmp_path: Path) -> None:
     assert metadata == {"note": "é \n"}
 
 
-def test_what_cannot_be_saved_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_an_unsupported_state_is_refused_before_writing(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("before")
     with pytest.raises(ox.StateError, match=r"m\.w: the dtype complex128 cannot be saved"):
         safetensors_io.write(tmp_path / "x", {"m.w": np.ones(2, complex)}, {})
@@ -97,7 +97,7 @@ def test_what_cannot_be_saved_is_told_before_anything_is_written(tmp_path: Path)
     assert (tmp_path / "x").read_text() == "before"
 
 
-# --- replaced whole or not at all ----------------------------------------------------------------------------------------
+# --- atomic replacement --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["mkdir", "replace", "fsync", "chmod", "open"])
@@ -217,7 +217,7 @@ def test_killed_while_the_library_writes(limit: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(safetensors_io.fcntl is None, reason="files cannot be locked")
-def test_a_link_in_place_of_an_unfinished_save_is_not_followed(tmp_path: Path) -> None:
+def test_a_symlink_at_the_temporary_file_is_not_followed(tmp_path: Path) -> None:
     file, other = tmp_path / "state", tmp_path / "other"
     with safetensors_io._replacing(file) as temporary:
         (name,) = unfinished(tmp_path)
@@ -230,7 +230,7 @@ def test_a_link_in_place_of_an_unfinished_save_is_not_followed(tmp_path: Path) -
 
 
 @pytest.mark.skipif(safetensors_io.fcntl is None, reason="files cannot be locked")
-def test_what_another_save_is_writing_stays(tmp_path: Path) -> None:
+def test_the_temporary_file_of_another_save_is_kept(tmp_path: Path) -> None:
     file, other = tmp_path / "state", tmp_path / "other"
     with safetensors_io._replacing(file) as temporary, safetensors_io._replacing(other) as beside:
         Path(temporary).write_bytes(b"whole")
@@ -243,7 +243,7 @@ def test_what_another_save_is_writing_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(safetensors_io.fcntl is None, reason="files cannot be locked")
-def test_what_is_left_behind_goes_with_the_next_save_of_the_same_file(tmp_path: Path) -> None:
+def test_an_abandoned_temporary_file_is_removed_by_the_next_save(tmp_path: Path) -> None:
     file, other = tmp_path / "state", tmp_path / "other"
     left: dict[Path, Path] = {}
     for target in (file, other):
@@ -442,7 +442,7 @@ def umask() -> int:
     return before
 
 
-# --- never trusted -------------------------------------------------------------------------------------------------------
+# --- untrusted files -----------------------------------------------------------------------------------------------------
 
 
 def a_file(folder: Path) -> bytes:
@@ -541,7 +541,7 @@ def test_headers_that_lie_are_refused(name: str, tmp_path: Path) -> None:
         safetensors_io.read(tmp_path / "bad")
 
 
-def test_what_we_write_others_read_and_the_other_way_round(tmp_path: Path) -> None:
+def test_files_are_compatible_with_the_safetensors_library(tmp_path: Path) -> None:
     arrays = {
         f"{dtype} {shape}": np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
         for dtype in ("bool", "int8", "uint16", "float16", "float32", "int64", "float64", ">f4", "<f8")

@@ -1,4 +1,4 @@
-"""Signals, re-entry, threads and forks: whoever comes while a step is taken waits, saves, or is told why not; nobody hangs."""
+"""Signals, re-entry, threads and forks during a step: other calls wait, save, or raise; none deadlocks."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ USES = {
 
 @pytest.mark.parametrize("kind", ["schedule", "rule", "container", "__dlpack__"])
 @pytest.mark.parametrize("use", USES)
-def test_what_a_step_calls_cannot_take_another(kind: str, use: str) -> None:
+def test_a_callback_of_a_step_cannot_take_a_step(kind: str, use: str) -> None:
     hook = Reentrant()
     opt, model, grads = of_kind(kind, hook)
     hook.use = lambda: USES[use](opt, model, grads)
@@ -111,7 +111,7 @@ def test_what_a_step_calls_cannot_take_another(kind: str, use: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["schedule", "rule", "__dlpack__"])
-def test_what_a_step_calls_may_save(kind: str, tmp_path: Path) -> None:
+def test_a_callback_of_a_step_may_save(kind: str, tmp_path: Path) -> None:
     hook, found = Reentrant(), []
     opt, model, grads = of_kind(kind, hook)
     opt.update(model, grads)
@@ -230,7 +230,7 @@ def test_a_signal_handler_that_saves_gets_the_state_before_or_after_a_step(tmp_p
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
-def test_a_child_forked_beside_a_stepping_thread_steps_or_says_why_not() -> None:
+def test_a_child_forked_during_a_step_steps_or_raises() -> None:
     source = """
         import os, sys, threading, time, warnings, numpy as np, oxigrad as ox
         from oxigrad import optim

@@ -57,7 +57,7 @@ MOVES: dict[str, tuple[Callable[[np.ndarray], Any], type[Exception] | None]] = {
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", MOVES)
 @pytest.mark.parametrize("slot", ["m", "v"])
-def test_a_numpy_slot_that_has_moved_is_taken_where_it_lies_or_refused(name: str, slot: str) -> None:
+def test_a_moved_numpy_slot_is_updated_in_its_new_memory_or_refused(name: str, slot: str) -> None:
     change, error = MOVES[name]
     opt, model, grads = began()
     change(opt.slots["b"][slot])
@@ -104,7 +104,7 @@ TORCH_MOVES: dict[str, tuple[Callable[[ModuleType, Any], Any], type[Exception] |
 
 @pytest.mark.parametrize("name", TORCH_MOVES)
 @pytest.mark.parametrize("slot", ["m", "v"])
-def test_a_torch_slot_that_has_moved_is_taken_where_it_lies_or_refused(name: str, slot: str) -> None:
+def test_a_moved_torch_slot_is_updated_in_its_new_memory_or_refused(name: str, slot: str) -> None:
     torch = pytest.importorskip("torch")
     change, error = TORCH_MOVES[name]
     opt, model, grads = began(lambda array: torch.tensor(array))
@@ -205,7 +205,7 @@ def test_slots_that_move_in_every_step_in_a_process_of_its_own(rounds: int) -> N
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch", "jax.numpy"])
-def test_an_array_that_is_assigned_to_a_slot_is_what_the_next_step_goes_on_from(library: str) -> None:
+def test_an_array_assigned_to_a_slot_is_used_by_the_next_step(library: str) -> None:
     module = pytest.importorskip(library)
     opt, model, grads = began(module.asarray)
     given = module.asarray(np.full(SIZE, 0.25, np.asarray(opt.slots["w"]["m"]).dtype))
@@ -217,7 +217,7 @@ def test_an_array_that_is_assigned_to_a_slot_is_what_the_next_step_goes_on_from(
     np.testing.assert_array_equal(opt.state_dict()["slots"]["w"]["m"], opt.slots["w"]["m"])
 
 
-def test_what_does_not_fit_is_not_assigned() -> None:
+def test_a_mismatched_array_is_not_assigned() -> None:
     opt, model, grads = began()
     before, own = snapshot(opt, model), opt.slots["w"]
     with pytest.raises(ox.ShapeError, match=r"^w: the slot m has shape \(3,\): found \(4,\)"):
@@ -262,7 +262,7 @@ def test_the_last_step_that_can_be_counted() -> None:
 # --- the private parts -------------------------------------------------------------------------------------------------
 
 
-def test_the_core_s_stepper_takes_no_numbers_on_trust() -> None:
+def test_the_stepper_of_the_core_validates_numbers() -> None:
     def program(written: list[int]) -> Any:
         tape = _core.symbols()
         g, p, rate = tape.leaf(), tape.leaf(), tape.scalar()
@@ -296,7 +296,7 @@ def test_the_core_s_stepper_takes_no_numbers_on_trust() -> None:
         stepper.step(None, (), (), programs=[], seed=0)
 
 
-def test_the_core_s_step_takes_names() -> None:
+def test_the_step_of_the_core_takes_named_fields() -> None:
     """Neither a parameter nor the writes of a step can be given by position."""
     with pytest.raises(TypeError):
         _core.HostParameter("w", 0, np.zeros(1), [], [], False, False, 0, 0)

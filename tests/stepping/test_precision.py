@@ -1,4 +1,4 @@
-"""Half precision, eight bits, and what makes up for them: against float64, NumPy, ml_dtypes and PyTorch."""
+"""Half precision, 8-bit slots, master weights and rounding, compared with float64, NumPy, ml_dtypes and PyTorch."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_jax_arrays_of_half_precision(library) -> None:
         assert state["slots"]["p"]["v"].dtype == jax.numpy.float32
 
 
-# --- what makes up for bits ----------------------------------------------------------------------------------------------
+# --- master weights, and Kahan and stochastic rounding -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", HALVES)
@@ -432,7 +432,9 @@ def test_rows_of_codes(width: int) -> None:
     np.testing.assert_allclose(table, exact, atol=0.06)
     assert np.linalg.norm(table - exact) / np.linalg.norm(exact) < 0.05
     odd = np.zeros((50, 100), np.float32)
-    with pytest.raises(ox.ShapeError, match="^p: rows of codes: found rows of 100 elements, expected a multiple of 256"):
+    with pytest.raises(
+        ox.ShapeError, match="^p: rows of codes: found rows of 100 elements, expected a multiple of 256"
+    ):
         run(
             optim.Adam(sparse="lazy", slot_dtype="8bit"),
             odd,
@@ -453,7 +455,7 @@ def test_rows_of_halves(name: str) -> None:
         assert np.array_equal(bits(whole[rows]), bits(some[rows])), options
 
 
-def test_a_block_with_bad_numbers_says_so() -> None:
+def test_a_block_with_nan_or_infinities_is_nan() -> None:
     p, g = np.zeros(5000, np.float32), np.ones(5000, np.float32)
     g[300] = np.inf
     opt = optim.Adam(slot_dtype="8bit")
@@ -573,7 +575,7 @@ def test_any_exporter_of_dlpack_is_read_and_written() -> None:
     assert not ox._core.is_floating(Exporter(np.ones(3, complex)))
 
 
-def test_exported_memory_is_given_back() -> None:
+def test_exported_memory_is_released() -> None:
     array = np.ones(10)
     before = sys.getrefcount(array)
     for versioned in (True, False):
@@ -585,7 +587,7 @@ def test_exported_memory_is_given_back() -> None:
     assert sys.getrefcount(array) == before
 
 
-def test_copying_refuses_what_does_not_fit() -> None:
+def test_copying_refuses_mismatched_arrays() -> None:
     with pytest.raises(ValueError, match=r"\[3\] is copied to \[2\]"):
         ox._core.copy(np.ones(3), np.ones(2))
     with pytest.raises(TypeError, match="must lie in host memory"):

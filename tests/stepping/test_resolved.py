@@ -1,4 +1,4 @@
-"""Resolved steps: few Python frames while nothing changes, and every change is taken up by the next step."""
+"""Resolved steps: few Python frames while nothing changes, and every change takes effect on the next step."""
 
 from __future__ import annotations
 
@@ -447,7 +447,7 @@ def test_a_state_alone() -> None:
         collect(second)
 
 
-# --- what is made and dropped ------------------------------------------------------------------------------------------
+# --- lifetime ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Gradients that touch some rows: against dense steps, against other libraries, and against loops."""
+"""Sparse gradients by rows, compared with dense steps, other libraries, and NumPy programs."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_indices_of_any_integer_dtype(dtype: str) -> None:
         ([0], np.ones((1, 2), complex), (3, 2), ox.DtypeError, "values have dtype complex128"),
     ],
 )
-def test_what_is_no_gradient(ids: Any, values: Any, shape: Any, error: type[Exception], message: str) -> None:
+def test_invalid_rows_are_refused(ids: Any, values: Any, shape: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         SparseRows(ids, values, shape)
 
@@ -531,12 +531,13 @@ def test_slots_that_do_not_decay_cannot_catch_up() -> None:
     AMSGrad(sparse="catch_up").update({"t": np.zeros((3, 2))}, g)
 
 
-# --- noise, sums, and what stands around a step ----------------------------------------------------------------------------------
+# --- noise, sums, and options of a step
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rest", [(WIDTH,), (), (700,)], ids=str)
 @pytest.mark.parametrize("sparse", ["lazy", "catch_up"])
-def test_noise_depends_on_the_element_not_on_what_is_touched(rest: tuple[int, ...], sparse: str, asarray: Any) -> None:
+def test_noise_depends_on_the_element_not_on_the_rows(rest: tuple[int, ...], sparse: str, asarray: Any) -> None:
     def noisy(xp, p, g, *, noise, learning_rate=1.0):
         return p + g * (noise() + 2.0 * noise())
 
@@ -626,7 +627,8 @@ def test_groups_and_partitions() -> None:
     assert again.sparse == "catch_up"
 
 
-# --- what is refused, with nothing changed -----------------------------------------------------------------------------------------
+# --- refusals, with nothing changed
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sparse", ["dense", "lazy", "catch_up"])
@@ -669,7 +671,7 @@ def test_memory_that_is_shared_is_refused() -> None:
         optim.SGD(1.0, sparse="lazy").update(model, {"t": SparseRows([0, 1], model["t"][2:], (4, 2))})
 
 
-def test_what_takes_no_rows() -> None:
+def test_rules_that_refuse_rows() -> None:
     g = {"t": SparseRows([0], np.ones((1, 2)), (4, 2))}
     Called = optim.define(lambda xp, p, g, *, learning_rate=1.0: p - learning_rate * g, "Called", elementwise=False)
     for sparse in ("lazy", "catch_up"):

@@ -1,4 +1,4 @@
-"""State by key path: what is saved is all that the next steps depend on, and it is loaded whole or not at all."""
+"""State by key path: it determines all further steps, and is loaded atomically."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_each_slot_of_an_option_by_its_name_before(options: Any, names: dict[str
     assert set(after["slots"]["w"]) == set(found["slots"]["w"])
 
 
-def test_a_rule_s_own_slots_keep_their_names() -> None:
+def test_slots_of_a_rule_keep_their_names() -> None:
     """RMSprop has a slot ``mean`` itself, and accumulates another mean."""
     model = {"w": np.zeros(2)}
     plain, opt = (optim.RMSprop(0.1, centered=True, accumulate=n) for n in (1, 2))
@@ -286,7 +286,7 @@ def test_a_file_of_the_first_format_is_read() -> None:
     assert opt.step == 5
 
 
-# --- what the state is ---------------------------------------------------------------------------------------------------
+# --- contents of the state -----------------------------------------------------------------------------------------------
 
 
 def test_the_state_is_plain_and_its_arrays_are_copies() -> None:
@@ -361,7 +361,7 @@ def test_bfloat16_is_saved_to_the_bit(name: str, library: Any, tmp_path: Path) -
     assert state.read(tmp_path / "state")["slots"]["w"]["m"].dtype.name == "bfloat16"
 
 
-def test_what_schedules_and_the_loss_scale_remember() -> None:
+def test_the_states_of_schedules_and_the_loss_scale() -> None:
     class Counting:
         def __init__(self) -> None:
             self.calls = 0
@@ -422,7 +422,7 @@ def test_averages_that_are_swapped_in_are_no_state() -> None:
     opt.load_state_dict(found)
 
 
-# --- what does not fit ---------------------------------------------------------------------------------------------------
+# --- mismatched states ---------------------------------------------------------------------------------------------------
 
 
 def trained(model: Any) -> Any:
@@ -466,7 +466,7 @@ def test_a_state_that_does_not_fit_is_refused_with_a_list(seen: bool) -> None:
 
 
 @pytest.mark.parametrize("seen", [True, False])
-def test_what_fits_is_loaded_if_asked(seen: bool) -> None:
+def test_matching_entries_are_loaded_without_strict(seen: bool) -> None:
     old = {"a": np.zeros(2), "b": np.zeros(2, np.float32), "old": np.zeros(1)}
     found = trained(old).state_dict()
     model = other_model()
@@ -555,7 +555,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_state_is_refused(name: str) -> None:
+def test_an_invalid_state_is_refused(name: str) -> None:
     given, message = WRONG[name]
     for opt in (optim.SGD(), trained({"w": np.zeros(2)})):
         before = opt.state_dict()

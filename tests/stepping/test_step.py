@@ -1,4 +1,4 @@
-"""Bad input: each either works or raises a named error with the key path, with nothing changed."""
+"""Invalid input either works or raises an error with the key path, with nothing changed."""
 
 from __future__ import annotations
 

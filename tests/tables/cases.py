@@ -1,4 +1,4 @@
-"""The tables that drive the tests: a row brings every test."""
+"""The table of functions: each row is tested by all tests of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees: flattening, key paths, what counts as a parameter, and how containers are rebuilt."""
+"""Trees: flattening, key paths, selection of parameters, and rebuilding of containers."""
 
 import collections
 import copy
@@ -142,7 +142,7 @@ def test_containers_flatten_and_come_back_with_their_type(make):
 @pytest.mark.parametrize(
     "leaf", [1, 1.5, "text", b"bytes", {1}, len, object(), np.ones(2), Dense, range(3)], ids=lambda x: type(x).__name__
 )
-def test_what_is_no_container_is_a_leaf(leaf):
+def test_any_other_object_is_a_leaf(leaf):
     leaves, structure = tree.flatten(leaf)
     assert len(leaves) == len(structure) == 1
     assert leaves[0] is leaf
@@ -190,7 +190,7 @@ def test_a_list_subclass_keeps_its_type_and_attributes():
 
 
 @pytest.mark.parametrize("cls", DATACLASSES)
-def test_rebuilding_calls_no_init_and_keeps_what_is_no_field(cls):
+def test_rebuilding_calls_no_init_and_keeps_other_attributes(cls):
     calls = []
 
     class Counted(cls):
@@ -249,7 +249,7 @@ def test_the_number_of_leaves_is_checked():
     assert tree.unflatten(structure, iter([3, 4])) == [3, 4]
 
 
-def test_structures_and_what_they_hold_are_collected():
+def test_structures_and_their_objects_are_collected():
     def make(holder):
         structure = tree.flatten(holder)[1]
         holder.note = structure
@@ -427,7 +427,7 @@ MODEL = {"layers": [1, 2, {"w": np.ones(2)}], "n": None, "l": Dense(Pair(3)), "e
         ("a b", 'cannot read the path "a b": the key "a b" needs double quotes'),
     ],
 )
-def test_a_path_that_names_nothing_says_what_is_there(text, message):
+def test_an_unknown_path_raises_with_the_known_ones(text, message):
     with raises(KeyPathError, message):
         tree.path(text, MODEL)
 
@@ -443,7 +443,7 @@ def test_a_path_that_names_nothing_says_what_is_there(text, message):
         ({str(i): i for i in range(9)}, 'layers: the dict has the keys "0", "1", "2", "3", "4", "5", "6", "7", ...'),
     ],
 )
-def test_reading_and_writing_another_tree_say_what_is_there(other, message):
+def test_reading_and_writing_a_missing_path_raises(other, message):
     path = tree.path("layers.2.w", MODEL)
     for use in (path, path.writable, lambda tree: path.set(tree, 0)):
         with raises(KeyPathError, message):
@@ -525,7 +525,7 @@ def test_registering_later_counts():
     "options",
     [{}, {"fields": ("a",), "flatten": id}, {"flatten": id}, {"fields": ("a",), "not_trainable": ("b",)}],
 )
-def test_registering_takes_one_way_of_the_two(options):
+def test_register_accepts_one_of_two_forms(options):
     with pytest.raises(TypeError, match="register\\(Dense\\): "):
         tree.register(Dense, **options)
 
@@ -615,7 +615,7 @@ def test_trees_that_differ_are_told_by_path(first, second, message):
         tree.map(lambda x, y: x, first, second)
 
 
-def test_what_the_function_raises_passes_through():
+def test_an_error_of_the_function_propagates():
     with pytest.raises(ZeroDivisionError):
         tree.map(lambda x: x / 0, [1])
 
@@ -685,7 +685,7 @@ def test_zeros_like_makes_zeros_of_parameters_only():
     assert shared.all()
 
 
-# --- laws over random trees ------------------------------------------------------------------------------------------
+# --- properties of random trees --------------------------------------------------------------------------------------
 
 KEYS = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), st.integers(-(2**63), 2**63 - 1))
 TREES = st.recursive(
