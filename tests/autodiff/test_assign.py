@@ -360,7 +360,7 @@ def test_scalars_of_numpy_get_new_names() -> None:
         (lambda x: x.__setitem__(0, np.ones(7)), ValueError, "broadcast"),
         (lambda x: x.__setitem__(9, 1.0), IndexError, "bounds"),
         (lambda x: x.__setitem__(0, 1j), ox.DtypeError, "real part"),
-        (lambda x: x.__setitem__([0, 0], X[:2]), ValueError, "twice"),
+        (lambda x: x.__setitem__([0, 0], X[:2]), ValueError, "repeated elements"),
         (lambda x: operator.iadd(x, np.ones((2, 3, 4))), ox.ShapeError, "in place"),
         (lambda x: operator.imul(x, 1j), ox.DtypeError, "real part"),
     ],

@@ -412,7 +412,7 @@ class TestVariable:
         assert float(x) == 3.0
 
     def test_a_scalar_without_dimensions_cannot_be_iterated(self) -> None:
-        with pytest.raises(TypeError, match="dimensions"):
+        with pytest.raises(TypeError, match="0-d variable cannot be iterated"):
             iter(self.variable(1.0))
 
 
