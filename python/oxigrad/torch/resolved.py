@@ -1,0 +1,230 @@
+"""A step resolved for the tensors of an optimizer: the kernels, the memory of slots, and which steps each parameter has taken.
+
+It serves the steps that follow for as long as the same tensors are in the groups and in the state, the same parameters have
+gradients, and the groups ask for the same rules. Whatever else changes (hyperparameters, numbers of steps in place, memory of tensors) is
+read in each step, or checked by the core.
+"""
+
+import dataclasses
+import itertools
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+from oxigrad import _core
+from oxigrad.stepping.executors import Leaf, call_rules
+from oxigrad.stepping.plan import executor
+from oxigrad.stepping.precision import half
+from oxigrad.torch import state
+from oxigrad.torch.choice import Choice
+from oxigrad.torch.library import torch
+
+_CHAIN = itertools.chain.from_iterable
+
+
+@dataclasses.dataclass
+class Parameter:
+    """A parameter that has a gradient: its number among all, its state and its rule."""
+
+    path: str
+    position: int
+    tensor: Any
+    own: dict[str, Any]
+    choice: Choice
+    on_host: bool
+    step: int = 0
+    scalar_set: tuple[int, int] = (0, 0)
+
+
+def tensors_of(opt: Any) -> list[Any]:
+    """The parameters of all groups."""
+    return [*_CHAIN([group["params"] for group in opt.param_groups])]
+
+
+def state_of(opt: Any) -> list[Any]:
+    """All that is in the state, and the parameters that it is of."""
+    found = opt.state
+    return [*found, *_CHAIN(map(dict.values, found.values()))]
+
+
+def are_same(found: list[Any], before: list[Any]) -> bool:
+    """Whether two lists have the same objects."""
+    return len(found) == len(before) and all(map(operator.is_, found, before))
+
+
+class ResolvedStep:
+    """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state."""
+
+    def __init__(self, opt: Any, *, scaled: bool) -> None:
+        self.scaled = scaled
+        self._choices: dict[tuple[int, str | None], Choice] = {}
+        self.parameters: list[Parameter] = []
+        self._begin(opt)
+        self.params = tensors_of(opt)
+        self._has_gradient = [p.grad is not None for p in self.params]
+        self._seat()
+        self._lay_out()
+        self._prepare(opt)
+        self.state = state_of(opt)
+
+    # --- resolving -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, opt: Any) -> None:
+        """Finds the parameters with gradients, and makes their state."""
+        position = itertools.count()
+        for number, group in enumerate(opt.param_groups):
+            names = group.get("param_names")
+            for at, p in enumerate(group["params"]):
+                place = next(position)
+                if p.grad is None:
+                    continue
+                path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
+                opt.check_tensors(path, p)
+                inner = state.local(p)
+                choice = self._choice(opt, number, half(inner))
+                if state.is_distributed(p) and choice.sums:
+                    raise RuntimeError(
+                        f"{path}: {type(opt).__name__} sums over whole parameters, of which a DTensor has a part in "
+                        "each process: expected an optimizer of an elementwise rule"
+                    )
+                on_host = choice.rule().elementwise and executor(inner) == "host"
+                own = opt.state[p]
+                is_new = state.begin(choice, path, p, own, on_host=on_host)
+                if is_new and not choice.value("learning_rate") and not torch.count_nonzero(p.grad):
+                    continue  # As checkpoints are begun: the state is made, and nothing else.
+                found = Parameter(path, place, p, own, choice, on_host)
+                found.step = int(own["step"]) if choice.entry.counts else int(not is_new)
+                self.parameters.append(found)
+
+    def _choice(self, opt: Any, number: int, storage: str | None) -> Choice:
+        key = number, storage
+        if key not in self._choices:
+            entry, group = opt.entry, opt.param_groups[number]
+            self._choices[key] = Choice(entry, group, storage, scaled=self.scaled)
+        return self._choices[key]
+
+    def _seat(self) -> None:
+        """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
+        counted = [p for p in self.parameters if p.choice.entry.counts]
+        steps = [float(p.step) for p in counted]
+        self.counts = torch.tensor(steps, dtype=state.number_dtype())
+        for p, seat in zip(counted, self.counts.unbind(), strict=True):
+            if p.own["step"].device.type == "cpu":
+                p.own["step"] = seat
+        self._elsewhere = [p for p in counted if p.own["step"].device.type != "cpu"]
+        self.steps = steps
+
+    def _lay_out(self) -> None:
+        """Gives each parameter in host memory its program, and its set of scalars among those of the program."""
+        programs: list[tuple[Any, list[tuple[Choice, int]]]] = []
+        places: dict[tuple[int, int], tuple[int, int]] = {}
+        for p in self.parameters:
+            if not p.on_host:
+                continue
+            key = id(p.choice), p.step
+            if key not in places:
+                program = p.choice.program()
+                at = next((k for k, (known, _) in enumerate(programs) if known is program), len(programs))
+                if at == len(programs):
+                    programs.append((program, []))
+                places[key] = at, len(programs[at][1])
+                programs[at][1].append((p.choice, p.step))
+            p.scalar_set = places[key]
+        self._programs = programs
+
+    def _prepare(self, opt: Any) -> None:
+        """Gives the core the memory of the slots."""
+        self.host = [p for p in self.parameters if p.on_host]
+        self.called = [p for p in self.parameters if not p.on_host]
+        self._given = [p for p in self.host if not state.is_plain(p.tensor)]
+        self.core = _core.Stepper()
+        prepared = []
+        for p in self.host:
+            slots = [*state.slots_of(p.choice, p.own)]
+            prepared.append(
+                _core.HostParameter(
+                    path=p.path,
+                    position=p.position,
+                    array=state.local(p.tensor),
+                    slots=[(slot.name, state.memory(value)) for slot, value in slots if not slot.is_number],
+                    numbers=[(slot.name, value) for slot, value in slots if slot.is_number],
+                    catches_up=False,
+                    stochastic=p.choice.precision.rounding == "stochastic",
+                    program=p.scalar_set[0],
+                    scalar_set=p.scalar_set[1],
+                )
+            )
+        self.core.prepare(prepared)
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def is_current(self, opt: Any, *, scaled: bool) -> bool:
+        """Whether the step may be taken as it was resolved."""
+        if scaled is not self.scaled or not are_same(tensors_of(opt), self.params):
+            return False
+        if [p.grad is not None for p in self.params] != self._has_gradient or not are_same(state_of(opt), self.state):
+            return False
+        return self.counts.tolist() == self.steps and all(choice.is_current() for choice in self._choices.values())
+
+    def take(self, opt: Any, scale: float) -> None:
+        """Takes the step."""
+        seed = int(opt.param_groups[0].get("seed") or 0)
+        numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
+        begun = self._call(seed, scale)
+        if self.host:
+            written = tuple([p.tensor for p in self.host])
+            gradients = tuple([p.tensor.grad for p in self.host])
+            if self._given:
+                written, gradients = tuple(map(state.local, written)), tuple(map(state.local, gradients))
+            programs = [
+                (program, [[step + 1.0, *numbers[id(choice)]] for choice, step in sets])
+                for program, sets in self._programs
+            ]
+            self.core.step(True, written, gradients, programs=programs, seed=seed)
+        for old, new in begun:
+            old.copy_(new)
+        self._count()
+
+    def _call(self, seed: int, scale: float) -> list[tuple[Any, Any]]:
+        """The results of rules called on tensors, with the tensors that they are for."""
+        if not self.called:
+            return []
+        leaves = [self._leaf(p, scale) for p in self.called]
+        results, _ = call_rules(leaves, seed)
+        pairs = []
+        for p, leaf, (new, *after) in zip(self.called, leaves, results, strict=True):
+            pairs.append((leaf.p, new))
+            for (_, value), result in zip(state.slots_of(p.choice, p.own), after, strict=True):
+                if result is not None:
+                    pairs.append((state.local(value), result))
+        return [(old, new) for old, new in pairs if new is not old]
+
+    def _leaf(self, p: Parameter, scale: float) -> Leaf:
+        choice = p.choice
+        values: Mapping[str, Any] = {
+            "step": p.step + 1,
+            "inverse_scale": 1.0 / scale,
+            **choice.flags,
+            **choice.values,
+        }
+        slots = {slot.name: state.array(value) for slot, value in state.slots_of(choice, p.own)}
+        present = {name: value for name, value in slots.items() if value is not None}
+        return Leaf(
+            p.path,
+            p.position,
+            choice.rule(),
+            state.local(p.tensor),
+            state.local(p.tensor.grad),
+            present,
+            values,
+            stochastic=choice.precision.rounding == "stochastic",
+        )
+
+    def _count(self) -> None:
+        self.counts.add_(1.0)
+        self.steps = [step + 1.0 for step in self.steps]
+        for p in self._elsewhere:
+            p.own["step"].add_(1.0)
+        for p in self.parameters:
+            p.step += 1
+        self._programs = [(program, [(choice, step + 1) for choice, step in sets]) for program, sets in self._programs]

@@ -1,0 +1,65 @@
+"""What an optimizer for PyTorch is made of: a rule, and PyTorch's names for its slots and hyperparameters."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from oxigrad.rules.rule import Rule, is_flag
+
+# PyTorch's names, unless an entry has others. A name with a number is an item of a tuple.
+_HYPERPARAMETERS = {
+    "learning_rate": "lr",
+    "beta1": "betas.0",
+    "beta2": "betas.1",
+    "beta3": "betas.2",
+    "epsilon": "eps",
+}
+_SLOTS = {
+    "m": "exp_avg",
+    "v": "exp_avg_sq",
+    "v_max": "max_exp_avg_sq",
+    "master-weights": "master_weights",
+    "kahan-compensation": "kahan_compensation",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """The rule of an optimizer, and where its values are in ``param_groups`` and ``state``.
+
+    Args:
+        rule: the rule.
+        slots: the keys in the state of the slots whose names differ, by slot.
+        hyperparameters: the keys in a parameter group, by hyperparameter; "betas.0" is the first item of "betas".
+        fixed: hyperparameters that are not in the groups.
+        begin: the keys of the group whose values number slots begin with.
+        counts: whether the state of a parameter has its number of steps, ``step``.
+        follows_torch: whether state is as that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
+    """
+
+    rule: Rule
+    slots: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    hyperparameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    begin: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    counts: bool = True
+    follows_torch: bool = True
+
+    def key_of_slot(self, slot: str) -> str:
+        """The key in the state of a slot."""
+        return self.slots.get(slot) or _SLOTS.get(slot, slot)
+
+    def key_of(self, hyperparameter: str) -> str:
+        """The key in a parameter group of a hyperparameter, with the number of an item after a dot."""
+        return self.hyperparameters.get(hyperparameter) or _HYPERPARAMETERS.get(hyperparameter, hyperparameter)
+
+    def value(self, hyperparameter: str, group: Mapping[str, Any]) -> Any:
+        """The value of a hyperparameter in a parameter group: a float, or a flag."""
+        if hyperparameter in self.fixed:
+            return self.fixed[hyperparameter]
+        key, _, item = self.key_of(hyperparameter).partition(".")
+        default = self.rule.defaults.get(hyperparameter)
+        found = group.get(key, default)
+        if item and key in group:
+            found = found[int(item)]
+        return found if found is None or (is_flag(default) and is_flag(found)) else float(found)
