@@ -17,6 +17,11 @@ from oxigrad import optim
 from oxigrad.torch import formulas
 from oxigrad.torch.drop_in import drop_in
 from oxigrad.torch.interchange import load_state_dict, state_dict
+from oxigrad.torch.lbfgs import LBFGS
+from oxigrad.torch.optimizer import SteppingOptimizer
+from oxigrad.torch.own import own
+from oxigrad.torch.schedule_free import ScheduleFree
+from oxigrad.torch.sparse import SparseDropIn
 
 SGD = drop_in("SGD", optim.SGD.rule, slots={"m": "momentum_buffer"}, counts=False)
 Adam = drop_in("Adam", optim.Adam.rule)
@@ -48,19 +53,89 @@ Rprop = drop_in(
     },
 )
 ASGD = drop_in("ASGD", formulas.ASGD, begin={"eta": "learning_rate"})
+Adafactor = drop_in(
+    "Adafactor",
+    optim.Adafactor.rule,
+    slots={"row": "row_var", "column": "col_var", "v": "variance"},
+    hyperparameters={"epsilon1": "eps.0", "epsilon2": "eps.1", "clipping": "d"},
+    takes_complex=False,
+)
+Muon = drop_in(
+    "Muon",
+    optim.Muon.rule,
+    slots={"m": "momentum_buffer"},
+    hyperparameters={
+        "a": "ns_coefficients.0",
+        "b": "ns_coefficients.1",
+        "c": "ns_coefficients.2",
+        "iterations": "ns_steps",
+        "adjust": "adjust_lr_fn",
+    },
+    missing={"adjust": "original"},
+    counts=False,
+    takes_complex=False,
+    shape="2, 3",
+)
+SparseAdam = drop_in("SparseAdam", optim.Adam.rule, base=SparseDropIn, fixed={"epsilon_mode": "hat", "amsgrad": None})
+
+Signum = own(optim.Signum)
+Lion = own(optim.Lion)
+LARS = own(optim.LARS)
+FTRL = own(optim.FTRL)
+MADGRAD = own(optim.MADGRAD)
+AdamLRD = own(optim.AdamLRD)
+AdaBelief = own(optim.AdaBelief)
+AdEMAMix = own(optim.AdEMAMix)
+ADOPT = own(optim.ADOPT)
+Adan = own(optim.Adan)
+Yogi = own(optim.Yogi)
+LAMB = own(optim.LAMB)
+NovoGrad = own(optim.NovoGrad)
+Sophia = own(optim.Sophia)
+Prodigy = own(optim.Prodigy)
+ScheduleFreeSGD = own(optim.ScheduleFreeSGD, base=ScheduleFree, hyperparameters={"beta1": "momentum"})
+ScheduleFreeAdamW = own(optim.ScheduleFreeAdamW, base=ScheduleFree)
+SM3 = own(optim.SM3)
+Shampoo = own(optim.Shampoo)
+SOAP = own(optim.SOAP, shape="2, 3")
 
 __all__ = [
+    "ADOPT",
     "ASGD",
+    "FTRL",
+    "LAMB",
+    "LARS",
+    "LBFGS",
+    "MADGRAD",
     "SGD",
+    "SM3",
+    "SOAP",
+    "AdEMAMix",
+    "AdaBelief",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
+    "AdamLRD",
     "AdamW",
     "Adamax",
+    "Adan",
+    "Lion",
+    "Muon",
     "NAdam",
+    "NovoGrad",
+    "Prodigy",
     "RAdam",
     "RMSprop",
     "Rprop",
+    "ScheduleFreeAdamW",
+    "ScheduleFreeSGD",
+    "Shampoo",
+    "Signum",
+    "Sophia",
+    "SparseAdam",
+    "SteppingOptimizer",
+    "Yogi",
     "load_state_dict",
     "state_dict",
 ]

@@ -78,6 +78,11 @@ class Choice:
         """Whether the rule needs the whole parameter, and not only one element of it at a time."""
         return not self._rule.elementwise or "= sum(" in str(self.program())
 
+    @property
+    def draws(self) -> bool:
+        """Whether a step draws random numbers."""
+        return "noise" in self._rule.supplied or self.precision.rounding == "stochastic"
+
     def value(self, name: str) -> Any:
         """The value of a hyperparameter."""
         return self.entry.value(name, self.group)

@@ -4,12 +4,15 @@ All that an optimizer knows is in ``state``, ``param_groups`` and ``defaults``, 
 dropped when they change.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
+from oxigrad.optim.options import checked_precision
 from oxigrad.torch.library import torch
+from oxigrad.torch.loading import KeepingDtypes
 from oxigrad.torch.resolved import ResolvedStep
+from oxigrad.torch.state import number_dtype
 from oxigrad.torch.table import Entry
 
 # The options of all classes by keyword, as they are by default. They are in the groups where they are given.
@@ -22,18 +25,26 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-class Stepping(torch.optim.Optimizer):
-    """`torch.optim.Optimizer` whose ``step`` is one dispatch of oxigrad for all tensors in host memory."""
+class SteppingOptimizer(KeepingDtypes):
+    """`torch.optim.Optimizer` whose ``step`` is one dispatch of oxigrad for all tensors in host memory.
+
+    The options of all classes, by keyword: ``state_dtype`` keeps moments in another dtype ("float32", "bfloat16", "float16", "8bit");
+    ``master`` adds float32 weights for parameters of half precision, ``rounding`` says how these are rounded ("nearest",
+    "stochastic", "kahan"); ``seed`` of what is random; ``amp_fused`` leaves it to the step to divide gradients by the scale of a
+    `torch.amp.GradScaler`. See `oxigrad.optim.Optimizer`.
+    """
 
     entry: ClassVar[Entry]
+    #: PyTorch's class of the same name, if there is one.
     theirs: ClassVar[Any] = None
     _resolved: ResolvedStep | None = None
 
-    # --- options -------------------------------------------------------------------------------------------------------
+    # --- groups and options --------------------------------------------------------------------------------------------
 
     def _take_options(self, keywords: dict[str, Any]) -> None:
         """Takes the options out of the keywords of the constructor."""
-        given = {name: keywords.pop(name) for name in OPTIONS if name in keywords}
+        given = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
+        checked_precision(given["state_dtype"], given["master"], given["rounding"])
         self._given = {name: value for name, value in given.items() if value != OPTIONS[name]}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -58,41 +69,63 @@ class Stepping(torch.optim.Optimizer):
         Args:
             closure: a function that computes the gradients anew and returns the loss, called first, with gradients enabled.
         """
-        if self.theirs is not None and self._is_left_to_torch():
-            return _unhooked(self.theirs.step)(self, closure)
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        with torch.no_grad():
-            self._take()
+        found_inf = getattr(self, "found_inf", None)
+        if found_inf is None or not float(found_inf):
+            self._take(getattr(self, "grad_scale", None))
         return loss
 
-    def _is_left_to_torch(self) -> bool:
-        """Whether the step is one that PyTorch differentiates or records in a graph of its own."""
-        return any(group.get("differentiable") or group.get("capturable") for group in self.param_groups)
-
-    def _take(self) -> None:
-        scale, found_inf = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
-        if found_inf is not None and float(found_inf):
-            return None
+    def _take(self, scale: Any) -> None:
+        """Takes a step with gradients that are those of the loss times ``scale``, if that is not None."""
+        if any(group.get("differentiable") or group.get("capturable") for group in self.param_groups):
+            self._take_recorded(scale)
+            return
         factor, resolved = (1.0 if scale is None else float(scale)), self._resolved
-        if resolved is not None and resolved.is_current(self, scaled=scale is not None):
-            try:
-                return resolved.take(self, factor)
-            except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
-                pass  # A tensor is not what it was; nothing has been written.
-        self._resolved = None
-        resolved = ResolvedStep(self, scaled=scale is not None)
-        resolved.take(self, factor)
-        self._resolved = resolved
+        with torch.no_grad():
+            if resolved is not None and resolved.is_current(self, scaled=scale is not None):
+                try:
+                    resolved.take(self, factor)
+                except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
+                    pass  # A tensor is not what it was; nothing has been written.
+                else:
+                    return
+            self._resolved = None
+            resolved = ResolvedStep(self, scaled=scale is not None)
+            resolved.take(self, factor)
+            self._resolved = resolved
 
-    def check_tensors(self, path: str, p: Any) -> None:
-        """Raises for a gradient that the optimizer does not take."""
+    def _take_recorded(self, scale: Any) -> None:
+        """Takes a step that PyTorch differentiates, or records in a graph of its own."""
+        raise NotImplementedError
+
+    def check_gradient(self, path: str, p: Any) -> None:
+        """Raises for a gradient, or a parameter, that the optimizer does not take."""
+        name = type(self).__name__
         if p.grad.layout is not torch.strided:
-            raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+            raise RuntimeError(f"{name} does not support sparse gradients")
+        if not self.entry.takes_complex and p.is_complex():
+            raise RuntimeError(f"{name} does not support complex parameters")
 
+    # --- state ---------------------------------------------------------------------------------------------------------
 
-def _unhooked(step: Any) -> Any:
-    """The function that ``step`` of a class was before PyTorch made it call the hooks, which that of this class does."""
-    return step.__wrapped__ if getattr(step, "hooked", False) else step
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._resolved = None
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self._remembered().items():
+                group.setdefault(name, value)
+        if self.theirs is None:
+            self._count_with_tensors()
+
+    def _remembered(self) -> Mapping[str, Any]:
+        """The defaults that a group without them, of an older state or of PyTorch's, has."""
+        return {name: self.defaults[name] for name in OPTIONS if name in self.defaults}
+
+    def _count_with_tensors(self) -> None:
+        """Makes tensors of numbers of steps that are numbers of Python's."""
+        for own in self.state.values():
+            if "step" in own and not isinstance(own["step"], torch.Tensor):
+                own["step"] = torch.tensor(float(own["step"]), dtype=number_dtype())

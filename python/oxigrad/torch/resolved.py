@@ -8,7 +8,7 @@ read in each step, or checked by the core.
 import dataclasses
 import itertools
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oxigrad import _core
@@ -47,54 +47,73 @@ def state_of(opt: Any) -> list[Any]:
     return [*found, *_CHAIN(map(dict.values, found.values()))]
 
 
+def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
+    """The parameters of all groups: name for errors, number among all, number of the group, and tensor."""
+    position = itertools.count()
+    for number, group in enumerate(opt.param_groups):
+        names = group.get("param_names")
+        for at, p in enumerate(group["params"]):
+            path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
+            yield path, next(position), number, p
+
+
+def noise_step(opt: Any) -> int:
+    """The number of steps taken with random numbers, which the first group keeps."""
+    return int(opt.param_groups[0].get("noise_step", 0))
+
+
 def are_same(found: list[Any], before: list[Any]) -> bool:
     """Whether two lists have the same objects."""
     return len(found) == len(before) and all(map(operator.is_, found, before))
 
 
 class ResolvedStep:
-    """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state."""
+    """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
-    def __init__(self, opt: Any, *, scaled: bool) -> None:
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records what the step does.
+    """
+
+    def __init__(self, opt: Any, *, scaled: bool, recorded: bool = False) -> None:
         self.scaled = scaled
+        self._local = state.real if recorded else state.local
+        self._recorded = recorded
         self._choices: dict[tuple[int, str | None], Choice] = {}
         self.parameters: list[Parameter] = []
-        self._begin(opt)
         self.params = tensors_of(opt)
         self._has_gradient = [p.grad is not None for p in self.params]
+        self._begin(opt)
         self._seat()
         self._lay_out()
-        self._prepare(opt)
+        self._prepare()
+        self._draws = any(p.choice.draws for p in self.parameters)
+        if self._draws:
+            self.core.count = noise_step(opt)
         self.state = state_of(opt)
+        self._codes = [value for value in self.state if type(value) is dict]
+        self._parts = [*_CHAIN(map(dict.values, self._codes))]
 
     # --- resolving -----------------------------------------------------------------------------------------------------
 
     def _begin(self, opt: Any) -> None:
         """Finds the parameters with gradients, and makes their state."""
-        position = itertools.count()
-        for number, group in enumerate(opt.param_groups):
-            names = group.get("param_names")
-            for at, p in enumerate(group["params"]):
-                place = next(position)
-                if p.grad is None:
-                    continue
-                path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
-                opt.check_tensors(path, p)
-                inner = state.local(p)
-                choice = self._choice(opt, number, half(inner))
-                if state.is_distributed(p) and choice.sums:
-                    raise RuntimeError(
-                        f"{path}: {type(opt).__name__} sums over whole parameters, of which a DTensor has a part in "
-                        "each process: expected an optimizer of an elementwise rule"
-                    )
-                on_host = choice.rule().elementwise and executor(inner) == "host"
-                own = opt.state[p]
-                is_new = state.begin(choice, path, p, own, on_host=on_host)
-                if is_new and not choice.value("learning_rate") and not torch.count_nonzero(p.grad):
-                    continue  # As checkpoints are begun: the state is made, and nothing else.
-                found = Parameter(path, place, p, own, choice, on_host)
-                found.step = int(own["step"]) if choice.entry.counts else int(not is_new)
-                self.parameters.append(found)
+        found = [found for found in _placed(opt) if found[3].grad is not None]
+        for path, _, _, p in found:
+            opt.check_gradient(path, p)
+        for path, position, number, p in found:
+            inner = state.local(p)
+            choice = self._choice(opt, number, half(inner))
+            if state.is_distributed(p) and choice.sums:
+                raise RuntimeError(
+                    f"{path}: {type(opt).__name__} sums over whole parameters, of which a DTensor has a part in each "
+                    "process: expected an optimizer of an elementwise rule"
+                )
+            on_host = not self._recorded and choice.rule().elementwise and executor(inner) == "host"
+            own = opt.state[p]
+            is_new = state.begin(choice, path, p, own, on_host=on_host)
+            step = int(own["step"]) if choice.entry.counts else 0 if is_new else max(1, noise_step(opt))
+            if not step and not choice.value("learning_rate") and not torch.count_nonzero(p.grad):
+                continue  # So checkpoints make the state, which is to be loaded: nothing else happens.
+            self.parameters.append(Parameter(path, position, p, own, choice, on_host, step))
 
     def _choice(self, opt: Any, number: int, storage: str | None) -> Choice:
         key = number, storage
@@ -132,7 +151,7 @@ class ResolvedStep:
             p.scalar_set = places[key]
         self._programs = programs
 
-    def _prepare(self, opt: Any) -> None:
+    def _prepare(self) -> None:
         """Gives the core the memory of the slots."""
         self.host = [p for p in self.parameters if p.on_host]
         self.called = [p for p in self.parameters if not p.on_host]
@@ -164,13 +183,17 @@ class ResolvedStep:
             return False
         if [p.grad is not None for p in self.params] != self._has_gradient or not are_same(state_of(opt), self.state):
             return False
-        return self.counts.tolist() == self.steps and all(choice.is_current() for choice in self._choices.values())
+        if self._codes and not are_same([*_CHAIN(map(dict.values, self._codes))], self._parts):
+            return False
+        if self.counts.tolist() != self.steps or (self._draws and self.core.count != noise_step(opt)):
+            return False
+        return all(choice.is_current() for choice in self._choices.values())
 
     def take(self, opt: Any, scale: float) -> None:
         """Takes the step."""
         seed = int(opt.param_groups[0].get("seed") or 0)
         numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
-        begun = self._call(seed, scale)
+        computed = self._call(seed, scale)
         if self.host:
             written = tuple([p.tensor for p in self.host])
             gradients = tuple([p.tensor.grad for p in self.host])
@@ -181,9 +204,9 @@ class ResolvedStep:
                 for program, sets in self._programs
             ]
             self.core.step(True, written, gradients, programs=programs, seed=seed)
-        for old, new in begun:
+        for old, new in computed:
             old.copy_(new)
-        self._count()
+        self._count(opt)
 
     def _call(self, seed: int, scale: float) -> list[tuple[Any, Any]]:
         """The results of rules called on tensors, with the tensors that they are for."""
@@ -196,7 +219,7 @@ class ResolvedStep:
             pairs.append((leaf.p, new))
             for (_, value), result in zip(state.slots_of(p.choice, p.own), after, strict=True):
                 if result is not None:
-                    pairs.append((state.local(value), result))
+                    pairs.append((self._local(value), result))
         return [(old, new) for old, new in pairs if new is not old]
 
     def _leaf(self, p: Parameter, scale: float) -> Leaf:
@@ -213,18 +236,21 @@ class ResolvedStep:
             p.path,
             p.position,
             choice.rule(),
-            state.local(p.tensor),
-            state.local(p.tensor.grad),
+            self._local(p.tensor),
+            self._local(p.tensor.grad),
             present,
             values,
             stochastic=choice.precision.rounding == "stochastic",
         )
 
-    def _count(self) -> None:
+    def _count(self, opt: Any) -> None:
+        """Counts the step."""
         self.counts.add_(1.0)
         self.steps = [step + 1.0 for step in self.steps]
         for p in self._elsewhere:
             p.own["step"].add_(1.0)
+        if self._draws:
+            self.core.count = opt.param_groups[0]["noise_step"] = noise_step(opt) + 1
         for p in self.parameters:
             p.step += 1
         self._programs = [(program, [(choice, step + 1) for choice, step in sets]) for program, sets in self._programs]

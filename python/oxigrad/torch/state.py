@@ -23,9 +23,12 @@ def is_distributed(tensor: Any) -> bool:
 
 def local(tensor: Any) -> Any:
     """The real tensor in this process of the same memory, detached."""
-    found = tensor.detach()
-    if is_distributed(found):
-        found = found.to_local()
+    return real(tensor.detach())
+
+
+def real(tensor: Any) -> Any:
+    """The real tensor in this process of the same memory."""
+    found = tensor.to_local() if is_distributed(tensor) else tensor
     return torch.view_as_real(found.resolve_conj()) if found.is_complex() else found
 
 

@@ -33,7 +33,9 @@ class Entry:
         hyperparameters: the keys in a parameter group, by hyperparameter; "betas.0" is the first item of "betas".
         fixed: hyperparameters that are not in the groups.
         begin: the keys of the group whose values number slots begin with.
+        missing: hyperparameters in place of None.
         counts: whether the state of a parameter has its number of steps, ``step``.
+        takes_complex: whether complex parameters are taken, as twice as many real numbers.
         follows_torch: whether state is as that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
     """
 
@@ -42,7 +44,9 @@ class Entry:
     hyperparameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     begin: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    missing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     counts: bool = True
+    takes_complex: bool = True
     follows_torch: bool = True
 
     def key_of_slot(self, slot: str) -> str:
@@ -62,4 +66,6 @@ class Entry:
         found = group.get(key, default)
         if item and key in group:
             found = found[int(item)]
-        return found if found is None or (is_flag(default) and is_flag(found)) else float(found)
+        if found is None:
+            return self.missing.get(hyperparameter)
+        return found if is_flag(default) and is_flag(found) else float(found)
