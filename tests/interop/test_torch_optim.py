@@ -46,6 +46,10 @@ def parameters(shapes: Any = SHAPES, dtype: Any = torch.float64, seed: int = 0) 
     return [torch.nn.Parameter(torch.randn(shape, dtype=dtype, generator=made)) for shape in shapes]
 
 
+def copied_by_pickle(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301 - our own
+
+
 def give_gradients(params: list[Any], step: int, missing: tuple[int, ...] = ()) -> None:
     made = torch.Generator().manual_seed(100 + step)
     for number, p in enumerate(params):
@@ -75,7 +79,8 @@ def assert_states_agree(ours: Any, reference: Any, pairs: Any, **tolerance: floa
 
 @pytest.mark.parametrize(("name", "arguments"), CASES)
 def test_agrees_with_torch(name: str, arguments: dict[str, Any]) -> None:
-    params, reference = parameters(), parameters()
+    shapes = SHAPES[:-1] if name == "Adafactor" else SHAPES  # PyTorch's divides by the number of elements.
+    params, reference = parameters(shapes), parameters(shapes)
     ours, oracle = getattr(theirs, name)(params, **arguments), getattr(torch.optim, name)(reference, **arguments)
     take_steps(ours, params)
     take_steps(oracle, reference)
@@ -139,13 +144,13 @@ def test_lbfgs_is_torchs_and_pickles(arguments: dict[str, Any]) -> None:
             opt.zero_grad()
             loss = ((p - 1) ** 4).sum()
             loss.backward()
-            return loss
+            return loss.detach()
 
         return opt.step(closure)
 
     for _ in range(2):
         assert float(run(ours, params[0])) == float(run(oracle, reference[0]))
-    again = pickle.loads(pickle.dumps(ours))
+    again = copied_by_pickle(ours)
     p = again.param_groups[0]["params"][0]
     assert float(run(again, p)) == float(run(ours, params[0]))
     assert torch.equal(p, params[0])
@@ -226,9 +231,7 @@ def test_bad_arguments_are_refused_by_name(name: str, arguments: dict[str, Any],
 
 
 @pytest.mark.parametrize("name", [*CONFIGURATIONS, *OWN])
-@pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))], ids=["deepcopy", "pickle"]
-)
+@pytest.mark.parametrize("copied", [copy.deepcopy, copied_by_pickle], ids=["deepcopy", "pickle"])
 def test_copies_go_on_with_the_same_bits(name: str, copied: Any) -> None:
     params = parameters(dtype=torch.float32)
     opt = getattr(theirs, name)(params)
@@ -238,30 +241,36 @@ def test_copies_go_on_with_the_same_bits(name: str, copied: Any) -> None:
     take_steps(opt, params, range(7, 10))
     take_steps(again, other, range(7, 10))
     assert all(p is not q and torch.equal(p, q) for p, q in zip(params, other, strict=True))
-    assert again.defaults == opt.defaults
+    assert [{**group, "params": 0} for group in again.param_groups] == [
+        {**group, "params": 0} for group in opt.param_groups
+    ]
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 @pytest.mark.parametrize("saved", [False, True], ids=["as it is", "by torch.save"])
 def test_states_go_to_torch_and_back(name: str, saved: bool) -> None:
-    params, reference = parameters(), parameters()
+    params, reference = parameters(SHAPES[:-1]), parameters(SHAPES[:-1])
     arguments = CONFIGURATIONS[name][0]
     ours, oracle = getattr(theirs, name)(params, **arguments), getattr(torch.optim, name)(reference, **arguments)
     for first, second, of_first, of_second in ((ours, oracle, params, reference), (oracle, ours, reference, params)):
         take_steps(first, of_first)
-        state = first.state_dict()
+        state = first.state_dict() if second is ours else copy.deepcopy(first.state_dict())  # PyTorch's does not copy
         if saved:
             torch.save(state, file := io.BytesIO())
             state = torch.load(io.BytesIO(file.getvalue()))
         second.load_state_dict(state)
+        if second is oracle:  # which casts the numbers of ASGD to the dtype of the parameter
+            for own in second.state.values():
+                own.update({key: own[key].to(torch.float32) for key in ("eta", "mu", "mu_product") if key in own})
         assert_states_agree(second, first, zip(of_second, of_first, strict=True), rtol=0.0, atol=0.0)
         with torch.no_grad():
             for p, q in zip(of_first, of_second, strict=True):
                 q.copy_(p)
         before = copy.deepcopy(first.state_dict())
         take_steps(second, of_second, range(2))
-        for p, own in zip(of_first, before["state"].values(), strict=False):
-            assert all(torch.equal(first.state[p][key], own[key]) for key in own), "state is shared after a load"
+        for number, own in before["state"].items() if second is ours else ():
+            kept = first.state[of_first[number]]
+            assert all(torch.equal(kept[key], own[key]) for key in own), "state is shared after a load"
         take_steps(first, of_first, range(2))
         for p, q in zip(of_first, of_second, strict=True):
             torch.testing.assert_close(p, q, rtol=1e-6, atol=1e-9)
@@ -364,7 +373,7 @@ def test_layouts_agree_with_torch(name: str) -> None:
         torch.testing.assert_close(p, q, rtol=1e-6, atol=1e-9)
     for p, q in zip(params, reference, strict=True):
         for key, value in oracle.state[q].items():
-            if value.ndim:
+            if value.ndim and key != "step_size":  # which PyTorch's class lays out like the gradient
                 assert ours.state[p][key].stride() == value.stride(), key
 
 
@@ -413,7 +422,7 @@ def test_state_of_fewer_bits_is_that_of_the_optimizer_for_arrays(
 
     for number in range(3):
         step(number)
-    opt.load_state_dict(pickle.loads(pickle.dumps(opt.state_dict())))
+    opt.load_state_dict(copied_by_pickle(opt.state_dict()))
     step(3)
     if options["state_dtype"] == "8bit":
         codes = opt.state[params[0]]["exp_avg"]

@@ -9,11 +9,9 @@ from oxigrad.rules.rule import Rule, is_flag
 # PyTorch's names, unless an entry has others. A name with a number is an item of a tuple.
 _HYPERPARAMETERS = {
     "learning_rate": "lr",
-    "beta1": "betas.0",
-    "beta2": "betas.1",
-    "beta3": "betas.2",
     "epsilon": "eps",
 }
+_BETAS = {"beta1": "betas.0", "beta2": "betas.1", "beta3": "betas.2"}
 _SLOTS = {
     "m": "exp_avg",
     "v": "exp_avg_sq",
@@ -55,7 +53,8 @@ class Entry:
 
     def key_of(self, hyperparameter: str) -> str:
         """The key in a parameter group of a hyperparameter, with the number of an item after a dot."""
-        return self.hyperparameters.get(hyperparameter) or _HYPERPARAMETERS.get(hyperparameter, hyperparameter)
+        usual = _HYPERPARAMETERS | (_BETAS if {"beta1", "beta2"} <= self.rule.defaults.keys() else {})
+        return self.hyperparameters.get(hyperparameter) or usual.get(hyperparameter, hyperparameter)
 
     def value(self, hyperparameter: str, group: Mapping[str, Any]) -> Any:
         """The value of a hyperparameter in a parameter group: a float, or a flag."""
