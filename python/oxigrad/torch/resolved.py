@@ -108,8 +108,10 @@ class ResolvedStep:
                     "process: expected an optimizer of an elementwise rule"
                 )
             on_host = not self._recorded and choice.rule().elementwise and executor(inner) == "host"
-            own = opt.state[p]
+            own = opt.state.get(p, {})
             is_new = state.begin(choice, path, p, own, on_host=on_host)
+            if own:
+                opt.state[p] = own
             step = int(own["step"]) if choice.entry.counts else 0 if is_new else max(1, noise_step(opt))
             if not step and not choice.value("learning_rate") and not torch.count_nonzero(p.grad):
                 continue  # So checkpoints make the state, which is to be loaded: nothing else happens.
