@@ -15,10 +15,9 @@ True
 
 from oxigrad import optim
 from oxigrad.torch import formulas
-from oxigrad.torch.drop_in import drop_in
+from oxigrad.torch.drop_in import LazyAdagrad, drop_in
 from oxigrad.torch.interchange import load_state_dict, state_dict
 from oxigrad.torch.lbfgs import LBFGS
-from oxigrad.torch.optimizer import SteppingOptimizer
 from oxigrad.torch.own import own
 from oxigrad.torch.schedule_free import ScheduleFree
 from oxigrad.torch.sparse import SparseDropIn
@@ -27,11 +26,12 @@ SGD = drop_in("SGD", optim.SGD.rule, slots={"m": "momentum_buffer"}, counts=Fals
 Adam = drop_in("Adam", optim.Adam.rule)
 AdamW = drop_in("AdamW", optim.AdamW.rule)
 Adamax = drop_in("Adamax", optim.Adamax.rule, slots={"u": "exp_inf"})
-NAdam = drop_in("NAdam", optim.NAdam.rule, slots={"product": "mu_product"})
+NAdam = drop_in("NAdam", formulas.NADAM, slots={"product": "mu_product"})
 RAdam = drop_in("RAdam", optim.RAdam.rule)
 Adagrad = drop_in(
     "Adagrad",
     optim.Adagrad.rule,
+    base=LazyAdagrad,
     slots={"v": "sum"},
     hyperparameters={"rate_decay": "lr_decay", "initial_accumulator": "initial_accumulator_value"},
 )
@@ -134,7 +134,6 @@ __all__ = [
     "Signum",
     "Sophia",
     "SparseAdam",
-    "SteppingOptimizer",
     "Yogi",
     "load_state_dict",
     "state_dict",

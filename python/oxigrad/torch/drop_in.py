@@ -4,8 +4,11 @@ import inspect
 from typing import Any
 
 from oxigrad.rules.rule import Rule
+from oxigrad.stepping.precision import half
+from oxigrad.torch.choice import Choice
 from oxigrad.torch.library import torch
 from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer
+from oxigrad.torch.state import begin, local
 from oxigrad.torch.table import Entry
 
 
@@ -46,6 +49,22 @@ class DropIn(SteppingOptimizer):
             step(self)
         finally:
             self.grad_scale, self.found_inf = found
+
+
+class LazyAdagrad(DropIn):
+    """Base class of Adagrad, whose state is made by the first step as that of the others; PyTorch's makes it at construction."""
+
+    def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
+        super().__init__(params, *args, **keywords)
+        self.state.clear()
+
+    def share_memory(self) -> None:
+        """Makes the state, and moves the sums of squares into shared memory."""
+        for number, group in enumerate(self.param_groups):
+            for at, p in enumerate(group["params"]):
+                choice = Choice(self.entry, group, half(local(p)), scaled=False)
+                begin(choice, f"param_groups[{number}]['params'][{at}]", p, self.state[p], on_host=True)
+        super().share_memory()
 
 
 class LeftToTorch(Exception):

@@ -1,5 +1,6 @@
-"""Rules that only PyTorch's optimizers need: weight decay as a part of any of them, ASGD and Rprop with the state that PyTorch keeps."""
+"""Rules that only PyTorch needs: weight decay as a part of any, and ASGD, NAdam and Rprop with the state that PyTorch keeps."""
 
+from oxigrad import rules
 from oxigrad.rules import gradient_transforms, rule
 from oxigrad.rules.slots import Slot
 
@@ -32,6 +33,46 @@ def asgd(
     return p, ax, eta, 1 / xp.maximum(1.0, step - t0)
 
 
+def _float32(x):
+    """A float64 number rounded to float32 (Veltkamp 1968)."""
+    high = x * 536870913.0
+    return high - (high - x)
+
+
+def nadam(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    product=Slot.scalar(1.0),
+    *,
+    step,
+    learning_rate=2e-3,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    momentum_decay=4e-3,
+):
+    """`oxigrad.rules.nadam` as torch.optim.NAdam keeps it: the product is computed in float32."""
+    mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
+    known = xp.where(mu > 0, _float32(product * _float32(mu)) / xp.where(mu > 0, mu, 1.0), product)
+    return rules.nadam(
+        xp,
+        p,
+        g,
+        m,
+        v,
+        known,
+        step=step,
+        learning_rate=learning_rate,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        momentum_decay=momentum_decay,
+    )
+
+
 def rprop(
     xp,
     p,
@@ -58,4 +99,5 @@ MAXIMIZE = rule.read(gradient_transforms.maximize, "gradient")
 UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 DECAY = rule.read(gradient_transforms.weight_decay, "after")
 ASGD = rule.read(asgd)
+NADAM = rule.read(nadam)
 RPROP = rule.read(rprop)

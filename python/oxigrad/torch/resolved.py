@@ -57,6 +57,18 @@ def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
             yield path, next(position), number, p
 
 
+def _check_distributed(path: str, name: str, p: Any, choice: Choice) -> None:
+    """Raises `RuntimeError` for a DTensor that cannot be updated by its part in this process."""
+    if choice.sums:
+        raise RuntimeError(
+            f"{path}: {name} sums over whole parameters, of which a DTensor has a part in each process: expected an "
+            "optimizer whose rule is elementwise"
+        )
+    if not state.is_distributed(p.grad) or p.grad.placements != p.placements:
+        found = p.grad.placements if state.is_distributed(p.grad) else "no DTensor"
+        raise RuntimeError(f"{path}: the gradient has the placements {found}: expected {p.placements}")
+
+
 def noise_step(opt: Any) -> int:
     """The number of steps taken with random numbers, which the first group keeps."""
     return int(opt.param_groups[0].get("noise_step", 0))
@@ -97,16 +109,14 @@ class ResolvedStep:
     def _begin(self, opt: Any) -> None:
         """Finds the parameters with gradients, and makes their state."""
         found = [found for found in _placed(opt) if found[3].grad is not None]
-        for path, _, _, p in found:
+        chosen = []
+        for path, _, number, p in found:
             opt.check_gradient(path, p)
-        for path, position, number, p in found:
+            chosen.append(self._choice(opt, number, half(state.local(p))))
+            if state.is_distributed(p):
+                _check_distributed(path, type(opt).__name__, p, chosen[-1])
+        for (path, position, _, p), choice in zip(found, chosen, strict=True):
             inner = state.local(p)
-            choice = self._choice(opt, number, half(inner))
-            if state.is_distributed(p) and choice.sums:
-                raise RuntimeError(
-                    f"{path}: {type(opt).__name__} sums over whole parameters, of which a DTensor has a part in each "
-                    "process: expected an optimizer of an elementwise rule"
-                )
             on_host = not self._recorded and choice.rule().elementwise and executor(inner) == "host"
             own = opt.state.get(p, {})
             is_new = state.begin(choice, path, p, own, on_host=on_host)

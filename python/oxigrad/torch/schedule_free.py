@@ -7,6 +7,9 @@ from oxigrad.torch import state
 from oxigrad.torch.library import torch
 from oxigrad.torch.own import OwnOptimizer
 
+# The key in the state of the point where gradients are taken, while the parameter is the average.
+_POINT = "train_point"
+
 
 class ScheduleFree(OwnOptimizer):
     """Base class of schedule-free optimizers: call ``eval()`` before the model is evaluated or saved, ``train()`` before it is trained on.
@@ -34,13 +37,15 @@ class ScheduleFree(OwnOptimizer):
     def _convert(self, group: dict[str, Any], to_train: bool) -> None:
         beta1 = self.entry.value("beta1", group)
         for p in group["params"]:
-            if (z := self.state.get(p, {}).get("z")) is None:
+            own = self.state.get(p, {})
+            if (z := own.get("z")) is None:
                 continue
-            held, z = state.local(p), state.local(z)
             if to_train:
-                held.copy_(beta1 * held + (1 - beta1) * z)
-            else:
-                held.copy_(self.entry.rule.averaged(xp, held.to(z.dtype), {"z": z}, {"beta1": beta1}))
+                p.copy_(own.pop(_POINT))
+                continue
+            own[_POINT] = p.detach().clone()
+            held, z = state.local(p), state.local(z)
+            held.copy_(self.entry.rule.averaged(xp, held.to(z.dtype), {"z": z}, {"beta1": beta1}))
 
     def _take(self, scale: Any) -> None:
         if not all(group.get("train_mode", True) for group in self.param_groups):
