@@ -11,6 +11,20 @@ change, and states go to and fro:
 >>> opt.step()
 >>> isinstance(opt, torch.optim.AdamW)
 True
+
+The others are those of `oxigrad.optim`, under its names, with PyTorch's names for arguments (``lr``, ``betas``, ``eps``).
+
+Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
+
+* ``state_dtype``: the dtype in which moments are kept, "float32", "bfloat16", "float16" or "8bit". By default that of the
+  parameter, as in PyTorch, in PyTorch's optimizers; in the others float32 for parameters of half precision.
+* ``master``: whether parameters of half precision have a copy in float32; ``rounding``: how they are rounded, to "nearest",
+  "stochastic" or "kahan".
+* ``seed``: of random numbers.
+* ``amp_fused``: whether a step with `torch.amp.GradScaler` divides gradients by the scale, rather than the scaler before it.
+
+A step updates all tensors in host memory in one dispatch. On tensors elsewhere, and where a rule needs whole matrices, the rule itself is
+called. Of DTensors, each process updates its part, by rules that are elementwise.
 """
 
 from oxigrad import optim

@@ -39,10 +39,8 @@ class DropIn(SteppingOptimizer):
             step(self)
             return
         with torch.no_grad():
-            torch._foreach_mul_(
-                [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None],
-                1.0 / float(scale),
-            )
+            for p in [p for group in self.param_groups for p in group["params"] if p.grad is not None]:
+                p.grad.mul_(1.0 / float(scale))
         found = self.grad_scale, self.found_inf
         self.grad_scale = self.found_inf = None
         try:
@@ -73,10 +71,10 @@ class LeftToTorch(Exception):
 
 _SPARSE = ("SGD", "Adagrad")
 
-EXAMPLE = """
+_EXAMPLE = """
 
     A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``, so that states go to and fro. By
-    keyword it has the options of `SteppingOptimizer` too.
+    keyword it has the options of `oxigrad.torch` too.
 
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.ones({shape}))
@@ -86,13 +84,27 @@ EXAMPLE = """
     >>> bool((weight != 1).all())
     True
     """
+_SPARSE_EXAMPLE = """
+
+    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``. It updates the rows that sparse gradients
+    have.
+
+    >>> import torch
+    >>> table = torch.nn.Embedding(5, 2, sparse=True)
+    >>> before = table.weight.detach().clone()
+    >>> opt = {name}(table.parameters(), lr=0.5)
+    >>> table(torch.tensor([1, 3, 1])).sum().backward()
+    >>> opt.step()
+    >>> (table.weight != before).any(1)
+    tensor([False,  True, False,  True, False])
+    """
 
 
 def drop_in(name: str, rule: Rule, *, shape: str = "3", base: type = DropIn, **places: Any) -> Any:
     """The class of this name: PyTorch's, whose steps are those of a rule. ``places`` are those of `Entry`."""
     theirs = getattr(torch.optim, name)
     body: dict[str, Any] = {
-        "__doc__": summary(rule) + EXAMPLE.format(name=name, shape=shape),
+        "__doc__": summary(rule) + (_SPARSE_EXAMPLE if "Sparse" in name else _EXAMPLE).format(name=name, shape=shape),
         "__module__": "oxigrad.torch",
         "__signature__": _signature(theirs),
         "entry": Entry(rule, **places),

@@ -26,13 +26,7 @@ OPTIONS: dict[str, Any] = {
 
 
 class SteppingOptimizer(KeepingDtypes):
-    """`torch.optim.Optimizer` whose ``step`` is one dispatch of oxigrad for all tensors in host memory.
-
-    The options of all classes, by keyword: ``state_dtype`` keeps moments in another dtype ("float32", "bfloat16", "float16", "8bit");
-    ``master`` adds float32 weights for parameters of half precision, ``rounding`` says how these are rounded ("nearest",
-    "stochastic", "kahan"); ``seed`` of what is random; ``amp_fused`` leaves it to the step to divide gradients by the scale of a
-    `torch.amp.GradScaler`. See `oxigrad.optim.Optimizer`.
-    """
+    """`torch.optim.Optimizer` whose ``step`` is one dispatch of oxigrad for all tensors in host memory."""
 
     entry: ClassVar[Entry]
     #: PyTorch's class of the same name, if there is one.
@@ -104,6 +98,8 @@ class SteppingOptimizer(KeepingDtypes):
     def check_gradient(self, path: str, p: Any) -> None:
         """Raises for a gradient, or a parameter, that the optimizer does not take."""
         name = type(self).__name__
+        if p.device.type == "meta":
+            raise RuntimeError(f"{path}: the parameter is on the device meta, where it has no numbers")
         if p.grad.layout is not torch.strided:
             raise RuntimeError(f"{name} does not support sparse gradients")
         if not self.entry.takes_complex and p.is_complex():

@@ -38,16 +38,15 @@ class OwnOptimizer(SteppingOptimizer):
         """Raises `ValueError` or `TypeError` for hyperparameters that the rule does not admit."""
         if isinstance(group["lr"], torch.Tensor) and group["lr"].numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
-        for name, declared in self.ours.declared.items():
-            key, _, item = self.entry.key_of(name).partition(".")
-            if name in self.entry.fixed or key not in group:
+        for name, (key, item) in self.entry.places.items():
+            if key not in group:
                 continue
-            value = group[key][int(item)] if item else group[key]
+            value = group[key] if item is None else group[key][item]
             value = value.item() if isinstance(value, torch.Tensor) else value
             try:
-                declared.check(value)
+                self.ours.declared[name].check(value)
             except (TypeError, ValueError) as error:
-                shown = f"{key}[{item}]" if item else key
+                shown = key if item is None else f"{key}[{item}]"
                 raise type(error)(str(error).replace(f"{name} is", f"{shown} is", 1)) from None
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -72,11 +71,9 @@ class OwnOptimizer(SteppingOptimizer):
 def arguments(entry: Entry) -> dict[str, Any]:
     """The names and defaults of the arguments that stand for the hyperparameters of a rule: tuples for those with items."""
     found: dict[str, Any] = {}
-    for name, default in entry.rule.defaults.items():
-        key, _, item = entry.key_of(name).partition(".")
-        if name in entry.fixed:
-            continue
-        found[key] = (*found.get(key, ()), default) if item else default
+    for name, (key, item) in entry.places.items():
+        default = entry.rule.defaults[name]
+        found[key] = default if item is None else (*found.get(key, ()), default)
     return found
 
 
@@ -91,7 +88,7 @@ def _check_flags(values: Mapping[str, Any]) -> None:
 _EXAMPLE = """
 
     The rule and its defaults are those of `oxigrad.optim.{optimizer}`. By keyword it has ``maximize``, ``differentiable`` and the other
-    flags of PyTorch's optimizers, and the options of `SteppingOptimizer`.
+    flags of PyTorch's optimizers, and the options of `oxigrad.torch`.
 
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.ones({shape}))

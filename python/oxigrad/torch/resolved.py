@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oxigrad import _core
+from oxigrad._core import StructureError
 from oxigrad.stepping.executors import Leaf, call_rules
 from oxigrad.stepping.plan import executor
 from oxigrad.stepping.precision import half
@@ -42,19 +43,22 @@ def tensors_of(opt: Any) -> list[Any]:
 
 
 def state_of(opt: Any) -> list[Any]:
-    """All that is in the state, and the parameters that it is of."""
-    found = opt.state
-    return [*found, *_CHAIN(map(dict.values, found.values()))]
+    """All that is in the state of the parameters."""
+    return [*_CHAIN(map(dict.values, opt.state.values()))]
 
 
 def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
     """The parameters of all groups: name for errors, number among all, number of the group, and tensor."""
     position = itertools.count()
+    seen = set()
     for number, group in enumerate(opt.param_groups):
         names = group.get("param_names")
         for at, p in enumerate(group["params"]):
             path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
-            yield path, next(position), number, p
+            place = next(position)
+            if id(p) not in seen:  # One tensor twice is one parameter.
+                yield path, place, number, p
+            seen.add(id(p))
 
 
 def _check_distributed(path: str, name: str, p: Any, choice: Choice) -> None:
@@ -92,7 +96,8 @@ class ResolvedStep:
         self._choices: dict[tuple[int, str | None], Choice] = {}
         self.parameters: list[Parameter] = []
         self.params = tensors_of(opt)
-        self._has_gradient = [p.grad is not None for p in self.params]
+        has_gradient = [p.grad is not None for p in self.params]
+        self._without = [p for p, has in zip(self.params, has_gradient, strict=True) if not has]
         self._begin(opt)
         self._seat()
         self._lay_out()
@@ -137,13 +142,14 @@ class ResolvedStep:
     def _seat(self) -> None:
         """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
         counted = [p for p in self.parameters if p.choice.entry.counts]
-        steps = [float(p.step) for p in counted]
-        self.counts = torch.tensor(steps, dtype=state.number_dtype())
+        self.counts = torch.tensor([float(p.step) for p in counted], dtype=state.number_dtype())
+        self._counted = self.counts.numpy()
+        self._expected = self._counted.copy()
+        self._taken = 0  # steps since then
         for p, seat in zip(counted, self.counts.unbind(), strict=True):
             if p.own["step"].device.type == "cpu":
                 p.own["step"] = seat
         self._elsewhere = [p for p in counted if p.own["step"].device.type != "cpu"]
-        self.steps = steps
 
     def _lay_out(self) -> None:
         """Gives each parameter in host memory its program, and its set of scalars among those of the program."""
@@ -167,7 +173,8 @@ class ResolvedStep:
         """Gives the core the memory of the slots."""
         self.host = [p for p in self.parameters if p.on_host]
         self.called = [p for p in self.parameters if not p.on_host]
-        self._given = [p for p in self.host if not state.is_plain(p.tensor)]
+        self._written = tuple([p.tensor for p in self.host])
+        self._is_viewed = not all(map(state.is_plain, self._written))
         self.core = _core.Stepper()
         prepared = []
         for p in self.host:
@@ -190,54 +197,60 @@ class ResolvedStep:
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def is_current(self, opt: Any, *, scaled: bool) -> bool:
-        """Whether the step may be taken as it was resolved."""
+        """Whether the step may be taken as it was resolved, if all parameters that had gradients then have them, which `take` sees."""
         if scaled is not self.scaled or not are_same(tensors_of(opt), self.params):
             return False
-        if [p.grad is not None for p in self.params] != self._has_gradient or not are_same(state_of(opt), self.state):
+        if not are_same(state_of(opt), self.state) or any(p.grad is not None for p in self._without):
             return False
         if self._codes and not are_same([*_CHAIN(map(dict.values, self._codes))], self._parts):
             return False
-        if self.counts.tolist() != self.steps or (self._draws and self.core.count != noise_step(opt)):
+        if not (self._counted == self._expected).all() or (self._draws and self.core.count != noise_step(opt)):
             return False
         return all(choice.is_current() for choice in self._choices.values())
 
     def take(self, opt: Any, scale: float) -> None:
         """Takes the step."""
         seed = int(opt.param_groups[0].get("seed") or 0)
+        looked_at = self.parameters if self._is_viewed else self.called  # The core looks at the others.
+        if any(p.tensor.grad is None for p in looked_at):
+            raise StructureError("a gradient is missing")
         numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
         computed = self._call(seed, scale)
+        in_core = [pair for pair in computed if not self._recorded and pair[1].device.type == "cpu"]
+        written, gradients, programs = self._written, tuple([p.grad for p in self._written]), []
         if self.host:
-            written = tuple([p.tensor for p in self.host])
-            gradients = tuple([p.tensor.grad for p in self.host])
-            if self._given:
+            if self._is_viewed:
                 written, gradients = tuple(map(state.local, written)), tuple(map(state.local, gradients))
+            now = self._taken + 1.0
             programs = [
-                (program, [[step + 1.0, *numbers[id(choice)]] for choice, step in sets])
+                (program, [[step + now, *numbers[id(choice)]] for choice, step in sets])
                 for program, sets in self._programs
             ]
-            self.core.step(True, written, gradients, programs=programs, seed=seed)
-        for old, new in computed:
+        # The numbers of steps are written with the rest, so that no interrupt comes between.
+        writes = _core.Writes(copies=[*in_core, (self._expected + 1.0, self._counted)])
+        self.core.step(True, written, gradients, programs=programs, seed=seed, writes=writes)
+        for new, old in computed[len(in_core) :]:
             old.copy_(new)
         self._count(opt)
 
     def _call(self, seed: int, scale: float) -> list[tuple[Any, Any]]:
-        """The results of rules called on tensors, with the tensors that they are for."""
+        """The results of rules called on tensors, with the tensors that they are for, those in host memory first."""
         if not self.called:
             return []
         leaves = [self._leaf(p, scale) for p in self.called]
         results, _ = call_rules(leaves, seed)
         pairs = []
         for p, leaf, (new, *after) in zip(self.called, leaves, results, strict=True):
-            pairs.append((leaf.p, new))
+            pairs.append((new, leaf.p))
             for (_, value), result in zip(state.slots_of(p.choice, p.own), after, strict=True):
                 if result is not None:
-                    pairs.append((self._local(value), result))
-        return [(old, new) for old, new in pairs if new is not old]
+                    pairs.append((result, self._local(value)))
+        return sorted([pair for pair in pairs if pair[0] is not pair[1]], key=lambda pair: pair[1].device.type != "cpu")
 
     def _leaf(self, p: Parameter, scale: float) -> Leaf:
         choice = p.choice
         values: Mapping[str, Any] = {
-            "step": p.step + 1,
+            "step": p.step + self._taken + 1,
             "inverse_scale": 1.0 / scale,
             **choice.flags,
             **choice.values,
@@ -256,13 +269,10 @@ class ResolvedStep:
         )
 
     def _count(self, opt: Any) -> None:
-        """Counts the step."""
-        self.counts.add_(1.0)
-        self.steps = [step + 1.0 for step in self.steps]
+        """Counts the step that was taken."""
+        self._expected += 1.0
+        self._taken += 1
         for p in self._elsewhere:
             p.own["step"].add_(1.0)
         if self._draws:
             self.core.count = opt.param_groups[0]["noise_step"] = noise_step(opt) + 1
-        for p in self.parameters:
-            p.step += 1
-        self._programs = [(program, [(choice, step + 1) for choice, step in sets]) for program, sets in self._programs]

@@ -52,6 +52,9 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bo
     """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none."""
     entry, rule = choice.entry, choice.rule()
     keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
+    for key in () if on_host else keys.values():
+        if isinstance(own.get(key), dict):  # Only the core reads codes.
+            own[key] = as_parameter(array(own[key]).to(p.device), p)
     known = [name for name, key in keys.items() if own.get(key) is not None]
     is_new = entry.counts and own.get("step") is None
     if is_new:
@@ -91,4 +94,4 @@ def array(value: Any) -> Any:
     """A slot as a rule takes it."""
     if not isinstance(value, dict):
         return value if value is None else local(value)
-    return torch.from_numpy(np.asarray(Quantized(value["codes"].numpy(), value["scales"].numpy())))
+    return torch.from_numpy(np.asarray(Quantized(value["codes"].cpu().numpy(), value["scales"].cpu().numpy())))

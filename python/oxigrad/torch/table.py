@@ -1,6 +1,7 @@
 """What an optimizer for PyTorch is made of: a rule, and PyTorch's names for its slots and hyperparameters."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,20 +52,23 @@ class Entry:
         """The key in the state of a slot."""
         return self.slots.get(slot) or _SLOTS.get(slot, slot)
 
-    def key_of(self, hyperparameter: str) -> str:
-        """The key in a parameter group of a hyperparameter, with the number of an item after a dot."""
-        usual = _HYPERPARAMETERS | (_BETAS if {"beta1", "beta2"} <= self.rule.defaults.keys() else {})
-        return self.hyperparameters.get(hyperparameter) or usual.get(hyperparameter, hyperparameter)
+    @functools.cached_property
+    def places(self) -> dict[str, tuple[str, int | None]]:
+        """The key in a parameter group of each hyperparameter that is not fixed, and the number of the item, of a tuple."""
+        defaults = self.rule.defaults
+        usual = _HYPERPARAMETERS | (_BETAS if {"beta1", "beta2"} <= defaults.keys() else {}) | {**self.hyperparameters}
+        found = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
+        return {name: (key, int(item) if item else None) for name, (key, _, item) in found}
 
     def value(self, hyperparameter: str, group: Mapping[str, Any]) -> Any:
         """The value of a hyperparameter in a parameter group: a float, or a flag."""
         if hyperparameter in self.fixed:
             return self.fixed[hyperparameter]
-        key, _, item = self.key_of(hyperparameter).partition(".")
+        key, item = self.places.get(hyperparameter, (hyperparameter, None))
         default = self.rule.defaults.get(hyperparameter)
         found = group.get(key, default)
-        if item and key in group:
-            found = found[int(item)]
+        if item is not None and key in group:
+            found = found[item]
         if found is None:
             return self.missing.get(hyperparameter)
         return found if is_flag(default) and is_flag(found) else float(found)
