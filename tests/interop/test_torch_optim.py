@@ -288,7 +288,7 @@ def test_a_parameter_without_gradient_keeps_its_count() -> None:
 
 def test_groups_have_their_own_hyperparameters_and_can_be_added() -> None:
     params, reference = parameters(), parameters()
-    made = []
+    made: list[Any] = []
     for cls, own in ((theirs.AdamW, params), (torch.optim.AdamW, reference)):
         opt = cls([{"params": own[:2], "lr": 0.1}, {"params": own[2:3], "betas": (0.5, 0.6), "amsgrad": True}], lr=0.01)
         take_steps(opt, own, range(3))
@@ -299,7 +299,7 @@ def test_groups_have_their_own_hyperparameters_and_can_be_added() -> None:
         made.append(opt)
     for p, q in zip(params, reference, strict=True):
         torch.testing.assert_close(p, q, rtol=1e-6, atol=1e-9)
-    assert_states_agree(*made, zip(params, reference, strict=True), rtol=1e-6, atol=1e-9)
+    assert_states_agree(made[0], made[1], zip(params, reference, strict=True), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["AdamW", "Lion"])

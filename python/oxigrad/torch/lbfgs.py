@@ -20,7 +20,7 @@ class LBFGS(KeepingDtypes, torch.optim.LBFGS):
     ...     loss = (weight**2).sum()
     ...     loss.backward()
     ...     return loss
-    >>> float(opt.step(closure))
+    >>> opt.step(closure).item()
     3.0
     >>> bool((weight.abs() < 1e-3).all())
     True

@@ -61,7 +61,8 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bo
         own["step"] = torch.zeros((), dtype=number_dtype())
     if len(known) == len(keys):
         return is_new
-    found = new_slots(choice, path, local(p), on_host=on_host, known=known)
+    group: Any = choice  # It has what is asked of a group.
+    found = new_slots(group, path, local(p), on_host=on_host, known=known)
     numbers = {slot.name for slot in rule.slots if slot.is_number}
     for name, value in found.items():
         if name in numbers:
