@@ -333,6 +333,43 @@ def test_replaced_parameters_are_found() -> None:
     assert torch.equal(new, torch.zeros(4))
 
 
+def test_an_error_leaves_everything_as_it_was() -> None:
+    params = parameters([(3,), (2, 2)])
+    opt = theirs.AdamW([("first", params[0]), ("second", params[1])])
+    take_steps(opt, params, range(2))
+    for start in (opt, theirs.AdamW([("first", params[0]), ("second", params[1])])):
+        before, values = copy.deepcopy(start.state_dict()["state"]), [p.detach().clone() for p in params]
+        give_gradients(params, 2)
+        params[1].grad = params[0].detach()[:2].expand(2, 2)  # a part of what is written
+        with pytest.raises(ValueError, match="second"):
+            start.step()
+        assert all(torch.equal(p, value) for p, value in zip(params, values, strict=True))
+        after = start.state_dict()["state"]
+        assert after.keys() == before.keys()
+        assert all(torch.equal(after[k][name], value) for k, own in before.items() for name, value in own.items())
+
+
+def test_one_tensor_twice_is_one_parameter() -> None:
+    (p,) = parameters([(3,)])
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        opt = theirs.SGD([p, p], lr=1.0)
+    p.grad = p.detach().clone()
+    opt.step()
+    assert torch.equal(p, torch.zeros(3, dtype=torch.float64))
+
+
+def test_a_state_that_does_not_fit_is_refused_by_name() -> None:
+    params = parameters([(3,)])
+    opt = theirs.AdamW([("weight", params[0])])
+    take_steps(opt, params, range(1))
+    opt.state[params[0]]["exp_avg"] = torch.zeros(4, dtype=torch.float64)
+    before = params[0].detach().clone()
+    give_gradients(params, 1)
+    with pytest.raises(ValueError, match=r"weight.*\bm\b|weight.*exp_avg"):
+        opt.step()
+    assert torch.equal(params[0], before)
+
+
 # --- dtypes and layouts ------------------------------------------------------------------------------------------------
 
 

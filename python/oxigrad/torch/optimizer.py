@@ -4,7 +4,8 @@ All that an optimizer knows is in ``state``, ``param_groups`` and ``defaults``, 
 dropped when they change.
 """
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
@@ -87,8 +88,9 @@ class SteppingOptimizer(KeepingDtypes):
                 else:
                     return
             self._resolved = None
-            resolved = ResolvedStep(self, scaled=scale is not None)
-            resolved.take(self, factor)
+            with _kept_on_error(self.state):
+                resolved = ResolvedStep(self, scaled=scale is not None)
+                resolved.take(self, factor)
             self._resolved = resolved
 
     def _take_recorded(self, scale: Any) -> None:
@@ -125,3 +127,18 @@ class SteppingOptimizer(KeepingDtypes):
         for own in self.state.values():
             if "step" in own and not isinstance(own["step"], torch.Tensor):
                 own["step"] = torch.tensor(float(own["step"]), dtype=number_dtype())
+
+
+@contextlib.contextmanager
+def _kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
+    """A block whose errors, which come before anything is written to memory, leave the state as it was."""
+    before = [(p, own, dict(own)) for p, own in state.items()]
+    try:
+        yield
+    except Exception:
+        state.clear()
+        for p, own, values in before:
+            own.clear()
+            own.update(values)
+            state[p] = own
+        raise

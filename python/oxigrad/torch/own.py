@@ -52,7 +52,7 @@ class OwnOptimizer(SteppingOptimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters, which are checked."""
         if isinstance(param_group, dict):
-            given: dict[str, Any] = param_group
+            given: Any = param_group
             self._check({**self.defaults, **given})
         super().add_param_group(param_group)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._core import ShapeError
 from oxigrad.stepping.initial_slots import new_slots
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.torch.choice import Choice
@@ -56,6 +57,8 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bo
         if isinstance(own.get(key), dict):  # Only the core reads codes.
             own[key] = as_parameter(array(own[key]).to(p.device), p)
     known = [name for name, key in keys.items() if own.get(key) is not None]
+    if rule.elementwise:
+        _check_shapes(path, p, {keys[slot.name]: own.get(keys[slot.name]) for slot in rule.slots if not slot.is_number})
     is_new = entry.counts and own.get("step") is None
     if is_new:
         own["step"] = torch.zeros((), dtype=number_dtype())
@@ -73,6 +76,16 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bo
         else:
             own[keys[name]] = as_parameter(value, p)
     return True
+
+
+def _check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
+    """Raises `ShapeError` for a slot of another shape than the parameter, as one that was loaded may have."""
+    for key, value in slots.items():
+        found = value["codes"] if isinstance(value, dict) else value
+        if found is not None and found.shape != p.shape:
+            raise ShapeError(
+                f"{path}: the state {key!r} has shape {tuple(found.shape)}: expected {tuple(p.shape)}, that of the parameter"
+            )
 
 
 def number_dtype() -> Any:
