@@ -177,7 +177,7 @@ def test_ours_gives_the_bits_of_the_optimizer_for_arrays(name: str, dtype: Any) 
     model = {str(number): p.detach().clone().numpy() for number, p in enumerate(params)}
     others = OTHERS.get(name, {})
     opt, oracle = getattr(theirs, name)(params, lr=0.05, **others), getattr(optim, name)(learning_rate=0.05, **others)
-    elementwise = oracle.rule.elementwise
+    elementwise = oracle._rule.elementwise
     for step in range(7):
         give_gradients(params, step)
         opt.step()
@@ -190,7 +190,7 @@ def test_ours_gives_the_bits_of_the_optimizer_for_arrays(name: str, dtype: Any) 
 
 
 def test_every_optimizer_is_there() -> None:
-    made = {name for name, value in vars(optim).items() if isinstance(value, type) and hasattr(value, "rule")}
+    made = {name for name, value in vars(optim).items() if isinstance(value, type) and hasattr(value, "_rule")}
     there = {name for name in vars(theirs) if isinstance(getattr(theirs, name), type)}
     made -= {"RuleOptimizer", "Transform"} | {
         name for name in made if not issubclass(getattr(optim, name), optim.Optimizer)

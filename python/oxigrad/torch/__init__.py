@@ -36,23 +36,23 @@ from oxigrad.torch.own import own
 from oxigrad.torch.schedule_free import ScheduleFree
 from oxigrad.torch.sparse import SparseDropIn
 
-SGD = drop_in("SGD", optim.SGD.rule, slots={"m": "momentum_buffer"}, counts=False)
-Adam = drop_in("Adam", optim.Adam.rule)
-AdamW = drop_in("AdamW", optim.AdamW.rule)
-Adamax = drop_in("Adamax", optim.Adamax.rule, slots={"u": "exp_inf"})
+SGD = drop_in("SGD", optim.SGD._rule, slots={"m": "momentum_buffer"}, counts=False)
+Adam = drop_in("Adam", optim.Adam._rule)
+AdamW = drop_in("AdamW", optim.AdamW._rule)
+Adamax = drop_in("Adamax", optim.Adamax._rule, slots={"u": "exp_inf"})
 NAdam = drop_in("NAdam", formulas.NADAM, slots={"product": "mu_product"})
-RAdam = drop_in("RAdam", optim.RAdam.rule)
+RAdam = drop_in("RAdam", optim.RAdam._rule)
 Adagrad = drop_in(
     "Adagrad",
-    optim.Adagrad.rule,
+    optim.Adagrad._rule,
     base=LazyAdagrad,
     slots={"v": "sum"},
     hyperparameters={"rate_decay": "lr_decay", "initial_accumulator": "initial_accumulator_value"},
 )
-Adadelta = drop_in("Adadelta", optim.Adadelta.rule, slots={"v": "square_avg", "u": "acc_delta"})
+Adadelta = drop_in("Adadelta", optim.Adadelta._rule, slots={"v": "square_avg", "u": "acc_delta"})
 RMSprop = drop_in(
     "RMSprop",
-    optim.RMSprop.rule,
+    optim.RMSprop._rule,
     slots={"v": "square_avg", "mean": "grad_avg", "m": "momentum_buffer"},
     hyperparameters={"rho": "alpha"},
 )
@@ -69,14 +69,14 @@ Rprop = drop_in(
 ASGD = drop_in("ASGD", formulas.ASGD, begin={"eta": "learning_rate"})
 Adafactor = drop_in(
     "Adafactor",
-    optim.Adafactor.rule,
+    optim.Adafactor._rule,
     slots={"row": "row_var", "column": "col_var", "v": "variance"},
     hyperparameters={"epsilon1": "eps.0", "epsilon2": "eps.1", "clipping": "d"},
     takes_complex=False,
 )
 Muon = drop_in(
     "Muon",
-    optim.Muon.rule,
+    optim.Muon._rule,
     slots={"m": "momentum_buffer"},
     hyperparameters={
         "a": "ns_coefficients.0",
@@ -90,7 +90,7 @@ Muon = drop_in(
     takes_complex=False,
     shape="2, 3",
 )
-SparseAdam = drop_in("SparseAdam", optim.Adam.rule, base=SparseDropIn, fixed={"epsilon_mode": "hat", "amsgrad": None})
+SparseAdam = drop_in("SparseAdam", optim.Adam._rule, base=SparseDropIn, fixed={"epsilon_mode": "hat", "amsgrad": None})
 
 Signum = own(optim.Signum)
 Lion = own(optim.Lion)

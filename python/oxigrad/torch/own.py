@@ -44,7 +44,7 @@ class OwnOptimizer(SteppingOptimizer):
             value = group[key] if item is None else group[key][item]
             value = value.item() if isinstance(value, torch.Tensor) else value
             try:
-                self.ours.declared[name].check(value)
+                self.ours._declared[name].check(value)
             except (TypeError, ValueError) as error:
                 shown = key if item is None else f"{key}[{item}]"
                 raise type(error)(str(error).replace(f"{name} is", f"{shown} is", 1)) from None
@@ -106,7 +106,7 @@ _EXAMPLE = """
 def own(ours: Any, name: str = "", *, shape: str = "3", base: type = OwnOptimizer, **places: Any) -> Any:
     """The class for an optimizer of `oxigrad.optim`. ``places`` are those of `Entry`."""
     name = name or ours.__name__
-    entry = Entry(ours.rule, follows_torch=False, **places)
+    entry = Entry(ours._rule, follows_torch=False, **places)
     kind = inspect.Parameter
     hyperparameters = [
         kind(key, kind.POSITIONAL_OR_KEYWORD, default=value) for key, value in _in_order(arguments(entry)).items()
@@ -114,7 +114,7 @@ def own(ours: Any, name: str = "", *, shape: str = "3", base: type = OwnOptimize
     flags = [kind(key, kind.KEYWORD_ONLY, default=value) for key, value in _FLAGS.items()]
     signature = [kind("params", kind.POSITIONAL_OR_KEYWORD), *hyperparameters, *flags, *options()]
     body: dict[str, Any] = {
-        "__doc__": summary(ours.rule) + _EXAMPLE.format(name=name, optimizer=ours.__name__, shape=shape),
+        "__doc__": summary(ours._rule) + _EXAMPLE.format(name=name, optimizer=ours.__name__, shape=shape),
         "__module__": "oxigrad.torch",
         "__signature__": inspect.Signature(signature),
         "entry": entry,
