@@ -51,9 +51,9 @@ class OwnOptimizer(SteppingOptimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters, which are checked."""
-        if isinstance(param_group, dict):
-            given: Any = param_group
-            self._check({**self.defaults, **given})
+        given: Any = param_group  # PyTorch refuses what is no dict.
+        if type(given) is dict:
+            self._check(self.defaults | given)
         super().add_param_group(param_group)
 
     def _remembered(self) -> Mapping[str, Any]:
