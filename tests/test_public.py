@@ -1,5 +1,6 @@
 """Public names have a true ``__module__``, pickle, and have a signature; optimizers print their arguments."""
 
+import importlib.util
 import inspect
 import pickle
 import subprocess
@@ -41,6 +42,12 @@ API: dict[types.ModuleType, str] = {
         rfftn""",
     xp.integrate: """odeint""",
 }
+if importlib.util.find_spec("torch"):
+    API[
+        importlib.import_module("oxigrad.torch")
+    ] = """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD
+        AdamW Adamax Adan FTRL LAMB LARS LBFGS Lion MADGRAD Muon NAdam NovoGrad Prodigy RAdam RMSprop Rprop SGD SM3 SOAP
+        ScheduleFreeAdamW ScheduleFreeSGD Shampoo Signum Sophia SparseAdam Yogi load_state_dict state_dict"""
 
 
 @pytest.mark.parametrize("module", API, ids=lambda module: module.__name__)
@@ -86,6 +93,7 @@ SPACES = [
     xp.special,
     xp.stats,
     xp.integrate,
+    *(module for module in API if module.__name__ == "oxigrad.torch"),
 ]
 
 

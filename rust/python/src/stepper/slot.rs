@@ -27,13 +27,13 @@ impl Slot {
         Ok(Self { name, stated: stated.clone().unbind(), numbers })
     }
 
-    /// A slot of one float64.
+    /// A slot of one number, of float64 or float32.
     pub(super) fn number(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
         let slot = Self::new(path, name, stated)?;
         match (slot.numbers.buffer.len(), slot.numbers.buffer.dtype()) {
-            (1, Dtype::F64) => Ok(slot),
+            (1, Dtype::F64 | Dtype::F32) => Ok(slot),
             (length, dtype) => Err(to_python(&Error::Shape(format!(
-                "{path}: the slot {} has {length} elements of {}: expected one number of float64",
+                "{path}: the slot {} has {length} elements of {}: expected one number of float64 or float32",
                 slot.name,
                 dtype.name()
             )))),
@@ -83,12 +83,26 @@ impl Slot {
 
     /// The number that is there.
     pub(super) fn read(&self) -> f64 {
-        // SAFETY: `number` saw one float64, and `look` that it still lies there, since when no Python has run.
-        unsafe { self.numbers.buffer.pointer().cast::<f64>().read_unaligned() }
+        let pointer = self.numbers.buffer.pointer();
+        // SAFETY: `number` saw one number of this dtype, and `look` that it still lies there, since when no Python has
+        // run.
+        unsafe {
+            match self.numbers.buffer.dtype() {
+                Dtype::F32 => f64::from(pointer.cast::<f32>().read_unaligned()),
+                _ => pointer.cast::<f64>().read_unaligned(),
+            }
+        }
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "to the nearest number that the slot can have")]
     pub(super) fn write(&self, value: f64) {
+        let pointer = self.numbers.buffer.pointer();
         // SAFETY: as above, and that it may be written.
-        unsafe { self.numbers.buffer.pointer().cast::<f64>().write_unaligned(value) }
+        unsafe {
+            match self.numbers.buffer.dtype() {
+                Dtype::F32 => pointer.cast::<f32>().write_unaligned(value as f32),
+                _ => pointer.cast::<f64>().write_unaligned(value),
+            }
+        }
     }
 }

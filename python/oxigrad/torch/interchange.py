@@ -1,4 +1,4 @@
-"""The state of PyTorch's Adam, AdamW and SGD, read and written. Nothing imports this module.
+"""The state of PyTorch's Adam, AdamW and SGD, read into the optimizers of `oxigrad.optim`, and written from them.
 
 >>> import numpy as np
 >>> import oxigrad as ox
@@ -15,7 +15,6 @@ Report(missing=[], unexpected=[], mismatched=[])
 2.0
 """
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,8 +25,7 @@ from oxigrad.ops.backends import to_host
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.state import Report
-
-torch: Any = importlib.import_module("torch")  # a statement would mean this file, to a checker of types without PyTorch
+from oxigrad.torch.library import torch
 
 # PyTorch's names of the slots: of optimizers that keep squares of gradients, and of those that do not.
 _ADAM = {"m": "exp_avg", "v": "exp_avg_sq", "v_max": "max_exp_avg_sq"}

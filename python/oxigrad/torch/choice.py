@@ -1,0 +1,108 @@
+"""The rule by which the parameters of one group and one storage dtype are updated, with the group's hyperparameters."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from oxigrad.rules.composition import compose
+from oxigrad.rules.rule import Rule, is_flag
+from oxigrad.rules.slots import Slot
+from oxigrad.stepping.executors import trace
+from oxigrad.stepping.precision import Precision
+from oxigrad.torch import formulas
+from oxigrad.torch.table import Entry
+
+
+class Choice:
+    """The composed rule of a parameter group, its kernel, and its numbers of the present step.
+
+    ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are divided by
+    the scale of the loss. It is what `oxigrad.stepping.initial_slots.new_slots` takes for a group.
+    """
+
+    catches_up = False
+
+    def __init__(self, entry: Entry, group: Mapping[str, Any], storage: str | None, *, scaled: bool) -> None:
+        self.entry, self.group, self.storage, self.scaled = entry, group, storage, scaled
+        self.precision = Precision(
+            group.get("state_dtype"), bool(group.get("master")), group.get("rounding") or "nearest"
+        )
+        self._key = self._read_key()
+        parts, absent, flags = self._key
+        before = entry.rule.remembering(_built)(entry.rule, parts, absent, self.precision, storage)
+        self._rule: Rule = before
+        self.flags = dict(flags)
+        self.numbers = [name for name in self._rule.numbers[1:] if name != "inverse_scale"]
+        self.values: dict[str, Any] = {}
+
+    def _read_key(self) -> tuple[Any, ...]:
+        """What the kernel depends on: the parts of the rule, the slots that are absent, and the flags."""
+        entry, group = self.entry, self.group
+        rule = entry.rule
+        decays = "weight_decay" not in rule.defaults and bool(group.get("weight_decay"))
+        decoupled = decays and bool(group.get("decoupled_weight_decay"))
+        parts = (
+            *((formulas.UNSCALE,) if self.scaled else ()),
+            *((formulas.MAXIMIZE,) if group.get("maximize") else ()),
+            *((formulas.L2,) if decays and not decoupled else ()),
+            rule,
+            *((formulas.DECAY,) if decoupled else ()),
+        )
+        absent = tuple([slot for slot, asks in rule.optional if not entry.value(asks, group)])
+        flags = tuple([(name, entry.value(name, group)) for name, default in rule.defaults.items() if is_flag(default)])
+        return parts, absent, flags
+
+    def is_current(self) -> bool:
+        """Whether the group still asks for this rule."""
+        return self._read_key() == self._key
+
+    def read(self, inverse_scale: float) -> list[float]:
+        """The numbers that the kernel takes after that of the step, as they are in the group now."""
+        entry, group = self.entry, self.group
+        self.values = {name: entry.value(name, group) for name in self.numbers}
+        numbers = [*self.values.values()]
+        return [inverse_scale, *numbers] if self.scaled else numbers
+
+    def rule(self) -> Rule:
+        """The composed rule."""
+        return self._rule
+
+    def program(self) -> Any:
+        """The kernel of the rule; None for a rule that is called on arrays."""
+        if not self._rule.elementwise:
+            return None
+        return self._rule.remembering(_traced)(self._rule, tuple(self.flags.items()))
+
+    @property
+    def sums(self) -> bool:
+        """Whether the rule needs the whole parameter, and not only one element of it at a time."""
+        return not self._rule.elementwise or "= sum(" in str(self.program())
+
+    @property
+    def draws(self) -> bool:
+        """Whether a step draws random numbers."""
+        return "noise" in self._rule.supplied or self.precision.rounding == "stochastic"
+
+    def value(self, name: str) -> Any:
+        """The value of a hyperparameter."""
+        return self.entry.value(name, self.group)
+
+    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
+        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
+        if self.entry.follows_torch and not (self.precision.slot_dtype and slot.is_moment) and not slot.dtype:
+            return p.dtype
+        if slot.dtype_by:
+            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
+        return self.precision.kept_in(slot, p, on_host=on_host)
+
+
+def _built(
+    rule: Rule, parts: tuple[Rule, ...], absent: tuple[str, ...], precision: Precision, storage: str | None
+) -> Rule:
+    composed = compose(parts)
+    composed = composed.without(absent) if composed.optional else composed
+    return precision.around(composed, storage)
+
+
+def _traced(rule: Rule, flags: tuple[tuple[str, Any], ...]) -> Any:
+    return trace(rule, dict(flags))

@@ -1,0 +1,129 @@
+"""Optimizers that PyTorch has: its own classes, with the step of oxigrad."""
+
+import inspect
+from typing import Any
+
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping.precision import half
+from oxigrad.torch.choice import Choice
+from oxigrad.torch.library import torch
+from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer
+from oxigrad.torch.state import begin, local
+from oxigrad.torch.table import Entry
+
+
+class DropIn(SteppingOptimizer):
+    """Base class of optimizers that PyTorch has; its class of the same name, another base, checks arguments and old states."""
+
+    def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
+        self._take_options(keywords)
+        super().__init__(params, *args, **keywords)
+
+    def check_gradient(self, path: str, p: Any) -> None:
+        """Raises for a gradient, or a parameter, that the optimizer does not take; `LeftToTorch` where PyTorch's class does."""
+        if p.grad.layout is not torch.strided and self.theirs.__name__ in _SPARSE:
+            raise LeftToTorch
+        super().check_gradient(path, p)
+
+    def _take(self, scale: Any) -> None:
+        try:
+            super()._take(scale)
+        except LeftToTorch:
+            self._take_recorded(scale)
+
+    def _take_recorded(self, scale: Any) -> None:
+        """Takes the step of PyTorch's class."""
+        step = self.theirs.step
+        step = step.__wrapped__ if getattr(step, "hooked", False) else step  # Hooks are called already.
+        if scale is None:
+            step(self)
+            return
+        with torch.no_grad():
+            for p in [p for group in self.param_groups for p in group["params"] if p.grad is not None]:
+                p.grad.mul_(1.0 / float(scale))
+        found = self.grad_scale, self.found_inf
+        self.grad_scale = self.found_inf = None
+        try:
+            step(self)
+        finally:
+            self.grad_scale, self.found_inf = found
+
+
+class LazyAdagrad(DropIn):
+    """Base class of Adagrad, whose state is made by the first step as that of the others; PyTorch's makes it at construction."""
+
+    def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
+        super().__init__(params, *args, **keywords)
+        self.state.clear()
+
+    def share_memory(self) -> None:
+        """Makes the state, and moves the sums of squares into shared memory."""
+        for number, group in enumerate(self.param_groups):
+            for at, p in enumerate(group["params"]):
+                choice = Choice(self.entry, group, half(local(p)), scaled=False)
+                begin(choice, f"param_groups[{number}]['params'][{at}]", p, self.state[p], on_host=True)
+        super().share_memory()
+
+
+class LeftToTorch(Exception):
+    """A gradient that PyTorch's class takes, and the step of oxigrad does not: a sparse one."""
+
+
+_SPARSE = ("SGD", "Adagrad")
+
+_EXAMPLE = """
+
+    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``, so that states go to and fro. By
+    keyword it has the options of `oxigrad.torch` too.
+
+    >>> import torch
+    >>> weight = torch.nn.Parameter(torch.ones({shape}))
+    >>> opt = {name}([weight], lr=0.5)
+    >>> (weight**2).sum().backward()
+    >>> opt.step()
+    >>> bool((weight != 1).all())
+    True
+    """
+_SPARSE_EXAMPLE = """
+
+    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``. It updates the rows that sparse gradients
+    have.
+
+    >>> import torch
+    >>> table = torch.nn.Embedding(5, 2, sparse=True)
+    >>> before = table.weight.detach().clone()
+    >>> opt = {name}(table.parameters(), lr=0.5)
+    >>> table(torch.tensor([1, 3, 1])).sum().backward()
+    >>> opt.step()
+    >>> (table.weight != before).any(1)
+    tensor([False,  True, False,  True, False])
+    """
+
+
+def drop_in(name: str, rule: Rule, *, shape: str = "3", base: type = DropIn, **places: Any) -> Any:
+    """The class of this name: PyTorch's, whose steps are those of a rule. ``places`` are those of `Entry`."""
+    theirs = getattr(torch.optim, name)
+    body: dict[str, Any] = {
+        "__doc__": summary(rule) + (_SPARSE_EXAMPLE if "Sparse" in name else _EXAMPLE).format(name=name, shape=shape),
+        "__module__": "oxigrad.torch",
+        "__signature__": _signature(theirs),
+        "entry": Entry(rule, **places),
+        "theirs": theirs,
+    }
+    return type(base)(name, (base, theirs), body)
+
+
+def summary(rule: Rule) -> str:
+    """The first sentence of the documentation of a rule."""
+    return (rule.call.__doc__ or rule.name).split("\n\n", 1)[0].rstrip()
+
+
+def options() -> list[inspect.Parameter]:
+    """The options of all classes as parameters of a signature."""
+    return [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in OPTIONS.items()]
+
+
+def _signature(theirs: type) -> inspect.Signature:
+    """The signature of PyTorch's class, with the options of this package."""
+    own = [p.replace(annotation=p.empty) for p in inspect.signature(theirs).parameters.values()]
+    return inspect.Signature([*own, *options()])

@@ -1,0 +1,103 @@
+"""Rules that only PyTorch needs: weight decay as a part of any, and ASGD, NAdam and Rprop with the state that PyTorch keeps."""
+
+from oxigrad import rules
+from oxigrad.rules import gradient_transforms, rule
+from oxigrad.rules.slots import Slot
+
+
+def l2(xp, p, g, *, weight_decay=0.0):
+    """The gradient of the loss plus that of ``weight_decay / 2 * sum(p * p)``."""
+    return g + weight_decay * p
+
+
+def asgd(
+    xp,
+    p,
+    g,
+    ax,
+    eta=Slot.scalar(0.0),
+    mu=Slot.scalar(1.0),
+    *,
+    step,
+    learning_rate=1e-2,
+    weight_decay=0.0,
+    t0=1e6,
+    lambd=1e-4,
+    alpha=0.75,
+):
+    """`oxigrad.rules.asgd` with ``lag``, written as torch.optim.ASGD keeps it: the rate and weight of the next step are in the state."""
+    g = g + weight_decay * p
+    p = (1 - lambd * eta) * p - eta * g
+    ax = xp.where(mu == 1.0, p, ax + mu * (p - ax))
+    eta = learning_rate / (1 + lambd * learning_rate * step) ** alpha
+    return p, ax, eta, 1 / xp.maximum(1.0, step - t0)
+
+
+def _float32(x):
+    """A float64 number rounded to float32 (Veltkamp 1968)."""
+    high = x * 536870913.0
+    return high - (high - x)
+
+
+def nadam(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    product=Slot.scalar(1.0),
+    *,
+    step,
+    learning_rate=2e-3,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    momentum_decay=4e-3,
+):
+    """`oxigrad.rules.nadam` as torch.optim.NAdam keeps it: the product is computed in float32."""
+    mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
+    known = xp.where(mu > 0, _float32(product * _float32(mu)) / xp.where(mu > 0, mu, 1.0), product)
+    return rules.nadam(
+        xp,
+        p,
+        g,
+        m,
+        v,
+        known,
+        step=step,
+        learning_rate=learning_rate,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        momentum_decay=momentum_decay,
+    )
+
+
+def rprop(
+    xp,
+    p,
+    g,
+    prev,
+    step_size=Slot.full("learning_rate", decay=1.0),
+    *,
+    learning_rate=1e-2,
+    eta_minus=0.5,
+    eta_plus=1.2,
+    min_size=1e-6,
+    max_size=50.0,
+):
+    """`oxigrad.rules.rprop` as torch.optim.Rprop keeps it: the last gradient, zero where its sign changed, rather than the last move."""
+    agreement = g * prev
+    factor = xp.where(agreement > 0, eta_plus, xp.where(agreement < 0, eta_minus, 1.0))
+    step_size = xp.clip(step_size * factor, min_size, max_size)
+    g = xp.where(agreement < 0, 0.0, g)
+    return p - step_size * xp.sign(g), g, step_size
+
+
+L2 = rule.read(l2, "gradient")
+MAXIMIZE = rule.read(gradient_transforms.maximize, "gradient")
+UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
+DECAY = rule.read(gradient_transforms.weight_decay, "after")
+ASGD = rule.read(asgd)
+NADAM = rule.read(nadam)
+RPROP = rule.read(rprop)

@@ -1,0 +1,42 @@
+"""L-BFGS as PyTorch has it, which keeps its parameters in the group alone."""
+
+from typing import Any
+
+from oxigrad.torch.library import torch
+from oxigrad.torch.loading import KeepingDtypes
+
+
+class LBFGS(KeepingDtypes, torch.optim.LBFGS):
+    """L-BFGS (Liu and Nocedal 1989), as `torch.optim.LBFGS`, whose steps are PyTorch's: it takes its parameters from the group in each step.
+
+    PyTorch's class keeps them in an attribute besides, so that it cannot be pickled, nor its parameters be replaced.
+    `oxigrad.optim.LBFGS` is the optimizer for functions of a model.
+
+    >>> import torch
+    >>> weight = torch.nn.Parameter(torch.ones(3))
+    >>> opt = LBFGS([weight])
+    >>> def closure():
+    ...     opt.zero_grad()
+    ...     loss = (weight**2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> opt.step(closure).item()
+    3.0
+    >>> bool((weight.abs() < 1e-3).all())
+    True
+    """
+
+    __module__ = "oxigrad.torch"
+
+    @property
+    def _params(self) -> list[Any]:
+        """The parameters, as they are in the group now."""
+        return self.param_groups[0]["params"]
+
+    @_params.setter
+    def _params(self, params: list[Any]) -> None:
+        """Ignores what PyTorch's constructor keeps."""
+
+    def _numel(self) -> int:
+        """The number of real numbers in all parameters."""
+        return sum(p.numel() * (2 if p.is_complex() else 1) for p in self._params)

@@ -1,0 +1,144 @@
+"""The base class of optimizers for PyTorch: `torch.optim.Optimizer` with the step of oxigrad.
+
+All that an optimizer knows is in ``state``, ``param_groups`` and ``defaults``, as PyTorch keeps it; what a step resolves from them is
+dropped when they change.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
+from oxigrad.optim.options import checked_precision
+from oxigrad.torch.library import torch
+from oxigrad.torch.loading import KeepingDtypes
+from oxigrad.torch.resolved import ResolvedStep
+from oxigrad.torch.state import number_dtype
+from oxigrad.torch.table import Entry
+
+# The options of all classes by keyword, as they are by default. They are in the groups where they are given.
+OPTIONS: dict[str, Any] = {
+    "state_dtype": None,
+    "master": False,
+    "rounding": "nearest",
+    "seed": 0,
+    "amp_fused": False,
+}
+
+
+class SteppingOptimizer(KeepingDtypes):
+    """`torch.optim.Optimizer` whose ``step`` is one dispatch of oxigrad for all tensors in host memory."""
+
+    entry: ClassVar[Entry]
+    #: PyTorch's class of the same name, if there is one.
+    theirs: ClassVar[Any] = None
+    _resolved: ResolvedStep | None = None
+
+    # --- groups and options --------------------------------------------------------------------------------------------
+
+    def _take_options(self, keywords: dict[str, Any]) -> None:
+        """Takes the options out of the keywords of the constructor."""
+        given = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
+        checked_precision(given["state_dtype"], given["master"], given["rounding"])
+        self._given = {name: value for name, value in given.items() if value != OPTIONS[name]}
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group of parameters, a dict with its hyperparameters."""
+        self.defaults |= self.__dict__.pop("_given", {})
+        super().add_param_group(param_group)
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Whether a `torch.amp.GradScaler` leaves it to the step to divide gradients by the scale."""
+        return any(group.get("amp_fused") for group in self.param_groups)
+
+    @_step_supports_amp_scaling.setter
+    def _step_supports_amp_scaling(self, value: bool) -> None:
+        """Ignores what PyTorch's classes set for ``fused``: ``amp_fused`` says it."""
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Takes one step with the gradients of the parameters, and returns what ``closure`` did.
+
+        Args:
+            closure: a function that computes the gradients anew and returns the loss, called first, with gradients enabled.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        found_inf = getattr(self, "found_inf", None)
+        if found_inf is None or not float(found_inf):
+            self._take(getattr(self, "grad_scale", None))
+        return loss
+
+    def _take(self, scale: Any) -> None:
+        """Takes a step with gradients that are those of the loss times ``scale``, if that is not None."""
+        if any(group.get("differentiable") or group.get("capturable") for group in self.param_groups):
+            self._take_recorded(scale)
+            return
+        factor, resolved = (1.0 if scale is None else float(scale)), self._resolved
+        with torch.no_grad():
+            if resolved is not None and resolved.is_current(self, scaled=scale is not None):
+                try:
+                    resolved.take(self, factor)
+                except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
+                    pass  # A tensor is not what it was; nothing has been written.
+                else:
+                    return
+            self._resolved = None
+            with _kept_on_error(self.state):
+                resolved = ResolvedStep(self, scaled=scale is not None)
+                resolved.take(self, factor)
+            self._resolved = resolved
+
+    def _take_recorded(self, scale: Any) -> None:
+        """Takes a step that PyTorch differentiates, or records in a graph of its own."""
+        raise NotImplementedError
+
+    def check_gradient(self, path: str, p: Any) -> None:
+        """Raises for a gradient, or a parameter, that the optimizer does not take."""
+        name = type(self).__name__
+        if p.device.type == "meta":
+            raise RuntimeError(f"{path}: the parameter is on the device meta, where it has no numbers")
+        if p.grad.layout is not torch.strided:
+            raise RuntimeError(f"{name} does not support sparse gradients")
+        if not self.entry.takes_complex and p.is_complex():
+            raise RuntimeError(f"{name} does not support complex parameters")
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._resolved = None
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self._remembered().items():
+                group.setdefault(name, value)
+        if self.theirs is None:
+            self._count_with_tensors()
+
+    def _remembered(self) -> Mapping[str, Any]:
+        """The defaults that a group without them, of an older state or of PyTorch's, has."""
+        return {name: self.defaults[name] for name in OPTIONS if name in self.defaults}
+
+    def _count_with_tensors(self) -> None:
+        """Makes tensors of numbers of steps that are numbers of Python's."""
+        for own in self.state.values():
+            if "step" in own and not isinstance(own["step"], torch.Tensor):
+                own["step"] = torch.tensor(float(own["step"]), dtype=number_dtype())
+
+
+@contextlib.contextmanager
+def _kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
+    """A block whose errors, which come before anything is written to memory, leave the state as it was."""
+    before = [(p, own, dict(own)) for p, own in state.items()]
+    try:
+        yield
+    except Exception:
+        state.clear()
+        for p, own, values in before:
+            own.clear()
+            own.update(values)
+            state[p] = own
+        raise

@@ -1,0 +1,129 @@
+"""Optimizers that PyTorch does not have: those of `oxigrad.optim`, with the names that PyTorch gives to arguments."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from oxigrad.torch.drop_in import options, summary
+from oxigrad.torch.library import torch
+from oxigrad.torch.optimizer import SteppingOptimizer
+from oxigrad.torch.resolved import ResolvedStep
+from oxigrad.torch.table import Entry
+
+# What every optimizer of PyTorch's has by keyword.
+_FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None}
+
+
+class OwnOptimizer(SteppingOptimizer):
+    """Base class of optimizers that PyTorch does not have.
+
+    By keyword they have ``maximize``, and ``foreach`` and ``fused``, which change nothing: a step is always fused. ``differentiable`` steps
+    are recorded by autograd; ``capturable`` ones there are none.
+    """
+
+    __signature__: ClassVar[inspect.Signature]
+    #: The optimizer of `oxigrad.optim` whose rule it is.
+    ours: ClassVar[Any]
+
+    def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
+        self._take_options(keywords)
+        bound = self.__signature__.bind(params, *args, **keywords)
+        bound.apply_defaults()
+        defaults = {name: bound.arguments[name] for name in (*arguments(self.entry), *_FLAGS)}
+        _check_flags(defaults)
+        self._check(defaults)
+        super().__init__(params, defaults)
+
+    def _check(self, group: Mapping[str, Any]) -> None:
+        """Raises `ValueError` or `TypeError` for hyperparameters that the rule does not admit."""
+        if isinstance(group["lr"], torch.Tensor) and group["lr"].numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        for name, (key, item) in self.entry.places.items():
+            if key not in group:
+                continue
+            value = group[key] if item is None else group[key][item]
+            value = value.item() if isinstance(value, torch.Tensor) else value
+            try:
+                self.ours._declared[name].check(value)
+            except (TypeError, ValueError) as error:
+                shown = key if item is None else f"{key}[{item}]"
+                raise type(error)(str(error).replace(f"{name} is", f"{shown} is", 1)) from None
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group of parameters, a dict with its hyperparameters, which are checked."""
+        given: Any = param_group  # PyTorch refuses what is no dict.
+        if type(given) is dict:
+            self._check(self.defaults | given)
+        super().add_param_group(param_group)
+
+    def _remembered(self) -> Mapping[str, Any]:
+        return self.defaults
+
+    def _take_recorded(self, scale: Any) -> None:
+        """Takes a step that autograd records."""
+        if any(group.get("capturable") for group in self.param_groups):
+            raise RuntimeError(
+                f"{type(self).__name__}: capturable=True is not supported, since a step reads its numbers on the host"
+            )
+        resolved = ResolvedStep(self, scaled=scale is not None, recorded=True)
+        resolved.take(self, 1.0 if scale is None else float(scale))
+
+
+def arguments(entry: Entry) -> dict[str, Any]:
+    """The names and defaults of the arguments that stand for the hyperparameters of a rule: tuples for those with items."""
+    found: dict[str, Any] = {}
+    for name, (key, item) in entry.places.items():
+        default = entry.rule.defaults[name]
+        found[key] = default if item is None else (*found.get(key, ()), default)
+    return found
+
+
+def _check_flags(values: Mapping[str, Any]) -> None:
+    """The rules that PyTorch has for its flags."""
+    if values["fused"] and values["differentiable"]:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if values["fused"] and values["foreach"]:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+_EXAMPLE = """
+
+    The rule and its defaults are those of `oxigrad.optim.{optimizer}`. By keyword it has ``maximize``, ``differentiable`` and the other
+    flags of PyTorch's optimizers, and the options of `oxigrad.torch`.
+
+    >>> import torch
+    >>> weight = torch.nn.Parameter(torch.ones({shape}))
+    >>> opt = {name}([weight], lr=0.5)
+    >>> for _ in range(2):
+    ...     opt.zero_grad()
+    ...     (weight**2).sum().backward()
+    ...     opt.step()
+    >>> bool((weight != 1).all())
+    True
+    """
+
+
+def own(ours: Any, name: str = "", *, shape: str = "3", base: type = OwnOptimizer, **places: Any) -> Any:
+    """The class for an optimizer of `oxigrad.optim`. ``places`` are those of `Entry`."""
+    name = name or ours.__name__
+    entry = Entry(ours._rule, follows_torch=False, **places)
+    kind = inspect.Parameter
+    hyperparameters = [
+        kind(key, kind.POSITIONAL_OR_KEYWORD, default=value) for key, value in _in_order(arguments(entry)).items()
+    ]
+    flags = [kind(key, kind.KEYWORD_ONLY, default=value) for key, value in _FLAGS.items()]
+    signature = [kind("params", kind.POSITIONAL_OR_KEYWORD), *hyperparameters, *flags, *options()]
+    body: dict[str, Any] = {
+        "__doc__": summary(ours._rule) + _EXAMPLE.format(name=name, optimizer=ours.__name__, shape=shape),
+        "__module__": "oxigrad.torch",
+        "__signature__": inspect.Signature(signature),
+        "entry": entry,
+        "ours": ours,
+    }
+    return type(base)(name, (base,), body)
+
+
+def _in_order(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments in the order that PyTorch gives them: lr, betas, eps and weight_decay first."""
+    first = [name for name in ("lr", "betas", "eps", "weight_decay") if name in values]
+    return {name: values[name] for name in (*first, *values)}

@@ -1,0 +1,278 @@
+"""A step resolved for the tensors of an optimizer: the kernels, the memory of slots, and which steps each parameter has taken.
+
+It serves the steps that follow for as long as the same tensors are in the groups and in the state, the same parameters have
+gradients, and the groups ask for the same rules. Whatever else changes (hyperparameters, numbers of steps in place, memory of tensors) is
+read in each step, or checked by the core.
+"""
+
+import dataclasses
+import itertools
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oxigrad import _core
+from oxigrad._core import StructureError
+from oxigrad.stepping.executors import Leaf, call_rules
+from oxigrad.stepping.plan import executor
+from oxigrad.stepping.precision import half
+from oxigrad.torch import state
+from oxigrad.torch.choice import Choice
+from oxigrad.torch.library import torch
+
+_CHAIN = itertools.chain.from_iterable
+
+
+@dataclasses.dataclass
+class Parameter:
+    """A parameter that has a gradient: its number among all, its state and its rule."""
+
+    path: str
+    position: int
+    tensor: Any
+    own: dict[str, Any]
+    choice: Choice
+    on_host: bool
+    step: int = 0
+    scalar_set: tuple[int, int] = (0, 0)
+
+
+def tensors_of(opt: Any) -> list[Any]:
+    """The parameters of all groups."""
+    return [*_CHAIN([group["params"] for group in opt.param_groups])]
+
+
+def state_of(opt: Any) -> list[Any]:
+    """All that is in the state of the parameters."""
+    return [*_CHAIN(map(dict.values, opt.state.values()))]
+
+
+def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
+    """The parameters of all groups: name for errors, number among all, number of the group, and tensor."""
+    position = itertools.count()
+    seen = set()
+    for number, group in enumerate(opt.param_groups):
+        names = group.get("param_names")
+        for at, p in enumerate(group["params"]):
+            path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
+            place = next(position)
+            if id(p) not in seen:  # One tensor twice is one parameter.
+                yield path, place, number, p
+            seen.add(id(p))
+
+
+def _check_distributed(path: str, name: str, p: Any, choice: Choice) -> None:
+    """Raises `RuntimeError` for a DTensor that cannot be updated by its part in this process."""
+    if choice.sums:
+        raise RuntimeError(
+            f"{path}: {name} sums over whole parameters, of which a DTensor has a part in each process: expected an "
+            "optimizer whose rule is elementwise"
+        )
+    if not state.is_distributed(p.grad) or p.grad.placements != p.placements:
+        found = p.grad.placements if state.is_distributed(p.grad) else "no DTensor"
+        raise RuntimeError(f"{path}: the gradient has the placements {found}: expected {p.placements}")
+
+
+def noise_step(opt: Any) -> int:
+    """The number of steps taken with random numbers, which the first group keeps."""
+    return int(opt.param_groups[0].get("noise_step", 0))
+
+
+def are_same(found: list[Any], before: list[Any]) -> bool:
+    """Whether two lists have the same objects."""
+    return len(found) == len(before) and all(map(operator.is_, found, before))
+
+
+class ResolvedStep:
+    """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
+
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records what the step does.
+    """
+
+    def __init__(self, opt: Any, *, scaled: bool, recorded: bool = False) -> None:
+        self.scaled = scaled
+        self._local = state.real if recorded else state.local
+        self._recorded = recorded
+        self._choices: dict[tuple[int, str | None], Choice] = {}
+        self.parameters: list[Parameter] = []
+        self.params = tensors_of(opt)
+        has_gradient = [p.grad is not None for p in self.params]
+        self._without = [p for p, has in zip(self.params, has_gradient, strict=True) if not has]
+        self._begin(opt)
+        self._seat()
+        self._lay_out()
+        self._prepare()
+        self._draws = any(p.choice.draws for p in self.parameters)
+        if self._draws:
+            self.core.count = noise_step(opt)
+        self.state = state_of(opt)
+        self._codes = [value for value in self.state if type(value) is dict]
+        self._parts = [*_CHAIN(map(dict.values, self._codes))]
+
+    # --- resolving -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, opt: Any) -> None:
+        """Finds the parameters with gradients, and makes their state."""
+        found = [found for found in _placed(opt) if found[3].grad is not None]
+        chosen = []
+        for path, _, number, p in found:
+            opt.check_gradient(path, p)
+            chosen.append(self._choice(opt, number, half(state.local(p))))
+            if state.is_distributed(p):
+                _check_distributed(path, type(opt).__name__, p, chosen[-1])
+        for (path, position, _, p), choice in zip(found, chosen, strict=True):
+            inner = state.local(p)
+            on_host = not self._recorded and choice.rule().elementwise and executor(inner) == "host"
+            own = opt.state.get(p, {})
+            is_new = state.begin(choice, path, p, own, on_host=on_host)
+            if own:
+                opt.state[p] = own
+            step = int(own["step"]) if choice.entry.counts else 0 if is_new else max(1, noise_step(opt))
+            if not step and not choice.value("learning_rate") and not torch.count_nonzero(p.grad):
+                continue  # So checkpoints make the state, which is to be loaded: nothing else happens.
+            self.parameters.append(Parameter(path, position, p, own, choice, on_host, step))
+
+    def _choice(self, opt: Any, number: int, storage: str | None) -> Choice:
+        key = number, storage
+        if key not in self._choices:
+            entry, group = opt.entry, opt.param_groups[number]
+            self._choices[key] = Choice(entry, group, storage, scaled=self.scaled)
+        return self._choices[key]
+
+    def _seat(self) -> None:
+        """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
+        counted = [p for p in self.parameters if p.choice.entry.counts]
+        self.counts = torch.tensor([float(p.step) for p in counted], dtype=state.number_dtype())
+        self._counted = self.counts.numpy()
+        self._expected = self._counted.copy()
+        self._taken = 0  # steps since then
+        for p, seat in zip(counted, self.counts.unbind(), strict=True):
+            if p.own["step"].device.type == "cpu":
+                p.own["step"] = seat
+        self._elsewhere = [p for p in counted if p.own["step"].device.type != "cpu"]
+
+    def _lay_out(self) -> None:
+        """Gives each parameter in host memory its program, and its set of scalars among those of the program."""
+        programs: list[tuple[Any, list[tuple[Choice, int]]]] = []
+        places: dict[tuple[int, int], tuple[int, int]] = {}
+        for p in self.parameters:
+            if not p.on_host:
+                continue
+            key = id(p.choice), p.step
+            if key not in places:
+                program = p.choice.program()
+                at = next((k for k, (known, _) in enumerate(programs) if known is program), len(programs))
+                if at == len(programs):
+                    programs.append((program, []))
+                places[key] = at, len(programs[at][1])
+                programs[at][1].append((p.choice, p.step))
+            p.scalar_set = places[key]
+        self._programs = programs
+
+    def _prepare(self) -> None:
+        """Gives the core the memory of the slots."""
+        self.host = [p for p in self.parameters if p.on_host]
+        self.called = [p for p in self.parameters if not p.on_host]
+        self._written = tuple([p.tensor for p in self.host])
+        self._is_viewed = not all(map(state.is_plain, self._written))
+        self.core = _core.Stepper()
+        prepared = []
+        for p in self.host:
+            slots = [*state.slots_of(p.choice, p.own)]
+            prepared.append(
+                _core.HostParameter(
+                    path=p.path,
+                    position=p.position,
+                    array=state.local(p.tensor),
+                    slots=[(slot.name, state.memory(value)) for slot, value in slots if not slot.is_number],
+                    numbers=[(slot.name, value) for slot, value in slots if slot.is_number],
+                    catches_up=False,
+                    stochastic=p.choice.precision.rounding == "stochastic",
+                    program=p.scalar_set[0],
+                    scalar_set=p.scalar_set[1],
+                )
+            )
+        self.core.prepare(prepared)
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def is_current(self, opt: Any, *, scaled: bool) -> bool:
+        """Whether the step may be taken as it was resolved, if all parameters that had gradients then have them, which `take` sees."""
+        if scaled is not self.scaled or not are_same(tensors_of(opt), self.params):
+            return False
+        if not are_same(state_of(opt), self.state) or any(p.grad is not None for p in self._without):
+            return False
+        if self._codes and not are_same([*_CHAIN(map(dict.values, self._codes))], self._parts):
+            return False
+        if not (self._counted == self._expected).all() or (self._draws and self.core.count != noise_step(opt)):
+            return False
+        return all(choice.is_current() for choice in self._choices.values())
+
+    def take(self, opt: Any, scale: float) -> None:
+        """Takes the step."""
+        seed = int(opt.param_groups[0].get("seed") or 0)
+        looked_at = self.parameters if self._is_viewed else self.called  # The core looks at the others.
+        if any(p.tensor.grad is None for p in looked_at):
+            raise StructureError("a gradient is missing")
+        numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
+        computed = self._call(seed, scale)
+        in_core = [pair for pair in computed if not self._recorded and pair[1].device.type == "cpu"]
+        written, gradients, programs = self._written, tuple([p.grad for p in self._written]), []
+        if self.host:
+            if self._is_viewed:
+                written, gradients = tuple(map(state.local, written)), tuple(map(state.local, gradients))
+            now = self._taken + 1.0
+            programs = [
+                (program, [[step + now, *numbers[id(choice)]] for choice, step in sets])
+                for program, sets in self._programs
+            ]
+        # The numbers of steps are written with the rest, so that no interrupt comes between.
+        writes = _core.Writes(copies=[*in_core, (self._expected + 1.0, self._counted)])
+        self.core.step(True, written, gradients, programs=programs, seed=seed, writes=writes)
+        for new, old in computed[len(in_core) :]:
+            old.copy_(new)
+        self._count(opt)
+
+    def _call(self, seed: int, scale: float) -> list[tuple[Any, Any]]:
+        """The results of rules called on tensors, with the tensors that they are for, those in host memory first."""
+        if not self.called:
+            return []
+        leaves = [self._leaf(p, scale) for p in self.called]
+        results, _ = call_rules(leaves, seed)
+        pairs = []
+        for p, leaf, (new, *after) in zip(self.called, leaves, results, strict=True):
+            pairs.append((new, leaf.p))
+            for (_, value), result in zip(state.slots_of(p.choice, p.own), after, strict=True):
+                if result is not None:
+                    pairs.append((result, self._local(value)))
+        return sorted([pair for pair in pairs if pair[0] is not pair[1]], key=lambda pair: pair[1].device.type != "cpu")
+
+    def _leaf(self, p: Parameter, scale: float) -> Leaf:
+        choice = p.choice
+        values: Mapping[str, Any] = {
+            "step": p.step + self._taken + 1,
+            "inverse_scale": 1.0 / scale,
+            **choice.flags,
+            **choice.values,
+        }
+        slots = {slot.name: state.array(value) for slot, value in state.slots_of(choice, p.own)}
+        present = {name: value for name, value in slots.items() if value is not None}
+        return Leaf(
+            p.path,
+            p.position,
+            choice.rule(),
+            self._local(p.tensor),
+            self._local(p.tensor.grad),
+            present,
+            values,
+            stochastic=choice.precision.rounding == "stochastic",
+        )
+
+    def _count(self, opt: Any) -> None:
+        """Counts the step that was taken."""
+        self._expected += 1.0
+        self._taken += 1
+        for p in self._elsewhere:
+            p.own["step"].add_(1.0)
+        if self._draws:
+            self.core.count = opt.param_groups[0]["noise_step"] = noise_step(opt) + 1

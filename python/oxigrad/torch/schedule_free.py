@@ -1,0 +1,53 @@
+"""Schedule-free optimizers for PyTorch: the model holds the point of the gradients, or the average to be used."""
+
+from typing import Any
+
+from oxigrad import xp
+from oxigrad.torch import state
+from oxigrad.torch.library import torch
+from oxigrad.torch.own import OwnOptimizer
+
+# The key in the state of the point where gradients are taken, while the parameter is the average.
+_POINT = "train_point"
+
+
+class ScheduleFree(OwnOptimizer):
+    """Base class of schedule-free optimizers: call ``eval()`` before the model is evaluated or saved, ``train()`` before it is trained on.
+
+    As in the authors' program, a group says by ``train_mode`` what its parameters are. A step in the other mode raises `RuntimeError`.
+    """
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group of parameters, a dict with its hyperparameters, which are checked."""
+        super().add_param_group(param_group)
+        self.param_groups[-1].setdefault("train_mode", True)
+
+    def train(self, mode: bool = True) -> None:
+        """Puts the points where gradients are taken into the parameters; with ``mode=False``, the averages."""
+        with torch.no_grad():
+            for group in self.param_groups:
+                if group.get("train_mode", True) != mode:
+                    self._convert(group, mode)
+                    group["train_mode"] = mode
+
+    def eval(self) -> None:
+        """Puts the averages into the parameters, which are the ones to use."""
+        self.train(mode=False)
+
+    def _convert(self, group: dict[str, Any], to_train: bool) -> None:
+        beta1 = self.entry.value("beta1", group)
+        for p in group["params"]:
+            own = self.state.get(p, {})
+            if (z := own.get("z")) is None:
+                continue
+            if to_train:
+                p.copy_(own.pop(_POINT))
+                continue
+            own[_POINT] = p.detach().clone()
+            held, z = state.local(p), state.local(z)
+            held.copy_(self.entry.rule.averaged(xp, held.to(z.dtype), {"z": z}, {"beta1": beta1}))
+
+    def _take(self, scale: Any) -> None:
+        if not all(group.get("train_mode", True) for group in self.param_groups):
+            raise RuntimeError(f"{type(self).__name__}: the parameters are the averages: call train() before a step")
+        super()._take(scale)

@@ -1,0 +1,111 @@
+"""The state of a parameter as PyTorch keeps it, and as a step takes it.
+
+A slot is a tensor of the parameter's layout: complex for a complex parameter, a DTensor for a DTensor. A step takes the local, real
+tensor of the same memory. Codes of eight bits are a dict of ``codes`` and ``scales``, so that nothing takes them for an array of the
+parameter's shape.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError
+from oxigrad.stepping.initial_slots import new_slots
+from oxigrad.stepping.quantized import Quantized
+from oxigrad.torch.choice import Choice
+from oxigrad.torch.library import torch
+
+
+def is_distributed(tensor: Any) -> bool:
+    """Whether a tensor is a DTensor, of which this process has a part."""
+    return type(tensor) is not torch.Tensor and hasattr(tensor, "placements") and hasattr(tensor, "to_local")
+
+
+def local(tensor: Any) -> Any:
+    """The real tensor in this process of the same memory, detached."""
+    return real(tensor.detach())
+
+
+def real(tensor: Any) -> Any:
+    """The real tensor in this process of the same memory."""
+    found = tensor.to_local() if is_distributed(tensor) else tensor
+    return torch.view_as_real(found.resolve_conj()) if found.is_complex() else found
+
+
+def is_plain(tensor: Any) -> bool:
+    """Whether a tensor is its own `local`, but for its gradient."""
+    return not (tensor.is_complex() or is_distributed(tensor))
+
+
+def as_parameter(found: Any, p: Any) -> Any:
+    """A new local, real tensor as a slot of the parameter ``p``."""
+    if p.is_complex() and found.shape[-1:] == (2,):
+        found = torch.view_as_complex(found.contiguous())
+    if not is_distributed(p):
+        return found
+    from torch.distributed.tensor import DTensor
+
+    return DTensor.from_local(found, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride())
+
+
+def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bool) -> bool:
+    """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none."""
+    entry, rule = choice.entry, choice.rule()
+    keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
+    for key in () if on_host else keys.values():
+        if isinstance(own.get(key), dict):  # Only the core reads codes.
+            own[key] = as_parameter(array(own[key]).to(p.device), p)
+    known = [name for name, key in keys.items() if own.get(key) is not None]
+    if rule.elementwise:
+        _check_shapes(path, p, {keys[slot.name]: own.get(keys[slot.name]) for slot in rule.slots if not slot.is_number})
+    is_new = entry.counts and own.get("step") is None
+    if is_new:
+        own["step"] = torch.zeros((), dtype=number_dtype())
+    if len(known) == len(keys):
+        return is_new
+    group: Any = choice  # It has what is asked of a group.
+    found = new_slots(group, path, local(p), on_host=on_host, known=known)
+    numbers = {slot.name for slot in rule.slots if slot.is_number}
+    for name, value in found.items():
+        if name in numbers:
+            first = choice.value(entry.begin[name]) if name in entry.begin else float(value)
+            own[keys[name]] = torch.tensor(first, dtype=number_dtype() if entry.follows_torch else torch.float64)
+        elif isinstance(value, Quantized):
+            own[keys[name]] = {"codes": torch.from_numpy(value.codes), "scales": torch.from_numpy(value.scales)}
+        else:
+            own[keys[name]] = as_parameter(value, p)
+    return True
+
+
+def _check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
+    """Raises `ShapeError` for a slot of another shape than the parameter, as one that was loaded may have."""
+    for key, value in slots.items():
+        found = value["codes"] if isinstance(value, dict) else value
+        if found is not None and found.shape != p.shape:
+            raise ShapeError(
+                f"{path}: the state {key!r} has shape {tuple(found.shape)}: expected {tuple(p.shape)}, that of the parameter"
+            )
+
+
+def number_dtype() -> Any:
+    """The dtype in which PyTorch counts steps."""
+    return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
+
+
+def slots_of(choice: Choice, own: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The slots of the rule with their state: tensors, codes with scales, or None."""
+    for slot in choice.rule().slots:
+        yield slot, own.get(choice.entry.key_of_slot(slot.name))
+
+
+def memory(value: Any) -> Any:
+    """A slot as the core takes it."""
+    return (value["codes"], value["scales"]) if isinstance(value, dict) else local(value)
+
+
+def array(value: Any) -> Any:
+    """A slot as a rule takes it."""
+    if not isinstance(value, dict):
+        return value if value is None else local(value)
+    return torch.from_numpy(np.asarray(Quantized(value["codes"].cpu().numpy(), value["scales"].cpu().numpy())))

@@ -1,0 +1,74 @@
+"""What an optimizer for PyTorch is made of: a rule, and PyTorch's names for its slots and hyperparameters."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from oxigrad.rules.rule import Rule, is_flag
+
+# PyTorch's names, unless an entry has others. A name with a number is an item of a tuple.
+_HYPERPARAMETERS = {
+    "learning_rate": "lr",
+    "epsilon": "eps",
+}
+_BETAS = {"beta1": "betas.0", "beta2": "betas.1", "beta3": "betas.2"}
+_SLOTS = {
+    "m": "exp_avg",
+    "v": "exp_avg_sq",
+    "v_max": "max_exp_avg_sq",
+    "master-weights": "master_weights",
+    "kahan-compensation": "kahan_compensation",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """The rule of an optimizer, and where its values are in ``param_groups`` and ``state``.
+
+    Args:
+        rule: the rule.
+        slots: the keys in the state of the slots whose names differ, by slot.
+        hyperparameters: the keys in a parameter group, by hyperparameter; "betas.0" is the first item of "betas".
+        fixed: hyperparameters that are not in the groups.
+        begin: the keys of the group whose values number slots begin with.
+        missing: hyperparameters in place of None.
+        counts: whether the state of a parameter has its number of steps, ``step``.
+        takes_complex: whether complex parameters are taken, as twice as many real numbers.
+        follows_torch: whether state is as that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
+    """
+
+    rule: Rule
+    slots: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    hyperparameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    begin: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    missing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    counts: bool = True
+    takes_complex: bool = True
+    follows_torch: bool = True
+
+    def key_of_slot(self, slot: str) -> str:
+        """The key in the state of a slot."""
+        return self.slots.get(slot) or _SLOTS.get(slot, slot)
+
+    @functools.cached_property
+    def places(self) -> dict[str, tuple[str, int | None]]:
+        """The key in a parameter group of each hyperparameter that is not fixed, and the number of the item, of a tuple."""
+        defaults = self.rule.defaults
+        usual = _HYPERPARAMETERS | (_BETAS if {"beta1", "beta2"} <= defaults.keys() else {}) | {**self.hyperparameters}
+        found = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
+        return {name: (key, int(item) if item else None) for name, (key, _, item) in found}
+
+    def value(self, hyperparameter: str, group: Mapping[str, Any]) -> Any:
+        """The value of a hyperparameter in a parameter group: a float, or a flag."""
+        if hyperparameter in self.fixed:
+            return self.fixed[hyperparameter]
+        key, item = self.places.get(hyperparameter, (hyperparameter, None))
+        default = self.rule.defaults.get(hyperparameter)
+        found = group.get(key, default)
+        if item is not None and key in group:
+            found = found[item]
+        if found is None:
+            return self.missing.get(hyperparameter)
+        return found if is_flag(default) and is_flag(found) else float(found)
