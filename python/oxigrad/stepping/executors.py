@@ -16,11 +16,19 @@ from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
 
 
-def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False, catches_up: bool = False) -> Any:
+def trace(
+    rule: Rule,
+    flags: Mapping[str, Any],
+    *,
+    zero_gradients: bool = False,
+    catches_up: bool = False,
+    writes_change: bool = False,
+) -> Any:
     """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do.
 
-    With ``zero_gradients`` it leaves zeros in the gradient; where it ``catches_up``, slots are first multiplied by factors, further
-    array inputs in the order of the slots.
+    With ``zero_gradients`` it leaves zeros in the gradient; where it ``writes_change``, it leaves the change of the parameter there,
+    and the parameter as it was; where it ``catches_up``, slots are first multiplied by factors, further array inputs in the order
+    of the slots.
     """
     tape = _core.symbols()
     g, p = tape.leaf(), tape.leaf()
@@ -39,6 +47,8 @@ def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False,
     try:
         new, *after = rule.run(xp, p, g, caught, {**supplied, **numbers, **flags})
         values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
+        if writes_change:
+            values = [(0, g, new - p)]
         own = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
         values += [(2 + k, b, a) for k, (b, a) in enumerate(own)]
         changed = [(k, a) for k, b, a in values if a is not b]
@@ -147,11 +157,8 @@ def _stages(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
 
 def _stages_on_all(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
     """The rule on all there is of a leaf, computed in float32 where it has half precision."""
-    p, g, path = widened(leaf.p), leaf.g, leaf.path
-    if tuple(g.shape) != tuple(p.shape):
-        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
-    if g.dtype not in (leaf.p.dtype, p.dtype):
-        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {leaf.p.dtype}")
+    check_gradient(leaf)
+    p, g = widened(leaf.p), leaf.g
     supplied = {"noise": _noise(leaf, p, seed), "guard": guards.append}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
@@ -163,6 +170,15 @@ def _stages_on_all(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
         number += not slot.is_number
         found.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
     return found
+
+
+def check_gradient(leaf: Leaf) -> None:
+    """Raises `ShapeError` or `DtypeError` for a gradient that is not as its parameter is; of half precision, it may be of float32."""
+    p, g, path = leaf.p, leaf.g, leaf.path
+    if tuple(g.shape) != tuple(p.shape):
+        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
+    if g.dtype != p.dtype and not (half(p) and g.dtype == namespace(p).float32):
+        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {p.dtype}")
 
 
 def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:

@@ -153,11 +153,15 @@ class ParameterGroup:
         """The value of a hyperparameter at the first step."""
         return self._declared[name].at(self._values[name], 0)
 
-    def program(self, rule: Rule) -> "_core.Program | None":
-        """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
+    def program(self, rule: Rule, *, in_place: bool = True) -> "_core.Program | None":
+        """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise.
+
+        One that is not ``in_place`` has no part in which gradients are zeroed and slots catch up.
+        """
         if not rule.elementwise:
             return None
-        return rule.remembering(_traced)(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
+        zeroes, catches_up = (self._owner.zero_gradients, self.catches_up) if in_place else (False, False)
+        return rule.remembering(_traced)(rule, tuple(self.flags.items()), zeroes, catches_up)
 
     @property
     def catches_up(self) -> bool:
