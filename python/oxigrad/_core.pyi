@@ -331,6 +331,10 @@ class Symbols:
 @final
 class Program:
     @property
+    def inputs(self) -> int: ...
+    @property
+    def results(self) -> int: ...
+    @property
     def is_guarded(self) -> bool: ...
     @property
     def is_native(self) -> bool: ...
@@ -410,7 +414,9 @@ def xla_call(
     traced: Sequence[tuple[int, int]],
     *,
     seed: int,
-    flat: bool = False,
+    totals: int | None = None,
+    flat: tuple[int, int] | None = None,
+    measures: bool = False,
 ) -> str: ...
 def xla_handler() -> CapsuleType: ...
 

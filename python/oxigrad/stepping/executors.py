@@ -23,12 +23,14 @@ def trace(
     zero_gradients: bool = False,
     catches_up: bool = False,
     writes_change: bool = False,
+    totals: str = "computed",
 ) -> Any:
     """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do.
 
     With ``zero_gradients`` it leaves zeros in the gradient; where it ``writes_change``, it leaves the change of the parameter there,
     and the parameter as it was; where it ``catches_up``, slots are first multiplied by factors, further array inputs in the order
-    of the slots.
+    of the slots. ``totals`` are "computed"; or they are the "results", and nothing is written; or they are "given", as scalars
+    after all others.
     """
     tape = _core.symbols()
     g, p = tape.leaf(), tape.leaf()
@@ -39,13 +41,17 @@ def trace(
         b if slot.is_number or not catches_up else b * tape.leaf() for slot, b in zip(rule.slots, before, strict=True)
     ]
     guards: list[Any] = []
-    supplied: dict[str, Any] = {
-        "noise": tape.noise,
-        "total": lambda value: tape.total(xp.sum(value)),
-        "guard": guards.append,
-    }
+    summed: list[Any] = []
+
+    def total(value: Any) -> Any:
+        summed.append(tape.scalar() if totals == "given" else tape.total(xp.sum(value)))
+        return summed[-1]
+
+    supplied: dict[str, Any] = {"noise": tape.noise, "total": total, "guard": guards.append}
     try:
         new, *after = rule.run(xp, p, g, caught, {**supplied, **numbers, **flags})
+        if totals == "results":
+            return tape.compile([], [], summed, None)
         values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
         if writes_change:
             values = [(0, g, new - p)]

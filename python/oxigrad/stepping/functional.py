@@ -1,5 +1,6 @@
 """A step as a pure function: rules are called on arrays, or kernels from a compiled function, and nothing is written."""
 
+import functools
 from typing import Any
 
 from oxigrad import _core, tree, xp
@@ -44,8 +45,8 @@ def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, An
 
     def results_of(called: list[Leaf]) -> tuple[list[list[Any]], Any]:
         groups = [plan.groups[parameter.group] for parameter in plan.parameters]
-        programs = [group.program(leaf.rule, in_place=False) for group, leaf in zip(groups, called, strict=True)]
-        return run_rules(called, programs, owner.seed)
+        kernels = [functools.partial(group.traced, leaf.rule) for group, leaf in zip(groups, called, strict=True)]
+        return run_rules(called, kernels, owner.seed)
 
     called = called_on(holds=False)
     results, keep = results_of(called)

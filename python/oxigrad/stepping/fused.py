@@ -7,7 +7,7 @@ library may reuse that. Elsewhere, such as on a GPU and for derivatives, the rul
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
@@ -17,23 +17,28 @@ from oxigrad.stepping.precision import HALVES, half
 from oxigrad.stepping.sparse_rows import SparseRows
 
 _COMPUTED = ("float32", "float64")
-# The numbers of the arrays of a leaf, as `_core.Program.written` has them; slots come after them.
-_GRADIENT, _PARAMETER, _SLOTS = 0, 1, 2
+_FLOATING = (*HALVES, *_COMPUTED)
+# The most leaves of one call: XLA takes more than quadratic time to compile a call in the number of arrays that it updates.
+_MOST_LEAVES = 32
 
 Results = list[list[Any]]
+# The kernel of a rule (see `ParameterGroup.traced`), by the options of `trace`; None for a rule that is not elementwise.
+Kernels = Callable[..., "_core.Program | None"]
 
 
-def run_rules(leaves: Sequence[Leaf], programs: Sequence["_core.Program | None"], seed: int) -> tuple[Results, Any]:
+def run_rules(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
     """The new parameter and slots of each leaf, as `call_rules`, but where a guard stops the step they are the old ones.
 
-    Leaves with a program (see `trace`) go through one fused call where their library has it, the others by their rules.
-    Also returns whether the step was taken: True, or a Boolean array.
+    Leaves of elementwise rules go through kernels where their library has calls of them, the others by their rules. Also returns
+    whether the step was taken: True, or a Boolean array.
     """
-    fits = [program is not None and _fits(leaf) for leaf, program in zip(leaves, programs, strict=True)]
+    fits = [_fits(leaf, leaf.slots) for leaf in leaves]
+    programs = [kernel() if fit else None for kernel, fit in zip(kernels, fits, strict=True)]
+    fits = [program is not None for program in programs]
     if not all(fits) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
         fits = [False] * len(leaves)  # what is of all leaves is computed in one place
-    own = [pair for *pair, fit in zip(leaves, programs, fits, strict=True) if fit]
-    found = _Call([leaf for leaf, _ in own], [program for _, program in own], seed).run() if own else None
+    own = [(leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit]
+    found = _Step([leaf for leaf, _ in own], [kernel for _, kernel in own], seed).run() if own else None
     if found is None:
         return _called(leaves, seed)
     fused, _, keep = found
@@ -43,7 +48,7 @@ def run_rules(leaves: Sequence[Leaf], programs: Sequence["_core.Program | None"]
 
 
 def run_flat(
-    leaves: Sequence[Leaf], program: "_core.Program", slots: Mapping[str, Any], seed: int
+    leaves: Sequence[Leaf], kernels: Kernels, slots: Mapping[str, Any], seed: int, *, writes_change: bool = False
 ) -> tuple[list[Any], dict[str, Any], Any]:
     """As `run_rules`, for leaves of one rule whose slots are one array each, which holds all leaves one after the other.
 
@@ -51,18 +56,16 @@ def run_flat(
     for each leaf. The slots of the leaves themselves are not looked at. A compiled function pays for each array that it
     returns, so that this is faster where there are many leaves.
 
-    Returns the new parameters, or their changes if ``program`` writes these (see `trace`); the new slots; and whether the step was
+    Returns the new parameters, or where it ``writes_change`` those minus the old ones; the new slots; and whether the step was
     taken. Where a guard stops it, slots stay, and so do parameters, or changes are zero.
     """
-    split = [dataclasses.replace(leaf, slots=own) for leaf, own in zip(leaves, _split(leaves, slots), strict=True)]
-    if all(_fits(leaf) for leaf in split):
-        found = _Call(leaves, [program] * len(leaves), seed, slots).run()
+    if _fit_flat(leaves, slots) and kernels() is not None:
+        found = _Step(leaves, [kernels] * len(leaves), seed, flat=slots, writes_change=writes_change).run()
         if found is not None:
             return [new for new, *_ in found[0]], {**slots, **found[1]}, found[2]
+    split = [dataclasses.replace(leaf, slots=own) for leaf, own in zip(leaves, _split(leaves, slots), strict=True)]
     results, keep = _called(split, seed)
-    new = [result[0] for result in results]
-    if _GRADIENT in program.written:
-        new = [p - leaf.p for p, leaf in zip(new, leaves, strict=True)]
+    new = [result[0] - leaf.p if writes_change else result[0] for leaf, result in zip(leaves, results, strict=True)]
     return new, _joined(leaves[0], results), keep
 
 
@@ -83,10 +86,18 @@ def _before(leaf: Leaf) -> list[Any]:
     return [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
 
 
+# --- flat slots --------------------------------------------------------------------------------------------------------
+
+
+def _ends(leaves: Sequence[Leaf]) -> list[int]:
+    """The first element of each leaf among those of all, and the end."""
+    return [*itertools.accumulate([size_of(leaf.p.shape) for leaf in leaves], initial=0)]
+
+
 def _split(leaves: Sequence[Leaf], slots: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The slots of each leaf, as parts of those of all leaves."""
     found: list[dict[str, Any]] = [{} for _ in leaves]
-    ends = [*itertools.accumulate([size_of(leaf.p.shape) for leaf in leaves], initial=0)]
+    ends = _ends(leaves)
     for slot in leaves[0].rule.slots:
         flat = slots[slot.name]
         for at, (own, leaf) in enumerate(zip(found, leaves, strict=True)):
@@ -102,8 +113,11 @@ def _joined(leaf: Leaf, results: Results) -> dict[str, Any]:
     return {slot.name: array for slot, array in zip(leaf.rule.slots, flat, strict=True)}
 
 
-def _fits(leaf: Leaf) -> bool:
-    """Whether kernels take the arrays of a leaf: of one library, of floating-point dtypes, and of the shapes that they must have.
+# --- the arrays that kernels take --------------------------------------------------------------------------------------
+
+
+def _fits(leaf: Leaf, slots: Mapping[str, Any] | None = None) -> bool:
+    """Whether kernels take the arrays of a leaf and these slots.
 
     Raises `ShapeError` or `DtypeError` for a gradient that no rule takes.
     """
@@ -111,93 +125,95 @@ def _fits(leaf: Leaf) -> bool:
     if adapter.call_kernels is None or leaf.decays or isinstance(leaf.g, SparseRows):
         return False
     check_gradient(leaf)
+    shape = tuple(leaf.p.shape)
+    arrays = all(_is_operand(array, adapter, shape) for array in (leaf.p, leaf.g))
+    return arrays and (slots is None or _slots_fit(leaf, slots, shape, ()))
 
-    def fits(array: Any, *, is_number: bool = False) -> bool:
-        dtypes, shape = (_COMPUTED, ()) if is_number else ((*HALVES, *_COMPUTED), tuple(leaf.p.shape))
-        is_own = is_array(array) and adapter_of(array) is adapter
-        return is_own and dtype_name(array.dtype) in dtypes and tuple(array.shape) == shape
 
-    slots = [(leaf.slots.get(slot.name), slot.is_number) for slot in leaf.rule.slots]
-    return fits(leaf.p) and fits(leaf.g) and all(fits(array, is_number=is_number) for array, is_number in slots)
+def _fit_flat(leaves: Sequence[Leaf], slots: Mapping[str, Any]) -> bool:
+    """Whether kernels take the arrays of these leaves, and slots that are one array for all of them each."""
+    return all(_fits(leaf) for leaf in leaves) and _slots_fit(leaves[0], slots, (_ends(leaves)[-1],), (len(leaves),))
+
+
+def _slots_fit(leaf: Leaf, slots: Mapping[str, Any], shape: tuple[int, ...], of_numbers: tuple[int, ...]) -> bool:
+    return all(
+        _is_operand(slots.get(slot.name), adapter_of(leaf.p), of_numbers, _COMPUTED)
+        if slot.is_number
+        else _is_operand(slots.get(slot.name), adapter_of(leaf.p), shape)
+        for slot in leaf.rule.slots
+    )
+
+
+def _is_operand(array: Any, adapter: Any, shape: tuple[int, ...], dtypes: Sequence[str] = _FLOATING) -> bool:
+    is_own = is_array(array) and adapter_of(array) is adapter
+    return is_own and dtype_name(array.dtype) in dtypes and tuple(array.shape) == shape
+
+
+# --- calls -------------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
 class _Places:
-    """The operands of a leaf, by number."""
+    """The operands of a leaf, by number; slots are empty where they are flat."""
 
     g: int
     p: int
     slots: dict[str, int]
 
 
-class _Call:
-    """A call of the kernels of some leaves. Operands and results have the order that ``rust/python/src/xla/handler.rs`` states.
+class _Step:
+    """A step of some leaves by calls of kernels. Where slots are ``flat``, they are one array for all leaves each.
 
-    Where slots are ``flat``, they are one array for all leaves each.
+    The operands are the scalars that are known only when the calls run, then the arrays of the leaves, and then flat slots. Those of
+    a call are some of them, in the order that ``rust/python/src/xla/handler.rs`` states.
     """
 
     def __init__(
         self,
         leaves: Sequence[Leaf],
-        programs: Sequence["_core.Program"],
+        kernels: Sequence[Kernels],
         seed: int,
+        *,
         flat: Mapping[str, Any] | None = None,
+        writes_change: bool = False,
     ) -> None:
-        self._leaves, self._programs, self._seed, self._flat = leaves, programs, seed, flat
+        self._leaves, self._kernels, self._seed, self._flat = leaves, kernels, seed, flat
+        self._writes_change = writes_change
         self._operands: list[Any] = []
-        self._results: list[int] = []  # the operand that each result takes the place of
         self._scalars: list[float] = []
-        self._traced: dict[int, int] = {}  # the operands of scalars that are known only when the call runs
+        self._traced: dict[int, int] = {}  # the operands of scalars
         self._sets: dict[tuple[int, int], int] = {}  # the first scalar of each rule and its values
         for leaf in leaves:
             self._add_scalars(leaf)
-        self._places = [self._add_leaf(leaf, program) for leaf, program in zip(leaves, programs, strict=True)]
-        self._flat_places = {} if flat is None else self._add_slots(leaves[0], programs[0], flat)
+        self._numbers = len(self._operands)
+        self._places = [
+            _Places(self._add(leaf.g), self._add(leaf.p), self._add_slots(leaf, leaf.slots if flat is None else None))
+            for leaf in leaves
+        ]
+        self._flat_places = self._add_slots(leaves[0], flat)
+        programs = self._programs(range(len(leaves)))
         self._is_guarded = any(program.is_guarded for program in programs)
+        #: The operands that are changed, in order.
+        self._changed = sorted({place for at, program in enumerate(programs) for place in self._written(at, program)})
 
     def run(self) -> tuple[Results, dict[str, Any], Any] | None:
         """The results of each leaf, the flat slots, and whether the step was taken; None if there can be no call."""
-        aliased = [*self._results, None] if self._is_guarded else self._results
         is_random = any("noise" in leaf.rule.supplied or _is_rounded_at_random(leaf) for leaf in self._leaves)
         call = adapter_of(self._leaves[0].p).call_kernels
-        found = call(self._text(), self._operands, aliased, self._by_rules, everywhere=not is_random)
+        found = call(self._by_kernels, self._by_rules, self._operands, everywhere=not is_random)
         if found is None:
             return None
         *found, keep = found if self._is_guarded else (*found, True)
-        after = [*self._operands]
-        for place, result in zip(self._results, found, strict=True):
-            after[place] = result
+        after = dict(enumerate(self._operands)) | dict(zip(self._changed, found, strict=True))
         results = [
-            [
-                after[places.g if _GRADIENT in program.written else places.p],
-                *(after[at] for at in places.slots.values()),
-            ]
-            for places, program in zip(self._places, self._programs, strict=True)
+            [after[places.g if self._writes_change else places.p], *(after[at] for at in places.slots.values())]
+            for places in self._places
         ]
         return results, {name: after[at] for name, at in self._flat_places.items()}, keep
 
-    def _text(self) -> str:
-        programs: dict[int, tuple[Any, int, int, int]] = {}
-        for leaf, program in zip(self._leaves, self._programs, strict=True):
-            numbers = sum(slot.is_number for slot in leaf.rule.slots)
-            sizes = len(leaf.rule.numbers), len(leaf.rule.slots) - numbers, numbers
-            programs.setdefault(id(program), (program, *sizes))
-        order = {key: at for at, key in enumerate(programs)}
-        leaves = [
-            (order[id(program)], self._sets[_set_of(leaf)], leaf.position, leaf.stochastic)
-            for leaf, program in zip(self._leaves, self._programs, strict=True)
-        ]
-        traced, is_flat = [*self._traced.items()], self._flat is not None
-        return _core.xla_call([*programs.values()], leaves, self._scalars, traced, seed=self._seed, flat=is_flat)
-
-    # --- operands ------------------------------------------------------------------------------------------------------
-
-    def _add(self, array: Any, *, is_written: bool = False) -> int:
-        at = len(self._operands)
+    def _add(self, array: Any) -> int:
         self._operands.append(array)
-        if is_written:
-            self._results.append(at)
-        return at
+        return len(self._operands) - 1
 
     def _add_scalars(self, leaf: Leaf) -> None:
         """Adds the numbers of the rule of a leaf, once for those that share them."""
@@ -211,24 +227,108 @@ class _Call:
                 self._traced[len(self._scalars)] = known[0] if known else self._add(value)
             self._scalars.append(0.0 if is_array(value) else float(value))
 
-    def _add_leaf(self, leaf: Leaf, program: "_core.Program") -> _Places:
-        g = self._add(leaf.g, is_written=_GRADIENT in program.written)
-        p = self._add(leaf.p, is_written=_PARAMETER in program.written)
-        return _Places(g, p, self._add_slots(leaf, program, leaf.slots) if self._flat is None else {})
+    def _add_slots(self, leaf: Leaf, slots: Mapping[str, Any] | None) -> dict[str, int]:
+        return {} if slots is None else {slot.name: self._add(slots[slot.name]) for slot in leaf.rule.slots}
 
-    def _add_slots(self, leaf: Leaf, program: "_core.Program", slots: Mapping[str, Any]) -> dict[str, int]:
-        """Adds the slots that are arrays, then those that are numbers; returns their operands in the order of the rule."""
-        arrays = [slot.name for slot in leaf.rule.slots if not slot.is_number]
-        numbers = [slot.name for slot in leaf.rule.slots if slot.is_number]
-        written = {name for number, name in enumerate(arrays, _SLOTS) if number in program.written}
-        places = {name: self._add(slots[name], is_written=name in written) for name in arrays}
-        places |= {name: self._add(slots[name], is_written=True) for name in numbers}
-        return {slot.name: places[slot.name] for slot in leaf.rule.slots}
+    def _programs(self, numbers: Iterable[int], **options: Any) -> list["_core.Program"]:
+        """The programs of these leaves."""
+        options |= {"writes_change": True} if self._writes_change else {}
+        found = [self._kernels[at](**options) for at in numbers]
+        return [program for program in found if program is not None]
 
-    # --- the same by rules ---------------------------------------------------------------------------------------------
+    def _arrays(self, at: int) -> list[int]:
+        """The operands of the arrays of a leaf, in the order of `_core.Program.written`."""
+        places, slots = self._places[at], self._places[at].slots or self._flat_places
+        return [places.g, places.p, *(slots[slot.name] for slot in self._leaves[at].rule.slots if not slot.is_number)]
+
+    def _slots_of_numbers(self, at: int) -> list[int]:
+        slots = self._places[at].slots or self._flat_places
+        return [slots[slot.name] for slot in self._leaves[at].rule.slots if slot.is_number]
+
+    def _written(self, at: int, program: "_core.Program") -> list[int]:
+        """The operands of a leaf that a program changes."""
+        arrays = self._arrays(at)
+        return [*(arrays[number] for number in program.written), *self._slots_of_numbers(at)]
+
+    # --- by kernels ----------------------------------------------------------------------------------------------------
+
+    def _by_kernels(self, call: Any, *operands: Any) -> list[Any]:
+        """The operands that are changed, and if there is a guard whether the step was taken."""
+        count, after, others = len(self._leaves), [*operands], []
+        parts = [range(start, min(start + _MOST_LEAVES, count)) for start in range(0, count, _MOST_LEAVES)]
+        totals = None
+        if len(parts) > 1 and any("total" in leaf.rule.supplied for leaf in self._leaves):
+            totals = self._totals(call, after)
+        for part in parts:
+            programs = self._programs(part, **({} if totals is None else {"totals": "given"}))
+            guard = [((), "bool")] if any(program.is_guarded for program in programs) else []
+            others += self._call(call, part, programs, after, totals=totals, new=guard)
+        return [*(after[place] for place in self._changed), *others[:1]]
+
+    def _totals(self, call: Any, operands: list[Any]) -> Any:
+        """The totals over all leaves, each as the two halves of its bits, by a call that changes nothing."""
+        part = range(len(self._leaves))
+        programs = self._programs(part, totals="results")
+        new = [((2 * programs[0].results,), "uint32")]
+        return self._call(call, part, programs, operands, new=new, measures=True)[0]
+
+    def _call(
+        self,
+        call: Any,
+        part: range,
+        programs: Sequence["_core.Program"],
+        operands: list[Any],
+        *,
+        new: list[tuple[tuple[int, ...], str]],
+        totals: Any = None,
+        measures: bool = False,
+    ) -> list[Any]:
+        """Makes a call for some leaves: puts changed operands in the place of those before, and returns the ``new`` results.
+
+        One that ``measures`` changes nothing, and takes only the arrays that the programs read.
+        """
+        layout = _Layout([self._arrays(at) for at in part], [self._slots_of_numbers(at) for at in part])
+        if measures:
+            layout.limit(programs)
+        own, changed = (
+            layout.operands(is_flat=self._flat is not None),
+            layout.changed(programs, is_flat=self._flat is not None),
+        )
+        given = [operands[at] for at in range(self._numbers)] + ([] if totals is None else [totals])
+        local = {place: len(given) + at for at, place in enumerate(own)}
+        text = self._text(part, programs, layout, totals=None if totals is None else self._numbers, measures=measures)
+        changed = [] if measures else changed
+        found = call(text, given + [operands[at] for at in own], [local[place] for place in changed] + new)
+        for place, result in zip(changed, found, strict=False):
+            operands[place] = result
+        return list(found[len(changed) :])
+
+    def _text(
+        self, part: range, programs: Sequence["_core.Program"], layout: "_Layout", *, totals: int | None, measures: bool
+    ) -> str:
+        known: dict[int, tuple[Any, int, int, int]] = {}
+        leaves = []
+        for at, program, arrays, numbers in zip(part, programs, layout.arrays, layout.numbers, strict=True):
+            leaf = self._leaves[at]
+            known.setdefault(id(program), (program, len(leaf.rule.numbers), len(arrays), len(numbers)))
+            number = [*known].index(id(program))
+            leaves.append((number, self._sets[_set_of(leaf)], leaf.position, leaf.stochastic))
+        flat = None if self._flat is None else (_ends(self._leaves)[part.start], part.start)
+        return _core.xla_call(
+            [*known.values()],
+            leaves,
+            self._scalars,
+            [*self._traced.items()],
+            seed=self._seed,
+            totals=totals,
+            flat=flat,
+            measures=measures,
+        )
+
+    # --- by rules ------------------------------------------------------------------------------------------------------
 
     def _by_rules(self, *operands: Any) -> list[Any]:
-        """The results of the call on other operands, by the rules of the leaves."""
+        """As `_by_kernels`, by the rules of the leaves."""
         values: dict[tuple[int, int], dict[str, Any]] = {}
         for leaf in self._leaves:
             first = self._sets[_set_of(leaf)]
@@ -251,11 +351,43 @@ class _Call:
         results, keep = _called(leaves, self._seed)
         after: dict[int, Any] = {}
         for leaf, places, (new, *slots) in zip(leaves, self._places, results, strict=True):
-            after |= {places.g: new - leaf.p, places.p: new, **dict(zip(places.slots.values(), slots, strict=False))}
+            after |= {places.p: new, **dict(zip(places.slots.values(), slots, strict=False))}
+            after |= {places.g: new - leaf.p} if self._writes_change else {}
         if self._flat is not None:
             joined = _joined(leaves[0], results)
             after |= {at: joined[name] for name, at in self._flat_places.items()}
-        return [*(after[place] for place in self._results), *([keep] if self._is_guarded else [])]
+        changed = [xp.astype(after[place], operands[place].dtype) for place in self._changed]
+        return [*changed, *([keep] if self._is_guarded else [])]
+
+
+@dataclasses.dataclass
+class _Layout:
+    """The operands of a call: for each leaf its ``arrays``, gradient and parameter first, and its slots that are ``numbers``."""
+
+    arrays: list[list[int]]
+    numbers: list[list[int]]
+
+    def limit(self, programs: Sequence["_core.Program"]) -> None:
+        """Leaves out the arrays that programs do not read; a leaf has one at least."""
+        self.arrays = [own[: max(program.inputs, 1)] for own, program in zip(self.arrays, programs, strict=True)]
+
+    def operands(self, *, is_flat: bool) -> list[int]:
+        """All of them, in the order of a call; those that leaves share come once, at the end."""
+        return self._in_order(self.arrays, is_flat=is_flat)
+
+    def changed(self, programs: Sequence["_core.Program"], *, is_flat: bool) -> list[int]:
+        """Those that the programs change, in the same order."""
+        written = [
+            [own[number] for number in program.written] for own, program in zip(self.arrays, programs, strict=True)
+        ]
+        return self._in_order(written, is_flat=is_flat)
+
+    def _in_order(self, arrays: list[list[int]], *, is_flat: bool) -> list[int]:
+        if not is_flat:
+            return [place for own, numbers in zip(arrays, self.numbers, strict=True) for place in own + numbers]
+        first = [[place for place in own if place in full[:2]] for own, full in zip(arrays, self.arrays, strict=True)]
+        shared = [place for place in arrays[0] if place not in self.arrays[0][:2]]
+        return [place for own in first for place in own] + shared + self.numbers[0]
 
 
 def _set_of(leaf: Leaf) -> tuple[int, int]:

@@ -153,15 +153,15 @@ class ParameterGroup:
         """The value of a hyperparameter at the first step."""
         return self._declared[name].at(self._values[name], 0)
 
-    def program(self, rule: Rule, *, in_place: bool = True) -> "_core.Program | None":
-        """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise.
+    def program(self, rule: Rule) -> "_core.Program | None":
+        """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
+        return self.traced(rule, zero_gradients=self._owner.zero_gradients, catches_up=self.catches_up)
 
-        One that is not ``in_place`` has no part in which gradients are zeroed and slots catch up.
-        """
+    def traced(self, rule: Rule, **options: Any) -> "_core.Program | None":
+        """As `program`, with the ``options`` of `trace`."""
         if not rule.elementwise:
             return None
-        zeroes, catches_up = (self._owner.zero_gradients, self.catches_up) if in_place else (False, False)
-        return rule.remembering(_traced)(rule, tuple(self.flags.items()), zeroes, catches_up)
+        return rule.remembering(_traced)(rule, tuple(self.flags.items()), tuple(options.items()))
 
     @property
     def catches_up(self) -> bool:
@@ -180,5 +180,5 @@ def _composed(rule: Rule, before: tuple[Rule, ...], until: int, absent: tuple[st
     return composed.without(absent) if composed.optional else composed
 
 
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
-    return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple[str, Any], ...]) -> Any:
+    return trace(composed, dict(flags), **dict(options))

@@ -25,42 +25,44 @@ class JaxAdapter(Adapter):
 
     def call_kernels(
         self,
-        text: str,
-        operands: list[Any],
-        aliased: list[int | None],
+        by_kernels: Callable[..., list[Any]],
         by_rules: Callable[..., list[Any]],
+        operands: list[Any],
         *,
         everywhere: bool,
     ) -> list[Any] | None:
-        """A custom call of XLA's on the CPU; inside of `jax.jit` only."""
+        """Custom calls of XLA's on the CPU; inside of `jax.jit` only."""
         import jax
 
         if not isinstance(self.library.zeros(()), jax.core.Tracer) or not hasattr(jax, "ffi"):
             return None
-        target, numbers = _registered(), {at: number for number, at in enumerate(aliased) if at is not None}
-        results = [
-            jax.ShapeDtypeStruct((), bool)
-            if at is None
-            else jax.ShapeDtypeStruct(operands[at].shape, operands[at].dtype)
-            for at in aliased
-        ]
-
-        def by_kernels(*operands: Any) -> list[Any]:
-            call = jax.ffi.ffi_call(target, results, input_output_aliases=numbers, vmap_method="sequential")
-            return call(*operands, call=text)
-
-        def elsewhere(*operands: Any) -> list[Any]:
-            found = by_rules(*operands)
-            return [jax.lax.convert_element_type(array, like.dtype) for array, like in zip(found, results, strict=True)]
+        kernels = functools.partial(by_kernels, _custom_call)
 
         @jax.custom_jvp
         def step(*operands: Any) -> list[Any]:
-            if not everywhere:
-                return by_kernels(*operands)
-            return jax.lax.platform_dependent(*operands, cpu=by_kernels, default=elsewhere)
+            return (
+                jax.lax.platform_dependent(*operands, cpu=kernels, default=by_rules)
+                if everywhere
+                else kernels(*operands)
+            )
 
-        step.defjvp(functools.partial(jax.jvp, elsewhere))
+        step.defjvp(functools.partial(jax.jvp, by_rules))
         return step(*operands)
+
+
+def _custom_call(text: str, operands: list[Any], results: list[Any]) -> list[Any]:
+    """A call of kernels. Under `jax.vmap`, it is made for one element of the batch after the other."""
+    import jax
+
+    def described(result: Any) -> Any:
+        shape, dtype = (operands[result].shape, operands[result].dtype) if isinstance(result, int) else result
+        return jax.ShapeDtypeStruct(shape, dtype)
+
+    aliases = {operand: at for at, operand in enumerate(results) if isinstance(operand, int)}
+    call = jax.ffi.ffi_call(
+        _registered(), [*map(described, results)], input_output_aliases=aliases, vmap_method="sequential"
+    )
+    return call(*operands, call=text)
 
 
 @functools.cache

@@ -129,6 +129,18 @@ impl Program {
         self.written.clone()
     }
 
+    /// The number of array inputs that it takes, in the order of `written`.
+    #[getter]
+    fn inputs(&self) -> usize {
+        self.kernel.leaf_inputs()
+    }
+
+    /// The number of scalars that it hands back for each leaf.
+    #[getter]
+    fn results(&self) -> usize {
+        self.results.len()
+    }
+
     /// Whether a guard may stop the step, which then writes nothing.
     #[getter]
     fn is_guarded(&self) -> bool {

@@ -43,7 +43,7 @@ structures! {
     /// A version of the interface.
     Version, minor: c_int, { extensions: *const Extension, major: c_int, }
 
-    /// What a handler states of itself.
+    /// A handler's statement about itself.
     Metadata, traits: u32, { version: Version, }
 
     /// The head of the table of functions.

@@ -22,11 +22,15 @@ pub struct Call {
     pub scalars: Vec<f64>,
     /// The scalars that come as operands: the number of each among `scalars`, and that of its operand.
     pub traced: Vec<(usize, usize)>,
-    /// The number of operands that are scalars; they come first.
+    /// The operand with the totals of an earlier call, if the programs take those.
+    pub totals: Option<usize>,
+    /// The number of operands that are scalars or totals; they come first.
     pub numbers: usize,
     pub seed: u64,
-    /// Whether the slots of all leaves are one array each.
-    pub flat: bool,
+    /// Where the slots of all leaves are one array each: the first element of the first leaf, and its number.
+    pub flat: Option<(usize, usize)>,
+    /// Whether the results of the programs are totals over all leaves, the one result of the call.
+    pub measures: bool,
 }
 
 /// A program of a call.
@@ -34,7 +38,10 @@ pub struct CallProgram {
     pub kernel: Kernel,
     /// The outputs: 0 for the gradient, 1 for the parameter, then the slots.
     pub written: Vec<usize>,
-    pub slots: usize,
+    /// The length of its sets of scalars.
+    pub set: usize,
+    /// The number of array operands of a leaf: the gradient, the parameter and slots, or the first of these.
+    pub arrays: usize,
     /// The number of slots that are one number for the leaf.
     pub numbers: usize,
     pub is_guarded: bool,
@@ -50,29 +57,25 @@ pub struct CallLeaf {
     pub stochastic: bool,
 }
 
-impl CallProgram {
-    /// The scalars that the kernel takes from a set; the numbers of the leaf come after them.
-    pub fn scalars(&self) -> usize {
-        self.kernel.scalar_inputs().saturating_sub(self.numbers)
-    }
-}
-
-/// The text of a call of `programs`, each with the length of its sets of scalars and the numbers of its slots that are
-/// arrays and numbers. A leaf has the number of its program, the start of its set among `scalars`, its position, and
-/// whether halves are rounded stochastically.
+/// The text of a call of `programs`, each with the length of its sets of scalars and the numbers of array operands and of
+/// slots that are numbers. A leaf has the number of its program, the start of its set among `scalars`, its position, and
+/// whether halves are rounded stochastically. See `Call` for the others.
 #[pyfunction]
-#[pyo3(signature = (programs, leaves, scalars, traced, *, seed, flat=false))]
+#[pyo3(signature = (programs, leaves, scalars, traced, *, seed, totals=None, flat=None, measures=false))]
+#[expect(clippy::too_many_arguments, reason = "all but the first four by keyword")]
 pub fn xla_call(
     programs: Vec<(PyRef<'_, Program>, usize, usize, usize)>,
     leaves: Vec<(usize, usize, u64, bool)>,
     scalars: Vec<f64>,
     traced: Vec<(usize, usize)>,
     seed: u64,
-    flat: bool,
+    totals: Option<usize>,
+    flat: Option<(usize, usize)>,
+    measures: bool,
 ) -> PyResult<String> {
-    let mut text = format!("call {seed} {}\n", u8::from(flat));
-    for (program, set, slots, numbers) in &programs {
-        _ = write!(text, "program {set} {slots} {numbers}");
+    let mut text = format!("call {seed} {}\n", u8::from(measures));
+    for (program, set, arrays, numbers) in &programs {
+        _ = write!(text, "program {set} {arrays} {numbers}");
         program.written.iter().for_each(|place| _ = write!(text, " {place}"));
         text.push('\n');
         for line in program.text().lines() {
@@ -84,9 +87,9 @@ pub fn xla_call(
     }
     text.push_str("scalars");
     scalars.iter().for_each(|value| _ = write!(text, " {:016x}", value.to_bits()));
-    for (scalar, operand) in traced {
-        _ = write!(text, "\ntraced {scalar} {operand}");
-    }
+    traced.iter().for_each(|(scalar, operand)| _ = write!(text, "\ntraced {scalar} {operand}"));
+    totals.iter().for_each(|operand| _ = write!(text, "\ntotals {operand}"));
+    flat.iter().for_each(|(element, leaf)| _ = write!(text, "\nflat {element} {leaf}"));
     text.push('\n');
     Call::parse(&text).map(|_| text).map_err(PyValueError::new_err)
 }
@@ -111,80 +114,83 @@ impl Call {
 
     fn parse(text: &str) -> Result<Self> {
         let mut call = Self {
-            programs: vec![],
-            leaves: vec![],
-            scalars: vec![],
-            traced: vec![],
+            programs: Vec::new(),
+            leaves: Vec::new(),
+            scalars: Vec::new(),
+            traced: Vec::new(),
+            totals: None,
             numbers: 0,
             seed: 0,
-            flat: false,
+            flat: None,
+            measures: false,
         };
-        let mut sets = Vec::new();
         let mut lines = text.lines().enumerate().peekable();
         while let Some((number, line)) = lines.next() {
             let error = || format!("line {} of the call: {line:?}", number + 1);
             let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
-            let words = || all::<u64>(rest).ok_or_else(error);
-            let counts = || all::<usize>(rest).ok_or_else(error);
-            match name {
-                "call" => {
-                    let &[seed, flat] = &words()?[..] else { return Err(error()) };
-                    (call.seed, call.flat) = (seed, flat != 0);
+            if name == "program" {
+                let mut program = String::new();
+                while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with(' ')) {
+                    program.push_str(line);
+                    program.push('\n');
                 }
-                "program" => {
-                    let mut program = String::new();
-                    while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with(' ')) {
-                        program.push_str(line);
-                        program.push('\n');
-                    }
-                    let counts = counts()?;
-                    let [set, slots, numbers, written @ ..] = &counts[..] else { return Err(error()) };
-                    sets.push(*set);
-                    call.programs.push(CallProgram::parse(&program, *slots, *numbers, written)?);
-                }
-                "leaf" => {
-                    let &[program, scalars, position, stochastic] = &words()?[..] else { return Err(error()) };
-                    let count = |number: u64| usize::try_from(number).map_err(|_| error());
-                    let (program, scalars, stochastic) = (count(program)?, count(scalars)?, stochastic != 0);
-                    call.leaves.push(CallLeaf { program, scalars, position, stochastic });
-                }
-                "scalars" => {
-                    let bits = rest.split_whitespace().map(|word| u64::from_str_radix(word, 16).ok());
-                    call.scalars =
-                        bits.map(|bits| bits.map(f64::from_bits)).collect::<Option<_>>().ok_or_else(error)?;
-                }
-                "traced" => {
-                    let &[scalar, operand] = &counts()?[..] else { return Err(error()) };
-                    call.traced.push((scalar, operand));
-                }
-                _ => return Err(error()),
+                let counts = all(rest).ok_or_else(error)?;
+                let &[set, arrays, numbers, ref written @ ..] = &counts[..] else { return Err(error()) };
+                call.programs.push(CallProgram::parse(&program, set, arrays, numbers, written)?);
+            } else {
+                call.read(name, rest).ok_or_else(error)?;
             }
         }
-        call.check(&sets)?;
+        call.check()?;
         Ok(call)
     }
 
-    fn check(&mut self, sets: &[usize]) -> Result<()> {
+    /// Reads a line other than that of a program.
+    fn read(&mut self, name: &str, rest: &str) -> Option<()> {
+        if name == "scalars" {
+            let bits = rest.split_whitespace().map(|word| u64::from_str_radix(word, 16).ok());
+            self.scalars = bits.map(|bits| bits.map(f64::from_bits)).collect::<Option<_>>()?;
+            return Some(());
+        }
+        let words: Vec<u64> = all(rest)?;
+        let count = |at: usize| usize::try_from(words[at]).ok();
+        match (name, words.len()) {
+            ("call", 2) => (self.seed, self.measures) = (words[0], words[1] != 0),
+            ("leaf", 4) => {
+                let (program, scalars) = (count(0)?, count(1)?);
+                self.leaves.push(CallLeaf { program, scalars, position: words[2], stochastic: words[3] != 0 });
+            }
+            ("traced", 2) => self.traced.push((count(0)?, count(1)?)),
+            ("totals", 1) => self.totals = Some(count(0)?),
+            ("flat", 2) => self.flat = Some((count(0)?, count(1)?)),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn check(&mut self) -> Result<()> {
         for (at, leaf) in self.leaves.iter().enumerate() {
             let Some(program) = self.programs.get(leaf.program) else {
                 return Err(format!("leaf {at} is of the program {}, there are {}", leaf.program, self.programs.len()));
             };
-            let set = sets[leaf.program];
-            if program.scalars() > set || set == 0 || leaf.scalars.saturating_add(set) > self.scalars.len() {
-                let (start, takes) = (leaf.scalars, program.scalars());
-                return Err(format!(
-                    "leaf {at} has {set} scalars from {start} on, of {}; its program takes {takes}",
-                    self.scalars.len()
-                ));
+            let (start, set) = (leaf.scalars, program.set);
+            if set == 0 || start.saturating_add(set) > self.scalars.len() {
+                let given = self.scalars.len();
+                return Err(format!("leaf {at} has {set} scalars from {start} on, of {given}"));
             }
         }
-        if self.flat && self.leaves.iter().any(|leaf| leaf.program != 0) {
+        if self.programs.len() > 1 && self.flat.is_some() {
             return Err("leaves whose slots are one array are of one program".into());
+        }
+        if let Some(program) = self.programs.iter().find(|program| !self.measures && !program.is_step()) {
+            let (results, numbers) = (program.kernel.results(), program.numbers);
+            return Err(format!("a program has {results} results, for {numbers} numbers of {} arrays", program.arrays));
         }
         if let Some((scalar, _)) = self.traced.iter().find(|(scalar, _)| *scalar >= self.scalars.len()) {
             return Err(format!("there is no scalar {scalar}"));
         }
-        self.numbers = self.traced.iter().map(|(_, operand)| operand.saturating_add(1)).max().unwrap_or(0);
+        let operands = self.traced.iter().map(|(_, operand)| *operand).chain(self.totals);
+        self.numbers = operands.map(|operand| operand.saturating_add(1)).max().unwrap_or(0);
         Ok(())
     }
 }
@@ -193,19 +199,28 @@ impl Call {
 const MOST_RECENT: usize = 64;
 
 impl CallProgram {
-    fn parse(text: &str, slots: usize, numbers: usize, written: &[usize]) -> Result<Self> {
+    fn parse(text: &str, set: usize, arrays: usize, numbers: usize, written: &[usize]) -> Result<Self> {
         let parsed = ParsedProgram::parse(text).map_err(|error| error.to_string())?;
         let kernel = parsed.compile().map_err(|error| error.to_string())?;
-        let arrays = slots.saturating_add(2);
         let is_in_order = written.is_sorted_by(|place, next| place < next);
-        if kernel.outputs() != written.len() || written.iter().any(|place| *place >= arrays) || !is_in_order {
+        if kernel.outputs() != written.len() || written.last().is_some_and(|last| *last >= arrays) || !is_in_order {
             return Err(format!("{} outputs are written to {written:?} of {arrays} arrays", kernel.outputs()));
         }
-        if kernel.leaf_inputs() > arrays || kernel.results() != numbers {
-            let (inputs, results) = (kernel.leaf_inputs(), kernel.results());
-            return Err(format!("{inputs} inputs and {results} results, for {arrays} arrays and {numbers} numbers"));
+        if arrays == 0 || kernel.leaf_inputs() > arrays {
+            return Err(format!("{} inputs, for {arrays} arrays", kernel.leaf_inputs()));
         }
-        Ok(Self { kernel, written: written.to_vec(), slots, numbers, is_guarded: parsed.guard.is_some() })
+        let is_guarded = parsed.guard.is_some();
+        Ok(Self { kernel, written: written.to_vec(), set, arrays, numbers, is_guarded })
+    }
+
+    /// Whether it has all arrays of a leaf, and the new numbers as its results.
+    fn is_step(&self) -> bool {
+        self.arrays >= 2 && self.kernel.results() == self.numbers
+    }
+
+    /// The number of slots that are arrays, of those that it has.
+    pub fn slots(&self) -> usize {
+        self.arrays.saturating_sub(2)
     }
 }
 

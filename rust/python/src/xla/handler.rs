@@ -2,11 +2,10 @@
 //! memory.
 
 use std::ffi::{CStr, CString, c_int};
-use std::mem::size_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use oxigrad_core::array::buffer::{Buffer, Rounding};
+use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::noise::noise_key;
 use pyo3::ffi::PyCapsule_New;
@@ -90,7 +89,15 @@ struct Place {
     inputs: Vec<Buffer>,
     outputs: Vec<Buffer>,
     /// The numbers before the step, and where they are put after it.
-    numbers: Vec<(f64, Operand)>,
+    numbers: Vec<(f64, Option<Operand>)>,
+}
+
+/// The leaves of one program, and their sets of scalars.
+struct Work<'a> {
+    program: &'a CallProgram,
+    scalars: Vec<f64>,
+    leaves: Vec<Leaf<'a>>,
+    places: Vec<&'a Place>,
 }
 
 /// Runs a call.
@@ -101,59 +108,99 @@ struct Place {
 unsafe fn execute(frame: &Frame) -> Result<()> {
     let call = Call::of(frame.string("call")?)?;
     // SAFETY: the caller's promise.
-    let (scalars, places) = unsafe { (scalars(frame, &call)?, Reader::new(frame, &call).places()?) };
-    let step = |leaf: &CallLeaf| count_of(scalars[leaf.scalars]);
-    let mut batches = Vec::with_capacity(call.programs.len());
-    for (number, program) in call.programs.iter().enumerate() {
-        let own = || call.leaves.iter().zip(&places.leaves).filter(|(leaf, _)| leaf.program == number);
-        let (mut sets, mut starts) = (Vec::new(), Vec::new());
-        let mut leaves = Vec::with_capacity(call.leaves.len());
-        for (leaf, place) in own() {
-            let known = starts.iter().position(|start| *start == leaf.scalars).filter(|_| program.numbers == 0);
-            let scalar_set = known.unwrap_or(starts.len());
-            if known.is_none() {
-                starts.push(leaf.scalars);
-                sets.extend_from_slice(&scalars[leaf.scalars..][..program.scalars()]);
-                let numbers = place.numbers.iter().map(|(before, _)| *before);
-                sets.extend(numbers.take(program.kernel.scalar_inputs() - program.scalars()));
-            }
-            leaves.push(Leaf {
-                inputs: &place.inputs,
-                outputs: &place.outputs,
-                length: place.inputs[0].len(),
-                dtype: place.inputs[1].dtype().computed_in(),
-                scalar_set,
-                noise_key: noise_key(call.seed, step(leaf), leaf.position),
-            });
-        }
-        if !leaves.is_empty() {
-            batches.push((number, sets, leaves));
-        }
-    }
-    let run: Vec<Batch> = batches
+    let (scalars, totals, places) =
+        unsafe { (scalars(frame, &call)?, totals(frame, &call)?, Reader::new(frame, &call).places()?) };
+    let work = work(&call, &scalars, &totals, &places)?;
+    let batches: Vec<Batch> = work
         .iter()
-        .map(|(number, scalars, leaves)| Batch { kernel: &call.programs[*number].kernel, scalars, leaves })
+        .map(|Work { program, scalars, leaves, .. }| Batch { kernel: &program.kernel, scalars, leaves })
         .collect();
     let pool = threads::pool();
     // SAFETY: the caller's promise; what is to be checked is checked by `run`.
-    let done = unsafe { exec::run(&run, threads::isa(), pool.as_deref()) }.map_err(|error| error.to_string())?;
-    // SAFETY: `places` has checked them.
+    let done = unsafe { exec::run(&batches, threads::isa(), pool.as_deref()) }.map_err(|error| error.to_string())?;
+    // SAFETY: the caller's promise, and `places` has checked them.
     unsafe {
         match &done {
+            Some(results) if call.measures => places.put_totals(&call, results)?,
             Some(results) => {
-                for ((number, ..), results) in batches.iter().zip(results) {
-                    let own = call.leaves.iter().zip(&places.leaves).filter(|(leaf, _)| leaf.program == *number);
-                    let numbers = own.flat_map(|(_, place)| &place.numbers);
-                    numbers.zip(results).for_each(|((_, after), value)| after.set_number(*value));
+                for (work, results) in work.iter().zip(results) {
+                    let numbers = work.places.iter().flat_map(|place| &place.numbers);
+                    numbers.zip(results).for_each(|((_, after), value)| set(*after, *value));
                 }
             }
-            None => places.keep(&call),
+            None => work.iter().for_each(|work| work.keep()),
         }
         if let Some(done_to) = places.done {
             done_to.data.write(u8::from(done.is_some()));
         }
     }
     Ok(())
+}
+
+/// The leaves of each program that has some.
+fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a Places) -> Result<Vec<Work<'a>>> {
+    let mut found = Vec::with_capacity(call.programs.len());
+    for (number, program) in call.programs.iter().enumerate() {
+        let mut work = Work { program, scalars: Vec::new(), leaves: Vec::new(), places: Vec::new() };
+        let mut starts = Vec::new();
+        for (leaf, place) in call.leaves.iter().zip(&places.leaves).filter(|(leaf, _)| leaf.program == number) {
+            let own = &scalars[leaf.scalars..][..program.set];
+            let known = starts.iter().position(|start| *start == leaf.scalars).filter(|_| program.numbers == 0);
+            let scalar_set = known.unwrap_or(starts.len());
+            if known.is_none() {
+                starts.push(leaf.scalars);
+                let numbers = place.numbers.iter().map(|(before, _)| before);
+                let all = own.iter().chain(numbers).chain(totals);
+                work.scalars.extend(all.take(program.kernel.scalar_inputs()));
+                if work.scalars.len() < starts.len() * program.kernel.scalar_inputs() {
+                    return Err(format!("the program takes {} scalars", program.kernel.scalar_inputs()));
+                }
+            }
+            let inputs = &place.inputs;
+            work.leaves.push(Leaf {
+                inputs,
+                outputs: &place.outputs,
+                length: inputs[0].len(),
+                dtype: inputs.get(1).unwrap_or(&inputs[0]).dtype().computed_in(),
+                scalar_set,
+                noise_key: noise_key(call.seed, count_of(own[0]), leaf.position),
+            });
+            work.places.push(place);
+        }
+        if !work.leaves.is_empty() {
+            found.push(work);
+        }
+    }
+    Ok(found)
+}
+
+impl Work<'_> {
+    /// Makes the results of a step that was stopped the same as the operands.
+    ///
+    /// # Safety
+    /// As [`execute`].
+    unsafe fn keep(&self) {
+        for place in &self.places {
+            for (at, output) in self.program.written.iter().zip(&place.outputs) {
+                let bytes = output.len() * output.dtype().size();
+                // SAFETY: both have so many bytes, as was checked; they are the same array or apart.
+                unsafe { ptr::copy(place.inputs[*at].pointer(), output.pointer(), bytes) };
+            }
+            for (before, after) in &place.numbers {
+                // SAFETY: it was checked when it was read.
+                unsafe { set(*after, *before) };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The operand was seen to be a number, and its memory is writable.
+unsafe fn set(number: Option<Operand>, value: f64) {
+    if let Some(number) = number {
+        // SAFETY: the caller's promise.
+        unsafe { number.set_number(value) };
+    }
 }
 
 /// The count that a scalar is.
@@ -176,54 +223,87 @@ unsafe fn scalars(frame: &Frame, call: &Call) -> Result<Vec<f64>> {
     Ok(scalars)
 }
 
+/// The totals that come from an earlier call, each as the two halves of its bits: JAX may have no `f64`.
+///
+/// # Safety
+/// The operands are readable.
+unsafe fn totals(frame: &Frame, call: &Call) -> Result<Vec<f64>> {
+    let Some(operand) = call.totals else { return Ok(Vec::new()) };
+    let halves = halves(frame.operand(operand)?)?;
+    // SAFETY: the caller's promise, and they are so many aligned words.
+    let word = |at: usize| u64::from(unsafe { halves.data.cast::<u32>().add(at).read() });
+    Ok((0..halves.length).step_by(2).map(|at| f64::from_bits(word(at) | (word(at + 1) << 32))).collect())
+}
+
+/// The operand, if it is pairs of words.
+fn halves(operand: Operand) -> Result<Operand> {
+    if operand.dtype == Dtype::U32 && operand.length.is_multiple_of(2) {
+        return Ok(operand);
+    }
+    Err(format!("totals are {} elements of {}", operand.length, operand.dtype.name()))
+}
+
 /// The arrays of a call.
 struct Places {
     leaves: Vec<Place>,
+    /// The result with the totals, of a call that measures.
+    totals: Option<Operand>,
     /// The result that says whether the step was taken, and not stopped by a guard.
     done: Option<Operand>,
 }
 
 impl Places {
-    /// Makes the results of a step that was stopped the same as the operands.
+    /// Writes the totals, which are the same for every leaf.
     ///
     /// # Safety
     /// As [`execute`].
-    unsafe fn keep(&self, call: &Call) {
-        for (leaf, place) in call.leaves.iter().zip(&self.leaves) {
-            for (at, output) in call.programs[leaf.program].written.iter().zip(&place.outputs) {
-                let input = &place.inputs[*at];
-                let bytes = output.len() * output.dtype().size();
-                // SAFETY: both have so many bytes, as `run` has checked: they are the same array or apart.
-                unsafe { ptr::copy(input.pointer(), output.pointer(), bytes) };
-            }
-            for (before, after) in &place.numbers {
-                // SAFETY: it was checked when it was read.
-                unsafe { after.set_number(*before) };
+    unsafe fn put_totals(&self, call: &Call, results: &[Vec<f64>]) -> Result<()> {
+        let Some(halves) = self.totals else { return Ok(()) };
+        let count = call.programs.first().map_or(0, |program| program.kernel.results());
+        let found = results.first().map_or(&[][..], Vec::as_slice);
+        if halves.length != 2 * count || found.len() < count {
+            return Err(format!("{count} totals, for {} words", halves.length));
+        }
+        for (at, total) in found[..count].iter().enumerate() {
+            let bits = total.to_bits();
+            // SAFETY: it has two words for each, which are aligned, and the caller promises the rest.
+            unsafe {
+                halves.data.cast::<u32>().add(2 * at).write(low(bits));
+                halves.data.cast::<u32>().add(2 * at + 1).write(low(bits >> 32));
             }
         }
+        Ok(())
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is asked for")]
+fn low(bits: u64) -> u32 {
+    bits as u32
 }
 
 /// Reads operands and results in their order.
 ///
-/// Operands are the scalars; then, for each leaf, the gradient, the parameter, the slots that are arrays, and those
-/// that are numbers. Results are those that the kernel writes and the numbers, in the same order; last, if a program has
-/// a guard, whether the step was taken. Where slots are `flat`, those of all leaves come as one array each, after the
-/// leaves.
+/// Operands are the scalars and totals; then, for each leaf, the gradient, the parameter, the slots that are arrays, and
+/// those that are numbers. Results are those that the kernel writes and the numbers, in the same order; last, if a
+/// program has a guard, whether the step was taken. Where slots are flat, those of all leaves come as one array each,
+/// after the leaves. A call that measures has the totals as its one result.
 struct Reader<'a> {
     frame: &'a Frame<'a>,
     call: &'a Call,
     operand: usize,
     result: usize,
-    /// The flat slots before the step and after it, and the first element of the next leaf.
+    /// The flat slots before the step and after it.
     slots: Vec<(Operand, Option<Operand>)>,
-    numbers: Vec<(Operand, Operand)>,
+    numbers: Vec<(Operand, Option<Operand>)>,
+    /// The next leaf in the flat slots: its first element, and its number.
     at: usize,
+    leaf: usize,
 }
 
 impl<'a> Reader<'a> {
     fn new(frame: &'a Frame<'a>, call: &'a Call) -> Self {
-        Self { frame, call, operand: call.numbers, result: 0, slots: Vec::new(), numbers: Vec::new(), at: 0 }
+        let (at, leaf) = call.flat.unwrap_or_default();
+        Self { frame, call, operand: call.numbers, result: 0, slots: Vec::new(), numbers: Vec::new(), at, leaf }
     }
 
     /// All of them.
@@ -232,24 +312,22 @@ impl<'a> Reader<'a> {
     /// The operands are readable.
     unsafe fn places(mut self) -> Result<Places> {
         let call = self.call;
-        if call.flat && !call.leaves.is_empty() {
-            self.flat_slots()?;
+        if let (Some(_), Some(program)) = (call.flat, call.programs.first()) {
+            self.flat_slots(program)?;
         }
         let mut leaves = Vec::with_capacity(call.leaves.len());
         for (number, leaf) in call.leaves.iter().enumerate() {
             // SAFETY: the caller's promise.
-            let place = unsafe { self.place(leaf, number) };
+            let place = unsafe { self.place(leaf) };
             leaves.push(place.map_err(|error| format!("leaf {number}: {error}"))?);
         }
-        if let Some((before, _)) = self.slots.iter().find(|(before, _)| before.length != self.at) {
-            return Err(format!("a slot of {} elements, of leaves of {}", before.length, self.at));
-        }
-        if call.flat {
-            (self.operand, self.result) = self.ends();
-        }
-        let done =
-            if call.programs.iter().any(|program| program.is_guarded) { Some(self.next_result()?) } else { None };
-        if done.is_some_and(|done| done.length != 1 || done.dtype.size() != size_of::<u8>()) {
+        let written = self.slots.iter().chain(&self.numbers).filter(|(_, after)| after.is_some()).count();
+        self.operand += self.slots.len() + self.numbers.len();
+        self.result += written;
+        let totals = if call.measures { Some(halves(self.next_result()?)?) } else { None };
+        let is_guarded = !call.measures && call.programs.iter().any(|program| program.is_guarded);
+        let done = if is_guarded { Some(self.next_result()?) } else { None };
+        if done.is_some_and(|done| done.length != 1 || done.dtype != Dtype::Bool) {
             return Err("whether the step was taken is one Boolean number".into());
         }
         if (self.operand, self.result) != self.frame.counts() {
@@ -257,7 +335,7 @@ impl<'a> Reader<'a> {
             let (expected, wanted) = (self.operand, self.result);
             return Err(format!("{operands} operands and {results} results: expected {expected} and {wanted}"));
         }
-        Ok(Places { leaves, done })
+        Ok(Places { leaves, totals, done })
     }
 
     fn next_operand(&mut self) -> Result<Operand> {
@@ -270,47 +348,22 @@ impl<'a> Reader<'a> {
         self.frame.result(self.result - 1)
     }
 
-    /// Whether the kernel of the flat slots writes one of the arrays of a leaf.
-    fn writes(&self, place: usize) -> bool {
-        self.call.programs[0].written.contains(&place)
-    }
-
-    /// The first operand and the first result that are flat slots.
-    fn first_flat(&self) -> (usize, usize) {
-        let leaves = self.call.leaves.len();
-        let written = usize::from(self.writes(0)) + usize::from(self.writes(1));
-        (self.call.numbers + 2 * leaves, written * leaves)
-    }
-
-    /// The numbers of operands and results up to the end of the flat slots.
-    fn ends(&self) -> (usize, usize) {
-        let (operands, results) = self.first_flat();
-        let (slots, numbers) = (self.slots.len(), self.numbers.len());
-        let written = self.slots.iter().filter(|(_, after)| after.is_some()).count();
-        (operands + slots + numbers, results + written + numbers)
-    }
-
     /// Reads the slots that all leaves share.
-    fn flat_slots(&mut self) -> Result<()> {
-        let program = &self.call.programs[0];
-        let (mut operand, mut result) = self.first_flat();
-        for slot in 0..program.slots + program.numbers {
-            let is_number = slot >= program.slots;
+    fn flat_slots(&mut self, program: &CallProgram) -> Result<()> {
+        let leaves = self.call.leaves.len();
+        let mut operand = self.operand + program.arrays.min(2) * leaves;
+        let mut result = program.written.iter().filter(|place| **place < 2).count() * leaves;
+        for slot in 0..program.slots() + program.numbers {
+            let is_number = slot >= program.slots();
             let before = self.frame.operand(operand)?;
             operand += 1;
-            let after = if is_number || self.writes(2 + slot) {
-                result += 1;
-                Some(self.frame.result(result - 1)?)
-            } else {
-                None
-            };
-            if let Some(after) = after.filter(|after| (after.length, after.dtype) != (before.length, before.dtype)) {
-                return Err(format!("slot {slot} has {} elements, and then {}", before.length, after.length));
+            let is_written = !self.call.measures && (is_number || program.written.contains(&(2 + slot)));
+            let after = if is_written { Some(self.frame.result(result)?) } else { None };
+            result += usize::from(is_written);
+            if let Some(after) = after {
+                same(&before, &after).map_err(|error| format!("slot {slot}: {error}"))?;
             }
-            match after {
-                Some(after) if is_number => self.numbers.push((before, after)),
-                _ => self.slots.push((before, after)),
-            }
+            if is_number { &mut self.numbers } else { &mut self.slots }.push((before, after));
         }
         Ok(())
     }
@@ -319,27 +372,25 @@ impl<'a> Reader<'a> {
     ///
     /// # Safety
     /// The operands are readable.
-    unsafe fn place(&mut self, leaf: &CallLeaf, number: usize) -> Result<Place> {
+    unsafe fn place(&mut self, leaf: &CallLeaf) -> Result<Place> {
         let program = &self.call.programs[leaf.program];
-        let (gradient, parameter) = (self.next_operand()?, self.next_operand()?);
-        let mut inputs = vec![gradient, parameter];
-        let length = parameter.length;
-        if self.call.flat {
-            for (before, _) in &self.slots {
-                inputs.push(before.part(self.at, length)?);
-            }
-        } else {
-            for _ in 0..program.slots {
-                inputs.push(self.next_operand()?);
-            }
+        let own = if self.call.flat.is_some() { program.arrays.min(2) } else { program.arrays };
+        let mut inputs = Vec::with_capacity(program.arrays);
+        for _ in 0..own {
+            inputs.push(self.next_operand()?);
         }
-        if !parameter.dtype.is_floating() || !gradient.dtype.is_floating() {
-            return Err(format!("dtypes {} and {}", parameter.dtype.name(), gradient.dtype.name()));
+        let length = inputs[0].length;
+        for (before, _) in &self.slots {
+            inputs.push(before.part(self.at, length)?);
+        }
+        if let Some(other) = inputs.iter().find(|input| !input.dtype.is_floating()) {
+            return Err(format!("an array of {}: expected one of floating-point dtype", other.dtype.name()));
         }
         let outputs = self.outputs(leaf, program, &inputs)?;
         // SAFETY: the caller's promise.
-        let numbers = unsafe { self.numbers_of(program, number)? };
+        let numbers = unsafe { self.numbers_of(program)? };
         self.at += length;
+        self.leaf += 1;
         let inputs = inputs.iter().enumerate().map(|(at, input)| input.buffer(program.written.contains(&at)));
         Ok(Place { inputs: inputs.collect::<Result<_>>()?, outputs, numbers })
     }
@@ -349,19 +400,12 @@ impl<'a> Reader<'a> {
         let mut outputs = Vec::with_capacity(program.written.len());
         for &place in &program.written {
             let before = inputs[place];
-            let flat = if self.call.flat && place >= 2 { self.slots[place - 2].1 } else { None };
+            let flat = place.checked_sub(2).and_then(|slot| self.slots.get(slot)?.1);
             let after = match flat {
                 Some(all) => all.part(self.at, before.length)?,
                 None => self.next_result()?,
             };
-            if (after.length, after.dtype) != (before.length, before.dtype) {
-                let (length, dtype) = (after.length, after.dtype.name());
-                return Err(format!(
-                    "a result of {length} elements of {dtype}, for {} of {}",
-                    before.length,
-                    before.dtype.name()
-                ));
-            }
+            same(&before, &after)?;
             let number = u32::try_from(place).unwrap_or(u32::MAX).saturating_sub(1);
             let rounding = if leaf.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest };
             outputs.push(after.buffer(true)?.with_rounding(rounding));
@@ -373,16 +417,20 @@ impl<'a> Reader<'a> {
     ///
     /// # Safety
     /// The operands are readable.
-    unsafe fn numbers_of(&mut self, program: &CallProgram, leaf: usize) -> Result<Vec<(f64, Operand)>> {
+    unsafe fn numbers_of(&mut self, program: &CallProgram) -> Result<Vec<(f64, Option<Operand>)>> {
         let mut numbers = Vec::with_capacity(program.numbers);
         for slot in 0..program.numbers {
-            let (before, after) = if self.call.flat {
-                let (before, after) = self.numbers[slot];
-                (before.part(leaf, 1)?, after.part(leaf, 1)?)
+            let (before, after) = if let Some((before, after)) = self.numbers.get(slot) {
+                let after = after.map(|after| after.part(self.leaf, 1)).transpose()?;
+                (before.part(self.leaf, 1)?, after)
             } else {
-                (self.next_operand()?, self.next_result()?)
+                let before = self.next_operand()?;
+                (before, if self.call.measures { None } else { Some(self.next_result()?) })
             };
-            if !before.is_float() || !after.is_float() {
+            if let Some(after) = &after {
+                same(&before, after)?;
+            }
+            if !before.is_float() {
                 return Err(format!("a slot of {} elements of {}", before.length, before.dtype.name()));
             }
             // SAFETY: the caller's promise.
@@ -390,4 +438,13 @@ impl<'a> Reader<'a> {
         }
         Ok(numbers)
     }
+}
+
+/// Refuses a result that cannot take the place of an operand.
+fn same(before: &Operand, after: &Operand) -> Result<()> {
+    if (before.length, before.dtype) == (after.length, after.dtype) {
+        return Ok(());
+    }
+    let ((length, dtype), (wanted, of)) = ((after.length, after.dtype.name()), (before.length, before.dtype.name()));
+    Err(format!("a result of {length} elements of {dtype}, for {wanted} of {of}"))
 }
