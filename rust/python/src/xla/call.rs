@@ -153,7 +153,7 @@ impl Call {
             return Some(());
         }
         let words: Vec<u64> = all(rest)?;
-        let count = |at: usize| usize::try_from(words[at]).ok();
+        let count = |at: usize| usize::try_from(words[at]).ok().filter(|count| isize::try_from(*count).is_ok());
         match (name, words.len()) {
             ("call", 2) => (self.seed, self.measures) = (words[0], words[1] != 0),
             ("leaf", 4) => {
@@ -198,8 +198,14 @@ impl Call {
 /// The most calls that are kept compiled: one for each shape of a model that a process trains.
 const MOST_RECENT: usize = 64;
 
+/// The most scalars and arrays of a program, as kernels number them.
+const MOST_OF_PROGRAM: usize = 1 << 16;
+
 impl CallProgram {
     fn parse(text: &str, set: usize, arrays: usize, numbers: usize, written: &[usize]) -> Result<Self> {
+        if set.max(arrays).max(numbers) > MOST_OF_PROGRAM {
+            return Err(format!("{set} scalars, {arrays} arrays and {numbers} numbers: expected fewer"));
+        }
         let parsed = ParsedProgram::parse(text).map_err(|error| error.to_string())?;
         let kernel = parsed.compile().map_err(|error| error.to_string())?;
         let is_in_order = written.is_sorted_by(|place, next| place < next);
