@@ -200,7 +200,7 @@ class _Step:
         """The results of each leaf, the flat slots, and whether the step was taken; None if there can be no call."""
         is_random = any("noise" in leaf.rule.supplied or _is_rounded_at_random(leaf) for leaf in self._leaves)
         call = adapter_of(self._leaves[0].p).call_kernels
-        found = call(self._by_kernels, self._by_rules, self._operands, everywhere=not is_random)
+        found = call and call(self._by_kernels, self._by_rules, self._operands, everywhere=not is_random)
         if found is None:
             return None
         *found, keep = found if self._is_guarded else (*found, True)

@@ -33,6 +33,7 @@ class JaxAdapter(Adapter):
     ) -> list[Any] | None:
         """Custom calls of XLA's on the CPU; inside of `jax.jit` only."""
         import jax
+        import jax.core
 
         if not isinstance(self.library.zeros(()), jax.core.Tracer) or not hasattr(jax, "ffi"):
             return None
@@ -62,7 +63,7 @@ def _custom_call(text: str, operands: list[Any], results: list[Any]) -> list[Any
     call = jax.ffi.ffi_call(
         _registered(), [*map(described, results)], input_output_aliases=aliases, vmap_method="sequential"
     )
-    return call(*operands, call=text)
+    return [*call(*operands, call=text)]
 
 
 @functools.cache

@@ -38,7 +38,9 @@ pub fn print_program(nodes: &[Node], wanted: &Wanted) -> String {
     let mut text = String::new();
     let mut line = |name: &str, numbers: &[u32]| {
         text.push_str(name);
-        numbers.iter().for_each(|number| _ = write!(text, " {number}"));
+        for number in numbers {
+            _ = write!(text, " {number}");
+        }
         text.push('\n');
     };
     for node in nodes {

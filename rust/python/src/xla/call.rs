@@ -76,7 +76,9 @@ pub fn xla_call(
     let mut text = format!("call {seed} {}\n", u8::from(measures));
     for (program, set, arrays, numbers) in &programs {
         _ = write!(text, "program {set} {arrays} {numbers}");
-        program.written.iter().for_each(|place| _ = write!(text, " {place}"));
+        for place in &program.written {
+            _ = write!(text, " {place}");
+        }
         text.push('\n');
         for line in program.text().lines() {
             _ = writeln!(text, " {line}");
@@ -86,11 +88,19 @@ pub fn xla_call(
         _ = writeln!(text, "leaf {program} {start} {position} {}", u8::from(stochastic));
     }
     text.push_str("scalars");
-    scalars.iter().for_each(|value| _ = write!(text, " {:016x}", value.to_bits()));
-    traced.iter().for_each(|(scalar, operand)| _ = write!(text, "\ntraced {scalar} {operand}"));
-    totals.iter().for_each(|operand| _ = write!(text, "\ntotals {operand}"));
-    flat.iter().for_each(|(element, leaf)| _ = write!(text, "\nflat {element} {leaf}"));
+    for value in scalars {
+        _ = write!(text, " {:016x}", value.to_bits());
+    }
     text.push('\n');
+    for (scalar, operand) in traced {
+        _ = writeln!(text, "traced {scalar} {operand}");
+    }
+    if let Some(operand) = totals {
+        _ = writeln!(text, "totals {operand}");
+    }
+    if let Some((element, leaf)) = flat {
+        _ = writeln!(text, "flat {element} {leaf}");
+    }
     Call::parse(&text).map(|_| text).map_err(PyValueError::new_err)
 }
 

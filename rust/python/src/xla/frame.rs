@@ -215,6 +215,11 @@ impl Operand {
         Ok(Self { data: self.data.wrapping_add(start * self.dtype.size()), length, ..*self })
     }
 
+    /// The address of its first element, which `of` has seen to be aligned, as one of this type.
+    pub fn address<T>(&self) -> *mut T {
+        self.data.cast()
+    }
+
     /// The one number that it is.
     ///
     /// # Safety
@@ -227,12 +232,12 @@ impl Operand {
         // SAFETY: it has one element, it is aligned and not null, and any bits are valid.
         Ok(unsafe {
             match self.dtype {
-                Dtype::F64 => self.data.cast::<f64>().read(),
-                Dtype::F32 => self.data.cast::<f32>().read().into(),
-                Dtype::I32 => self.data.cast::<i32>().read().into(),
-                Dtype::U32 => self.data.cast::<u32>().read().into(),
-                Dtype::I64 => self.data.cast::<i64>().read() as f64,
-                Dtype::U64 => self.data.cast::<u64>().read() as f64,
+                Dtype::F64 => self.address::<f64>().read(),
+                Dtype::F32 => self.address::<f32>().read().into(),
+                Dtype::I32 => self.address::<i32>().read().into(),
+                Dtype::U32 => self.address::<u32>().read().into(),
+                Dtype::I64 => self.address::<i64>().read() as f64,
+                Dtype::U64 => self.address::<u64>().read() as f64,
                 other => return Err(format!("a number of dtype {}", other.name())),
             }
         })
@@ -252,9 +257,9 @@ impl Operand {
         // SAFETY: it has one element, is aligned and not null, and the caller promises the rest.
         unsafe {
             if self.dtype == Dtype::F64 {
-                self.data.cast::<f64>().write(value);
+                self.address::<f64>().write(value);
             } else {
-                self.data.cast::<f32>().write(value as f32);
+                self.address::<f32>().write(value as f32);
             }
         }
     }

@@ -231,7 +231,7 @@ unsafe fn totals(frame: &Frame, call: &Call) -> Result<Vec<f64>> {
     let Some(operand) = call.totals else { return Ok(Vec::new()) };
     let halves = halves(frame.operand(operand)?)?;
     // SAFETY: the caller's promise, and they are so many aligned words.
-    let word = |at: usize| u64::from(unsafe { halves.data.cast::<u32>().add(at).read() });
+    let word = |at: usize| u64::from(unsafe { halves.address::<u32>().add(at).read() });
     Ok((0..halves.length).step_by(2).map(|at| f64::from_bits(word(at) | (word(at + 1) << 32))).collect())
 }
 
@@ -268,8 +268,8 @@ impl Places {
             let bits = total.to_bits();
             // SAFETY: it has two words for each, which are aligned, and the caller promises the rest.
             unsafe {
-                halves.data.cast::<u32>().add(2 * at).write(low(bits));
-                halves.data.cast::<u32>().add(2 * at + 1).write(low(bits >> 32));
+                halves.address::<u32>().add(2 * at).write(low(bits));
+                halves.address::<u32>().add(2 * at + 1).write(low(bits >> 32));
             }
         }
         Ok(())
@@ -351,12 +351,11 @@ impl<'a> Reader<'a> {
     /// Reads the slots that all leaves share.
     fn flat_slots(&mut self, program: &CallProgram) -> Result<()> {
         let leaves = self.call.leaves.len();
-        let mut operand = self.operand + program.arrays.min(2) * leaves;
+        let first = self.operand + program.arrays.min(2) * leaves;
         let mut result = program.written.iter().filter(|place| **place < 2).count() * leaves;
         for slot in 0..program.slots() + program.numbers {
             let is_number = slot >= program.slots();
-            let before = self.frame.operand(operand)?;
-            operand += 1;
+            let before = self.frame.operand(first + slot)?;
             let is_written = !self.call.measures && (is_number || program.written.contains(&(2 + slot)));
             let after = if is_written { Some(self.frame.result(result)?) } else { None };
             result += usize::from(is_written);
