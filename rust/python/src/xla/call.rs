@@ -27,7 +27,7 @@ pub struct Call {
     /// The number of operands that are scalars or totals; they come first.
     pub numbers: usize,
     pub seed: u64,
-    /// Where the slots of all leaves are one array each: the first element of the first leaf, and its number.
+    /// The first element of the first leaf and its number, if the slots of all leaves are one array each.
     pub flat: Option<(usize, usize)>,
     /// Whether the results of the programs are totals over all leaves, the one result of the call.
     pub measures: bool,
