@@ -58,7 +58,8 @@ BINDING = {
     "arrays": "core callbacks class_cache error threads",
     "autodiff": "core arrays callbacks class_cache error threads tree",
     "stepper": "core arrays autodiff callbacks class_cache error threads tree",
-    "lib": "core arrays autodiff callbacks class_cache error stepper threads tree",
+    "xla": "core stepper threads",
+    "lib": "core arrays autodiff callbacks class_cache error stepper threads tree xla",
 }
 
 Graph = dict[str, set[str]]

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from types import ModuleType, TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar, final
 
-from typing_extensions import disjoint_base
+from typing_extensions import CapsuleType, disjoint_base
 
 _T = TypeVar("_T")
 
@@ -331,7 +331,15 @@ class Symbols:
 @final
 class Program:
     @property
+    def inputs(self) -> int: ...
+    @property
+    def results(self) -> int: ...
+    @property
+    def is_guarded(self) -> bool: ...
+    @property
     def is_native(self) -> bool: ...
+    @property
+    def written(self) -> list[int]: ...
 
 @final
 class HostParameter:
@@ -396,6 +404,21 @@ def symbols() -> Symbols: ...
 def print_generated(programs: Sequence[tuple[str, Program]]) -> str: ...
 def uniform(seed: int, step: int, leaf: int, draw: int, count: int, rows: Sequence[int] | None = None) -> bytes: ...
 def rounding(seed: int, step: int, leaf: int, number: int, count: int, rows: Sequence[int] | None = None) -> bytes: ...
+
+# --- calls from compiled functions -----------------------------------------------------------------------------------
+
+def xla_call(
+    programs: Sequence[tuple[Program, int, int, int]],
+    leaves: Sequence[tuple[int, int, int, bool]],
+    scalars: Sequence[float],
+    traced: Sequence[tuple[int, int]],
+    *,
+    seed: int,
+    totals: int | None = None,
+    flat: tuple[int, int] | None = None,
+    measures: bool = False,
+) -> str: ...
+def xla_handler() -> CapsuleType: ...
 
 # --- host memory and threads ------------------------------------------------------------------------------------------
 

@@ -29,7 +29,8 @@ Planning:
 Execution:
 
 * `stepper`: the steps of one optimizer; `writes`: the writes of a step besides the update by the core.
-* `executors`: a rule traced into a kernel, and a rule called on arrays; `functional`: a step as a pure function.
+* `executors`: a rule traced into a kernel, and a rule called on arrays; `functional`: a step as a pure function;
+  `fused`: kernels called from a function that a library compiles.
 * `precision`: dtypes of slots, master weights, compensated and stochastic rounding; `quantized`: arrays of 8-bit codes.
 * `sparse_rows`: gradients of some rows of a table; `decay_factors`: the decay of slots in steps that skipped a row.
 

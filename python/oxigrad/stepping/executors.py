@@ -16,11 +16,21 @@ from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
 
 
-def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False, catches_up: bool = False) -> Any:
+def trace(
+    rule: Rule,
+    flags: Mapping[str, Any],
+    *,
+    zero_gradients: bool = False,
+    catches_up: bool = False,
+    writes_change: bool = False,
+    totals: str = "computed",
+) -> Any:
     """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do.
 
-    With ``zero_gradients`` it leaves zeros in the gradient; where it ``catches_up``, slots are first multiplied by factors, further
-    array inputs in the order of the slots.
+    With ``zero_gradients`` it leaves zeros in the gradient; where it ``writes_change``, it leaves the change of the parameter there,
+    and the parameter as it was; where it ``catches_up``, slots are first multiplied by factors, further array inputs in the order
+    of the slots. ``totals`` are "computed"; or they are the "results", and nothing is written; or they are "given", as scalars
+    after all others.
     """
     tape = _core.symbols()
     g, p = tape.leaf(), tape.leaf()
@@ -31,14 +41,20 @@ def trace(rule: Rule, flags: Mapping[str, Any], *, zero_gradients: bool = False,
         b if slot.is_number or not catches_up else b * tape.leaf() for slot, b in zip(rule.slots, before, strict=True)
     ]
     guards: list[Any] = []
-    supplied: dict[str, Any] = {
-        "noise": tape.noise,
-        "total": lambda value: tape.total(xp.sum(value)),
-        "guard": guards.append,
-    }
+    summed: list[Any] = []
+
+    def total(value: Any) -> Any:
+        summed.append(tape.scalar() if totals == "given" else tape.total(xp.sum(value)))
+        return summed[-1]
+
+    supplied: dict[str, Any] = {"noise": tape.noise, "total": total, "guard": guards.append}
     try:
         new, *after = rule.run(xp, p, g, caught, {**supplied, **numbers, **flags})
+        if totals == "results":
+            return tape.compile([], [], summed, None)
         values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
+        if writes_change:
+            values = [(0, g, new - p)]
         own = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
         values += [(2 + k, b, a) for k, (b, a) in enumerate(own)]
         changed = [(k, a) for k, b, a in values if a is not b]
@@ -104,7 +120,9 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
         evaluations = [Evaluation(_stages(leaf, seed, guards)) for leaf in leaves]
         while pending := [found for each in evaluations if (found := each.resume()) is not None]:
             if len(pending) < len(evaluations):
-                raise RuleError("found rules with different totals over all parameters in one step, expected the same totals in each")
+                raise RuleError(
+                    "found rules with different totals over all parameters in one step, expected the same totals in each"
+                )
             first, *others = [total.term for total in pending]
             found = sum(others, first)
             for total in pending:
@@ -147,11 +165,8 @@ def _stages(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
 
 def _stages_on_all(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
     """The rule on all there is of a leaf, computed in float32 where it has half precision."""
-    p, g, path = widened(leaf.p), leaf.g, leaf.path
-    if tuple(g.shape) != tuple(p.shape):
-        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
-    if g.dtype not in (leaf.p.dtype, p.dtype):
-        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {leaf.p.dtype}")
+    check_gradient(leaf)
+    p, g = widened(leaf.p), leaf.g
     supplied = {"noise": _noise(leaf, p, seed), "guard": guards.append}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
@@ -163,6 +178,15 @@ def _stages_on_all(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
         number += not slot.is_number
         found.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
     return found
+
+
+def check_gradient(leaf: Leaf) -> None:
+    """Raises `ShapeError` or `DtypeError` for a gradient that is not as its parameter is; of half precision, it may be of float32."""
+    p, g, path = leaf.p, leaf.g, leaf.path
+    if tuple(g.shape) != tuple(p.shape):
+        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
+    if g.dtype != p.dtype and not (half(p) and g.dtype == namespace(p).float32):
+        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {p.dtype}")
 
 
 def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:

@@ -1,10 +1,12 @@
-"""A step as a pure function: every rule is called on arrays, and nothing is written."""
+"""A step as a pure function: rules are called on arrays, or kernels from a compiled function, and nothing is written."""
 
+import functools
 from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import StateError
-from oxigrad.stepping.executors import Leaf, call_rules
+from oxigrad.stepping.executors import Leaf
+from oxigrad.stepping.fused import run_rules, select
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.plan import Parameter, Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
@@ -23,7 +25,7 @@ def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
 
 
 def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """See `Optimizer.apply`: the rule is called on each parameter, and nothing is written."""
+    """See `Optimizer.apply`: nothing is written."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
     leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads, called=True)
@@ -41,23 +43,27 @@ def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, An
         rules = [group.rule(holds) for group in plan.groups]
         return called_leaves(plan, enumerate(plan.parameters), leaves, gradients, begun, rules, values)
 
+    def results_of(called: list[Leaf]) -> tuple[list[list[Any]], Any]:
+        groups = [plan.groups[parameter.group] for parameter in plan.parameters]
+        kernels = [functools.partial(group.traced, leaf.rule) for group, leaf in zip(groups, called, strict=True)]
+        return run_rules(called, kernels, owner.seed)
+
     called = called_on(holds=False)
-    results, keep = call_rules(called, owner.seed)
+    results, keep = results_of(called)
     if owner.accumulate > 1:
-        held, _ = call_rules(called_on(holds=True), owner.seed)
-        results = [_select(last, new, old) for new, old in zip(results, held, strict=True)]
+        held, _ = results_of(called_on(holds=True))
+        results = [select(last, new, old) for new, old in zip(results, held, strict=True)]
     filled, slots = list(leaves), {}
     for parameter, leaf, result in zip(plan.parameters, called, results, strict=True):
         old = begun[parameter.text]
         rule = plan.groups[parameter.group].rule()
-        before = [leaves[parameter.index], *(old.get(slot.name) for slot in rule.slots)]
-        new, *after = _select(keep, result, before)
+        new, *after = result
         for i in parameter.indices:
             filled[i] = new
         named = zip(rule.slots, after, strict=True)
         slots[parameter.text] = {slot.name: value for slot, value in named if value is not None}
         if LAST_STEP in old:
-            slots[parameter.text][LAST_STEP] = _select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
+            slots[parameter.text][LAST_STEP] = select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
     counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
     changed = {"step": step + counted, "slots": slots}
     if owner.accumulate > 1:
@@ -70,10 +76,3 @@ def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any])
     group = plan.groups[p.group]
     known = dict(renamed(known, slot_names(group)))
     return {**known, **new_slots(group, p.text, array, on_host=False, known=known)}
-
-
-def _select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
-    """``these`` arrays where the condition holds, ``those`` elsewhere."""
-    if condition is True:
-        return these
-    return [None if a is None else xp.where(condition, a, b) for a, b in zip(these, those, strict=True)]

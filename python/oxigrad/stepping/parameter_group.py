@@ -155,9 +155,13 @@ class ParameterGroup:
 
     def program(self, rule: Rule) -> "_core.Program | None":
         """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
+        return self.traced(rule, zero_gradients=self._owner.zero_gradients, catches_up=self.catches_up)
+
+    def traced(self, rule: Rule, **options: Any) -> "_core.Program | None":
+        """As `program`, with the ``options`` of `trace`."""
         if not rule.elementwise:
             return None
-        return rule.remembering(_traced)(rule, tuple(self.flags.items()), self._owner.zero_gradients, self.catches_up)
+        return rule.remembering(_traced)(rule, tuple(self.flags.items()), tuple(options.items()))
 
     @property
     def catches_up(self) -> bool:
@@ -176,5 +180,5 @@ def _composed(rule: Rule, before: tuple[Rule, ...], until: int, absent: tuple[st
     return composed.without(absent) if composed.optional else composed
 
 
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], zero_gradients: bool, catches_up: bool) -> Any:
-    return trace(composed, dict(flags), zero_gradients=zero_gradients, catches_up=catches_up)
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple[str, Any], ...]) -> Any:
+    return trace(composed, dict(flags), **dict(options))

@@ -14,6 +14,7 @@ mod error;
 mod stepper;
 mod threads;
 mod tree;
+mod xla;
 
 use pyo3::prelude::*;
 
@@ -51,6 +52,8 @@ mod _core {
     use crate::stepper::symbols::{Program, Symbols, print_generated, rounding, symbols, uniform};
     #[pymodule_export]
     use crate::threads::{forks, get_num_threads, set_num_threads};
+    #[pymodule_export]
+    use crate::xla::{xla_call, xla_handler};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -71,6 +71,13 @@ class Adapter:
     is_immutable = False
     # ``put_rows(array, indices, rows)``, a copy with other rows at sorted indices, where the library has a scatter for it.
     put_rows: Callable[..., Any] | None = None
+    # ``call_kernels(by_kernels, by_rules, operands, everywhere=...)``, where functions of the library are compiled and may call
+    # kernels: a step in such a function; None if none is being compiled. ``by_rules(*operands)`` are its results. They are computed
+    # so for derivatives and, unless the step is not one for ``everywhere``, for devices on which kernels do not run. On others they
+    # are ``by_kernels(call, *operands)``: ``call(text, operands, results)`` runs the call of this text (see
+    # ``rust/python/src/xla/call.rs``). Each of its results is described by the number of an operand that it takes the place of, in
+    # its memory if possible, or by the shape and the name of the dtype of a new array.
+    call_kernels: Callable[..., list[Any] | None] | None = None
 
     def __init__(self, library: Any) -> None:
         """An adapter of the library with this namespace; None where there is none."""

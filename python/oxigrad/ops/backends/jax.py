@@ -1,7 +1,10 @@
 """JAX: immutable arrays, updated by ``x.at[key]``."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
+from oxigrad import _core
 from oxigrad.ops.backends.arrays import device_of
 from oxigrad.ops.backends.generic import Adapter
 
@@ -19,6 +22,57 @@ class JaxAdapter(Adapter):
     def put_rows(self, array: Any, indices: Any, rows: Any) -> Any:
         """By ``x.at[indices].set``."""
         return array.at[indices].set(rows)
+
+    def call_kernels(
+        self,
+        by_kernels: Callable[..., list[Any]],
+        by_rules: Callable[..., list[Any]],
+        operands: list[Any],
+        *,
+        everywhere: bool,
+    ) -> list[Any] | None:
+        """Custom calls of XLA's on the CPU; inside of `jax.jit` only."""
+        import jax
+        import jax.core
+
+        if not isinstance(self.library.zeros(()), jax.core.Tracer) or not hasattr(jax, "ffi"):
+            return None
+        kernels = functools.partial(by_kernels, _custom_call)
+
+        @jax.custom_jvp
+        def step(*operands: Any) -> list[Any]:
+            return (
+                jax.lax.platform_dependent(*operands, cpu=kernels, default=by_rules)
+                if everywhere
+                else kernels(*operands)
+            )
+
+        step.defjvp(functools.partial(jax.jvp, by_rules))
+        return step(*operands)
+
+
+def _custom_call(text: str, operands: list[Any], results: list[Any]) -> list[Any]:
+    """A call of kernels. Under `jax.vmap`, it is made for one element of the batch after the other."""
+    import jax
+
+    def described(result: Any) -> Any:
+        shape, dtype = (operands[result].shape, operands[result].dtype) if isinstance(result, int) else result
+        return jax.ShapeDtypeStruct(shape, dtype)
+
+    aliases = {operand: at for at, operand in enumerate(results) if isinstance(operand, int)}
+    call = jax.ffi.ffi_call(
+        _registered(), [*map(described, results)], input_output_aliases=aliases, vmap_method="sequential"
+    )
+    return [*call(*operands, call=text)]
+
+
+@functools.cache
+def _registered() -> str:
+    """The name under which the core's handler is known to XLA."""
+    import jax
+
+    jax.ffi.register_ffi_target("oxigrad_step", _core.xla_handler(), platform="cpu")
+    return "oxigrad_step"
 
 
 ADAPTER = JaxAdapter

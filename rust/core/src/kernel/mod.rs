@@ -1,6 +1,6 @@
 //! Compilation of symbolic programs (`program`) into kernels (`compiled`, `instruction`): simplification (`graph`),
 //! lowering to phases (`lower`) and loop fusion (`fuse`); and their forms as native code (`codegen`, `native`, found by
-//! `fingerprint`) and as text (`display`).
+//! `fingerprint`) and as text, to be looked at (`display`) and to be read back (`text`).
 //!
 //! Semantics of a program: every value that depends on no leaf and no noise is a scalar, computed in `f64` and rounded
 //! to the leaf's type where it meets an array; everything else is computed element by element in the leaf's type. A
@@ -17,6 +17,7 @@ mod instruction;
 mod lower;
 pub mod native;
 mod program;
+pub mod text;
 
 pub use compiled::Kernel;
 pub use program::{Node, Wanted};

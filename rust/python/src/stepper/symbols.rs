@@ -1,6 +1,7 @@
 //! Tracing of a rule: the symbols that it is called with, and its kernel.
 
 use oxigrad_core::array::buffer::{Rounding, elements};
+use oxigrad_core::kernel::text::print_program;
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -35,6 +36,11 @@ impl Program {
     /// Whether gradients are written, and not only read.
     pub fn writes_gradients(&self) -> bool {
         self.written.contains(&0)
+    }
+
+    /// The program as text that can be read back.
+    pub fn text(&self) -> String {
+        print_program(&self.nodes, &self.wanted())
     }
 
     fn wanted(&self) -> Wanted<'_> {
@@ -115,6 +121,30 @@ impl Symbols {
 impl Program {
     fn __str__(&self) -> String {
         self.kernel.to_string()
+    }
+
+    /// The outputs: 0 for the gradient, 1 for the parameter, then its slots that are arrays.
+    #[getter]
+    fn written(&self) -> Vec<usize> {
+        self.written.clone()
+    }
+
+    /// The number of array inputs that it takes, in the order of `written`.
+    #[getter]
+    fn inputs(&self) -> usize {
+        self.kernel.leaf_inputs()
+    }
+
+    /// The number of scalars that it hands back for each leaf.
+    #[getter]
+    fn results(&self) -> usize {
+        self.results.len()
+    }
+
+    /// Whether a guard may stop the step, which then writes nothing.
+    #[getter]
+    fn is_guarded(&self) -> bool {
+        self.guard.is_some()
     }
 
     /// Whether the kernel runs as native code where arrays are contiguous; otherwise it is interpreted, block by block.

@@ -1,0 +1,245 @@
+//! The text of a call: the programs and the leaves that they run over. It is an attribute of the call, and so a part of
+//! the compiled function, which may outlive the optimizer or be loaded from a cache in another process.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oxigrad_core::kernel::Kernel;
+use oxigrad_core::kernel::text::ParsedProgram;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::frame::Result;
+use crate::stepper::symbols::Program;
+
+/// A call, ready to run.
+pub struct Call {
+    pub programs: Vec<CallProgram>,
+    pub leaves: Vec<CallLeaf>,
+    /// The scalars, set by set.
+    pub scalars: Vec<f64>,
+    /// The scalars that come as operands: the number of each among `scalars`, and that of its operand.
+    pub traced: Vec<(usize, usize)>,
+    /// The operand with the totals of an earlier call, if the programs take those.
+    pub totals: Option<usize>,
+    /// The number of operands that are scalars or totals; they come first.
+    pub numbers: usize,
+    pub seed: u64,
+    /// The first element of the first leaf and its number, if the slots of all leaves are one array each.
+    pub flat: Option<(usize, usize)>,
+    /// Whether the results of the programs are totals over all leaves, the one result of the call.
+    pub measures: bool,
+}
+
+/// A program of a call.
+pub struct CallProgram {
+    pub kernel: Kernel,
+    /// The outputs: 0 for the gradient, 1 for the parameter, then the slots.
+    pub written: Vec<usize>,
+    /// The length of its sets of scalars.
+    pub set: usize,
+    /// The number of array operands of a leaf: the gradient, the parameter and slots, or the first of these.
+    pub arrays: usize,
+    /// The number of slots that are one number for the leaf.
+    pub numbers: usize,
+    pub is_guarded: bool,
+}
+
+/// A leaf of a call.
+#[derive(Clone, Copy)]
+pub struct CallLeaf {
+    pub program: usize,
+    /// The start of its set of scalars.
+    pub scalars: usize,
+    pub position: u64,
+    pub stochastic: bool,
+}
+
+/// The text of a call of `programs`, each with the length of its sets of scalars and the numbers of array operands and of
+/// slots that are numbers. A leaf has the number of its program, the start of its set among `scalars`, its position, and
+/// whether halves are rounded stochastically. See `Call` for the others.
+#[pyfunction]
+#[pyo3(signature = (programs, leaves, scalars, traced, *, seed, totals=None, flat=None, measures=false))]
+#[expect(clippy::too_many_arguments, reason = "all but the first four by keyword")]
+pub fn xla_call(
+    programs: Vec<(PyRef<'_, Program>, usize, usize, usize)>,
+    leaves: Vec<(usize, usize, u64, bool)>,
+    scalars: Vec<f64>,
+    traced: Vec<(usize, usize)>,
+    seed: u64,
+    totals: Option<usize>,
+    flat: Option<(usize, usize)>,
+    measures: bool,
+) -> PyResult<String> {
+    let mut text = format!("call {seed} {}\n", u8::from(measures));
+    for (program, set, arrays, numbers) in &programs {
+        _ = write!(text, "program {set} {arrays} {numbers}");
+        for place in &program.written {
+            _ = write!(text, " {place}");
+        }
+        text.push('\n');
+        for line in program.text().lines() {
+            _ = writeln!(text, " {line}");
+        }
+    }
+    for (program, start, position, stochastic) in leaves {
+        _ = writeln!(text, "leaf {program} {start} {position} {}", u8::from(stochastic));
+    }
+    text.push_str("scalars");
+    for value in scalars {
+        _ = write!(text, " {:016x}", value.to_bits());
+    }
+    text.push('\n');
+    for (scalar, operand) in traced {
+        _ = writeln!(text, "traced {scalar} {operand}");
+    }
+    if let Some(operand) = totals {
+        _ = writeln!(text, "totals {operand}");
+    }
+    if let Some((element, leaf)) = flat {
+        _ = writeln!(text, "flat {element} {leaf}");
+    }
+    Call::parse(&text).map(|_| text).map_err(PyValueError::new_err)
+}
+
+impl Call {
+    /// The call of a text, compiled if it is not among the last ones.
+    pub fn of(text: &str) -> Result<Arc<Self>> {
+        static RECENT: Mutex<Option<HashMap<Box<str>, Arc<Call>>>> = Mutex::new(None);
+        let recent = || RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(call) = recent().as_ref().and_then(|calls| calls.get(text)) {
+            return Ok(call.clone());
+        }
+        let call = Arc::new(Self::parse(text)?);
+        let mut recent = recent();
+        let calls = recent.get_or_insert_default();
+        if calls.len() >= MOST_RECENT {
+            calls.clear();
+        }
+        calls.insert(text.into(), call.clone());
+        Ok(call)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let mut call = Self {
+            programs: Vec::new(),
+            leaves: Vec::new(),
+            scalars: Vec::new(),
+            traced: Vec::new(),
+            totals: None,
+            numbers: 0,
+            seed: 0,
+            flat: None,
+            measures: false,
+        };
+        let mut lines = text.lines().enumerate().peekable();
+        while let Some((number, line)) = lines.next() {
+            let error = || format!("line {} of the call: {line:?}", number + 1);
+            let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+            if name == "program" {
+                let mut program = String::new();
+                while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with(' ')) {
+                    program.push_str(line);
+                    program.push('\n');
+                }
+                let counts = all(rest).ok_or_else(error)?;
+                let &[set, arrays, numbers, ref written @ ..] = &counts[..] else { return Err(error()) };
+                call.programs.push(CallProgram::parse(&program, set, arrays, numbers, written)?);
+            } else {
+                call.read(name, rest).ok_or_else(error)?;
+            }
+        }
+        call.check()?;
+        Ok(call)
+    }
+
+    /// Reads a line other than that of a program.
+    fn read(&mut self, name: &str, rest: &str) -> Option<()> {
+        if name == "scalars" {
+            let bits = rest.split_whitespace().map(|word| u64::from_str_radix(word, 16).ok());
+            self.scalars = bits.map(|bits| bits.map(f64::from_bits)).collect::<Option<_>>()?;
+            return Some(());
+        }
+        let words: Vec<u64> = all(rest)?;
+        let count = |at: usize| usize::try_from(words[at]).ok().filter(|count| isize::try_from(*count).is_ok());
+        match (name, words.len()) {
+            ("call", 2) => (self.seed, self.measures) = (words[0], words[1] != 0),
+            ("leaf", 4) => {
+                let (program, scalars) = (count(0)?, count(1)?);
+                self.leaves.push(CallLeaf { program, scalars, position: words[2], stochastic: words[3] != 0 });
+            }
+            ("traced", 2) => self.traced.push((count(0)?, count(1)?)),
+            ("totals", 1) => self.totals = Some(count(0)?),
+            ("flat", 2) => self.flat = Some((count(0)?, count(1)?)),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        for (at, leaf) in self.leaves.iter().enumerate() {
+            let Some(program) = self.programs.get(leaf.program) else {
+                return Err(format!("leaf {at} is of the program {}, there are {}", leaf.program, self.programs.len()));
+            };
+            let (start, set) = (leaf.scalars, program.set);
+            if set == 0 || start.saturating_add(set) > self.scalars.len() {
+                let given = self.scalars.len();
+                return Err(format!("leaf {at} has {set} scalars from {start} on, of {given}"));
+            }
+        }
+        if self.programs.len() > 1 && self.flat.is_some() {
+            return Err("leaves whose slots are one array are of one program".into());
+        }
+        if let Some(program) = self.programs.iter().find(|program| !self.measures && !program.is_step()) {
+            let (results, numbers) = (program.kernel.results(), program.numbers);
+            return Err(format!("a program has {results} results, for {numbers} numbers of {} arrays", program.arrays));
+        }
+        if let Some((scalar, _)) = self.traced.iter().find(|(scalar, _)| *scalar >= self.scalars.len()) {
+            return Err(format!("there is no scalar {scalar}"));
+        }
+        let operands = self.traced.iter().map(|(_, operand)| *operand).chain(self.totals);
+        self.numbers = operands.map(|operand| operand.saturating_add(1)).max().unwrap_or(0);
+        Ok(())
+    }
+}
+
+/// The most calls that are kept compiled: one for each shape of a model that a process trains.
+const MOST_RECENT: usize = 64;
+
+/// The most scalars and arrays of a program, as kernels number them.
+const MOST_OF_PROGRAM: usize = 1 << 16;
+
+impl CallProgram {
+    fn parse(text: &str, set: usize, arrays: usize, numbers: usize, written: &[usize]) -> Result<Self> {
+        if set.max(arrays).max(numbers) > MOST_OF_PROGRAM {
+            return Err(format!("{set} scalars, {arrays} arrays and {numbers} numbers: expected fewer"));
+        }
+        let parsed = ParsedProgram::parse(text).map_err(|error| error.to_string())?;
+        let kernel = parsed.compile().map_err(|error| error.to_string())?;
+        let is_in_order = written.is_sorted_by(|place, next| place < next);
+        if kernel.outputs() != written.len() || written.last().is_some_and(|last| *last >= arrays) || !is_in_order {
+            return Err(format!("{} outputs are written to {written:?} of {arrays} arrays", kernel.outputs()));
+        }
+        if arrays == 0 || kernel.leaf_inputs() > arrays {
+            return Err(format!("{} inputs, for {arrays} arrays", kernel.leaf_inputs()));
+        }
+        let is_guarded = parsed.guard.is_some();
+        Ok(Self { kernel, written: written.to_vec(), set, arrays, numbers, is_guarded })
+    }
+
+    /// Whether it has all arrays of a leaf, and the new numbers as its results.
+    fn is_step(&self) -> bool {
+        self.arrays >= 2 && self.kernel.results() == self.numbers
+    }
+
+    /// The number of slots that are arrays, of those that it has.
+    pub fn slots(&self) -> usize {
+        self.arrays.saturating_sub(2)
+    }
+}
+
+fn all<T: FromStr>(text: &str) -> Option<Vec<T>> {
+    text.split_whitespace().map(|word| word.parse().ok()).collect()
+}

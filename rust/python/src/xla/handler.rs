@@ -1,0 +1,449 @@
+//! The function that XLA calls: it checks the call, and runs its kernels in place. One of the files that touch foreign
+//! memory.
+
+use std::ffi::{CStr, CString, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
+use oxigrad_core::exec::{self, Batch, Leaf};
+use oxigrad_core::noise::noise_key;
+use pyo3::ffi::PyCapsule_New;
+use pyo3::prelude::*;
+
+use super::abi::{self, Api, CallFrame, ErrorArguments, Metadata, Structure};
+use super::call::{Call, CallLeaf, CallProgram};
+use super::frame::{Frame, Operand, Result, metadata, structure};
+use crate::threads;
+
+/// The function that runs `xla_call`s, in a capsule as JAX takes it.
+#[pyfunction]
+pub fn xla_handler(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let address = handle as unsafe extern "C" fn(*const CallFrame) -> *mut abi::Error;
+    // SAFETY: the address of a function lives as long as the process. The capsule has no name, since JAX asks for none.
+    let capsule = unsafe { PyCapsule_New(address as *mut _, ptr::null(), None) };
+    // SAFETY: a new reference, or null and an exception.
+    unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
+}
+
+/// Runs a call, or states the version; the error, or null.
+///
+/// # Safety
+/// What the frame points at is as XLA's C API says, but for what is checked: see [`Frame::new`].
+unsafe extern "C" fn handle(frame: *const CallFrame) -> *mut abi::Error {
+    // SAFETY: the caller's promise.
+    let (api, done) = unsafe {
+        // Without the table of functions there is nobody to tell of an error.
+        let Ok(frame) = structure(frame, "a call") else { return ptr::null_mut() };
+        match metadata(frame) {
+            Ok(Some(found)) => return answer(frame, found.metadata),
+            Ok(None) => {}
+            Err(_) => return ptr::null_mut(),
+        }
+        let Ok(api) = structure(frame.api, "the table of functions") else { return ptr::null_mut() };
+        (api, catch_unwind(AssertUnwindSafe(|| Frame::new(frame, api).and_then(|frame| execute(&frame)))))
+    };
+    let (code, message) = match done {
+        Ok(Ok(())) => return ptr::null_mut(),
+        Ok(Err(message)) => (abi::INVALID_ARGUMENT, message),
+        Err(_) => (abi::INTERNAL, "a mistake in oxigrad itself: please report it".into()),
+    };
+    let message = CString::new(format!("oxigrad: {message}").replace('\0', "?")).unwrap_or_default();
+    // SAFETY: the table is XLA's.
+    unsafe { error(api, code, &message) }
+}
+
+/// States the version. Where the caller has another minor version of the same major one, the handler is of that too,
+/// since the fields that are used are the same.
+///
+/// # Safety
+/// As [`handle`].
+unsafe fn answer(frame: &CallFrame, metadata: *mut Metadata) -> *mut abi::Error {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if structure(metadata, "metadata").is_err() {
+            return ptr::null_mut();
+        }
+        let api = structure(frame.api, "the table of functions").ok().map(|api| &api.version);
+        let same = api.filter(|version| version.major == abi::VERSION.0);
+        (*metadata).version.major = abi::VERSION.0;
+        (*metadata).version.minor = same.map_or(abi::VERSION.1, |version| version.minor);
+        (*metadata).traits = 0;
+    }
+    ptr::null_mut()
+}
+
+/// # Safety
+/// The table is XLA's.
+unsafe fn error(api: &Api, code: c_int, message: &CStr) -> *mut abi::Error {
+    let Some(create) = api.create_error else { return ptr::null_mut() };
+    let (size, extensions, message) = (ErrorArguments::SIZE, ptr::null(), message.as_ptr());
+    let mut arguments = ErrorArguments { size, extensions, message, code };
+    // SAFETY: as its declaration asks; it copies the message.
+    unsafe { create(&raw mut arguments) }
+}
+
+/// The operands and results of a leaf.
+struct Place {
+    /// The gradient, the parameter, then the slots.
+    inputs: Vec<Buffer>,
+    outputs: Vec<Buffer>,
+    /// The numbers before the step, and where they are put after it.
+    numbers: Vec<(f64, Option<Operand>)>,
+}
+
+/// The leaves of one program, and their sets of scalars.
+struct Work<'a> {
+    program: &'a CallProgram,
+    scalars: Vec<f64>,
+    leaves: Vec<Leaf<'a>>,
+    places: Vec<&'a Place>,
+}
+
+/// Runs a call.
+///
+/// # Safety
+/// The operands are readable and the results writable, and nobody else writes them meanwhile; no result overlaps
+/// another array, but that operand that it is an alias of.
+unsafe fn execute(frame: &Frame) -> Result<()> {
+    let call = Call::of(frame.string("call")?)?;
+    // SAFETY: the caller's promise.
+    let (scalars, totals, places) =
+        unsafe { (scalars(frame, &call)?, totals(frame, &call)?, Reader::new(frame, &call).places()?) };
+    let work = work(&call, &scalars, &totals, &places)?;
+    let batches: Vec<Batch> = work
+        .iter()
+        .map(|Work { program, scalars, leaves, .. }| Batch { kernel: &program.kernel, scalars, leaves })
+        .collect();
+    let pool = threads::pool();
+    // SAFETY: the caller's promise; what is to be checked is checked by `run`.
+    let done = unsafe { exec::run(&batches, threads::isa(), pool.as_deref()) }.map_err(|error| error.to_string())?;
+    // SAFETY: the caller's promise, and `places` has checked them.
+    unsafe {
+        match &done {
+            Some(results) if call.measures => places.put_totals(&call, results)?,
+            Some(results) => {
+                for (work, results) in work.iter().zip(results) {
+                    let numbers = work.places.iter().flat_map(|place| &place.numbers);
+                    numbers.zip(results).for_each(|((_, after), value)| set(*after, *value));
+                }
+            }
+            None => work.iter().for_each(|work| work.keep()),
+        }
+        if let Some(done_to) = places.done {
+            done_to.data.write(u8::from(done.is_some()));
+        }
+    }
+    Ok(())
+}
+
+/// The leaves of each program that has some.
+fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a Places) -> Result<Vec<Work<'a>>> {
+    let mut found = Vec::with_capacity(call.programs.len());
+    for (number, program) in call.programs.iter().enumerate() {
+        let mut work = Work { program, scalars: Vec::new(), leaves: Vec::new(), places: Vec::new() };
+        let mut starts = Vec::new();
+        for (leaf, place) in call.leaves.iter().zip(&places.leaves).filter(|(leaf, _)| leaf.program == number) {
+            let own = &scalars[leaf.scalars..][..program.set];
+            let known = starts.iter().position(|start| *start == leaf.scalars).filter(|_| program.numbers == 0);
+            let scalar_set = known.unwrap_or(starts.len());
+            if known.is_none() {
+                starts.push(leaf.scalars);
+                let numbers = place.numbers.iter().map(|(before, _)| before);
+                let all = own.iter().chain(numbers).chain(totals);
+                work.scalars.extend(all.take(program.kernel.scalar_inputs()));
+                if work.scalars.len() < starts.len() * program.kernel.scalar_inputs() {
+                    return Err(format!("the program takes {} scalars", program.kernel.scalar_inputs()));
+                }
+            }
+            let inputs = &place.inputs;
+            work.leaves.push(Leaf {
+                inputs,
+                outputs: &place.outputs,
+                length: inputs[0].len(),
+                dtype: inputs.get(1).unwrap_or(&inputs[0]).dtype().computed_in(),
+                scalar_set,
+                noise_key: noise_key(call.seed, count_of(own[0]), leaf.position),
+            });
+            work.places.push(place);
+        }
+        if !work.leaves.is_empty() {
+            found.push(work);
+        }
+    }
+    Ok(found)
+}
+
+impl Work<'_> {
+    /// Makes the results of a step that was stopped the same as the operands.
+    ///
+    /// # Safety
+    /// As [`execute`].
+    unsafe fn keep(&self) {
+        for place in &self.places {
+            for (at, output) in self.program.written.iter().zip(&place.outputs) {
+                let bytes = output.len() * output.dtype().size();
+                // SAFETY: both have so many bytes, as was checked; they are the same array or apart.
+                unsafe { ptr::copy(place.inputs[*at].pointer(), output.pointer(), bytes) };
+            }
+            for (before, after) in &place.numbers {
+                // SAFETY: it was checked when it was read.
+                unsafe { set(*after, *before) };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The operand was seen to be a number, and its memory is writable.
+unsafe fn set(number: Option<Operand>, value: f64) {
+    if let Some(number) = number {
+        // SAFETY: the caller's promise.
+        unsafe { number.set_number(value) };
+    }
+}
+
+/// The count that a scalar is.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of steps, as a float")]
+fn count_of(scalar: f64) -> u64 {
+    scalar as u64
+}
+
+/// The scalars of a call, with those that come as operands.
+///
+/// # Safety
+/// The operands are readable.
+unsafe fn scalars(frame: &Frame, call: &Call) -> Result<Vec<f64>> {
+    let mut scalars = call.scalars.clone();
+    for (scalar, operand) in &call.traced {
+        // SAFETY: the caller's promise.
+        scalars[*scalar] =
+            unsafe { frame.operand(*operand)?.number() }.map_err(|e| format!("operand {operand}: {e}"))?;
+    }
+    Ok(scalars)
+}
+
+/// The totals that come from an earlier call, each as the two halves of its bits: JAX may have no `f64`.
+///
+/// # Safety
+/// The operands are readable.
+unsafe fn totals(frame: &Frame, call: &Call) -> Result<Vec<f64>> {
+    let Some(operand) = call.totals else { return Ok(Vec::new()) };
+    let halves = halves(frame.operand(operand)?)?;
+    // SAFETY: the caller's promise, and they are so many aligned words.
+    let word = |at: usize| u64::from(unsafe { halves.address::<u32>().add(at).read() });
+    Ok((0..halves.length).step_by(2).map(|at| f64::from_bits(word(at) | (word(at + 1) << 32))).collect())
+}
+
+/// The operand, if it is pairs of words.
+fn halves(operand: Operand) -> Result<Operand> {
+    if operand.dtype == Dtype::U32 && operand.length.is_multiple_of(2) {
+        return Ok(operand);
+    }
+    Err(format!("totals are {} elements of {}", operand.length, operand.dtype.name()))
+}
+
+/// The arrays of a call.
+struct Places {
+    leaves: Vec<Place>,
+    /// The result with the totals, of a call that measures.
+    totals: Option<Operand>,
+    /// The result that says whether the step was taken, and not stopped by a guard.
+    done: Option<Operand>,
+}
+
+impl Places {
+    /// Writes the totals, which are the same for every leaf.
+    ///
+    /// # Safety
+    /// As [`execute`].
+    unsafe fn put_totals(&self, call: &Call, results: &[Vec<f64>]) -> Result<()> {
+        let Some(halves) = self.totals else { return Ok(()) };
+        let count = call.programs.first().map_or(0, |program| program.kernel.results());
+        let found = results.first().map_or(&[][..], Vec::as_slice);
+        if halves.length != 2 * count || found.len() < count {
+            return Err(format!("{count} totals, for {} words", halves.length));
+        }
+        for (at, total) in found[..count].iter().enumerate() {
+            let bits = total.to_bits();
+            // SAFETY: it has two words for each, which are aligned, and the caller promises the rest.
+            unsafe {
+                halves.address::<u32>().add(2 * at).write(low(bits));
+                halves.address::<u32>().add(2 * at + 1).write(low(bits >> 32));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is asked for")]
+fn low(bits: u64) -> u32 {
+    bits as u32
+}
+
+/// Reads operands and results in their order.
+///
+/// Operands are the scalars and totals; then, for each leaf, the gradient, the parameter, the slots that are arrays, and
+/// those that are numbers. Results are those that the kernel writes and the numbers, in the same order; last, if a
+/// program has a guard, whether the step was taken. Where slots are flat, those of all leaves come as one array each,
+/// after the leaves. A call that measures has the totals as its one result.
+struct Reader<'a> {
+    frame: &'a Frame<'a>,
+    call: &'a Call,
+    operand: usize,
+    result: usize,
+    /// The flat slots before the step and after it.
+    slots: Vec<(Operand, Option<Operand>)>,
+    numbers: Vec<(Operand, Option<Operand>)>,
+    /// The next leaf in the flat slots: its first element, and its number.
+    at: usize,
+    leaf: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(frame: &'a Frame<'a>, call: &'a Call) -> Self {
+        let (at, leaf) = call.flat.unwrap_or_default();
+        Self { frame, call, operand: call.numbers, result: 0, slots: Vec::new(), numbers: Vec::new(), at, leaf }
+    }
+
+    /// All of them.
+    ///
+    /// # Safety
+    /// The operands are readable.
+    unsafe fn places(mut self) -> Result<Places> {
+        let call = self.call;
+        if let (Some(_), Some(program)) = (call.flat, call.programs.first()) {
+            self.flat_slots(program)?;
+        }
+        let mut leaves = Vec::with_capacity(call.leaves.len());
+        for (number, leaf) in call.leaves.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            let place = unsafe { self.place(leaf) };
+            leaves.push(place.map_err(|error| format!("leaf {number}: {error}"))?);
+        }
+        let written = self.slots.iter().chain(&self.numbers).filter(|(_, after)| after.is_some()).count();
+        self.operand += self.slots.len() + self.numbers.len();
+        self.result += written;
+        let totals = if call.measures { Some(halves(self.next_result()?)?) } else { None };
+        let is_guarded = !call.measures && call.programs.iter().any(|program| program.is_guarded);
+        let done = if is_guarded { Some(self.next_result()?) } else { None };
+        if done.is_some_and(|done| done.length != 1 || done.dtype != Dtype::Bool) {
+            return Err("whether the step was taken is one Boolean number".into());
+        }
+        if (self.operand, self.result) != self.frame.counts() {
+            let (operands, results) = self.frame.counts();
+            let (expected, wanted) = (self.operand, self.result);
+            return Err(format!("{operands} operands and {results} results: expected {expected} and {wanted}"));
+        }
+        Ok(Places { leaves, totals, done })
+    }
+
+    fn next_operand(&mut self) -> Result<Operand> {
+        self.operand += 1;
+        self.frame.operand(self.operand - 1)
+    }
+
+    fn next_result(&mut self) -> Result<Operand> {
+        self.result += 1;
+        self.frame.result(self.result - 1)
+    }
+
+    /// Reads the slots that all leaves share.
+    fn flat_slots(&mut self, program: &CallProgram) -> Result<()> {
+        let leaves = self.call.leaves.len();
+        let first = self.operand + program.arrays.min(2) * leaves;
+        let mut result = program.written.iter().filter(|place| **place < 2).count() * leaves;
+        for slot in 0..program.slots() + program.numbers {
+            let is_number = slot >= program.slots();
+            let before = self.frame.operand(first + slot)?;
+            let is_written = !self.call.measures && (is_number || program.written.contains(&(2 + slot)));
+            let after = if is_written { Some(self.frame.result(result)?) } else { None };
+            result += usize::from(is_written);
+            if let Some(after) = after {
+                same(&before, &after).map_err(|error| format!("slot {slot}: {error}"))?;
+            }
+            if is_number { &mut self.numbers } else { &mut self.slots }.push((before, after));
+        }
+        Ok(())
+    }
+
+    /// The arrays of one leaf.
+    ///
+    /// # Safety
+    /// The operands are readable.
+    unsafe fn place(&mut self, leaf: &CallLeaf) -> Result<Place> {
+        let program = &self.call.programs[leaf.program];
+        let own = if self.call.flat.is_some() { program.arrays.min(2) } else { program.arrays };
+        let mut inputs = Vec::with_capacity(program.arrays);
+        for _ in 0..own {
+            inputs.push(self.next_operand()?);
+        }
+        let length = inputs[0].length;
+        for (before, _) in &self.slots {
+            inputs.push(before.part(self.at, length)?);
+        }
+        if let Some(other) = inputs.iter().find(|input| !input.dtype.is_floating()) {
+            return Err(format!("an array of {}: expected one of floating-point dtype", other.dtype.name()));
+        }
+        let outputs = self.outputs(leaf, program, &inputs)?;
+        // SAFETY: the caller's promise.
+        let numbers = unsafe { self.numbers_of(program)? };
+        self.at += length;
+        self.leaf += 1;
+        let inputs = inputs.iter().enumerate().map(|(at, input)| input.buffer(program.written.contains(&at)));
+        Ok(Place { inputs: inputs.collect::<Result<_>>()?, outputs, numbers })
+    }
+
+    /// The results of the arrays of a leaf.
+    fn outputs(&mut self, leaf: &CallLeaf, program: &CallProgram, inputs: &[Operand]) -> Result<Vec<Buffer>> {
+        let mut outputs = Vec::with_capacity(program.written.len());
+        for &place in &program.written {
+            let before = inputs[place];
+            let flat = place.checked_sub(2).and_then(|slot| self.slots.get(slot)?.1);
+            let after = match flat {
+                Some(all) => all.part(self.at, before.length)?,
+                None => self.next_result()?,
+            };
+            same(&before, &after)?;
+            let number = u32::try_from(place).unwrap_or(u32::MAX).saturating_sub(1);
+            let rounding = if leaf.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest };
+            outputs.push(after.buffer(true)?.with_rounding(rounding));
+        }
+        Ok(outputs)
+    }
+
+    /// The slots of a leaf that are numbers.
+    ///
+    /// # Safety
+    /// The operands are readable.
+    unsafe fn numbers_of(&mut self, program: &CallProgram) -> Result<Vec<(f64, Option<Operand>)>> {
+        let mut numbers = Vec::with_capacity(program.numbers);
+        for slot in 0..program.numbers {
+            let (before, after) = if let Some((before, after)) = self.numbers.get(slot) {
+                let after = after.map(|after| after.part(self.leaf, 1)).transpose()?;
+                (before.part(self.leaf, 1)?, after)
+            } else {
+                let before = self.next_operand()?;
+                (before, if self.call.measures { None } else { Some(self.next_result()?) })
+            };
+            if let Some(after) = &after {
+                same(&before, after)?;
+            }
+            if !before.is_float() {
+                return Err(format!("a slot of {} elements of {}", before.length, before.dtype.name()));
+            }
+            // SAFETY: the caller's promise.
+            numbers.push((unsafe { before.number()? }, after));
+        }
+        Ok(numbers)
+    }
+}
+
+/// Refuses a result that cannot take the place of an operand.
+fn same(before: &Operand, after: &Operand) -> Result<()> {
+    if (before.length, before.dtype) == (after.length, after.dtype) {
+        return Ok(());
+    }
+    let ((length, dtype), (wanted, of)) = ((after.length, after.dtype.name()), (before.length, before.dtype.name()));
+    Err(format!("a result of {length} elements of {dtype}, for {wanted} of {of}"))
+}
