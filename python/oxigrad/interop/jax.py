@@ -2,8 +2,8 @@
 
 >>> from oxigrad import xp
 >>> cube = function(lambda x: xp.sum(x**3))
->>> jax.jit(jax.grad(cube))(jax.numpy.arange(3.0))
-Array([ 0.,  3., 12.], dtype=float32)
+>>> jax.jit(jax.grad(cube))(jax.numpy.arange(3.0)).tolist()
+[0.0, 3.0, 12.0]
 
 >>> import numpy as np
 >>> import oxigrad as ox
@@ -61,8 +61,8 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> import jax
     >>> from oxigrad import xp
     >>> f = function(lambda tree: xp.sum(xp.sin(tree["x"]) ** 2))
-    >>> jax.jit(jax.grad(f))({"x": jax.numpy.zeros(2)})
-    {'x': Array([0., 0.], dtype=float32)}
+    >>> jax.jit(jax.grad(f))({"x": jax.numpy.zeros(2)})["x"].tolist()
+    [0.0, 0.0]
     >>> jax.hessian(f)({"x": jax.numpy.zeros(1)})["x"]["x"].tolist()
     [[2.0]]
     """

@@ -36,7 +36,7 @@ def _others(g: Any, slots: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def check_readable(path: str, what: str, array: Any) -> str | None:
-    """Where an array lies; None where it goes with those of any place. Raises `ArrayMemoryError` where it cannot be read."""
+    """The place of an array; None if it goes with arrays of any. Raises `ArrayMemoryError` if it cannot be read."""
     if isinstance(array, (np.ndarray, _core.Variable)):
         return None
     adapter = adapter_of(array)

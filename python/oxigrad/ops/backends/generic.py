@@ -117,7 +117,7 @@ class Adapter:
         return type(g) is not type(p)
 
     def place(self, array: Any) -> str | None:
-        """Where the array lies: only arrays of one place are computed with; None where it goes with those of any."""
+        """The place of the array, such as its device: a computation takes arrays of one place; None if it goes with any."""
         return str(device_of(array))
 
     # --- copies --------------------------------------------------------------------------------------------------------
