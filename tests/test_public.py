@@ -58,6 +58,19 @@ def test_dir_is_the_public_api(module: types.ModuleType) -> None:
     assert all(hasattr(module, name) for name in names)
 
 
+@pytest.mark.parametrize("name", OF_LIBRARIES)
+def test_dir_of_a_module_for_another_library(name: str) -> None:
+    pytest.importorskip(name.rpartition(".")[2])
+    module = importlib.import_module(name)
+    assert sorted(dir(module)) == sorted(module.__all__) == sorted(OF_LIBRARIES[name].split())
+
+
+def test_an_import_loads_no_other_library() -> None:
+    code = "import sys, oxigrad, oxigrad.interop; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "jax", "optax", "oxigrad.interop.torch", "oxigrad.interop.jax"} & {*done.stdout.split()}
+
+
 # Names of array_api_strict that are its own, and not the standard's.
 OF_STRICT = {"ArrayAPIStrictFlags", "Device", "ModuleType"}
 

@@ -4,8 +4,10 @@ On plain values the array library's own functions are called.
 """
 
 import builtins
+import functools
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,19 @@ def double(x: Array) -> Array:
     return astype(x, library.complex128 if is_complex(x) else library.float64, copy=False)
 
 
+def _in_native_order(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function whose version in array_api_compat fails of NumPy arrays in the other byte order."""
+
+    @functools.wraps(function)
+    def called(x: Any, /, *args: Any, **named: Any) -> Any:
+        if isinstance(x, np.ndarray) and not x.dtype.isnative:
+            x = x.astype(x.dtype.newbyteorder("="))
+        return function(x, *args, **named)
+
+    return called
+
+
+@_in_native_order
 @composite
 def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
     """``x`` clipped to ``[min, max]``; at a bound the gradient is shared evenly with the bound."""

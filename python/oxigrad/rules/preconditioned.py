@@ -71,11 +71,18 @@ def _where_grafted(xp, p, grafting):
     return xp.zeros_like(p) if grafting == "adagrad" else None
 
 
+def _eigh(xp, x):
+    """Eigenvalues and eigenvectors; NaN where ``x`` is not finite, for which LAPACK raises: a guard may yet drop the step."""
+    is_finite = xp.all(xp.isfinite(x))
+    values, vectors = xp.linalg.eigh(xp.where(is_finite, x, xp.zeros_like(x)))
+    return xp.where(is_finite, values, math.nan), xp.where(is_finite, vectors, math.nan)
+
+
 def _inverse_root(xp, statistic, exponent, epsilon):
     """``(statistic + epsilon) ** -exponent`` by eigendecomposition; negative eigenvalues, a rounding error, are clipped."""
     if len(statistic.shape) == 1:
         return (statistic + epsilon) ** -exponent
-    values, vectors = xp.linalg.eigh(statistic)
+    values, vectors = _eigh(xp, statistic)
     return (vectors * (xp.maximum(values, 0.0) + epsilon) ** -exponent) @ xp.matrix_transpose(vectors)
 
 
@@ -154,7 +161,7 @@ def _matrices(xp, p, max_size, vectors):
 
 def _eigenvectors(xp, statistic):
     """The eigenvectors as columns, in descending order of eigenvalues, as QR iteration orders them."""
-    return xp.flip(xp.linalg.eigh(statistic)[1], axis=1)
+    return xp.flip(_eigh(xp, statistic)[1], axis=1)
 
 
 def soap(

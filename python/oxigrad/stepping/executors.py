@@ -10,8 +10,9 @@ import numpy as np
 from oxigrad import _core, xp
 from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.ops.aliasing import apart
-from oxigrad.ops.backends import device_of, fetched, is_array, namespace, size_of
+from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, fetched, is_array, namespace, size_of
 from oxigrad.rules.rule import Evaluation, Rule, Stages
+from oxigrad.stepping.places import check_places, is_ours
 from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
 
@@ -118,19 +119,40 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
         return [], True
     with np.errstate(all="ignore"):  # infinities and NaN propagate as in a kernel
         evaluations = [Evaluation(_stages(leaf, seed, guards)) for leaf in leaves]
-        while pending := [found for each in evaluations if (found := each.resume()) is not None]:
-            if len(pending) < len(evaluations):
-                raise RuleError(
-                    "found rules with different totals over all parameters in one step, expected the same totals in each"
-                )
-            first, *others = [total.term for total in pending]
-            found = sum(others, first)
-            for total in pending:
-                total.sum = found
+        while any(found := [each.resume() for each in evaluations]):
+            _check_totals(leaves, found)
+            summed = _sum([total.term for total in found if total is not None])
+            for total in found:
+                if total is not None:
+                    total.sum = summed
     keep = True
     for guard in guards:
         keep = guard if keep is True else xp.logical_and(keep, guard)
     return _apart(leaves, [each.results for each in evaluations]), keep
+
+
+def _check_totals(leaves: Sequence[Leaf], totals: Sequence[Any]) -> None:
+    """Raises `RuleError` where only some rules go on to a further total over all leaves."""
+    with_total, without = (
+        next((leaf for leaf, total in zip(leaves, totals, strict=True) if (total is None) is is_none), None)
+        for is_none in (False, True)
+    )
+    if with_total is not None and without is not None:
+        raise RuleError(
+            f"{without.path}: the rule {without.rule.name} has fewer totals over all parameters than {with_total.rule.name} "
+            f"of {with_total.path}: expected rules with the same totals, or separate optimizers"
+        )
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    """The sum of numbers; a Python number, where they are arrays of several libraries or devices and have values."""
+    arrays = [*map(_core.plain, terms)]
+    if len({(namespace(x), str(device_of(x))) for x in arrays}) > 1 and not any(
+        adapter_of(x).is_traced(x) for x in arrays
+    ):
+        return sum(float(fetched(x)) for x in arrays)
+    first, *others = terms
+    return sum(others, first)
 
 
 def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -151,8 +173,15 @@ def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[lis
 
 def _stages(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
-    part = leaf.touched()
-    found = yield from _stages_on_all(part, seed, guards)
+    if not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g):
+        check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
+    try:
+        part = leaf.touched()
+        found = yield from _stages_on_all(part, seed, guards)
+    except (*REFUSALS, AssertionError) as error:
+        if not is_ours(error):
+            check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
+        raise
     if part.rows is None:
         return found
     before = [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]

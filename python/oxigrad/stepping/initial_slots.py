@@ -8,9 +8,10 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._core import ShapeError
 from oxigrad.ops.aliasing import apart
-from oxigrad.ops.backends import device_of, namespace
+from oxigrad.ops.backends import REFUSALS, device_of, namespace
 from oxigrad.rules.rule import Slot
 from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.places import check_readable
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import LAST_STEP
 
@@ -19,7 +20,7 @@ def new_slots(group: ParameterGroup, path: str, p: Any, *, on_host: bool, known:
     """The initial slots of the parameter ``p``, but for those that are ``known``.
 
     Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
-    the key path.
+    the key path, and `ArrayMemoryError` for a parameter that cannot be read.
     """
 
     def initial(slot: Slot) -> Any:
@@ -35,6 +36,9 @@ def new_slots(group: ParameterGroup, path: str, p: Any, *, on_host: bool, known:
         first = {slot.name: initial(slot) for slot in slots}
     except ShapeError as error:
         raise ShapeError(f"{path}: {error}") from None
+    except REFUSALS:
+        check_readable(path, "parameter", p)
+        raise
     if group.catches_up and p.shape and LAST_STEP not in known:
         first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
     found = {name: value for name, value in first.items() if value is not None}

@@ -11,8 +11,19 @@ import numpy as np
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
 from oxigrad.ops.aliasing import Named, is_same_array, refuse_shared, refuse_unwritable
-from oxigrad.ops.backends import detached, dtype_name, is_array, is_complex, obstacle, refuse_meaning, resolved, to_host
+from oxigrad.ops.backends import (
+    REFUSALS,
+    detached,
+    dtype_name,
+    is_array,
+    is_complex,
+    obstacle,
+    refuse_meaning,
+    resolved,
+    to_host,
+)
 from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.places import refuse_shapeless, refuse_traced
 from oxigrad.stepping.precision import HALVES
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
@@ -90,7 +101,7 @@ class Plan:
         self.groups: list[ParameterGroup] = []
         self.frozen: set[str] = set()
         seen: list[tuple[str, Any]] = []
-        for index, *tied in _core.tree_tied(leaves, structure):
+        for index, *tied in _tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
             seen.append((str(paths[0]), array))
             group = owner._assign(*seen[-1])
@@ -175,7 +186,10 @@ class Plan:
         """Whether tied parameters and executors are those of the plan."""
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
-        return all(executor(leaves[p.index], p.executor == "copy") == p.executor for p in self._looked_at)
+        try:
+            return all(executor(leaves[p.index], p.executor == "copy") == p.executor for p in self._looked_at)
+        except REFUSALS:  # a new plan says which leaf it is
+            return False
 
     def detach(self, leaves: list[Any]) -> list[Any]:
         """The leaves, with parameters detached from their library's own autodiff, which must not record steps."""
@@ -228,19 +242,36 @@ class Plan:
             self._check_sparse(given)
         return given
 
+    def first_of_each_rule(self) -> str:
+        """The first parameter of each group of hyperparameters, with its rule, for an error message."""
+        first = {p.group: p.text for p in reversed(self.parameters)}
+        return ", ".join(f"{text} ({self.groups[group].rule().name})" for group, text in sorted(first.items()))
+
+    def refuse_shapeless(self, gradients: list[Any], leaves: Sequence[Any] = ()) -> None:
+        """Raises `ArrayMemoryError` for a gradient, or a parameter among ``leaves``, whose shape or dtype cannot be read."""
+        indices = [i for parameter in self.parameters for i in parameter.indices]
+        for what, arrays in (("parameter", leaves), ("gradient", gradients)):
+            refuse_shapeless((f"{self.structure.path(i)}: the {what}", arrays[i]) for i in indices if arrays)
+
     def _check_given(self, given: list[Any], parameters: list[Parameter]) -> None:
         """Raises for a missing gradient, and for arrays that are more than numbers (masked arrays, units)."""
-        for parameter in parameters:
-            for i in parameter.indices:
-                if not is_array(given[i]):
-                    found = type(given[i]).__name__
-                    raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {found}")
-                if type(given[i]) is np.ndarray:
-                    continue
-                if isinstance(given[i], SparseRows):  # which checked its values
-                    self.sparse = True
-                else:
-                    refuse_meaning(given[i], f"{self.structure.path(i)}: the gradient")
+        try:
+            for parameter in parameters:
+                for i in parameter.indices:
+                    self._check_one(i, given[i])
+        except REFUSALS:
+            self.refuse_shapeless(given)
+            raise
+
+    def _check_one(self, i: int, g: Any) -> None:
+        if not is_array(g):
+            raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {type(g).__name__}")
+        if type(g) is np.ndarray:
+            return
+        if isinstance(g, SparseRows):  # which checked its values
+            self.sparse = True
+        else:
+            refuse_meaning(g, f"{self.structure.path(i)}: the gradient")
 
     def _resolve(self, given: list[Any]) -> None:
         """Puts the numbers of lazy views in their place; one array at several paths stays one."""
@@ -314,8 +345,13 @@ class Plan:
     ) -> None:
         """Raises `ArrayMemoryError` for arrays that cannot be written, `AliasError` for those that share memory that is written.
 
+        Raises `StateError` for arrays inside of a transformation of their library.
+
         The core checks the arrays itself where it updates all parameters in place and no gradient is ``zeroed`` besides.
         """
+        for _, p in self.ruled:
+            refuse_traced(p.text, "parameter", leaves[p.index])
+            refuse_traced(p.text, "gradient", gradients[p.index])
         self.check_parameters(leaves)
         for p in self.into:
             refuse_unwritable(p.text, "parameter", leaves[p.index])
@@ -366,6 +402,15 @@ class Plan:
         if unknown:
             raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
         return aligned
+
+
+def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:
+    """The trainable leaves, with those that are the same array."""
+    try:
+        return _core.tree_tied(leaves, structure)
+    except REFUSALS:
+        refuse_shapeless((f"{structure.path(i)}: the parameter", leaf) for i, leaf in enumerate(leaves))
+        raise
 
 
 def _updated(p: Parameter, array: Any, slots: dict[str, Any]) -> Iterator[Named]:

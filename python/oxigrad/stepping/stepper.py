@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
 from oxigrad.ops.aliasing import apart
-from oxigrad.ops.backends import device_of, fetched, namespace, resolved
+from oxigrad.ops.backends import REFUSALS, device_of, fetched, namespace, resolved
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.initial_slots import new_slots, slot_names
@@ -205,6 +205,11 @@ class Stepper:
             if not self._adapt(plan, leaves, given):
                 raise
             return self.update(model, grads, keep_root=keep_root)
+        except RuleError as error:
+            raise RuleError(f"{plan.first_of_each_rule()}: {error}") from None
+        except REFUSALS:
+            plan.refuse_shapeless(gradients, leaves)
+            raise
         if done is None:
             return self.skip(plan, model, gradients)
         if step.observes:

@@ -108,6 +108,25 @@ class Adapter:
         """The reason why a step cannot update the array in place, and the alternative; empty if it can."""
         return ""
 
+    def unreadable(self, array: Any) -> str:
+        """The reason why no rule can be called on the array, and the alternative; empty if one can."""
+        return ""
+
+    def is_traced(self, array: Any) -> bool:
+        """Whether the array stands for values inside of a transformation of its library, and lives no longer than that."""
+        return False
+
+    def is_apart(self, p: Any, g: Any) -> bool:
+        """Whether a gradient lies elsewhere than its parameter in a way of which the library raises no error.
+
+        It is asked in each step that calls a rule, and so looks at what costs little.
+        """
+        return type(g) is not type(p)
+
+    def place(self, array: Any) -> str | None:
+        """The place of the array, such as its device: a computation takes arrays of one place; None if it goes with any."""
+        return str(device_of(array))
+
     # --- copies --------------------------------------------------------------------------------------------------------
 
     def to_host(self, array: Any) -> np.ndarray:

@@ -26,6 +26,10 @@ class NumPyAdapter(Adapter):
         """The array itself; an array of a scalar."""
         return np.asarray(array)
 
+    def is_apart(self, p: Any, g: Any) -> bool:
+        """Arrays that convert to NumPy's go with them."""
+        return False
+
     def from_host(self, array: np.ndarray, like: Any) -> np.ndarray:
         """A copy with the dtype and the memory order of ``like``."""
         made = np.empty_like(like)

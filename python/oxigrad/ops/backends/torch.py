@@ -28,15 +28,46 @@ class TorchAdapter(Adapter):
 
     def obstacle(self, array: Any) -> str:
         """The layout or the laziness that keeps a tensor from being updated in place."""
-        if str(array.layout) != "torch.strided":
-            return f"a tensor of layout {array.layout}: expected torch.strided"
+        if why := self.unreadable(array):
+            return why
         if array.is_neg():
             return "a lazy view, with its negative bit set: expected a tensor of its own, tensor.resolve_neg()"
         if array._is_zerotensor():
             return "a tensor of zeros without memory: expected torch.zeros"
+        return ""
+
+    def unreadable(self, array: Any) -> str:
+        """The layout that no rule is called on, or that the memory is freed."""
+        if str(array.layout) != "torch.strided":
+            return f"a tensor of layout {array.layout}: expected torch.strided"
         if _is_freed(array):
             return "a tensor whose storage is freed: expected one that has memory"
         return ""
+
+    def is_traced(self, array: Any) -> bool:
+        """Whether it is a tensor inside a transform such as ``torch.func.vmap``, which has no storage by design."""
+        if str(array.layout) != "torch.strided":
+            return False
+        try:
+            array.untyped_storage()
+        except REFUSALS:
+            return True
+        return False
+
+    def is_apart(self, p: Any, g: Any) -> bool:
+        """Whether layout, device or placements differ: PyTorch takes sparse tensors, and distributes ``DTensor``s anew.
+
+        It reads tensors whose memory is freed, too.
+        """
+        if not isinstance(g, type(p)):
+            return True
+        return p.layout != g.layout or p.device != g.device or hasattr(p, "placements") or _is_freed(g)
+
+    def place(self, array: Any) -> str | None:
+        """The device; of a ``DTensor`` the placements, of a ``FakeTensor`` that it is one."""
+        if hasattr(array, "placements"):
+            return f"a DTensor of placements {tuple(array.placements)} on {array.device_mesh}"
+        return f"{array.device}, fake" if hasattr(array, "fake_mode") else str(array.device)
 
     def to_host(self, array: Any) -> np.ndarray:
         """The tensor's memory as a NumPy array, or a copy."""

@@ -1,0 +1,130 @@
+"""Functions of lists of arrays, and their derivatives as such functions: what is handed to another library's autodiff."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from oxigrad import _core, tree, xp
+from oxigrad.autodiff.transforms import jvp, vjp
+from oxigrad.ops.backends import is_array, is_complex, is_smooth
+
+Arrays = Sequence[Any]
+# The cotangents of arguments, from those of outputs by position.
+Pullback = Callable[[Mapping[int, Any]], list[Any]]
+
+
+class ArrayFunction:
+    """A function from a list of arrays to a list of arrays, differentiated by oxigrad.
+
+    Each derivative is an `ArrayFunction` too, which gives derivatives of any order.
+    """
+
+    def __init__(self, compute: Callable[[Arrays], list[Any]]) -> None:
+        self.compute = compute
+
+    def pushed(self, at: Sequence[int], outputs: Sequence[int]) -> "ArrayFunction":
+        """The tangents of these ``outputs``, of the arguments followed by the tangents of those ``at`` these positions."""
+
+        def compute(arrays: Arrays) -> list[Any]:
+            primals, tangents = arrays[: len(arrays) - len(at)], arrays[len(arrays) - len(at) :]
+            _, found = jvp(functools.partial(self._varied, primals, at), [primals[i] for i in at], tangents)
+            return [found[i] for i in outputs]
+
+        return ArrayFunction(compute)
+
+    def pulled(self, at: Sequence[int], outputs: Sequence[int], *, conjugated: bool = False) -> "ArrayFunction":
+        """The cotangents of the arguments ``at`` these positions, of the arguments followed by the cotangents of ``outputs``.
+
+        Where they are ``conjugated``, all are the complex conjugates, as PyTorch has gradients.
+        """
+
+        def compute(arrays: Arrays) -> list[Any]:
+            primals, given = arrays[: len(arrays) - len(outputs)], arrays[len(arrays) - len(outputs) :]
+            pull = self.pullback(primals, at, conjugated=conjugated)[1]
+            return pull(dict(zip(outputs, given, strict=True)))
+
+        return ArrayFunction(compute)
+
+    def pullback(self, primals: Arrays, at: Sequence[int], *, conjugated: bool = False) -> tuple[list[Any], Pullback]:
+        """The outputs, and the function that gives the cotangents of the arguments ``at`` these positions.
+
+        It takes the cotangents of outputs by position. Where they are ``conjugated``, all are the complex conjugates.
+        """
+        values, pull = vjp(functools.partial(self._varied, primals, at), *(primals[i] for i in at))
+        conjugate = _conjugate if conjugated else lambda x: x
+
+        def pulled(given: Mapping[int, Any]) -> list[Any]:
+            cotangents = [xp.zeros_like(value) if is_smooth(value) else value for value in values]
+            for i, cotangent in given.items():
+                cotangents[i] = xp.astype(conjugate(cotangent), values[i].dtype, copy=False)
+            return [conjugate(cotangent) for cotangent in pull(cotangents)]
+
+        return values, pulled
+
+    def _varied(self, primals: Arrays, at: Sequence[int], *chosen: Any) -> list[Any]:
+        filled = list(primals)
+        for i, value in zip(at, chosen, strict=True):
+            filled[i] = value
+        return self.compute(filled)
+
+
+def _conjugate(x: Any) -> Any:
+    return xp.conj(x) if is_complex(x) else x
+
+
+class TreeCall:
+    """A call of a function of trees: its arrays, and the function of them alone.
+
+    Args:
+        f: the function.
+        args: its arguments, trees.
+        named: its keyword arguments, trees.
+        is_theirs: tells the leaves that are arrays for the other library; the others are passed on to ``f``.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        is_theirs: Callable[[Any], bool] = is_array,
+    ) -> None:
+        self._f = f
+        self._leaves, self._structure = tree.flatten((args, named))
+        self._chosen = [i for i, leaf in enumerate(self._leaves) if is_theirs(leaf)]
+        #: The arrays among the arguments.
+        self.arrays = [self._leaves[i] for i in self._chosen]
+        for i in self._chosen:  # a graph may keep the call, and must not keep them with it
+            self._leaves[i] = None
+        self._is_theirs = is_theirs
+        self._result: tuple[list[Any], list[int], tree.Structure] | None = None
+
+    def compute(self, arrays: Arrays) -> list[Any]:
+        """The arrays of the result of the function, for these arrays among its arguments."""
+        filled = list(self._leaves)
+        for i, array in zip(self._chosen, arrays, strict=True):
+            filled[i] = array
+        args, named = tree.unflatten(self._structure, filled)
+        leaves, structure = tree.flatten(self._f(*args, **named))
+        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _core.Variable) or self._is_theirs(leaf)]
+        found = [leaves[i] for i in at]
+        for i in at:
+            leaves[i] = None
+        self._result = leaves, at, structure
+        return found
+
+    def result(self, arrays: Arrays) -> Any:
+        """The result of the function, with these as its arrays."""
+        assert self._result is not None, "the function has been called"  # noqa: S101
+        leaves, at, structure = self._result
+        filled = list(leaves)
+        for i, array in zip(at, arrays, strict=True):
+            filled[i] = array
+        return tree.unflatten(structure, filled)
+
+    def where(self, number: int) -> str:
+        """The location of one of its arrays, for an error message."""
+        (_, first, *rest) = self._structure.path(self._chosen[number])
+        name = getattr(first, "index", None)
+        within = _core.KeyPath(rest)
+        return f"argument {getattr(first, 'key', None) if name is None else name}" + (f", {within}" if rest else "")

@@ -1,0 +1,301 @@
+"""Functions differentiated by oxigrad in JAX's transforms, and functions of JAX's in the automatic differentiation of oxigrad.
+
+>>> from oxigrad import xp
+>>> cube = function(lambda x: xp.sum(x**3))
+>>> jax.jit(jax.grad(cube))(jax.numpy.arange(3.0)).tolist()
+[0.0, 3.0, 12.0]
+
+>>> import numpy as np
+>>> import oxigrad as ox
+>>> softplus = from_jax(jax.nn.softplus)
+>>> ox.grad(lambda x: xp.sum(softplus(x)))(np.zeros(2))
+array([0.5, 0.5])
+"""
+
+import contextlib
+import functools
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DtypeError, ShapeError, is_inexact
+from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall
+from oxigrad.interop.their_functions import Function, differentiable
+from oxigrad.ops.backends import REFUSALS, dtype_name, is_array, is_smooth, to_host
+
+jax: Any = importlib.import_module("jax")  # a statement would mean this file, to a checker of types without JAX
+ad, batching, mlir = (importlib.import_module(f"jax.interpreters.{name}") for name in ("ad", "batching", "mlir"))
+_Primitive: Any = importlib.import_module("jax.extend.core").Primitive
+
+__all__ = ["from_jax", "function"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+# --- ours in theirs ----------------------------------------------------------------------------------------------------
+
+
+def function(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function ``f`` as a differentiable function of JAX's arrays, which runs on the host and is differentiated by oxigrad.
+
+    Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with arrays of any shape and dtype; whatever
+    else is in them is passed on, Python numbers too. ``f`` gets NumPy arrays, or variables of oxigrad's that stand for them. It
+    may be any Python code, with branches on values, that oxigrad differentiates. It must be pure: JAX may
+    call it any number of times, or never.
+
+    It works under `jax.jit`, `jax.grad`, `jax.jvp`, `jax.vmap`, `jax.lax.scan` and compositions of these, to any order and
+    in both modes. What it costs:
+
+    * Arrays go to the host and back in each call.
+    * No tape is kept between a forward and a backward pass: the pullback calls ``f`` again.
+    * Under `jax.vmap` it is called once for each element.
+    * Under `jax.jit` shapes and dtypes of the result are found as `jax.eval_shape` finds them; where ``f`` takes no tracers,
+      by a call on arrays of ones, once a trace. Results are cast to these dtypes.
+
+    Raises `DtypeError`, with the argument and the key path, for random keys and other extended dtypes.
+
+    >>> import jax
+    >>> from oxigrad import xp
+    >>> f = function(lambda tree: xp.sum(xp.sin(tree["x"]) ** 2))
+    >>> jax.jit(jax.grad(f))({"x": jax.numpy.zeros(2)})["x"].tolist()
+    [0.0, 0.0]
+    >>> jax.hessian(f)({"x": jax.numpy.zeros(1)})["x"]["x"].tolist()
+    [[2.0]]
+    """
+    if not callable(f):
+        raise TypeError(f"function: found {f!r}: expected a function")
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        call = TreeCall(f, args, named)
+        given, call.arrays = call.arrays, []
+        for number, array in enumerate(given):
+            if jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended):
+                raise DtypeError(
+                    f"{call.where(number)}: found dtype {array.dtype}, expected numbers, such as jax.random.key_data(key)"
+                )
+        arrays = [jax.numpy.asarray(array) for array in given]
+        return call.result(_host_call.bind(*arrays, call=_HostCall(ArrayFunction(call.compute))))
+
+    return wrapped
+
+
+class _HostCall:
+    """A function of NumPy arrays that the host calls.
+
+    ``types`` are the shapes and dtypes of its outputs, None where they are not known yet. A function that is linear in its
+    last arguments has their number as ``linear``, and ``transpose``: it takes positions of outputs and the types of these arguments.
+    """
+
+    def __init__(
+        self,
+        function: ArrayFunction,
+        types: Sequence[Any] | None = None,
+        linear: int = 0,
+        transpose: "Callable[[Sequence[int], Sequence[Any]], _HostCall] | None" = None,
+    ) -> None:
+        self._function = function
+        self._types = types
+        self.linear = linear
+        self.transpose = transpose
+
+    def types(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """The shapes and dtypes of the outputs, for arguments of these shapes and dtypes."""
+        if self._types is None:
+            given = [_type(x) for x in arguments]
+            try:
+                found = jax.eval_shape(lambda *arrays: self._function.compute(arrays), *given)
+            except (*REFUSALS, IndexError):  # it takes no tracers, or fails on the host as well
+                found = self.host(*(np.ones(x.shape, x.dtype) for x in given))
+            self._types = [_type(y) for y in found]
+        return self._types
+
+    def host(self, *arrays: Any) -> list[np.ndarray]:
+        """The outputs as NumPy arrays, of the shapes and dtypes that are known."""
+        outputs = [to_host(np.asarray(y)) for y in self._function.compute([np.asarray(x) for x in arrays])]
+        if self._types is None:
+            return outputs
+        found, expected = [y.shape for y in outputs], [tuple(y.shape) for y in self._types]
+        if found != expected:
+            raise ShapeError(f"the results have the shapes {found}, and had {expected} when the function was traced")
+        return [y.astype(own.dtype, copy=False) for y, own in zip(outputs, self._types, strict=True)]
+
+    def pushed(self, at: Sequence[int], outputs: Sequence[int], types: Sequence[Any]) -> "_HostCall":
+        """See `ArrayFunction.pushed`; the tangents of ``outputs`` have these types."""
+
+        def transpose(chosen: Sequence[int], types: Sequence[Any]) -> _HostCall:
+            return self.pulled(at, [outputs[i] for i in chosen], types)
+
+        return _HostCall(self._function.pushed(at, outputs), types, len(at), transpose)
+
+    def pulled(self, at: Sequence[int], outputs: Sequence[int], types: Sequence[Any]) -> "_HostCall":
+        """See `ArrayFunction.pulled`; the cotangents of the arguments have these types."""
+
+        def transpose(chosen: Sequence[int], types: Sequence[Any]) -> _HostCall:
+            return self.pushed([at[i] for i in chosen], outputs, types)
+
+        return _HostCall(self._function.pulled(at, outputs), types, len(outputs), transpose)
+
+
+def _type(array: Any) -> Any:
+    return jax.ShapeDtypeStruct(tuple(array.shape), jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+# The primitive of a call on the host. JAX's own primitive for callbacks has no derivative in either mode.
+_host_call = _Primitive("oxigrad_host_call")
+_host_call.multiple_results = True
+
+
+@_host_call.def_impl
+def _evaluated(*arrays: Any, call: _HostCall) -> list[Any]:
+    return [jax.numpy.asarray(y) for y in call.host(*arrays)]
+
+
+@_host_call.def_abstract_eval
+def _abstract(*arguments: Any, call: _HostCall) -> list[Any]:
+    return [jax.core.ShapedArray(y.shape, y.dtype) for y in call.types(arguments)]
+
+
+def _lowered(*arrays: Any, call: _HostCall) -> list[Any]:
+    return jax.pure_callback(call.host, [*call.types(arrays)], *arrays, vmap_method="sequential")
+
+
+def _pushed(primals: Sequence[Any], tangents: Sequence[Any], *, call: _HostCall) -> tuple[list[Any], list[Any]]:
+    found = _host_call.bind(*primals, call=call)
+    at = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero and is_inexact(primals[i])]
+    smooth = [i for i, y in enumerate(found) if is_inexact(y)]
+    pushed = call.pushed(at, smooth, [_type(found[i]) for i in smooth])
+    known = {}
+    if at and smooth:
+        known = dict(zip(smooth, _host_call.bind(*primals, *(tangents[i] for i in at), call=pushed), strict=True))
+    return found, [known[i] if i in known else ad.Zero(jax.typeof(y).to_tangent_aval()) for i, y in enumerate(found)]
+
+
+def _transposed(cotangents: Sequence[Any], *arguments: Any, call: _HostCall) -> list[Any]:
+    count = len(arguments) - call.linear
+    known, unknown = arguments[:count], arguments[count:]
+    if call.transpose is None or not all(map(ad.is_undefined_primal, unknown)):
+        raise NotImplementedError("oxigrad_host_call is not linear in these arguments, and has no transpose")
+    given = [i for i, cotangent in enumerate(cotangents) if type(cotangent) is not ad.Zero]
+    if not given:
+        return [None] * count + [ad.Zero(x.aval) for x in unknown]
+    call = call.transpose(given, [_type(x.aval) for x in unknown])
+    return [None] * count + _host_call.bind(*known, *(cotangents[i] for i in given), call=call)
+
+
+def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, call: _HostCall) -> tuple[list[Any], list[int]]:
+    mapped = [i for i, axis in enumerate(axes) if axis is not None]
+
+    def one(chosen: Sequence[Any]) -> list[Any]:
+        filled = list(arrays)
+        for i, array in zip(mapped, chosen, strict=True):
+            filled[i] = array
+        return _host_call.bind(*filled, call=call)
+
+    stacked = [jax.numpy.moveaxis(arrays[i], axes[i], 0) for i in mapped]
+    if any(isinstance(x, jax.core.Tracer) for x in arrays) or not stacked[0].shape[0]:
+        found = jax.lax.map(one, stacked)
+    else:  # without a program to compile
+        found = [jax.numpy.stack(column) for column in zip(*map(one, zip(*stacked, strict=True)), strict=True)]
+    return found, [0] * len(found)
+
+
+mlir.register_lowering(_host_call, mlir.lower_fun(_lowered, multiple_results=True))
+ad.primitive_jvps[_host_call] = _pushed
+ad.primitive_transposes[_host_call] = _transposed
+batching.primitive_batchers[_host_call] = _batched
+
+
+# --- theirs in ours ----------------------------------------------------------------------------------------------------
+
+
+def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function ``f`` of JAX's arrays as a function of any arrays that oxigrad differentiates, by `jax.vjp`.
+
+    Arguments and results are trees. ``f`` gets an array of JAX's for each array of any library and for each variable; whatever
+    else is in the trees is passed on. Arrays of JAX's in the result become arrays of the library of the first array among the
+    arguments, in the same memory where that is possible: NumPy's are then read-only. Numbers give numbers.
+
+    Derivatives of any order are available in both modes; forward mode transposes the pullback. ``f`` may be compiled,
+    ``from_jax(jax.jit(f))``. The residuals of `jax.vjp` are kept as long as the tape. Where an argument is of float64 or complex128,
+    or all are Python numbers, ``f`` runs under ``jax.enable_x64``.
+
+    >>> import numpy as np
+    >>> import oxigrad as ox
+    >>> from oxigrad import xp
+    >>> square = from_jax(lambda tree: jax.numpy.square(tree["x"]))
+    >>> ox.grad(lambda tree: xp.sum(square(tree)))({"x": np.ones(2)})
+    {'x': array([2., 2.])}
+    """
+    return differentiable(f, _JAX)
+
+
+class _Jax:
+    """JAX's automatic differentiation."""
+
+    def array(self, value: Any) -> Any:
+        if isinstance(value, jax.Array) or not is_array(value):
+            return value
+        with _precision([value]):
+            if not isinstance(value, (np.ndarray, np.generic)):
+                with contextlib.suppress(*REFUSALS):
+                    return jax.dlpack.from_dlpack(value)
+            array = to_host(value)
+            return jax.numpy.asarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+
+    def is_array(self, value: Any) -> bool:
+        return isinstance(value, jax.Array)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        return np.asarray(array)
+
+    def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
+        with _precision(arrays):
+            return f(arrays)
+
+    def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
+        def varied(*chosen: Any) -> list[Any]:
+            filled = list(arrays)
+            for i, array in zip(at, chosen, strict=True):
+                filled[i] = array
+            return f(filled)
+
+        with _precision(arrays):
+            outputs, pull = jax.vjp(varied, *(arrays[i] for i in at))
+
+        def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
+            with _precision(arrays):
+                return [*pull([_cotangent(cotangents.get(i), y) for i, y in enumerate(types)])]
+
+        types = [_type_of(y) for y in outputs]
+        return outputs, pullback
+
+    def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
+        return pullback(cotangents)
+
+
+_JAX = _Jax()
+
+
+def _type_of(array: Any) -> tuple[tuple[int, ...], Any]:
+    return tuple(array.shape), array.dtype
+
+
+def _cotangent(given: Any, of: tuple[tuple[int, ...], Any]) -> Any:
+    """A cotangent in the shape and dtype of the output; zeros where there is none."""
+    shape, dtype = of
+    if not jax.numpy.issubdtype(dtype, jax.numpy.inexact):
+        return np.zeros(shape, jax.dtypes.float0)
+    return jax.numpy.zeros(shape, dtype) if given is None else jax.numpy.reshape(jax.numpy.asarray(given, dtype), shape)
+
+
+def _precision(arrays: Sequence[Any]) -> Any:
+    """A context in which JAX computes in double precision, where one of the arrays has it, or all are Python numbers."""
+    smooth = [x for x in arrays if is_smooth(x)]
+    of_arrays = {dtype_name(x.dtype) for x in smooth if is_array(x)}
+    is_double = bool(of_arrays & {"float64", "complex128"}) or (bool(smooth) and not of_arrays)
+    return jax.enable_x64(True) if is_double else contextlib.nullcontext()

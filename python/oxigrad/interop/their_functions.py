@@ -1,0 +1,147 @@
+"""Functions of another library's arrays as differentiable functions of oxigrad's, by that library's own autodiff."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from oxigrad import tree
+from oxigrad._core import DerivativeError, Variable
+from oxigrad.autodiff.function_calls import FunctionCall
+from oxigrad.ops.aliasing import apart
+from oxigrad.ops.backends import device_of, is_array, namespace
+from oxigrad.ops.primitives import TupleCotangent
+
+# A function from a list of their arrays to another, and the cotangents of some arguments from those of outputs.
+Function = Callable[[Sequence[Any]], list[Any]]
+Pullback = Callable[[Mapping[int, Any]], list[Any]]
+
+
+class Autodiff(Protocol):
+    """Another library's automatic differentiation."""
+
+    def array(self, value: Any) -> Any:
+        """A plain array or number as an array of theirs, in the same memory where that is possible."""
+        ...
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is an array of theirs."""
+        ...
+
+    def to_host(self, array: Any) -> Any:
+        """An array of theirs as NumPy's, in the same memory where that is possible."""
+        ...
+
+    def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
+        """The outputs of a function, without derivatives."""
+        ...
+
+    def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
+        """The outputs of a function, and the pullback to the arguments ``at`` these positions.
+
+        Cotangents are not conjugated. The library differentiates the pullback where it does so with the function.
+        """
+        ...
+
+    def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
+        """The cotangents that a pullback gives, without derivatives."""
+        ...
+
+
+def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any]:
+    """A function of trees of their arrays as one of trees of any arrays, which oxigrad differentiates."""
+    if not callable(f):
+        raise TypeError(f"found {f!r}: expected a function")
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        leaves, structure = tree.flatten((args, named))
+        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Variable) or is_array(leaf)]
+        like = next((x for x in (_lowest(leaves[i]) for i in at) if is_array(x)), None)
+        found: list[Any] = [[], [], None]
+
+        def flat(arrays: Sequence[Any]) -> list[Any]:
+            filled = list(leaves) if at else leaves
+            for i, array in zip(at, arrays, strict=True):
+                filled[i] = array
+            own, named_own = tree.unflatten(structure, filled)
+            results, found[2] = tree.flatten(f(*own, **named_own))
+            if any(isinstance(result, Variable) for result in results):
+                raise DerivativeError(
+                    f"{getattr(f, '__qualname__', repr(f))} uses a variable that is not among its arguments, and would lose "
+                    "its derivative: pass it as an argument, or ox.stop_gradient of it"
+                )
+            found[1] = [i for i, result in enumerate(results) if theirs.is_array(result)]
+            found[0] = [None if theirs.is_array(result) else result for result in results]
+            return [results[i] for i in found[1]]
+
+        values = [leaves[i] for i in at]
+        for i in at:  # a tape keeps the function, and must not keep the variables with it
+            leaves[i] = None
+        outputs = _called(flat, values, [like], theirs)
+        results, positions, result_structure = found
+        filled = list(results)
+        for i, output in zip(positions, outputs, strict=True):
+            filled[i] = output
+        return tree.unflatten(result_structure, filled)
+
+    return wrapped
+
+
+def _lowest(value: Any) -> Any:
+    """The plain value under variables of any number of tapes."""
+    while isinstance(value, Variable):
+        value = value.value
+    return value
+
+
+def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Autodiff) -> list[Any]:
+    """The outputs of a function of theirs, recorded where values are variables.
+
+    Each is an array of the library of its item of ``likes``, of which the last stands for all further ones.
+    """
+
+    def ours(outputs: Sequence[Any]) -> list[Any]:
+        return [_like(likes[min(i, len(likes) - 1)], output, theirs) for i, output in enumerate(outputs)]
+
+    at = [i for i, value in enumerate(values) if isinstance(value, Variable)]
+    if not at:
+        return apart(ours(theirs.evaluate(f, [*map(theirs.array, values)])), values)
+    kept: list[Pullback] = []
+
+    def forward(*values: Any) -> list[Any]:
+        outputs, pullback = theirs.record(f, [*map(theirs.array, values)], at)
+        kept[:] = [pullback]
+        return apart(ours(outputs), values)
+
+    count, call = len(values), FunctionCall(forward, tuple(values), {})
+    call.name = getattr(f, "__qualname__", repr(f))
+    del values
+
+    def pull(g: TupleCotangent, y: Any, chosen: Sequence[Any]) -> list[Any]:
+        if not any(isinstance(value, Variable) for value in (*chosen, *g.values())):
+            cotangents = {i: theirs.array(cotangent) for i, cotangent in g.items()}
+            found = theirs.pull(kept[0], cotangents)
+            return [_like(value, cotangent, theirs) for value, cotangent in zip(chosen, found, strict=True)]
+        (arguments, _), outputs = call.arguments(chosen), list(g)
+
+        def pulled(arrays: Sequence[Any]) -> list[Any]:
+            pullback = theirs.record(f, arrays[:count], at)[1]
+            return pullback(dict(zip(outputs, arrays[count:], strict=True)))
+
+        return _called(pulled, [*arguments, *g.values()], [*map(_lowest, chosen)], theirs)
+
+    return list(call.record(call.outputs, pull, None))
+
+
+def _like(like: Any, array: Any, theirs: Autodiff) -> Any:
+    """An array of theirs as one of the library of ``like``; a number where that is one or None, and it has no dimensions."""
+    if like is not None and theirs.is_array(like):
+        return array
+    found = theirs.to_host(array)
+    if not is_array(like):
+        return found.item() if found.shape == () else found
+    if isinstance(like, (np.ndarray, np.generic)):
+        return found
+    return namespace(like).asarray(found, device=device_of(like))

@@ -1,0 +1,258 @@
+"""Functions differentiated by oxigrad in PyTorch's autodiff, and functions of PyTorch's in that of oxigrad.
+
+>>> from oxigrad import xp
+>>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+>>> function(lambda x: xp.sum(x**3))(x).backward()
+>>> x.grad
+tensor([ 3., 12.])
+
+>>> import numpy as np
+>>> import oxigrad as ox
+>>> softplus = from_torch(torch.nn.functional.softplus)
+>>> ox.grad(lambda x: xp.sum(softplus(x)))(np.zeros(2))
+array([0.5, 0.5])
+"""
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError
+from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall
+from oxigrad.interop.their_functions import Function, differentiable
+from oxigrad.ops.aliasing import apart
+from oxigrad.ops.backends import REFUSALS, is_array, to_host
+
+torch: Any = importlib.import_module("torch")  # a statement would mean this file, to a checker of types without PyTorch
+
+__all__ = ["from_torch", "function"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+# --- ours in theirs ----------------------------------------------------------------------------------------------------
+
+
+def function(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function ``f`` as a differentiable function of PyTorch's tensors, whose derivatives oxigrad computes.
+
+    Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with tensors of any shape, dtype and device;
+    whatever else is in them is passed on. ``f`` gets the tensors, detached, or variables of oxigrad's that stand for them, and
+    uses `oxigrad.xp`, operators, and what is differentiable in oxigrad. It must not change its arguments.
+
+    Gradients have the dtypes and devices of the arguments; for complex tensors they are conjugated, as PyTorch has them.
+    Derivatives of any order and both modes are available, ``create_graph=True`` and `torch.func` included. Under
+    `torch.func.vmap` the function is called once for each element. `torch.compile` breaks the graph around it.
+
+    The tape is kept until the graph is freed. A backward pass with ``create_graph=True``, and any under `torch.func`,
+    calls ``f`` again.
+
+    Raises what ``f`` raises, and `DtypeError` or `ShapeError` where a cotangent does not fit.
+
+    >>> from oxigrad import xp
+    >>> f = function(lambda tree: {"y": xp.sin(tree["x"])})
+    >>> x = torch.zeros(2, requires_grad=True)
+    >>> torch.autograd.grad(f({"x": x})["y"].sum(), x)
+    (tensor([1., 1.]),)
+    """
+    if not callable(f):
+        raise TypeError(f"function: found {f!r}: expected a function")
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        # `torch.compile` cannot trace the core. Importing what tells it so takes seconds: nothing else imports it here.
+        run = _called if "torch._dynamo" not in sys.modules else torch.compiler.disable(_called)
+        return run(f, args, named)
+
+    return wrapped
+
+
+def _called(f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    call = TreeCall(f, args, named, torch.is_tensor)
+    tensors, call.arrays = call.arrays, []
+    return call.result(_applied(ArrayFunction(call.compute), tensors))
+
+
+def _applied(function: ArrayFunction, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """The function of tensors as a node of PyTorch's graph."""
+    recorded = [i for i, x in enumerate(tensors) if x.requires_grad] if torch.is_grad_enabled() else []
+    return _Node.apply(_Call(function, recorded), *tensors) if tensors else tuple(function.compute([]))
+
+
+def _is_smooth(tensor: Any) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+class _Call:
+    """One call of a function of tensors, and the pullback that it leaves for a backward pass."""
+
+    def __init__(self, function: ArrayFunction, recorded: Sequence[int] = ()) -> None:
+        self.function = function
+        self._recorded = recorded
+        self._pull: Pullback | None = None
+
+    def forward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
+        """The outputs; records the tape where a graph of PyTorch's is recorded."""
+        detached = [x.detach() for x in tensors]
+        if self._recorded:
+            values, self._pull = self.function.pullback(detached, self._recorded, conjugated=True)
+        else:
+            values = self.function.compute(detached)
+        return tuple(apart(values, detached))
+
+    def pulled(self, tensors: Sequence[Any], at: Sequence[int], cotangents: Mapping[int, Any]) -> Mapping[int, Any]:
+        """The cotangents of the tensors ``at`` these positions; by the tape that was kept, where no graph is recorded."""
+        if self._pull is None or torch.is_grad_enabled():
+            function = self.function.pulled(at, [*cotangents], conjugated=True)
+            return dict(zip(at, _applied(function, [*tensors, *cotangents.values()]), strict=True))
+        found = self._pull(cotangents)
+        if not torch._C._autograd._get_current_graph_task_keep_graph():
+            self._pull = None
+        return dict(zip(self._recorded, found, strict=True))
+
+
+class _Node(torch.autograd.Function):
+    """A call of a function as a node of PyTorch's graph: its arguments are a `_Call`, and the tensors."""
+
+    @staticmethod
+    def forward(call: _Call, *tensors: Any) -> tuple[Any, ...]:
+        return call.forward(tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        ctx.call, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+        ctx.set_materialize_grads(False)
+        ctx.smooth = [i for i, y in enumerate(output) if _is_smooth(y)]
+        ctx.count = len(output)
+        ctx.mark_non_differentiable(*(y for y in output if not _is_smooth(y)))
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
+        tensors = ctx.saved_tensors
+        at = [i for i, needed in enumerate(ctx.needs_input_grad[1:]) if needed]
+        given = {i: cotangents[i] for i in ctx.smooth if cotangents[i] is not None}
+        found = ctx.call.pulled(tensors, at, given) if at and given else {}
+        return None, *(found.get(i) if i in at else None for i in range(len(tensors)))
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
+        given = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
+        pushed = ctx.call.function.pushed([*given], ctx.smooth)
+        found = dict(zip(ctx.smooth, _applied(pushed, [*ctx.saved_tensors, *given.values()]), strict=True))
+        return tuple(found.get(i) for i in range(ctx.count))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], call: _Call, *tensors: Any) -> tuple[Any, Any]:
+        if not info.batch_size:
+            raise ShapeError("vmap: a function of oxigrad's is called for each element, and there is none")
+        dims = in_dims[1:]
+        rows = [
+            _applied(call.function, [x if d is None else x.select(d, at) for x, d in zip(tensors, dims, strict=True)])
+            for at in range(info.batch_size)
+        ]
+        return tuple(torch.stack(column) for column in zip(*rows, strict=True)), (0,) * len(rows[0])
+
+
+# --- theirs in ours ----------------------------------------------------------------------------------------------------
+
+
+def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function ``f`` of PyTorch's tensors as a function of any arrays that oxigrad differentiates, by PyTorch's autograd.
+
+    Arguments and results are trees. ``f`` gets a tensor for each array of any library and for each variable, in the same
+    memory where that is possible, and must not change it; whatever else is in the trees is passed on. Tensors in the
+    result become arrays of the library of the first array among the arguments; numbers, where all arguments are numbers.
+    Tensors that ``f`` uses otherwise, such as the parameters of a module, are constants.
+
+    Derivatives of any order are available in both modes, as far as PyTorch differentiates ``f`` twice; forward mode
+    transposes the pullback. The graph is kept as long as the tape.
+
+    >>> import numpy as np
+    >>> import oxigrad as ox
+    >>> from oxigrad import xp
+    >>> square = from_torch(lambda tree: torch.square(tree["x"]))
+    >>> ox.grad(lambda tree: xp.sum(square(tree)))({"x": np.ones(2)})
+    {'x': array([2., 2.])}
+    """
+    return differentiable(f, _TORCH)
+
+
+class _Autograd:
+    """PyTorch's automatic differentiation."""
+
+    def array(self, value: Any) -> Any:
+        if torch.is_tensor(value):
+            return value.detach()
+        if not is_array(value):
+            return torch.tensor(value, dtype=torch.complex128 if isinstance(value, complex) else torch.float64)
+        if not isinstance(value, (np.ndarray, np.generic)):
+            try:
+                return torch.from_dlpack(value)
+            except REFUSALS:
+                pass
+        return _from_host(to_host(value))
+
+    def is_array(self, value: Any) -> bool:
+        return torch.is_tensor(value)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        return to_host(array.detach())
+
+    def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
+        with torch.no_grad():
+            return f(arrays)
+
+    def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
+        with torch.enable_grad():
+            filled = list(arrays)
+            for i in at:  # within a pullback that is differentiated, they have a graph
+                filled[i] = filled[i] if filled[i].requires_grad else filled[i].detach().requires_grad_()
+            outputs = f(filled)
+        inputs = [filled[i] for i in at]
+
+        def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
+            given = [(outputs[i], _fitted(c, outputs[i])) for i, c in cotangents.items() if outputs[i].requires_grad]
+            if not given:
+                return [torch.zeros_like(x) for x in inputs]
+            found = torch.autograd.grad(
+                [y for y, _ in given],
+                inputs,
+                [c for _, c in given],
+                retain_graph=True,
+                create_graph=torch.is_grad_enabled(),
+                allow_unused=True,
+            )
+            return [torch.zeros_like(x) if g is None else g.conj() for x, g in zip(inputs, found, strict=True)]
+
+        return [*outputs] if torch.is_grad_enabled() else [y.detach() for y in outputs], pullback
+
+    def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
+        with torch.no_grad():
+            return [g.resolve_conj() for g in pullback(cotangents)]
+
+
+_TORCH = _Autograd()
+
+
+def _fitted(cotangent: Any, output: Any) -> Any:
+    """A cotangent as PyTorch has it: conjugated, and of the dtype and on the device of the output."""
+    return cotangent.conj().to(dtype=output.dtype, device=output.device).reshape(output.shape)
+
+
+def _from_host(array: np.ndarray) -> Any:
+    """A NumPy array as a tensor, in the same memory where PyTorch can write and address it."""
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.writeable or any(stride < 0 or stride % array.itemsize for stride in array.strides):
+        array = np.array(array)
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

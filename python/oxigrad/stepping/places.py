@@ -1,0 +1,78 @@
+"""Checks of arrays that rules are called on: whether they can be read, and lie where the parameter does."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import ArrayMemoryError, DtypeError, StateError
+from oxigrad.ops.backends import REFUSALS, adapter_of, namespace
+from oxigrad.stepping.quantized import Quantized
+from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows
+
+
+def check_places(path: str, p: Any, g: Any, slots: Mapping[str, Any]) -> None:
+    """Raises where a rule cannot be called on the arrays of one parameter together, or failed for that.
+
+    `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a gradient or a
+    slot of another array library.
+    """
+    library, place = namespace(p), check_readable(path, "parameter", p)
+    for what, array in _others(g, slots):
+        found = check_readable(path, what, array)
+        if namespace(array) is not library:
+            raise DtypeError(f"{path}: the {what} is an array of {_name(array)}, the parameter one of {_name(p)}")
+        if None not in (place, found) and place != found:
+            raise ArrayMemoryError(f"{path}: the {what} is on {found}, the parameter on {place}")
+
+
+def _others(g: Any, slots: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield from [("gradient", g.values), ("gradient", g.indices)] if isinstance(g, SparseRows) else [("gradient", g)]
+    for name, slot in slots.items():
+        # A number goes with arrays on any device.
+        if slot is not None and not isinstance(slot, Quantized) and name != LAST_STEP and len(slot.shape):
+            yield f"slot {name}", slot
+
+
+def check_readable(path: str, what: str, array: Any) -> str | None:
+    """The place of an array; None if it goes with arrays of any. Raises `ArrayMemoryError` if it cannot be read."""
+    if isinstance(array, (np.ndarray, _core.Variable)):
+        return None
+    adapter = adapter_of(array)
+    if why := adapter.unreadable(array):
+        raise ArrayMemoryError(f"{path}: the {what} is {why}")
+    return adapter.place(array)
+
+
+def _name(array: Any) -> str:
+    return namespace(array).__name__.removeprefix("array_api_compat.")
+
+
+def refuse_traced(path: str, what: str, array: Any) -> None:
+    """Raises `StateError` for an array inside of a transformation of its library, which the slots would outlive."""
+    array = array.values if isinstance(array, SparseRows) else array
+    if isinstance(array, (np.ndarray, _core.Variable)):
+        return
+    adapter = adapter_of(array)
+    if adapter.is_traced(array):
+        check_readable(path, what, array)
+        raise StateError(
+            f"{path}: the {what} is a {type(array).__name__} inside of a transformation, which the slots would outlive: "
+            "expected opt.init and opt.apply, which return the state"
+        )
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error is of a class of this package, and so says where it is from."""
+    return type(error).__module__ == _core.ShapeError.__module__
+
+
+def refuse_shapeless(named: Iterable[tuple[str, Any]]) -> None:
+    """Raises `ArrayMemoryError` for the first array, given with what it is called, whose shape or dtype cannot be read."""
+    for what, array in named:
+        try:
+            _ = getattr(array, "shape", None), getattr(array, "dtype", None)
+        except REFUSALS as error:
+            found = f"a {type(array).__name__} without a shape"
+            raise ArrayMemoryError(f"{what} is {found}: expected an array that has memory") from error
