@@ -177,7 +177,7 @@ class Adapter:
             raise NotImplementedError(
                 f"{self.library.__name__} has no function {name}, and its array cannot be read in host memory"
             ) from error
-        return self.library.asarray(kernels.compute(name, *shared), device=_first_array(args).device)
+        return self.library.asarray(kernels.compute(name, *shared), device=device_of(_first_array(args)))
 
     def _by_extension(self, name: str, *args: Any, **named: Any) -> Any:
         extension, selected = _EXTENSIONS[name]
@@ -258,7 +258,8 @@ class Adapter:
         if key is None or (isinstance(key, tuple) and None in key):  # assignment takes no new axes
             key = tuple(part for part in key or () if part is not None)
             g = self.library.reshape(g, zeros[key].shape)
-        zeros[key] = g
+        if size_of(g.shape):
+            zeros[key] = g
         return zeros
 
     def segment_sum(self, values: Any, numbers: Any, size: int) -> Any:
