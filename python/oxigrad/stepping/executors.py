@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import device_of, fetched, is_array, namespace, size_of
 from oxigrad.rules.rule import Evaluation, Rule, Stages
+from oxigrad.stepping.combined import combined
 from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
 
@@ -97,7 +99,7 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
 
     All rules are evaluated up to their first total over all leaves, whose terms are added up, and go on from there with the sum.
     """
-    guards: list[Any] = []
+    guards: list[tuple[str, Any]] = []
     if not leaves:
         return [], True
     with np.errstate(all="ignore"):  # infinities and NaN propagate as in a kernel
@@ -105,13 +107,10 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
         while pending := [found for each in evaluations if (found := each.resume()) is not None]:
             if len(pending) < len(evaluations):
                 raise RuleError("found rules with different totals over all parameters in one step, expected the same totals in each")
-            first, *others = [total.term for total in pending]
-            found = sum(others, first)
+            found = combined(operator.add, [leaf.path for leaf in leaves], [total.term for total in pending])
             for total in pending:
                 total.sum = found
-    keep = True
-    for guard in guards:
-        keep = guard if keep is True else xp.logical_and(keep, guard)
+    keep = combined(xp.logical_and, *zip(*guards, strict=True)) if guards else True
     return _apart(leaves, [each.results for each in evaluations]), keep
 
 
@@ -131,7 +130,7 @@ def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[lis
     return [[next(kept) for _ in own] for own in results]
 
 
-def _stages(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
+def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
     part = leaf.touched()
     found = yield from _stages_on_all(part, seed, guards)
@@ -145,14 +144,14 @@ def _stages(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
     ]
 
 
-def _stages_on_all(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
+def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     """The rule on all there is of a leaf, computed in float32 where it has half precision."""
     p, g, path = widened(leaf.p), leaf.g, leaf.path
     if tuple(g.shape) != tuple(p.shape):
         raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
     if g.dtype not in (leaf.p.dtype, p.dtype):
         raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {leaf.p.dtype}")
-    supplied = {"noise": _noise(leaf, p, seed), "guard": guards.append}
+    supplied = {"noise": _noise(leaf, p, seed), "guard": lambda guard: guards.append((path, guard))}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
         value if value is None or slot.is_number else xp.astype(value, p.dtype, copy=False) for slot, value in slots

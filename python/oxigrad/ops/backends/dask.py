@@ -34,6 +34,8 @@ _IN_BLOCKS = {"qr", "svd"}
 class DaskAdapter(Adapter):
     """Dask's arrays."""
 
+    is_lazy = True
+
     def implementation(self, name: str) -> Callable[..., Any]:
         """Dask's function, or that of the blocks' library, for each block."""
         if name in _SIGNATURES:
