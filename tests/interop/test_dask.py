@@ -19,7 +19,11 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 RANDOM = np.random.default_rng(0)
-WEIGHTS, INPUTS, TARGETS = RANDOM.standard_normal((3, 2)), RANDOM.standard_normal((8, 3)), RANDOM.standard_normal((8, 2))
+WEIGHTS, INPUTS, TARGETS = (
+    RANDOM.standard_normal((3, 2)),
+    RANDOM.standard_normal((8, 3)),
+    RANDOM.standard_normal((8, 2)),
+)
 
 
 @pytest.fixture
@@ -52,7 +56,9 @@ def test_derivatives_of_either_mode_and_order_compute_nothing(name: str, uncompu
     assert isinstance(ox.jvp(f, args, libraries.directions(case, asarray))[1], da.Array)
 
 
-@pytest.mark.parametrize("name", ["matmul", "sum", "sort", "take", "inv", "svd-tall", "cumulative_sum", "rfft-n5", "erfinv", "betainc"])
+@pytest.mark.parametrize(
+    "name", ["matmul", "sum", "sort", "take", "inv", "svd-tall", "cumulative_sum", "rfft-n5", "erfinv", "betainc"]
+)
 def test_derivatives_over_several_blocks(name: str) -> None:
     case = TABLE[name]
     args = of_blocks(*case.args)
@@ -91,7 +97,7 @@ def test_the_pure_step_is_lazy_and_persists_as_one(make: Any) -> None:
         params, state = dask.persist(params, state)
         expected, reference = opt.apply(expected, ox.grad(loss)(expected, INPUTS, TARGETS), reference)
     assert len(params["w"].dask.layers) == 1
-    np.testing.assert_allclose(params["w"], expected["w"], rtol=1e-12)
+    np.testing.assert_allclose(params["w"], expected["w"], rtol=1e-9)
 
 
 def test_slots_are_persisted_in_place() -> None:

@@ -121,7 +121,9 @@ def test_a_state_goes_from_each_library_to_another(names: list[str], tmp_path) -
     for grads in GRADIENTS[:2]:
         opt.update(model, arrays_of(grads, names))
     opt.save(tmp_path / "state")
-    turned = dict(zip(names, [*names[1:], names[0]], strict=True))  # the parameter at each path is now another library's
+    turned = dict(
+        zip(names, [*names[1:], names[0]], strict=True)
+    )  # the parameter at each path is now another library's
     moved = {at: libraries.named(other).asarray(host(model[at])) for at, other in turned.items()}
     again = make()
     again.load(tmp_path / "state")
@@ -132,7 +134,9 @@ def test_a_state_goes_from_each_library_to_another(names: list[str], tmp_path) -
 
 def test_gradients_of_a_loss_over_one_library_each(names: list[str]) -> None:
     model = arrays_of(WEIGHTS, names)
-    value, grads = ox.value_and_grad(lambda model: {name: xp.sum(xp.square(p)) for name, p in model.items()}["numpy"])(model)
+    value, grads = ox.value_and_grad(lambda model: {name: xp.sum(xp.square(p)) for name, p in model.items()}["numpy"])(
+        model
+    )
     np.testing.assert_allclose(value, np.sum(WEIGHTS["numpy"] ** 2))
     for name, g in grads.items():
         assert type(g) is type(model[name])

@@ -145,3 +145,10 @@ def test_complex_matrices() -> None:
     x = mx.array(values)
     np.testing.assert_allclose(np.asarray(xp.linalg.inv(x)), np.linalg.inv(values), rtol=1e-4)
     assert xp.linalg.det(x).dtype == mx.complex64
+
+
+def test_functions_that_mlx_lacks_take_half_precision() -> None:
+    for dtype in (mx.float16, mx.bfloat16):
+        found = xp.hypot(mx.array([3.0, 5.0], dtype), mx.array([4.0, 12.0], dtype))
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(found.astype(mx.float32)), [5.0, 13.0])

@@ -36,7 +36,9 @@ def evaluated(f: Callable[..., Any], *args: np.ndarray) -> Any:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "elementwise": lambda x, w: xp.sum(xp.exp(xp.tanh(x)) / (1.0 + x**2)) + xp.sum(xp.log(xp.abs(w))),
     "matmul": lambda x, w: xp.sum(xp.tanh(x @ w) ** 2),
-    "shapes": lambda x, w: xp.sum(xp.reshape(xp.permute_dims(x, (1, 0)), (2, 6))[:, 1:4] ** 3) + xp.sum(xp.concat([w, w], axis=1) ** 2),
+    "shapes": lambda x, w: (
+        xp.sum(xp.reshape(xp.permute_dims(x, (1, 0)), (2, 6))[:, 1:4] ** 3) + xp.sum(xp.concat([w, w], axis=1) ** 2)
+    ),
     "reductions": lambda x, w: xp.mean(xp.max(x, axis=1) * xp.var(x, axis=1)) + xp.prod(w),
     "softmax": lambda x, w: -xp.mean(xp.special.log_softmax(x @ w, axis=-1)[:, 0]),
     "where": lambda x, w: xp.sum(xp.where(x > 0.0, x**2, 0.0)) + xp.sum(xp.maximum(w, 0.1)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import warnings
 
 import pytest
@@ -29,3 +30,16 @@ def test_a_road_that_is_not_that_of_the_page_is_found() -> None:
     adam = roads.optimizers()["Adam"]
     assert column.measured(adam())[0] == "Rust"
     assert column.measured(roads.optimizers()["SOAP"]())[0] == "rule"
+
+
+def test_the_examples_of_the_page() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in ("array_api_strict", "dask.array", "mlx.core", "ndonnx", "onnx.reference"):
+            pytest.importorskip(module)
+        _, *rest = PAGE.split("```python\n")
+        blocks = "\n".join(block.partition("```")[0] for block in rest)
+        examples = doctest.DocTestParser().get_doctest(blocks, {}, "libraries.md", None, None)
+        report: list[str] = []
+        doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(examples, out=report.append)
+    assert not report, "".join(report)

@@ -201,5 +201,3 @@ NAMESPACE: Any = _Namespace(
     __array_namespace_info__=_Info,
     **{name: getattr(np, name) for name in "e inf nan newaxis pi".split()},
 )
-
-

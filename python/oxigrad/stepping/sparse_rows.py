@@ -137,7 +137,9 @@ class SparseRows:
         if _truth(library.all(is_new)):
             return self._checked(indices, values, self.shape)
         is_first = library.concat([library.ones_like(is_new[:1]), is_new])
-        return self._checked(adapter_of(indices).op_index(indices, key=is_first), _sums(library, is_first, values), self.shape)
+        return self._checked(
+            adapter_of(indices).op_index(indices, key=is_first), _sums(library, is_first, values), self.shape
+        )
 
     def map(self, f: Callable[[Any], Any]) -> "SparseRows":
         """The same rows, their indices and values as ``f`` returns them: in other memory, say."""

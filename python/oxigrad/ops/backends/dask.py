@@ -89,7 +89,10 @@ class DaskAdapter(Adapter):
         from dask.array import apply_gufunc
 
         arrays = [x for x in (*args, *named.values()) if is_array(x)]
-        places = [_ARRAY if is_array(x) else x for x in args], {k: _ARRAY if is_array(x) else x for k, x in named.items()}
+        places = (
+            [_ARRAY if is_array(x) else x for x in args],
+            {k: _ARRAY if is_array(x) else x for k, x in named.items()},
+        )
         on_block = functools.partial(_on_block, name, *places)
         cores = [part.count(",") + 1 if part else 0 for part in signature.partition("->")[0][1:-1].split("),(")]
         found = on_block(*(_one(core, x.dtype) for core, x in zip(cores, arrays, strict=True)))

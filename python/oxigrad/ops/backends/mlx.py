@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad.ops.backends.arrays import dtype_name, is_array
+from oxigrad.ops.backends.copies import to_host
 from oxigrad.ops.backends.generic import Adapter
 
 # Functions that make arrays: they take a device, of which MLX has none.
@@ -63,7 +64,9 @@ def complete(module: Any) -> Any:
     own.astype = lambda x, dtype, /, *, copy=True: x.astype(dtype) if copy or x.dtype != dtype else x
     own.clip = lambda x, /, min=None, max=None: module.clip(x, min, max)
     own.argsort = functools.partial(_argsort, module)
-    own.sort = lambda x, /, *, axis=-1, descending=False, stable=True: _turned(module, module.sort(x, axis), axis, descending)
+    own.sort = lambda x, /, *, axis=-1, descending=False, stable=True: _turned(
+        module, module.sort(x, axis), axis, descending
+    )
     return own
 
 
@@ -72,16 +75,20 @@ def _make(function: Callable[..., Any], *args: Any, device: Any = None, **named:
     return function(*args, **{name: value for name, value in named.items() if value is not None})
 
 
-def _add_up(function: Callable[..., Any], x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def _add_up(
+    function: Callable[..., Any], x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
+) -> Any:
     return function(x if dtype is None else x.astype(dtype), axis=axis, keepdims=keepdims)
 
 
 def _asarray(module: Any, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """An array of the dtype of NumPy's, which MLX makes float32 of float64."""
+    """An array, of the dtype of NumPy's one: MLX by itself makes float32 of float64."""
     if isinstance(obj, module.array) and not copy:
         return obj if dtype in (None, obj.dtype) else obj.astype(dtype)
     if dtype is None and isinstance(obj, (np.ndarray, np.generic)):
-        dtype = getattr(module, {"complex128": "complex64", "bool": "bool_"}.get(obj.dtype.name, obj.dtype.name))
+        name = obj.dtype.name
+        dtype = getattr(module, {"complex128": "complex64", "bool": "bool_"}.get(name, name))
+        obj = obj.astype(np.float32) if name == "bfloat16" else obj  # whose values it holds
     return module.array(obj, dtype)
 
 
@@ -97,7 +104,7 @@ def _argsort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False
 
 def _by_numpy(module: Any, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """The results of NumPy's function, as arrays of MLX's."""
-    found = function(*(np.asarray(x) if is_array(x) else x for x in args), **named)
+    found = function(*(to_host(x) if is_array(x) else x for x in args), **named)
     if not isinstance(found, tuple):
         return _asarray(module, found)
     made = [_asarray(module, x) for x in found]
