@@ -126,7 +126,7 @@ def optimizers() -> dict[str, type[optim.RuleOptimizer]]:
     found = {
         name: made
         for name, made in named
-        if inspect.isclass(made) and made.__name__ == name and issubclass(made, optim.RuleOptimizer) and made.declared
+        if inspect.isclass(made) and made.__name__ == name and issubclass(made, optim.RuleOptimizer) and made._declared
     }
     del found["LBFGS"]  # whose steps are those of `minimize`
     return dict(sorted(found.items(), key=lambda item: (family(item[1]), item[0].lower())))
@@ -134,7 +134,7 @@ def optimizers() -> dict[str, type[optim.RuleOptimizer]]:
 
 def family(made: type[optim.RuleOptimizer]) -> str:
     """The module that an optimizer's rule is in."""
-    return made.rule.call.__module__.rpartition(".")[2]
+    return made._rule.call.__module__.rpartition(".")[2]
 
 
 def measure(column: Column) -> dict[str, str]:

@@ -115,7 +115,7 @@ def _mlx(mlx: ModuleType) -> Callable[..., Any]:
     return asarray
 
 
-# "read-only" stands for NumPy arrays that must not be written, "device" for a GPU where there is none, "tiny" for any other library.
+# "read-only" stands for NumPy arrays that must not be written, "device" for a GPU where there is none, "tiny" for any other library of the standard.
 LIBRARIES = [
     Library("numpy", "numpy", lambda numpy: numpy.array),
     Library("read-only", "numpy", lambda numpy: _read_only),

@@ -1,8 +1,7 @@
-"""An array library that nobody thought of: the functions of the standard, and nothing else by which libraries are known.
+"""A minimal array library: the functions of the Array API standard, and no other protocol.
 
-Its arrays are immutable: they have no ``__setitem__``. They share no memory: no DLPack, no buffer, no ``__array__``; the host reads a
-number of an array without axes by ``float`` and its like. Dtypes and devices are objects of its own, and so is the namespace, which is
-no module.
+Arrays are immutable (no ``__setitem__``) and share no memory (no DLPack, buffer or ``__array__``); the host reads an element by
+``float`` of an array without axes. Dtypes, devices and the namespace are objects of the library's own classes.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Adapter:
     special_modules: tuple[str, ...] = ()
     # Whether no array of the library is ever changed in place.
     is_immutable = False
-    # Whether arrays are computed when they are read, each time anew.
+    # Whether an array is a graph, which is computed each time the array is read.
     is_lazy = False
     # ``put_rows(array, indices, rows)``, a copy with other rows at sorted indices, where the library has a scatter for it.
     put_rows: Callable[..., Any] | None = None
@@ -323,7 +323,7 @@ def _shared(array: Any, **where: Any) -> np.ndarray:
 
 
 def _by_element(array: Any, name: str) -> np.ndarray:
-    """The numbers of an array that shares no memory, each read by itself: all that the standard demands of one."""
+    """The elements of an array that shares no memory, read one by one as Python numbers."""
     shape = tuple(array.shape)
     try:
         read = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[np.dtype(name).kind]

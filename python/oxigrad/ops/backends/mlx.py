@@ -52,22 +52,15 @@ class _Linalg(_Namespace):
 
 def complete(module: Any) -> Any:
     """The namespace of the standard over the module ``mlx.core``."""
-    own = _Namespace(module)
-    own.bool, own.linalg = module.bool_, _Linalg(module)
-    for name in _MADE:
-        setattr(own, name, functools.partial(_make, getattr(module, name)))
-    for name in _LACKING:
-        setattr(own, name, functools.partial(_by_numpy, module, getattr(np, name)))
-    for name in ("sum", "prod"):
-        setattr(own, name, functools.partial(_add_up, getattr(module, name)))
-    own.asarray = functools.partial(_asarray, module)
-    own.astype = lambda x, dtype, /, *, copy=True: x.astype(dtype) if copy or x.dtype != dtype else x
-    own.clip = lambda x, /, min=None, max=None: module.clip(x, min, max)
-    own.argsort = functools.partial(_argsort, module)
-    own.sort = lambda x, /, *, axis=-1, descending=False, stable=True: _turned(
-        module, module.sort(x, axis), axis, descending
-    )
-    return own
+    found = _Namespace(module)
+    own: dict[str, Any] = {name: functools.partial(_make, getattr(module, name)) for name in _MADE}
+    own |= {name: functools.partial(_by_numpy, module, getattr(np, name)) for name in _LACKING}
+    own |= {name: functools.partial(_reduce, getattr(module, name)) for name in ("sum", "prod")}
+    own |= {
+        function.__name__[1:]: functools.partial(function, module) for function in (_asarray, _argsort, _clip, _sort)
+    }
+    vars(found).update(own, astype=_astype, bool=module.bool_, linalg=_Linalg(module))
+    return found
 
 
 def _make(function: Callable[..., Any], *args: Any, device: Any = None, **named: Any) -> Any:
@@ -75,10 +68,19 @@ def _make(function: Callable[..., Any], *args: Any, device: Any = None, **named:
     return function(*args, **{name: value for name, value in named.items() if value is not None})
 
 
-def _add_up(
+def _reduce(
     function: Callable[..., Any], x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
 ) -> Any:
+    """A reduction, of elements converted to ``dtype``."""
     return function(x if dtype is None else x.astype(dtype), axis=axis, keepdims=keepdims)
+
+
+def _astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+    return x.astype(dtype) if copy or x.dtype != dtype else x
+
+
+def _clip(module: Any, x: Any, /, min: Any = None, max: Any = None) -> Any:
+    return module.clip(x, min, max)
 
 
 def _asarray(module: Any, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -92,14 +94,17 @@ def _asarray(module: Any, obj: Any, /, *, dtype: Any = None, device: Any = None,
     return module.array(obj, dtype)
 
 
-def _turned(module: Any, x: Any, axis: int, is_reversed: bool) -> Any:
-    return module.flip(x, axis=axis) if is_reversed else x
+def _sort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    found = module.sort(x, axis)
+    return module.flip(found, axis=axis) if descending else found
 
 
 def _argsort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """The order of the elements; equal ones stay in theirs where it is descending, too."""
-    order = module.argsort(_turned(module, x, axis, descending), axis)
-    return x.shape[axis] - 1 - module.flip(order, axis=axis) if descending else order
+    """The order of the elements; equal elements keep theirs, in descending order too."""
+    if not descending:
+        return module.argsort(x, axis)
+    order = module.argsort(module.flip(x, axis=axis), axis)
+    return x.shape[axis] - 1 - module.flip(order, axis=axis)
 
 
 def _by_numpy(module: Any, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
