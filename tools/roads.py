@@ -1,4 +1,4 @@
-"""Measures by which road a step of each optimizer is computed over each array library: ``python tools/roads.py`` writes docs/libraries.md.
+"""Prints the table of how a step of each optimizer is computed over each array library: ``python tools/roads.py`` writes it into docs/libraries.md.
 
 A step is taken, and its result compared with NumPy's. Its road is *Rust* where the core computed it and no rule was called, *rule* where the
 rule was called on the arrays, *ffi* where the traced program calls the core, and *-* where the library lacks a function that the rule

@@ -1,4 +1,4 @@
-"""One value of all leaves, such as a total, where leaves are of different libraries or on different devices."""
+"""Values over all leaves, such as totals, where leaves are of different libraries or on different devices."""
 
 import functools
 from collections.abc import Callable, Sequence
