@@ -26,7 +26,7 @@ test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with 
 	$(PYTEST)
 
 test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX, optax, Keras and autograd as well, none of which may be missing
-	$(PYTEST) --require=torch,jax,optax,autograd,keras
+	$(PYTEST) --require=torch,jax,optax,autograd,keras,dask,mlx,ndonnx
 
 test-gpu: ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
 	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl
@@ -87,9 +87,10 @@ standard: .venv/test .venv/wheel ## Print what of the Array API standard is diff
 versus: .venv/versus .venv/wheel ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py $(OPTIONS)
 
-generated: .venv/test .venv/wheel ## Print the rules as native code for the core, and as a table, after a rule has changed
+generated: .venv/test .venv/wheel ## Print the rules as native code for the core, and as tables, after a rule has changed
 	$(BIN)/python tools/generated.py
 	$(BIN)/python tools/overview.py
+	PYTHONPATH=tests:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast

@@ -67,16 +67,20 @@ def _tested(config: pytest.Config) -> list[Library]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for ``arrays`` runs over every array library, one that asks for ``case`` too over its cases.
+    """A test that asks for ``arrays`` runs over every array library, one that asks for ``case`` too over its cases, and over
+    `libraries.OTHERS`.
 
     One marked ``on_device`` runs where arrays lie on a device.
     """
     if "arrays" not in metafunc.fixturenames:
         return
     tested = _tested(metafunc.config)
-    if metafunc.definition.get_closest_marker("on_device"):
+    on_device = metafunc.definition.get_closest_marker("on_device") is not None
+    if on_device:
         tested = [library for library in tested if library.leave_alone]
     if "case" in metafunc.fixturenames:
+        others = [] if metafunc.config.getoption("--gpu") or on_device else libraries.OTHERS
+        tested = [*tested, *others]
         pairs = [(library, case) for library in tested for case in libraries.cases(library)]
         ids = [f"{library.name}-{case}" for library, case in pairs]
         metafunc.parametrize(("arrays", "case"), pairs, ids=ids, indirect=["arrays"])

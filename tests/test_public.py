@@ -1,6 +1,6 @@
 """Public names have a true ``__module__``, pickle, and have a signature; optimizers print their arguments."""
 
-import importlib.util
+import importlib
 import inspect
 import pickle
 import subprocess
@@ -42,12 +42,14 @@ API: dict[types.ModuleType, str] = {
         rfftn""",
     xp.integrate: """odeint""",
 }
-if importlib.util.find_spec("torch"):
-    API[
-        importlib.import_module("oxigrad.torch")
-    ] = """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD
+# Modules that import another library: what `dir` lists, by name.
+OF_LIBRARIES = {
+    "oxigrad.torch": """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD
         AdamW Adamax Adan FTRL LAMB LARS LBFGS Lion MADGRAD Muon NAdam NovoGrad Prodigy RAdam RMSprop Rprop SGD SM3 SOAP
-        ScheduleFreeAdamW ScheduleFreeSGD Shampoo Signum Sophia SparseAdam Yogi load_state_dict state_dict"""
+        ScheduleFreeAdamW ScheduleFreeSGD Shampoo Signum Sophia SparseAdam Yogi load_state_dict state_dict""",
+    "oxigrad.interop.torch": "from_torch function",
+    "oxigrad.interop.jax": "from_jax function",
+}
 
 
 @pytest.mark.parametrize("module", API, ids=lambda module: module.__name__)

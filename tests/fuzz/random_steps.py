@@ -114,9 +114,6 @@ def fits(opt: Any, model: Model) -> bool:
         or len({"total" in r.supplied for r in rules}) > 1
     ):
         return False  # such rules cannot be called together
-    libraries = {w.library for w in model.weights}
-    if len(libraries) > 1 and rules and any("total" in rule.supplied and not rule.elementwise for rule in rules):
-        return False  # a total over arrays of two libraries
     if any("clip" in rule.name for rule in rules) and any(w.layout == "big-endian" for w in model.weights):
         return False  # NumPy's clip takes no other order of bytes
     return opt.sparse == "dense" or all(choice is None or choice.rule().elementwise for choice in choices)

@@ -42,10 +42,10 @@ def test_what_a_library_lacks_it_lacks_on_plain_arrays(module: str, case: str, l
     assert not np.array_equal(host(result), TABLE[case].function(*TABLE[case].args))
 
 
-@pytest.mark.parametrize("name", libraries.cases(libraries.LIBRARIES[-1]))
+@pytest.mark.parametrize("name", libraries.cases(libraries.named("jax")))
 def test_gradients_under_jit(name: str, library) -> None:
     jax = library("jax")
-    case, arrays = TABLE[name], libraries.LIBRARIES[-1]
+    case, arrays = TABLE[name], libraries.named("jax")
     args = tuple(map(arrays.asarray, case.args))
     compiled = jax.jit(gradient(differentiated(case, arrays.asarray, 1), len(args)))
     if name in UNCOMPILED:

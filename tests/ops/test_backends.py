@@ -13,8 +13,9 @@ import pytest
 
 import device
 import oxigrad as ox
+import tiny
 from oxigrad import xp
-from oxigrad.ops.backends import adapter_of, implementation, is_immutable, is_of_kind, on_host
+from oxigrad.ops.backends import adapter_of, implementation, is_immutable, is_of_kind, on_host, to_host
 from oxigrad.ops.backends.dispatch import adapter_of_library
 from oxigrad.ops.backends.generic import Adapter
 
@@ -23,10 +24,20 @@ BACKENDS = Path(str(importlib.util.find_spec("oxigrad.ops.backends").origin)).pa
 
 @pytest.mark.parametrize(
     ("module", "adapter"),
-    [("numpy", "NumPyAdapter"), ("torch", "TorchAdapter"), ("jax", "JaxAdapter"), ("array_api_strict", "Adapter")],
+    [
+        ("numpy", "NumPyAdapter"),
+        ("torch", "TorchAdapter"),
+        ("jax", "JaxAdapter"),
+        ("dask.array", "DaskAdapter"),
+        ("mlx.core", "MLXAdapter"),
+        ("array_api_strict", "Adapter"),
+        ("tiny", "Adapter"),
+    ],
 )
 def test_an_array_has_the_adapter_of_its_library(module: str, adapter: str) -> None:
     library = pytest.importorskip(module)
+    if module == "tiny":
+        library = library.NAMESPACE
     array = (library.numpy if module == "jax" else library).ones(2)
     assert type(adapter_of(array)).__name__ == adapter
     assert is_immutable(array) is (module == "jax")
@@ -58,10 +69,12 @@ def test_no_library_is_imported_before_its_arrays() -> None:
 
 
 def test_only_an_adapter_names_its_library() -> None:
-    names = re.compile(r"\b(torch|jax|cupy|cupyx)\.[a-z_]+|requires_grad|index_put_|\bis_torch|\bis_jax")
+    names = re.compile(
+        r"\b(torch|jax|cupy|cupyx|dask|mlx|ndonnx)\.[a-z_]+|requires_grad|index_put_|\bis_torch|\bis_jax"
+    )
     for file in BACKENDS.parent.rglob("*.py"):
         code = re.sub(r'""".*?"""|#[^\n]*', "", file.read_text(), flags=re.DOTALL)
-        if file.stem not in ("torch", "jax", "cupy"):
+        if file.stem not in ("torch", "jax", "cupy", "dask", "mlx", "ndonnx"):
             assert not names.search(code), file
 
 
@@ -86,6 +99,31 @@ def test_a_composed_op_is_chosen_for_each_array_not_for_its_class() -> None:
     with pytest.raises(NotImplementedError, match="no function beta"):
         beta(here, here)  # it says that it can be read, and cannot
     np.testing.assert_allclose(beta(there, there).to_device("cpu"), [1 / 6, 1 / 30])
+
+
+# --- arrays that share no memory ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "float64", "complex64"])
+def test_the_host_reads_an_array_that_shares_no_memory_number_by_number(dtype: str) -> None:
+    for values in (np.arange(6.0).reshape(2, 3), np.array(2.0), np.zeros((2, 0))):
+        expected = values.astype(dtype)
+        found = to_host(tiny.asarray(expected))
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_an_array_whose_numbers_cannot_be_read_is_refused() -> None:
+    jax = pytest.importorskip("jax")
+    with pytest.raises(BufferError, match="has no memory that can be read"):
+        jax.jit(lambda x: to_host(x).sum())(np.ones(2))
+
+
+def test_a_gradient_needs_no_assignment_to_elements() -> None:
+    x = tiny.asarray(np.arange(6.0).reshape(2, 3))
+    assert not hasattr(x, "__setitem__")
+    gradient = ox.grad(lambda x: xp.sum(x[1, ::2] ** 2) + xp.sum(x[None, 0, ...] ** 2))(x)
+    np.testing.assert_array_equal(to_host(gradient), [[0.0, 2.0, 4.0], [6.0, 0.0, 10.0]])
 
 
 # --- dtypes ------------------------------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ class Library:
     has_gpu: Callable[[ModuleType], bool] | None = None
     is_strict: bool = False  # it has what is in the standard, and no more
     is_slow: bool = False
+    sample: str = ""  # the only cases that it is tested with, where it is very slow
+    rtol: float = 1e-9  # of derivatives, beside NumPy's
 
     @property
     def asarray(self) -> Callable[..., Any]:
@@ -92,7 +94,28 @@ def _cupy_alone(cupy: ModuleType) -> Iterator[None]:
         yield
 
 
-# "read-only" stands for NumPy arrays that must not be written, "device" for a GPU where there is none.
+# Where libraries differ most: functions that many lack, shapes, keys, reductions, matrices.
+SAMPLE = """
+multiply pow where maximum exp log expm1 erf expit gammaln logaddexp copysign clip betainc sum prod max mean var cumulative_sum
+matmul vector-matmul reshape permute_dims broadcast_to concat stack pad-edge roll repeat take index-slice index-pairs index-item
+take_along_axis sort astype meshgrid diagonal--3 triu inv solve-vector cholesky eigh svd-wide qr-tall slogdet pinv-tall
+matrix_norm-fro fft-backward irfft-backward
+"""
+
+
+def _dask(array: ModuleType) -> Callable[..., Any]:
+    return lambda values: array.from_array(np.array(values))
+
+
+def _mlx(mlx: ModuleType) -> Callable[..., Any]:
+    def asarray(values: Any) -> Any:
+        values = np.array(values)
+        return mlx.array(values, mlx.float64 if values.dtype == np.float64 else None)
+
+    return asarray
+
+
+# "read-only" stands for NumPy arrays that must not be written, "device" for a GPU where there is none, "tiny" for any other library of the standard.
 LIBRARIES = [
     Library("numpy", "numpy", lambda numpy: numpy.array),
     Library("read-only", "numpy", lambda numpy: _read_only),
@@ -104,8 +127,14 @@ LIBRARIES = [
         leave_alone=lambda device: device.alone(),
         is_strict=True,
     ),
+    Library("tiny", "tiny", lambda tiny: tiny.asarray, is_strict=True, is_slow=True),
     Library("torch", "torch", lambda torch: lambda values: torch.asarray(np.array(values))),
     Library("jax", "jax", _jax, is_slow=True),
+]
+# Slow or imprecise, and so tested with derivatives, one step of each optimizer, and in modules of their own.
+OTHERS = [
+    Library("dask", "dask.array", _dask, sample=SAMPLE),
+    Library("mlx", "mlx.core", _mlx, is_slow=True, rtol=1e-3),  # its exponential of float64 has the digits of float32
 ]
 GPU = [
     Library(
@@ -125,10 +154,15 @@ GPU = [
 ]
 
 
+def named(name: str) -> Library:
+    """The library of that name in the table."""
+    return next(library for library in (*LIBRARIES, *OTHERS) if library.name == name)
+
+
 def host(x: Any) -> np.ndarray:
     """The numbers of an array of any library, as NumPy's: the only way by which tests look at them."""
     try:
-        return np.asarray(x)
+        return np.asarray(x) if not hasattr(x, "_numbers") else np.array(x._numbers)  # tiny's have no other door
     except TypeError:  # it lies elsewhere, and does not come by itself
         return np.asarray(array_api_compat.to_device(x, "cpu"))
 
@@ -151,6 +185,8 @@ def function_of(name: str) -> str:
 
 def cases(library: Library) -> list[str]:
     """The cases that a library is tested with; of each function the first, where it is slow."""
+    if library.sample:
+        return library.sample.split()
     found = [name for name, case in TABLE.items() if case.is_standard or not library.is_strict]
     found = [name for name in found if (library.module, name) not in LACKING]
     return list({function_of(name): name for name in reversed(found)}.values()) if library.is_slow else found
@@ -211,4 +247,4 @@ def check(name: str, library: Library) -> None:
         return
     for what, found in derivatives(name, library).items():
         for own, expected in zip(found, of_numpy(name)[what], strict=True):
-            np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9, err_msg=what)
+            np.testing.assert_allclose(own, expected, rtol=library.rtol, atol=library.rtol, err_msg=what)

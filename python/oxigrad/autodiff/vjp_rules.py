@@ -134,15 +134,15 @@ def _matmul_x1(g: Array, x2: Array, x1_shape: tuple[int, ...]) -> Array:
         return g * x2 if len(x1_shape) == 1 else xp.expand_dims(g, axis=-1) * x2
     if len(x1_shape) == 1:
         return xp.squeeze(xp.matmul(x2, xp.expand_dims(g, axis=-1)), axis=-1)
-    return xp.matmul(g, x2.mT)
+    return xp.matmul(g, xp.matrix_transpose(x2))
 
 
 def _matmul_x2(g: Array, x1: Array, x2_shape: tuple[int, ...]) -> Array:
     if len(x1.shape) == 1:
         return g * x1 if len(x2_shape) == 1 else xp.expand_dims(x1, axis=-1) * xp.expand_dims(g, axis=-2)
     if len(x2_shape) == 1:
-        return xp.squeeze(xp.matmul(x1.mT, xp.expand_dims(g, axis=-1)), axis=-1)
-    return xp.matmul(x1.mT, g)
+        return xp.squeeze(xp.matmul(xp.matrix_transpose(x1), xp.expand_dims(g, axis=-1)), axis=-1)
+    return xp.matmul(xp.matrix_transpose(x1), g)
 
 
 def _along_axis(indices: Array, axis: int, shape: tuple[int, ...]) -> tuple[Array, ...]:

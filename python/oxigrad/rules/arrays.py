@@ -7,7 +7,7 @@ from oxigrad.ops.backends import device_of, namespace
 
 def zeros(xp, p, shape):
     """Zeros of the given shape, of the dtype and on the device of ``p``."""
-    return namespace(p).zeros(shape, dtype=p.dtype, device=device_of(p))
+    return namespace(p).zeros(tuple(shape), dtype=p.dtype, device=device_of(p))
 
 
 def mean_over(xp, x, axis=None):

@@ -86,8 +86,8 @@ def rprop(
     step size, clipped to ``[min_size, max_size]`` as in torch.
     """
     agreement = g * move
-    factor = xp.where(agreement > 0, eta_plus, xp.where(agreement < 0, eta_minus, 1.0))
-    bounded = xp.clip(size * factor, min_size, max_size)
+    scaled = xp.where(agreement > 0, size * eta_plus, xp.where(agreement < 0, size * eta_minus, size))
+    bounded = xp.clip(scaled, min_size, max_size)
     size = xp.where(agreement == 0, size, bounded) if late else bounded
     now = xp.where(agreement < 0, 0.0, size * xp.sign(g))
     return p - (xp.where(agreement < 0, 0.0, move) if late else now), now, size

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, fetched, is_array, namespace, size_of
 from oxigrad.rules.rule import Evaluation, Rule, Stages
+from oxigrad.stepping.combined import combined
 from oxigrad.stepping.places import check_places, is_ours
 from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
@@ -114,20 +116,18 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
 
     All rules are evaluated up to their first total over all leaves, whose terms are added up, and go on from there with the sum.
     """
-    guards: list[Any] = []
+    guards: list[tuple[str, Any]] = []
     if not leaves:
         return [], True
     with np.errstate(all="ignore"):  # infinities and NaN propagate as in a kernel
         evaluations = [Evaluation(_stages(leaf, seed, guards)) for leaf in leaves]
         while any(found := [each.resume() for each in evaluations]):
             _check_totals(leaves, found)
-            summed = _sum([total.term for total in found if total is not None])
-            for total in found:
-                if total is not None:
-                    total.sum = summed
-    keep = True
-    for guard in guards:
-        keep = guard if keep is True else xp.logical_and(keep, guard)
+            pending = [total for total in found if total is not None]
+            summed = combined(operator.add, [leaf.path for leaf in leaves], [total.term for total in pending])
+            for total in pending:
+                total.sum = summed
+    keep = combined(xp.logical_and, *zip(*guards, strict=True)) if guards else True
     return _apart(leaves, [each.results for each in evaluations]), keep
 
 
@@ -142,17 +142,6 @@ def _check_totals(leaves: Sequence[Leaf], totals: Sequence[Any]) -> None:
             f"{without.path}: the rule {without.rule.name} has fewer totals over all parameters than {with_total.rule.name} "
             f"of {with_total.path}: expected rules with the same totals, or separate optimizers"
         )
-
-
-def _sum(terms: Sequence[Any]) -> Any:
-    """The sum of numbers; a Python number, where they are arrays of several libraries or devices and have values."""
-    arrays = [*map(_core.plain, terms)]
-    if len({(namespace(x), str(device_of(x))) for x in arrays}) > 1 and not any(
-        adapter_of(x).is_traced(x) for x in arrays
-    ):
-        return sum(float(fetched(x)) for x in arrays)
-    first, *others = terms
-    return sum(others, first)
 
 
 def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -171,7 +160,7 @@ def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[lis
     return [[next(kept) for _ in own] for own in results]
 
 
-def _stages(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
+def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
     if not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g):
         check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
@@ -192,11 +181,11 @@ def _stages(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
     ]
 
 
-def _stages_on_all(leaf: Leaf, seed: int, guards: list[Any]) -> Stages:
+def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     """The rule on all there is of a leaf, computed in float32 where it has half precision."""
     check_gradient(leaf)
-    p, g = widened(leaf.p), leaf.g
-    supplied = {"noise": _noise(leaf, p, seed), "guard": guards.append}
+    p, g, path = widened(leaf.p), leaf.g, leaf.path
+    supplied = {"noise": _noise(leaf, p, seed), "guard": lambda guard: guards.append((path, guard))}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
         value if value is None or slot.is_number else xp.astype(value, p.dtype, copy=False) for slot, value in slots

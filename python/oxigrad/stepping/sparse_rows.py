@@ -137,7 +137,9 @@ class SparseRows:
         if _truth(library.all(is_new)):
             return self._checked(indices, values, self.shape)
         is_first = library.concat([library.ones_like(is_new[:1]), is_new])
-        return self._checked(indices[is_first], _sums(library, is_first, values), self.shape)
+        return self._checked(
+            adapter_of(indices).op_index(indices, key=is_first), _sums(library, is_first, values), self.shape
+        )
 
     def map(self, f: Callable[[Any], Any]) -> "SparseRows":
         """The same rows, their indices and values as ``f`` returns them: in other memory, say."""
@@ -196,7 +198,9 @@ def _device_of(array: Any) -> Any:
 
 
 def _truth(array: Any) -> bool | None:
-    """Whether an array of one element is true; None where it cannot be looked at, as under ``jax.jit``."""
+    """Whether an array of one element is true; None where it cannot be looked at, as under ``jax.jit``, or is lazy."""
+    if adapter_of(array).is_lazy:
+        return None
     for look in (plain, fetched):
         try:
             return bool(look(array))

@@ -2,7 +2,7 @@
 
 * `dispatch`: the namespace and the adapter of an array, looked up once for each type of array.
 * `generic`: the adapter of every library without a file of its own, and base class of the others.
-* `numpy`, `torch`, `jax`, `cupy`: the adapters of these libraries.
+* `numpy`, `torch`, `jax`, `cupy`, `dask`, `mlx`, `ndonnx`: the adapters of these libraries.
 * `arrays`: dtype, device, size and host access of an array of any library; `copies`: copies within and between
   libraries.
 * `kernels`: the core's elementwise kernels as functions of NumPy arrays.

@@ -62,23 +62,32 @@ def _namespace_of(value: Any) -> Any:
         return None
     from array_api_compat import array_namespace  # for libraries whose own namespace is not the standard's
 
-    return array_namespace(value)
+    return _completed(array_namespace(value))
+
+
+@functools.lru_cache(maxsize=64)
+def _completed(library: Any) -> Any:
+    """The namespace with what the standard has and the library lacks, where the library's file in this folder has that."""
+    complete = getattr(_file_of(library), "complete", None)
+    return library if complete is None else complete(library)
 
 
 @functools.lru_cache(maxsize=64)
 def adapter_of_library(library: Any) -> Adapter:
-    """The adapter of a namespace: that of the file in this folder with the library's name, else the generic one."""
-    if library is np:
-        return _NUMPY
+    """The adapter of a namespace: that of the library's file in this folder, else the generic one."""
+    return _NUMPY if library is np else getattr(_file_of(library), "ADAPTER", Adapter)(library)
+
+
+def _file_of(library: Any) -> Any:
+    """The module in this folder with the name of a namespace's library; None where there is none."""
     root = getattr(library, "__name__", "").removeprefix("array_api_compat.").partition(".")[0]
     path = f"{__package__}.{root}"
     try:
-        module = importlib.import_module(path) if root else None
+        return importlib.import_module(path) if root else None
     except ModuleNotFoundError as error:
         if error.name != path:
             raise
-        module = None
-    return getattr(module, "ADAPTER", Adapter)(library)
+        return None
 
 
 def standard_namespace(*values: Any) -> Any:
@@ -90,7 +99,7 @@ def standard_namespace(*values: Any) -> Any:
 
     array = next((x for x in map(plain, _flattened(values)) if is_array(x)), None)
     try:
-        return namespace() if array is None else array_namespace(array)
+        return namespace() if array is None else _completed(array_namespace(array))
     except TypeError:  # it knows only arrays whose library is imported, and NumPy's scalars are not among them
         return namespace(array)
 

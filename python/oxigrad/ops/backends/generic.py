@@ -69,6 +69,8 @@ class Adapter:
     special_modules: tuple[str, ...] = ()
     # Whether no array of the library is ever changed in place.
     is_immutable = False
+    # Whether an array is a graph, which is computed each time the array is read.
+    is_lazy = False
     # ``put_rows(array, indices, rows)``, a copy with other rows at sorted indices, where the library has a scatter for it.
     put_rows: Callable[..., Any] | None = None
     # ``call_kernels(by_kernels, by_rules, operands, everywhere=...)``, where functions of the library are compiled and may call
@@ -145,7 +147,7 @@ class Adapter:
         if isinstance(there, np.ndarray):
             return there
         if self.library is None or hasattr(np, name):
-            raise BufferError(f"an array of type {type(array).__name__} has no memory that can be read")
+            return _by_element(array, name)
         importlib.import_module("ml_dtypes")  # NumPy then has bfloat16 and its like
         return self.to_host(self.library.astype(there, self.library.float32)).astype(name)
 
@@ -203,7 +205,7 @@ class Adapter:
             raise NotImplementedError(
                 f"{self.library.__name__} has no function {name}, and its array cannot be read in host memory"
             ) from error
-        return self.library.asarray(kernels.compute(name, *shared), device=_first_array(args).device)
+        return self.library.asarray(kernels.compute(name, *shared), device=device_of(_first_array(args)))
 
     def _by_extension(self, name: str, *args: Any, **named: Any) -> Any:
         extension, selected = _EXTENSIONS[name]
@@ -271,9 +273,9 @@ class Adapter:
 
     def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
         """Zeros of ``shape`` with ``g`` added at ``key``; elements that the key names twice get the sum."""
-        if is_basic(key):
-            return self.scattered_to_slice(g, key, shape)
         library = self.library
+        if is_basic(key) and hasattr(g, "__setitem__"):
+            return self.scattered_to_slice(g, key, shape)
         numbers = library.reshape(library.arange(size_of(shape), device=device_of(g)), shape)
         numbers = library.reshape(self.op_index(numbers, key=key), (-1,))
         return library.reshape(self.segment_sum(library.reshape(g, (-1,)), numbers, size_of(shape)), shape)
@@ -284,7 +286,8 @@ class Adapter:
         if key is None or (isinstance(key, tuple) and None in key):  # assignment takes no new axes
             key = tuple(part for part in key or () if part is not None)
             g = self.library.reshape(g, zeros[key].shape)
-        zeros[key] = g
+        if size_of(g.shape):
+            zeros[key] = g
         return zeros
 
     def segment_sum(self, values: Any, numbers: Any, size: int) -> Any:
@@ -343,6 +346,19 @@ def _shared(array: Any, **where: Any) -> np.ndarray:
     if not where and on_host(array) and not _core.exports_memory(array):
         raise BufferError(f"an array of type {type(array).__name__} has no memory that can be read")
     return np.from_dlpack(array, **where)
+
+
+def _by_element(array: Any, name: str) -> np.ndarray:
+    """The elements of an array that shares no memory, read one by one as Python numbers."""
+    shape = tuple(array.shape)
+    try:
+        read = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[np.dtype(name).kind]
+        numbers = [read(array[index] if index else array) for index in np.ndindex(shape)]
+    except RecursionError:
+        raise
+    except (*REFUSALS, LookupError) as error:
+        raise BufferError(f"an array of type {type(array).__name__} has no memory that can be read") from error
+    return np.array(numbers, name).reshape(shape)
 
 
 def _first_array(values: Any) -> Any:

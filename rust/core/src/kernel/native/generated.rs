@@ -14,7 +14,7 @@ native_kernels! {
     0xb1cd6811e645d673 Momentum 3 4 2
     0x75daaa44da9adabc Nesterov 3 4 2
     0x22a5e93a4c8ca17b Asgd 3 5 2
-    0x08f9c3f3b4d600df Rprop 4 6 3
+    0x6bf5eb57319d07f0 Rprop 4 5 3
     0xe52caafacfb12305 Signum 3 3 2
     0xace19274812dcfd0 Lion 3 6 2
     0x7e41effaeeeee9e9 Adagrad 3 2 2
@@ -51,7 +51,7 @@ pub const PROGRAMS: &[(&str, &[Node], Wanted)] = &[
     ("Momentum", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Scalar(0), Constant(1.0), Apply(Equal, [5, 6, 0]), Scalar(4), Apply(Subtract, [6, 8, 0]), Apply(Where, [7, 6, 9]), Leaf(0), Scalar(3), Apply(Multiply, [12, 0, 0]), Apply(Add, [11, 13, 0]), Apply(Multiply, [10, 14, 0]), Apply(Add, [4, 15, 0]), Apply(Multiply, [1, 16, 0]), Apply(Subtract, [0, 17, 0])], Wanted { outputs: &[18, 16], results: &[], guard: None }),
     ("Nesterov", &[Leaf(1), Scalar(1), Leaf(0), Scalar(3), Apply(Multiply, [3, 0, 0]), Apply(Add, [2, 4, 0]), Scalar(2), Leaf(2), Apply(Multiply, [6, 7, 0]), Scalar(0), Constant(1.0), Apply(Equal, [9, 10, 0]), Scalar(4), Apply(Subtract, [10, 12, 0]), Apply(Where, [11, 10, 13]), Apply(Multiply, [14, 5, 0]), Apply(Add, [8, 15, 0]), Apply(Multiply, [6, 16, 0]), Apply(Add, [5, 17, 0]), Apply(Multiply, [1, 18, 0]), Apply(Subtract, [0, 19, 0])], Wanted { outputs: &[20, 16], results: &[], guard: None }),
     ("Asgd", &[Constant(1.0), Scalar(4), Scalar(1), Apply(Multiply, [1, 2, 0]), Scalar(0), Apply(Subtract, [4, 0, 0]), Apply(Multiply, [3, 5, 0]), Apply(Add, [0, 6, 0]), Scalar(5), Apply(Pow, [7, 8, 0]), Apply(Divide, [2, 9, 0]), Apply(Multiply, [1, 10, 0]), Apply(Subtract, [0, 11, 0]), Leaf(1), Apply(Multiply, [12, 13, 0]), Leaf(0), Scalar(2), Apply(Multiply, [16, 13, 0]), Apply(Add, [15, 17, 0]), Apply(Multiply, [10, 18, 0]), Apply(Subtract, [14, 19, 0]), Scalar(3), Apply(Subtract, [4, 21, 0]), Apply(Add, [22, 0, 0]), Apply(Greater, [23, 0, 0]), Leaf(2), Apply(Subtract, [20, 25, 0]), Apply(Maximum, [0, 23, 0]), Apply(Divide, [26, 27, 0]), Apply(Add, [25, 28, 0]), Apply(Where, [24, 29, 20])], Wanted { outputs: &[20, 30], results: &[2], guard: None }),
-    ("Rprop", &[Leaf(1), Leaf(0), Leaf(2), Apply(Multiply, [1, 2, 0]), Constant(0.0), Apply(Less, [3, 4, 0]), Leaf(3), Apply(Greater, [3, 4, 0]), Scalar(3), Scalar(2), Constant(1.0), Apply(Where, [5, 9, 10]), Apply(Where, [7, 8, 11]), Apply(Multiply, [6, 12, 0]), Scalar(4), Apply(Maximum, [13, 14, 0]), Scalar(5), Apply(Minimum, [15, 16, 0]), Apply(Sign, [1, 0, 0]), Apply(Multiply, [17, 18, 0]), Apply(Where, [5, 4, 19]), Apply(Subtract, [0, 20, 0])], Wanted { outputs: &[21, 20, 17], results: &[], guard: None }),
+    ("Rprop", &[Leaf(1), Leaf(0), Leaf(2), Apply(Multiply, [1, 2, 0]), Constant(0.0), Apply(Less, [3, 4, 0]), Apply(Greater, [3, 4, 0]), Leaf(3), Scalar(3), Apply(Multiply, [7, 8, 0]), Scalar(2), Apply(Multiply, [7, 10, 0]), Apply(Where, [5, 11, 7]), Apply(Where, [6, 9, 12]), Scalar(4), Apply(Maximum, [13, 14, 0]), Scalar(5), Apply(Minimum, [15, 16, 0]), Apply(Sign, [1, 0, 0]), Apply(Multiply, [17, 18, 0]), Apply(Where, [5, 4, 19]), Apply(Subtract, [0, 20, 0])], Wanted { outputs: &[21, 20, 17], results: &[], guard: None }),
     ("Signum", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Constant(1.0), Apply(Subtract, [5, 2, 0]), Leaf(0), Apply(Multiply, [6, 7, 0]), Apply(Add, [4, 8, 0]), Apply(Sign, [9, 0, 0]), Apply(Multiply, [1, 10, 0]), Apply(Subtract, [0, 11, 0])], Wanted { outputs: &[12, 9], results: &[], guard: None }),
     ("Lion", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Constant(1.0), Apply(Subtract, [5, 2, 0]), Leaf(0), Apply(Multiply, [6, 7, 0]), Apply(Add, [4, 8, 0]), Apply(Sign, [9, 0, 0]), Scalar(4), Apply(Multiply, [11, 0, 0]), Apply(Add, [10, 12, 0]), Apply(Multiply, [1, 13, 0]), Apply(Subtract, [0, 14, 0]), Scalar(3), Apply(Multiply, [16, 3, 0]), Apply(Subtract, [5, 16, 0]), Apply(Multiply, [18, 7, 0]), Apply(Add, [17, 19, 0])], Wanted { outputs: &[15, 20], results: &[], guard: None }),
     ("Adagrad", &[Leaf(1), Scalar(1), Constant(1.0), Scalar(2), Scalar(0), Apply(Subtract, [4, 2, 0]), Apply(Multiply, [3, 5, 0]), Apply(Add, [2, 6, 0]), Apply(Divide, [1, 7, 0]), Leaf(0), Apply(Multiply, [8, 9, 0]), Leaf(2), Apply(Multiply, [9, 9, 0]), Apply(Add, [11, 12, 0]), Apply(Sqrt, [13, 0, 0]), Scalar(4), Apply(Add, [14, 15, 0]), Apply(Divide, [10, 16, 0]), Apply(Subtract, [0, 17, 0])], Wanted { outputs: &[18, 13], results: &[], guard: None }),
@@ -148,20 +148,21 @@ impl NativeCode<3, 5, 2> for Asgd {
 
 pub(crate) struct Rprop;
 
-impl NativeCode<4, 6, 3> for Rprop {
+impl NativeCode<4, 5, 3> for Rprop {
     #[inline(always)]
-    fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s0, s2, s3, s1, s4, s5]: [L; 6]) -> [L; 3] {
+    fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s0, s1, s2, s3, s4]: [L; 5]) -> [L; 3] {
         let t0 = meaning::Multiply.call(in0, in2);
         let t1 = meaning::Less.call(t0, s0);
         let t2 = meaning::Greater.call(t0, s0);
-        let t3 = meaning::Where.call(t1, s2, s3);
-        let t4 = meaning::Where.call(t2, s1, t3);
-        let t5 = meaning::Multiply.call(in3, t4);
-        let t6 = meaning::Maximum.call(t5, s4);
-        let out2 = meaning::Minimum.call(t6, s5);
-        let t8 = meaning::Sign.call(in0);
-        let t9 = meaning::Multiply.call(out2, t8);
-        let out1 = meaning::Where.call(t1, s0, t9);
+        let t3 = meaning::Multiply.call(in3, s1);
+        let t4 = meaning::Multiply.call(in3, s2);
+        let t5 = meaning::Where.call(t1, t4, in3);
+        let t6 = meaning::Where.call(t2, t3, t5);
+        let t7 = meaning::Maximum.call(t6, s3);
+        let out2 = meaning::Minimum.call(t7, s4);
+        let t9 = meaning::Sign.call(in0);
+        let t10 = meaning::Multiply.call(out2, t9);
+        let out1 = meaning::Where.call(t1, s0, t10);
         let out0 = meaning::Subtract.call(in1, out1);
         [out0, out1, out2]
     }

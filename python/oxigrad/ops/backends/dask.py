@@ -1,0 +1,119 @@
+"""Dask: lazy arrays in blocks. What Dask lacks is computed block by block, by the library of the blocks, when Dask computes.
+
+Nothing here reads a number: an op adds to the graph of its result.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad.ops.backends.arrays import is_array
+from oxigrad.ops.backends.dispatch import implementation
+from oxigrad.ops.backends.generic import Adapter
+
+# The dimensions of ops on matrices, which lie whole in one block; further dimensions are a stack, in any blocks.
+_SIGNATURES = {
+    "det": "(n,n)->()",
+    "slogdet": "(n,n)->(),()",
+    "inv": "(n,n)->(n,n)",
+    "cholesky": "(n,n)->(n,n)",
+    "eigh": "(n,n)->(n),(n,n)",
+    "eig": "(n,n)->(n),(n,n)",
+    "cofactor": "(n,n)->(n,n)",
+    "sqrtm": "(n,n)->(n,n)",
+    "pinv": "(m,n)->(n,m)",
+    "qr": "(m,n)->(m,k),(k,n)",
+    "svd": "(m,n)->(m,k),(k),(k,n)",
+}
+# What Dask has for matrices of many blocks along one dimension.
+_IN_BLOCKS = {"qr", "svd"}
+
+
+class DaskAdapter(Adapter):
+    """Dask's arrays."""
+
+    is_lazy = True
+
+    def implementation(self, name: str) -> Callable[..., Any]:
+        """Dask's function, or that of the blocks' library, for each block."""
+        if name in _SIGNATURES:
+            return functools.partial(self._of_matrices, name)
+        return super().implementation(name)
+
+    def _missing(self, name: str, *args: Any) -> Any:
+        return self._by_block(name, ",".join("()" for _ in filter(is_array, args)) + "->()", *args)
+
+    _by_kernel = _missing
+
+    def _of_matrices(self, name: str, x: Any, **named: Any) -> Any:
+        if name in _IN_BLOCKS and x.ndim == 2 and min(x.numblocks) == 1 < max(x.numblocks):
+            return self._by_extension(name, x, **named)
+        if name == "eig":  # whose results are complex for any matrix: a dtype does not depend on numbers
+            x = self.library.astype(x, np.result_type(x.dtype, np.complex64))
+        sizes = {"k": min(x.shape[-2:])} if "k" in _SIGNATURES[name] else {}
+        return self._by_block(name, _SIGNATURES[name], x, sizes=sizes, **named)
+
+    def _by_extension(self, name: str, *args: Any, **named: Any) -> Any:
+        x, *rest = args
+        if name in ("fftn", "ifftn", "rfft", "irfft"):  # each transformed axis lies whole in one block
+            axes = named.get("axes", named.get("axis", -1))
+            x = x.rechunk(dict.fromkeys(range(x.ndim) if axes is None else np.atleast_1d(axes).tolist(), -1))
+        return super()._by_extension(name, x, *rest, **named)
+
+    def op_solve(self, x1: Any, x2: Any) -> Any:
+        """The solutions for whole matrices, and for whole vectors."""
+        return self._by_block("solve", "(n,n),(n)->(n)" if x2.ndim == 1 else "(n,n),(n,k)->(n,k)", x1, x2)
+
+    def op_index(self, x: Any, *, key: Any) -> Any:
+        """``x[key]``; several arrays of indices become one, which is all that Dask takes."""
+        if not (isinstance(key, tuple) and len(key) > 1 and all(map(is_array, key))):
+            return super().op_index(x, key=key)
+        numbers: Any = 0
+        for part, size in zip(key, x.shape, strict=False):
+            numbers = numbers * size + self.library.where(part < 0, part + size, part)
+        rest = x.shape[len(key) :]
+        rows = self.library.reshape(x, (-1, *rest))
+        taken = self.library.take(rows, self.library.reshape(numbers, (-1,)), axis=0)
+        return self.library.reshape(taken, (*numbers.shape, *rest))
+
+    def op_take_along_axis(self, x: Any, *, indices: Any, axis: int) -> Any:
+        """The elements along a whole axis."""
+        x, indices = (self.library.moveaxis(array, axis, -1) for array in (x, indices))
+        taken = self._by_block("take_along_axis", "(n),(m)->(m)", x, indices=indices, axis=-1)
+        return self.library.moveaxis(taken, -1, axis)
+
+    def _by_block(self, name: str, signature: str, *args: Any, sizes: Any = None, **named: Any) -> Any:
+        """The op on each block, as a generalized ufunc of this signature; arguments that are no arrays are given to each."""
+        from dask.array import apply_gufunc
+
+        arrays = [x for x in (*args, *named.values()) if is_array(x)]
+        places = (
+            [_ARRAY if is_array(x) else x for x in args],
+            {k: _ARRAY if is_array(x) else x for k, x in named.items()},
+        )
+        on_block = functools.partial(_on_block, name, *places)
+        cores = [part.count(",") + 1 if part else 0 for part in signature.partition("->")[0][1:-1].split("),(")]
+        found = on_block(*(_one(core, x.dtype) for core, x in zip(cores, arrays, strict=True)))
+        dtypes = [x.dtype for x in found] if isinstance(found, tuple) else found.dtype
+        return apply_gufunc(on_block, signature, *arrays, output_dtypes=dtypes, output_sizes=sizes, allow_rechunk=True)
+
+
+_ARRAY = np.ndarray  # the place of an array among arguments; a class is itself in another process too
+
+
+def _on_block(name: str, args: Any, named: Any, *blocks: Any) -> Any:
+    """An op on blocks, in the places of the arrays among its arguments."""
+    given = iter(blocks)
+    placed = [next(given) if x is _ARRAY else x for x in args]
+    found = implementation(name, blocks[0])(*placed, **{k: next(given) if x is _ARRAY else x for k, x in named.items()})
+    return tuple(found) if isinstance(found, tuple) else found
+
+
+def _one(ndim: int, dtype: Any) -> np.ndarray:
+    """An array of one element: a one, and a zero where it may be an index."""
+    return (np.ones if np.issubdtype(dtype, np.inexact) else np.zeros)((1,) * ndim, dtype)
+
+
+ADAPTER = DaskAdapter

@@ -1,0 +1,129 @@
+"""MLX: a namespace with the signatures of the standard, and what MLX lacks by NumPy, in the memory that both read.
+
+MLX's arrays have no device, and are computed when they are read. Its linear algebra is of real matrices, in host memory.
+"""
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad.ops.backends.arrays import dtype_name, is_array
+from oxigrad.ops.backends.copies import to_host
+from oxigrad.ops.backends.generic import Adapter
+
+# Functions that make arrays: they take a device, of which MLX has none.
+_MADE = "arange empty empty_like eye full full_like linspace ones ones_like zeros zeros_like".split()
+# Functions that MLX lacks.
+_LACKING = (
+    "copysign hypot isin nextafter nonzero repeat signbit unique_all unique_counts unique_inverse unique_values".split()
+)
+# What MLX has for real matrices alone.
+_OF_REAL_MATRICES = {"cholesky", "det", "eigh", "eigvalsh", "inv", "pinv", "slogdet"}
+
+
+class _Namespace(types.ModuleType):
+    """MLX's functions, but for those that are set as attributes."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module.__name__)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+class _Linalg(_Namespace):
+    """MLX's linear algebra of real matrices, and NumPy's for everything else."""
+
+    def __getattr__(self, name: str) -> Any:
+        return functools.partial(self._call, name, getattr(np.linalg, name))
+
+    def _call(self, name: str, numpys: Callable[..., Any], x: Any, *args: Any, **named: Any) -> Any:
+        module = self._module
+        is_own = name in _OF_REAL_MATRICES and not (args or named) and dtype_name(x.dtype) in ("float32", "float64")
+        if not is_own:
+            return _by_numpy(module, numpys, x, *args, **named)
+        found = getattr(module.linalg, name)(x, stream=module.cpu)  # where alone MLX has it
+        return tuple(found) if isinstance(found, (list, tuple)) else found
+
+
+def complete(module: Any) -> Any:
+    """The namespace of the standard over the module ``mlx.core``."""
+    found = _Namespace(module)
+    own: dict[str, Any] = {name: functools.partial(_make, getattr(module, name)) for name in _MADE}
+    own |= {name: functools.partial(_by_numpy, module, getattr(np, name)) for name in _LACKING}
+    own |= {name: functools.partial(_reduce, getattr(module, name)) for name in ("sum", "prod")}
+    own |= {
+        function.__name__[1:]: functools.partial(function, module) for function in (_asarray, _argsort, _clip, _sort)
+    }
+    vars(found).update(own, astype=_astype, bool=module.bool_, linalg=_Linalg(module))
+    return found
+
+
+def _make(function: Callable[..., Any], *args: Any, device: Any = None, **named: Any) -> Any:
+    """An array; without the arguments that say nothing."""
+    return function(*args, **{name: value for name, value in named.items() if value is not None})
+
+
+def _reduce(
+    function: Callable[..., Any], x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
+) -> Any:
+    """A reduction, of elements converted to ``dtype``."""
+    return function(x if dtype is None else x.astype(dtype), axis=axis, keepdims=keepdims)
+
+
+def _astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+    return x.astype(dtype) if copy or x.dtype != dtype else x
+
+
+def _clip(module: Any, x: Any, /, min: Any = None, max: Any = None) -> Any:
+    return module.clip(x, min, max)
+
+
+def _asarray(module: Any, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """An array, of the dtype of NumPy's one: MLX by itself makes float32 of float64."""
+    if isinstance(obj, module.array) and not copy:
+        return obj if dtype in (None, obj.dtype) else obj.astype(dtype)
+    if dtype is None and isinstance(obj, (np.ndarray, np.generic)):
+        name = obj.dtype.name
+        dtype = getattr(module, {"complex128": "complex64", "bool": "bool_"}.get(name, name))
+        obj = obj.astype(np.float32) if name == "bfloat16" else obj  # whose values it holds
+    return module.array(obj, dtype)
+
+
+def _sort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    found = module.sort(x, axis)
+    return module.flip(found, axis=axis) if descending else found
+
+
+def _argsort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The order of the elements; equal elements keep theirs, in descending order too."""
+    if not descending:
+        return module.argsort(x, axis)
+    order = module.argsort(module.flip(x, axis=axis), axis)
+    return x.shape[axis] - 1 - module.flip(order, axis=axis)
+
+
+def _by_numpy(module: Any, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """The results of NumPy's function, as arrays of MLX's."""
+    found = function(*(to_host(x) if is_array(x) else x for x in args), **named)
+    if not isinstance(found, tuple):
+        return _asarray(module, found)
+    made = [_asarray(module, x) for x in found]
+    return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
+
+
+class MLXAdapter(Adapter):
+    """MLX's arrays."""
+
+    def op_index(self, x: Any, *, key: Any) -> Any:
+        """``x[key]``; a mask becomes indices, which is all that MLX takes."""
+        if is_array(key) and dtype_name(key.dtype) == "bool":
+            key = self.library.nonzero(key)
+        return super().op_index(x, key=key)
+
+
+ADAPTER = MLXAdapter

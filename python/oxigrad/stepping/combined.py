@@ -1,0 +1,53 @@
+"""Values over all leaves, such as totals, where leaves are of different libraries or on different devices."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ArrayMemoryError
+from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, is_array, namespace, to_host
+
+
+def combined(operation: Callable[[Any, Any], Any], paths: Sequence[str], values: Sequence[Any]) -> Any:
+    """The values of the leaves at ``paths``, without axes, combined by an operation of two values.
+
+    Arrays of one library on one device are combined there. Others are copied to the host, which waits for their devices, and the
+    result is a number, which an array of any library takes. Where arrays cannot be read, such as those of a program that is traced,
+    but are of one library and the others are in host memory, the result is of that library.
+
+    Raises `ArrayMemoryError` with the key paths for lazy arrays beside arrays of another library, and for arrays of two libraries that
+    cannot be read.
+    """
+    if len({id(namespace(value)) for value in values}) == 1 and _is_one_device(values):
+        return functools.reduce(operation, values)
+    numbers = [value if adapter_of(value).is_lazy else _number(value) for value in values]
+    unread = {path: value for path, value in zip(paths, numbers, strict=True) if is_array(value)}
+    if len({id(namespace(value)) for value in unread.values()}) > 1 or any(
+        adapter_of(value).is_lazy for value in unread.values()
+    ):
+        raise ArrayMemoryError(
+            f"{', '.join(unread)}: a value over all parameters, such as a global norm, is needed by arrays of another library, and "
+            "cannot be read here: expected arrays with values, such as those that x.compute() returns, or parameters of one library"
+        )
+    found = functools.reduce(operation, numbers)
+    return found.item() if isinstance(found, np.generic) else found
+
+
+def _is_one_device(values: Sequence[Any]) -> bool:
+    """Whether no two arrays name different devices; in a program that is traced, they name none."""
+    devices = [device for device in map(device_of, values) if device is not None]
+    return all(device == devices[0] for device in devices[1:])
+
+
+def _number(value: Any) -> Any:
+    """The number of an array without axes; the array itself where it cannot be read."""
+    if not is_array(value):
+        return value
+    try:
+        return to_host(value).item()
+    except RecursionError:
+        raise
+    except REFUSALS:
+        return value

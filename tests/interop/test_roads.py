@@ -1,0 +1,45 @@
+"""The page of array libraries states, for each, the road of a step of each optimizer: as it is measured here."""
+
+from __future__ import annotations
+
+import doctest
+import warnings
+
+import pytest
+
+import roads
+
+PAGE = roads.PATH.read_text()
+
+
+@pytest.mark.parametrize("column", roads.COLUMNS, ids=lambda column: column.title)
+def test_the_page_states_the_road_of_each_optimizer(column: roads.Column) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ndonnx warns that it would rather have a runtime
+        pytest.importorskip(column.module)
+    stated = {name: cells[column.title] for name, cells in roads.cells_of(PAGE).items()}
+    assert stated == roads.measure(column), "python tools/roads.py prints the page anew"
+
+
+def test_the_table_is_as_it_is_printed() -> None:
+    assert f"{roads.BEGIN}{roads.table(roads.cells_of(PAGE))}{roads.END}" in PAGE
+
+
+def test_a_road_that_is_not_that_of_the_page_is_found() -> None:
+    column = roads.COLUMNS[0]
+    adam = roads.optimizers()["Adam"]
+    assert column.measured(adam())[0] == "Rust"
+    assert column.measured(roads.optimizers()["SOAP"]())[0] == "rule"
+
+
+def test_the_examples_of_the_page() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in ("array_api_strict", "dask.array", "mlx.core", "ndonnx", "onnx.reference"):
+            pytest.importorskip(module)
+        _, *rest = PAGE.split("```python\n")
+        blocks = "\n".join(block.partition("```")[0] for block in rest)
+        examples = doctest.DocTestParser().get_doctest(blocks, {}, "libraries.md", None, None)
+        report: list[str] = []
+        doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(examples, out=report.append)
+    assert not report, "".join(report)

@@ -1,0 +1,204 @@
+"""Prints the table of how a step of each optimizer is computed over each array library: ``python tools/roads.py`` writes it into docs/libraries.md.
+
+A step is taken, and its result compared with NumPy's. Its road is *Rust* where the core computed it and no rule was called, *rule* where the
+rule was called on the arrays, *ffi* where the traced program calls the core, and *-* where the library lacks a function that the rule
+calls. The columns of libraries that are not installed stay as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import libraries
+from oxigrad import optim, tree
+from oxigrad.stepping import functional, writes
+
+PATH = Path(__file__).parent.parent / "docs" / "libraries.md"
+BEGIN, END = "<!-- roads, printed by tools/roads.py -->\n", "<!-- end -->\n"
+
+Cells = dict[str, dict[str, str]]  # by optimizer and column
+
+_RANDOM = np.random.default_rng(0)
+VALUES = {"w": _RANDOM.standard_normal((4, 3))}
+GRADIENTS = {"w": _RANDOM.standard_normal((4, 3))}
+STEPS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """An array library, and how the road of a step over its arrays is found: by ``update`` or by ``apply``."""
+
+    title: str
+    module: str
+    measured: Callable[[Any], tuple[str, dict[str, np.ndarray]]]
+    rtol: float = 1e-9
+
+
+def _by_update(name: str) -> Callable[[Any], tuple[str, dict[str, np.ndarray]]]:
+    """Finds the road of `update` over the library of that name in the table of tests."""
+
+    def measured(opt: Any) -> tuple[str, dict[str, np.ndarray]]:
+        asarray = libraries.named(name).asarray
+        model, grads = tree.map(asarray, VALUES), tree.map(asarray, GRADIENTS)
+        with _called() as paths:
+            for _ in range(STEPS):
+                model = opt.update(model, grads)
+        return "rule" if paths else "Rust", tree.map(libraries.host, model)
+
+    return measured
+
+
+def _by_jax(opt: Any) -> tuple[str, dict[str, np.ndarray]]:
+    """The road of `apply`, in the program that JAX traces."""
+    jax = importlib.import_module("jax")
+    asarray = libraries.named("jax").asarray
+    model, grads = tree.map(asarray, VALUES), tree.map(asarray, GRADIENTS)
+    state = opt.init(model)
+    try:
+        program = str(jax.make_jaxpr(opt.apply)(model, grads, state))
+    except jax.errors.ConcretizationTypeError:
+        program = None
+    for _ in range(STEPS):
+        model, state = opt.apply(model, grads, state)
+    road = "rule, outside of jit" if program is None else "ffi" if "ffi_call" in program else "rule"
+    return road, tree.map(np.asarray, model)
+
+
+def _by_onnx(opt: Any) -> tuple[str, dict[str, np.ndarray]]:
+    """The road of `apply` in an ONNX graph, which its reference implementation evaluates."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it would use a runtime, which is not installed
+        ndonnx = importlib.import_module("ndonnx")
+    evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator
+    argument = lambda value: ndonnx.argument(shape=value.shape, dtype=ndonnx.float64)  # noqa: E731
+    model, grads = tree.map(argument, VALUES), tree.map(argument, GRADIENTS)
+    inputs = {**model, **{f"{path}_gradient": g for path, g in grads.items()}}
+    given = {**VALUES, **{f"{path}_gradient": g for path, g in GRADIENTS.items()}}
+    state = opt.init(model)
+    with _called() as paths:
+        for _ in range(STEPS):
+            model, state = opt.apply(model, grads, state)
+    results = {f"{path}_new": p for path, p in model.items()}
+    found = evaluator(ndonnx.build(inputs, results)).run(list(results), given)
+    return "rule" if paths else "Rust", dict(zip(VALUES, found, strict=True))
+
+
+COLUMNS = [
+    Column("NumPy", "numpy", _by_update("numpy")),
+    Column("NumPy, read-only", "numpy", _by_update("read-only")),
+    Column("PyTorch", "torch", _by_update("torch")),
+    Column("JAX", "jax", _by_jax),
+    Column("array-api-strict", "array_api_strict", _by_update("array-api-strict")),
+    Column("Dask", "dask.array", _by_update("dask")),
+    Column("MLX", "mlx.core", _by_update("mlx"), rtol=1e-4),
+    Column("ndonnx", "ndonnx", _by_onnx),
+    Column("any other", "tiny", _by_update("tiny")),
+]
+
+
+@contextlib.contextmanager
+def _called() -> Iterator[set[str]]:
+    """The key paths of the parameters that rules are called on."""
+    paths: set[str] = set()
+
+    def noting(leaves: Any, seed: int) -> Any:
+        paths.update(leaf.path for leaf in leaves)
+        return call_rules(leaves, seed)
+
+    call_rules = writes.call_rules
+    with mock.patch.object(writes, "call_rules", noting), mock.patch.object(functional, "call_rules", noting):
+        yield paths
+
+
+def optimizers() -> dict[str, type[optim.RuleOptimizer]]:
+    """The optimizers by name, in the order of their families."""
+    named = vars(optim).items()
+    found = {
+        name: made
+        for name, made in named
+        if inspect.isclass(made) and made.__name__ == name and issubclass(made, optim.RuleOptimizer) and made._declared
+    }
+    del found["LBFGS"]  # whose steps are those of `minimize`
+    return dict(sorted(found.items(), key=lambda item: (family(item[1]), item[0].lower())))
+
+
+def family(made: type[optim.RuleOptimizer]) -> str:
+    """The module that an optimizer's rule is in."""
+    return made._rule.call.__module__.rpartition(".")[2]
+
+
+def measure(column: Column) -> dict[str, str]:
+    """The road of each optimizer over a library, where its step has the result that it has over NumPy."""
+    found = {}
+    for name, made in optimizers().items():
+        expected, reference = VALUES, made()
+        state = reference.init(expected)
+        for _ in range(STEPS):
+            expected, state = reference.apply(expected, GRADIENTS, state)
+        try:
+            found[name], values = column.measured(made())
+        except NotImplementedError:
+            found[name] = "-"
+            continue
+        for path, value in expected.items():
+            message = f"{name} over {column.title}, {path}"
+            np.testing.assert_allclose(values[path], value, rtol=column.rtol, atol=column.rtol, err_msg=message)
+    return found
+
+
+def table(cells: Cells) -> str:
+    """The table, a row for the optimizers of a family that have the same cells."""
+    made = optimizers()
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name in made:
+        rows.setdefault((family(made[name]), *(cells[name].get(column.title, "?") for column in COLUMNS)), []).append(
+            name
+        )
+    lines = [f"| optimizers | {' | '.join(column.title for column in COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
+    lines += [f"| {', '.join(names)} | {' | '.join(found)} |" for (_, *found), names in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
+def cells_of(page: str) -> Cells:
+    """The cells of the table in a page, by optimizer and column; empty ones of optimizers that are not in it."""
+    head, _, *rows = page.partition(BEGIN)[2].partition(END)[0].strip().splitlines() or ["", ""]
+    titles = _split(head)[1:]
+    found = {
+        name: dict(zip(titles, _split(row)[1:], strict=True)) for row in rows for name in _split(row)[0].split(", ")
+    }
+    return {name: found.get(name, {}) for name in optimizers()}
+
+
+def _split(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def main() -> None:
+    """Writes the table anew."""
+    page = PATH.read_text()
+    cells = cells_of(page)
+    for column in COLUMNS:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                importlib.import_module(column.module)
+        except ImportError:
+            continue
+        for name, cell in measure(column).items():
+            cells[name][column.title] = cell
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    PATH.write_text(before + BEGIN + table(cells) + END + after)
+
+
+if __name__ == "__main__":
+    main()
