@@ -1,5 +1,6 @@
 """Public names have a true ``__module__``, pickle, and have a signature; optimizers print their arguments."""
 
+import importlib
 import inspect
 import pickle
 import subprocess
@@ -49,6 +50,26 @@ def test_dir_is_the_public_api(module: types.ModuleType) -> None:
     assert sorted(dir(module)) == sorted(names)
     assert sorted(module.__all__) == sorted(names)
     assert all(hasattr(module, name) for name in names)
+
+
+# The public API of the modules that need another library.
+API_WITH: dict[str, str] = {
+    "oxigrad.optax": """State Transformation adabelief adadelta adafactor adagrad adam adamax adamaxw adamw adan ademamix adopt
+        amsgrad asgd ftrl lamb lars lion madgrad muon nadam nadamw novograd prodigy radam rmsprop rprop schedule_free_adamw
+        schedule_free_sgd sgd shampoo sign_sgd signum sm3 soap sophia transformation yogi""",
+}
+
+
+@pytest.mark.parametrize("name", API_WITH)
+def test_dir_is_the_public_api_of_modules_that_need_a_library(name: str, library: Any) -> None:
+    library(name.rpartition(".")[2])
+    module, names = importlib.import_module(name), API_WITH[name].split()
+    assert sorted(dir(module)) == sorted(module.__all__) == sorted(names)
+    for each in names:
+        value = getattr(module, each)
+        assert isinstance(inspect.signature(value), inspect.Signature)
+        assert again(value) is value
+        assert value.__doc__
 
 
 # Names of array_api_strict that are its own, and not the standard's.
