@@ -101,10 +101,10 @@ def of_optax(optax: Any, name: str) -> Any:
     return getattr(optax, name, None) or getattr(optax.contrib, name)
 
 
-def draws(jax: Any, dtype: Any = "float32", count: int = 8) -> Iterator[Any]:
+def draws(jax: Any, dtype: Any = "float32", count: int = 5) -> Iterator[Any]:
     """Trees of parameters or gradients."""
     generator = np.random.default_rng(7)
-    shapes = {"w": (4, 5), "layers": [{"b": (7,)}, {"b": (2, 3, 2)}]}
+    shapes = {"w": (4, 5), "layers": [{"b": (7,)}]}
     for _ in range(count):
         yield jax.tree.map(
             lambda shape: jax.numpy.asarray(generator.standard_normal(shape), dtype),
@@ -137,20 +137,29 @@ def stepped(jax: Any, optax: Any, tx: Any, trees: list[Any]) -> list[Any]:
 # --- numbers -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("x64", [False, True], ids=["float32", "float64"])
-@pytest.mark.parametrize("configuration", [*CONFIGURATIONS, *MORE], ids=titled)
+@pytest.mark.parametrize(
+    ("configuration", "x64"),
+    [*((each, False) for each in CONFIGURATIONS), *((each, True) for each in [*CONFIGURATIONS, *MORE])],
+    ids=lambda value: titled(value) if isinstance(value, tuple) else "float64" if value else "float32",
+)
 def test_updates_are_optax_s(configuration: Any, x64: bool, jax: Any, optax: Any, ours: Any, precision: Any) -> None:
+    """Of `update`, and the parameters of `apply`."""
     name, given = configuration
     with precision(x64):
         trees = [*draws(jax, "float64" if x64 else "float32")]
+        tx = getattr(ours, name)(**given)
         expected = stepped(jax, optax, of_optax(optax, name)(**given), trees)
-        found = stepped(jax, optax, getattr(ours, name)(**given), trees)
+        found = stepped(jax, optax, tx, trees)
         # A unit in the last place of float32 is 1.2e-7. An update that is the difference of parameters rounds as they do.
         bound = 2e-5 if name in SINGLE or name.startswith("schedule_free") else 2e-6
         if x64:
             bound = 2e-6 if name in SINGLE else 1e-13
         for here, there in zip(found, expected, strict=True):
             assert distance(jax, here, there) < bound
+        params, state, apply = trees[0], tx.init(trees[0]), jax.jit(tx.apply)
+        for g in trees[1:]:
+            params, state = apply(g, state, params)
+        assert distance(jax, params, expected[-1]) < bound and int(state.count) == len(trees) - 1
 
 
 def test_without_a_rate_adadelta_descends(jax: Any, optax: Any, ours: Any) -> None:
@@ -159,21 +168,6 @@ def test_without_a_rate_adadelta_descends(jax: Any, optax: Any, ours: Any) -> No
     expected, found = optax.adadelta(), ours.adadelta()
     up, down = (tx.update(trees[1], tx.init(trees[0]), trees[0])[0] for tx in (expected, found))
     assert distance(jax, down, jax.tree.map(lambda update: -update, up)) < 1e-6
-
-
-@pytest.mark.parametrize("configuration", [*CONFIGURATIONS, *MORE], ids=titled)
-def test_apply_is_update_and_apply_updates(configuration: Any, jax: Any, optax: Any, ours: Any) -> None:
-    name, given = configuration
-    params, *gradients = draws(jax)
-    tx = getattr(ours, name)(**given)
-    updated, applied = (params, tx.init(params)), (params, tx.init(params))
-    for g in gradients:
-        updates, state = tx.update(g, updated[1], updated[0])
-        updated = optax.apply_updates(updated[0], updates), state
-        applied = tx.apply(g, applied[1], applied[0])
-    assert distance(jax, applied[0], updated[0]) < 1e-5
-    assert distance(jax, applied[1].slots, updated[1].slots) < 1e-5
-    assert int(applied[1].count) == int(updated[1].count) == len(gradients)
 
 
 def test_small_updates_keep_their_bits(jax: Any, optax: Any, ours: Any) -> None:
@@ -217,13 +211,9 @@ def test_shapes_and_dtypes_do_not_change(configuration: Any, dtype: str, jax: An
     tx = getattr(ours, name)(**given)
     params, g, *_ = draws(jax, dtype)
     state = tx.init(params)
-    updates, after = jax.jit(tx.update)(g, state, params)
-    shape = lambda array: (array.shape, array.dtype)  # noqa: E731
-    assert jax.tree.map(shape, updates) == jax.tree.map(shape, params)
-    assert jax.tree.map(shape, after) == jax.tree.map(shape, state)
-    assert all(np.all(np.isfinite(np.asarray(each, np.float32))) for each in jax.tree.leaves(updates))
-    new, again = jax.jit(tx.apply)(g, state, params)
-    assert jax.tree.map(shape, (new, again)) == jax.tree.map(shape, (params, state))
+    shape = lambda array: (array.shape, array.dtype, array.weak_type)  # noqa: E731
+    for step in (tx.update, tx.apply):
+        assert jax.tree.map(shape, jax.eval_shape(step, g, state, params)) == jax.tree.map(shape, (params, state))
 
 
 def test_slots_of_half_precision_are_float32_unless_they_are_asked_for(jax: Any, optax: Any, ours: Any) -> None:
@@ -248,12 +238,13 @@ def test_a_gradient_of_another_precision_is_converted(jax: Any, ours: Any) -> No
 @pytest.mark.parametrize("configuration", EVERY, ids=titled)
 def test_optax_maps_over_the_parameters_in_the_state(configuration: Any, jax: Any, optax: Any, ours: Any) -> None:
     name, given = configuration
-    params, g, *_ = draws(jax)
     tx = getattr(ours, name)(**given)
-    _, state = tx.update(g, tx.init(params), params)
-    marked = optax.tree.map_params(tx, lambda array: array + 1.0, state, transform_non_params=lambda count: count)
-    for slot, before in zip(jax.tree.leaves(marked.slots), jax.tree.leaves(state.slots), strict=True):
-        np.testing.assert_array_equal(slot, before + 1.0)
+    state = tx.init(next(draws(jax)))
+    marked = optax.tree.map_params(tx, lambda array: [array], state, transform_non_params=lambda count: "count")
+    assert marked.count == "count"
+    assert jax.tree.structure(marked.slots) == jax.tree.structure(
+        {name: jax.tree.map(lambda array: [array], slot) for name, slot in state.slots.items()}
+    )
 
 
 def test_the_state_is_serializable(jax: Any, ours: Any) -> None:
@@ -289,22 +280,22 @@ def test_injected_hyperparameters(configuration: Any, jax: Any, optax: Any, ours
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=titled)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-def test_gradients_that_are_accumulated(configuration: Any, dtype: str, jax: Any, optax: Any, ours: Any) -> None:
+def test_accumulated_gradients_change_no_dtype(configuration: Any, jax: Any, optax: Any, ours: Any) -> None:
     name, given = configuration
-    params, *gradients = draws(jax, dtype, 9)
-    tx = getattr(ours, name)(**given)
-    every = optax.MultiSteps(tx, every_k_schedule=4)
-    state, update, held = every.init(params), jax.jit(every.update), params
-    for g in gradients:
-        updates, state = update(g, state, held)
-        assert all(a.dtype == b.dtype for a, b in zip(*map(jax.tree.leaves, (updates, params)), strict=True))
-        held = optax.apply_updates(held, updates)
+    params, g, *_ = draws(jax, "bfloat16")
+    every = optax.MultiSteps(getattr(ours, name)(**given), every_k_schedule=4)
+    updates, _ = jax.eval_shape(every.update, g, every.init(params), params)
+    assert jax.tree.map(lambda array: array.dtype, updates) == jax.tree.map(lambda array: array.dtype, params)
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb", "sgd"])
+def test_gradients_that_are_accumulated(name: str, jax: Any, optax: Any, ours: Any) -> None:
+    params, *gradients = draws(jax, count=9)
+    tx = getattr(ours, name)(0.1)
+    found = stepped(jax, optax, optax.MultiSteps(tx, every_k_schedule=4), [params, *gradients])
     means = [jax.tree.map(lambda *all: sum(all) / 4, *gradients[k : k + 4]) for k in (0, 4)]
-    expected = stepped(jax, optax, tx, [params, *means])[-1]
-    # signs of means, and means of bfloat16, may round to the other side
-    bound = 0.5 if dtype == "bfloat16" else 1e-4
-    assert distance(jax, held, expected) < bound
+    assert distance(jax, found[-1], stepped(jax, optax, tx, [params, *means])[-1]) < 1e-5
+    assert all(not np.any(np.asarray(each)) for each in jax.tree.leaves(found[0]))
 
 
 def test_chains_schedules_and_masks(jax: Any, optax: Any, ours: Any) -> None:
@@ -326,18 +317,15 @@ def test_chains_schedules_and_masks(jax: Any, optax: Any, ours: Any) -> None:
         ),
         (optax.flatten(make.adam(0.1)) for make in (ours, optax)),
         (optax.apply_if_finite(make.adam(0.1), 3) for make in (ours, optax)),
-        (optax.lookahead(make.sgd(0.1), 2, 0.5) for make in ()),
         (
             optax.multi_transform({"a": make.adam(0.1), "b": make.sgd(0.2)}, {"w": "a", "layers": "b"})
             for make in (ours, optax)
         ),
     ]
     for each in pairs:
-        made = list(each)
-        if made:
-            found, expected = (stepped(jax, optax, tx, trees) for tx in made)
-            for here, there in zip(found, expected, strict=True):
-                assert distance(jax, here, there) < 2e-6
+        found, expected = (stepped(jax, optax, tx, trees[:4]) for tx in each)
+        for here, there in zip(found, expected, strict=True):
+            assert distance(jax, here, there) < 2e-6
 
 
 def test_a_schedule_of_ours_and_one_of_optax(jax: Any, optax: Any, ours: Any) -> None:
@@ -363,35 +351,37 @@ def test_steps_that_are_not_finite_are_skipped(jax: Any, optax: Any, ours: Any) 
 # --- transformations of programs ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("configuration", EVERY, ids=titled)
-def test_eager_jit_scan_and_vmap_agree(configuration: Any, jax: Any, optax: Any, ours: Any) -> None:
-    name, given = configuration
-    tx = getattr(ours, name)(**given)
-    params, *gradients = draws(jax, count=5)
-    carry, found = (params, tx.init(params)), []
+EACH = dict(EVERY)
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_eager_scan_and_vmap_agree(name: str, jax: Any, optax: Any, ours: Any) -> None:
+    tx = getattr(ours, name)(**EACH[name])
+    params, *gradients = draws(jax, count=4)
+    held, state = params, tx.init(params)
     for g in gradients:
+        updates, state = tx.update(g, state, held)
+        held = optax.apply_updates(held, updates)
+
+    def body(carry: Any, g: Any) -> Any:
         updates, state = tx.update(g, carry[1], carry[0])
-        carry = optax.apply_updates(carry[0], updates), state
-    step = lambda carry, g: (  # noqa: E731
-        (lambda found: ((optax.apply_updates(carry[0], found[0]), found[1]), None))(tx.update(g, carry[1], carry[0]))
-    )
+        return (optax.apply_updates(carry[0], updates), state), None
+
+    def scanned(params: Any, gradients: Any) -> Any:
+        return jax.lax.scan(body, (params, tx.init(params)), gradients)[0]
+
     stacked = jax.tree.map(lambda *each: jax.numpy.stack(each), *gradients)
-    found.append(jax.jit(functools.partial(jax.lax.scan, step))((params, tx.init(params)), stacked)[0][0])
-    found.append(stepped(jax, optax, tx, [params, *gradients])[-1])
-    for end in found:
-        assert distance(jax, end, carry[0]) < 1e-4
-    two = jax.tree.map(lambda a, b: jax.numpy.stack([a, b]), params, gradients[0])
-    states = jax.vmap(tx.init)(two)
-    updates, _ = jax.jit(jax.vmap(tx.update))(two, states, two)
+    twice = lambda tree: jax.tree.map(lambda array: jax.numpy.stack([array, array]), tree)  # noqa: E731
+    ends, states = jax.jit(jax.vmap(scanned))(twice(params), twice(stacked))
     for k in range(2):
-        own = jax.tree.map(lambda array, k=k: array[k], two)
-        expected, _ = tx.update(own, tx.init(own), own)
-        assert distance(jax, jax.tree.map(lambda array, k=k: array[k], updates), expected) < 1e-4
+        end, last = (jax.tree.map(lambda array, k=k: array[k], tree) for tree in (ends, states))
+        assert distance(jax, end, held) < 1e-4
+        assert int(last.count) == int(state.count) == len(gradients)
 
 
 def test_a_second_step_compiles_nothing(jax: Any, ours: Any) -> None:
     params, *gradients = draws(jax)
-    tx, traces = ours.adamw(optax_schedule := schedules.cosine(0.1, 10)), []
+    tx, traces = ours.adamw(schedules.cosine(0.1, 10)), []
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))
     def step(params: Any, state: Any, g: Any) -> Any:
@@ -401,7 +391,7 @@ def test_a_second_step_compiles_nothing(jax: Any, ours: Any) -> None:
     state = tx.init(params)
     for g in gradients:
         params, state = step(params, state, g)
-    assert len(traces) == 1 and int(state.count) == len(gradients) and optax_schedule(0) == 0.1
+    assert len(traces) == 1 and int(state.count) == len(gradients)
 
 
 def test_one_array_at_two_paths_is_two_parameters(jax: Any, ours: Any) -> None:
@@ -432,16 +422,18 @@ def test_any_optimizer_is_a_transformation(name: str, jax: Any, optax: Any, ours
 
 def test_groups_chains_partitions_and_frozen_parameters(jax: Any, optax: Any, ours: Any) -> None:
     params, g, *_ = draws(jax)
-    tx = ours.transformation(optim.SGD(1.0, groups={"layers.0.*": {"learning_rate": 0.5}, "layers.1.b": None}))
+    tx = ours.transformation(optim.SGD(1.0, groups={"layers.0.*": {"learning_rate": 0.5}}))
     updates, state = jax.jit(tx.update)(g, tx.init(params), params)
     np.testing.assert_array_equal(updates["w"], -g["w"])
     np.testing.assert_array_equal(updates["layers"][0]["b"], -0.5 * g["layers"][0]["b"])
-    np.testing.assert_array_equal(updates["layers"][1]["b"], np.zeros((2, 3, 2)))
+    tx = ours.transformation(optim.SGD(1.0, groups={"layers.*": None}))
+    updates, state = jax.jit(tx.update)(g, tx.init(params), params)
+    np.testing.assert_array_equal(updates["layers"][0]["b"], np.zeros(7))
     new, _ = tx.apply(g, tx.init(params), params)
-    np.testing.assert_array_equal(new["layers"][1]["b"], params["layers"][1]["b"])
+    np.testing.assert_array_equal(new["layers"][0]["b"], params["layers"][0]["b"])
     tx = ours.transformation(optim.partition({"w": optim.Adam(0.1), "*": optim.SGD(0.1, 0.9)}))
     updates, state = jax.jit(tx.update)(g, tx.init(params), params)
-    assert state.slots["v"]["layers"] == [{"b": None}, {"b": None}]
+    assert state.slots["v"]["layers"] == [{"b": None}]
     np.testing.assert_allclose(updates["w"], -0.1 * np.sign(g["w"]), rtol=1e-5)
     averaging = ours.transformation(optim.chain(optim.SGD(1.0), optim.EMA(0.5)))
     updates, state = averaging.update(g, averaging.init(params), params)
@@ -502,7 +494,7 @@ def test_what_is_wrong_is_named(jax: Any, ours: Any) -> None:
         with pytest.raises(kind, match=message):
             wrong()
     with pytest.raises(Exception, match=r"layers\.0\.b: gradient has shape"):
-        tx.update({**g, "layers": [{"b": g["w"]}, g["layers"][1]]}, state, params)
+        tx.update({**g, "layers": [{"b": g["w"]}]}, state, params)
 
 
 def test_a_guarded_rule_is_refused(jax: Any, ours: Any) -> None:
