@@ -54,8 +54,8 @@ def test_dir_is_the_public_api(module: types.ModuleType) -> None:
 
 # The public API of the modules that need another library.
 API_WITH: dict[str, str] = {
-    "oxigrad.optax": """State Transformation adabelief adadelta adafactor adagrad adam adamax adamaxw adamw adan ademamix adopt
-        amsgrad asgd ftrl lamb lars lion madgrad muon nadam nadamw novograd prodigy radam rmsprop rprop schedule_free_adamw
+    "oxigrad.optax": """State Transformation adabelief adadelta adafactor adagrad adam adam_lrd adamax adamaxw adamw adan ademamix adopt
+        amsgrad asgd flat ftrl lamb lars lion madgrad muon nadam nadamw novograd prodigy radam rmsprop rprop schedule_free_adamw
         schedule_free_sgd sgd shampoo sign_sgd signum sm3 soap sophia transformation yogi""",
 }
 

@@ -1,6 +1,7 @@
 """Optimizers under optax's names, as gradient transformations of optax. Nothing imports this package.
 
 * `aliases`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a transformation.
+* `flat`: states of one array a slot, for many small parameters.
 * `displacement`: the change of a parameter, computed without the rounding of the new parameter.
 
 They compose with ``optax.chain``, ``optax.MultiSteps``, ``optax.inject_hyperparams``, ``optax.masked`` and the like, and work under ``jit``,
@@ -25,6 +26,7 @@ Importing it raises `ModuleNotFoundError` where JAX or optax is missing.
 """
 
 from oxigrad.optax.aliases import function, muon
+from oxigrad.optax.flat import flat
 from oxigrad.optax.transformation import State, Transformation, transformation
 
 sgd = function("sgd")
@@ -58,6 +60,7 @@ schedule_free_sgd = function("schedule_free_sgd")
 schedule_free_adamw = function("schedule_free_adamw")
 adafactor = function("adafactor")
 sm3 = function("sm3")
+adam_lrd = function("adam_lrd")
 asgd = function("asgd")
 ftrl = function("ftrl")
 shampoo = function("shampoo")
@@ -71,6 +74,7 @@ __all__ = [
     "adafactor",
     "adagrad",
     "adam",
+    "adam_lrd",
     "adamax",
     "adamaxw",
     "adamw",
@@ -79,6 +83,7 @@ __all__ = [
     "adopt",
     "amsgrad",
     "asgd",
+    "flat",
     "ftrl",
     "lamb",
     "lars",

@@ -11,6 +11,7 @@ from typing import Any
 
 from oxigrad import optim
 from oxigrad._core import ShapeError
+from oxigrad.ops.backends import is_array
 from oxigrad.optax.transformation import Transformation, jax, key_paths, transformation
 from oxigrad.rules.compat import PRESETS
 from oxigrad.rules.rule import is_flag
@@ -163,7 +164,13 @@ ALIASES: dict[str, Alias] = {
     # Those that optax has not, under our words.
     **{
         name: Alias((made,), " ".join(made.declared), defaults={"learning_rate": ...})
-        for name, made in {"asgd": optim.ASGD, "ftrl": optim.FTRL, "shampoo": optim.Shampoo, "soap": optim.SOAP}.items()
+        for name, made in {
+            "adam_lrd": optim.AdamLRD,
+            "asgd": optim.ASGD,
+            "ftrl": optim.FTRL,
+            "shampoo": optim.Shampoo,
+            "soap": optim.SOAP,
+        }.items()
     },
 }
 
@@ -178,7 +185,7 @@ def function(name: str) -> Callable[..., Transformation]:
         given.apply_defaults()
         return _made(alias, given.arguments)
 
-    made.__signature__ = signature  # type: ignore[attr-defined]
+    made.__signature__ = signature
     made.__name__ = made.__qualname__ = name
     made.__module__, made.__doc__ = "oxigrad.optax", _documentation(name, alias)
     return made
@@ -247,7 +254,7 @@ def _made(alias: Alias, given: Mapping[str, Any]) -> Transformation:
     return transformation(masked, dtypes=dtypes, flags=traced)
 
 
-def _optimizer(parts: Sequence[Part], values: Mapping[str, Any], **options: Any) -> optim.Optimizer:
+def _optimizer(parts: Sequence[Part], values: Mapping[str, Any], **options: Any) -> optim.RuleOptimizer:
     """The optimizer of the parts, each with those of the values that it declares, and with optax's defaults."""
     made = []
     for part in parts:
@@ -285,12 +292,12 @@ class _Constant:
 
 
 def _number(name: str, value: Any) -> Any:
-    """A hyperparameter that may be traced."""
-    if not isinstance(value, jax.core.Tracer):
+    """A hyperparameter: an array as a number, or if it is traced as a function of the step."""
+    if not is_array(value):
         return value
-    if value.shape != ():
-        raise ShapeError(f"{name} has shape {value.shape}: expected a number")
-    return _Constant(value)
+    if tuple(value.shape) != ():
+        raise ShapeError(f"{name} has shape {tuple(value.shape)}: expected a number")
+    return _Constant(value) if isinstance(value, jax.core.Tracer) else value.item()
 
 
 def _is_zero(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """The change that a rule makes to a parameter, computed without the rounding of the new parameter."""
 
 import dataclasses
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -95,13 +96,14 @@ class _Namespace:
         if isinstance(found, types.ModuleType):
             found = _Namespace(found)
         elif callable(found) and not isinstance(found, type):
-            function = found
-
-            def found(*args: Any, **named: Any) -> Any:
-                return function(*map(_read, args), **{key: _read(value) for key, value in named.items()})
-
+            found = functools.partial(_called, found)
         setattr(self, name, found)
         return found
+
+
+def _called(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """The result of a function for the values of moved parameters."""
+    return function(*map(_read, args), **{key: _read(value) for key, value in named.items()})
 
 
 def _read(argument: Any) -> Any:

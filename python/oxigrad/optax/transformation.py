@@ -9,7 +9,7 @@ from oxigrad import tree, xp
 from oxigrad._core import StructureError, is_inexact
 from oxigrad.ops.backends import dtype_name, is_complex
 from oxigrad.optax.displacement import displacement
-from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition
+from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping import functional
 from oxigrad.stepping.averages import Averages, some
@@ -50,6 +50,7 @@ class Transformation(optax.GradientTransformationExtraArgs):
 
     apply: Callable[[Any, State, Any], tuple[Any, State]]
     averaged_parameters: Callable[[State, Any], Any]
+    steps: "Steps"
 
 
 def transformation(
@@ -82,9 +83,14 @@ def transformation(
         _check(opt)
     elif not callable(opt):
         raise TypeError(f"found {opt!r}: expected an optimizer of oxigrad.optim, or a function that makes one")
-    steps = _Steps((lambda params: opt) if isinstance(opt, Optimizer) else opt, dtypes or {}, flags or {})
+    steps = Steps((lambda params: opt) if isinstance(opt, Optimizer) else opt, dtypes or {}, flags or {})
+    return made_of(steps)
+
+
+def made_of(steps: "Steps") -> Transformation:
+    """The transformation that takes these steps."""
     made = Transformation(steps.init, steps.update)
-    made.apply, made.averaged_parameters = steps.apply, steps.averaged_parameters
+    made.apply, made.averaged_parameters, made.steps = steps.apply, steps.averaged_parameters, steps
     return made
 
 
@@ -96,7 +102,7 @@ def _check(opt: Optimizer) -> None:
             raise ValueError(f"{name} is {getattr(opt, name)!r}: expected {default!r} for a transformation of optax")
 
 
-class _Named:
+class Named:
     """The leaves of a pytree of JAX by key path, as a tree of ours: nested dicts."""
 
     def __init__(self, params: Any) -> None:
@@ -146,24 +152,30 @@ class _Named:
             name: self.structure.unflatten([slots.get(path, {}).get(name) for path in self.paths]) for name in every
         }
 
-    def by_path(self, slots: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """The slots of each parameter by key path, from the trees of slots."""
+    def by_path(self, slots: Mapping[str, Any], opt: Optimizer) -> dict[str, dict[str, Any]]:
+        """The slots of each parameter that an optimizer updates, by key path, from the trees of slots."""
         columns = {name: self.like(own, f"slots {name}") for name, own in slots.items()}
-        rows = [{name: own[i] for name, own in columns.items() if own[i] is not None} for i in range(len(self.paths))]
-        return {path: row for path, leaf, row in zip(self.paths, self.leaves, rows, strict=True) if is_inexact(leaf)}
+        found = {}
+        for i, (path, leaf) in enumerate(zip(self.paths, self.leaves, strict=True)):
+            if is_inexact(leaf) and opt._assign(path, leaf) is not None:
+                own = {name: column[i] for name, column in columns.items()}
+                found[path] = {name: jax.numpy.asarray(slot) for name, slot in own.items() if slot is not None}
+        return found
 
 
 def _of_dtype(g: Any, leaf: Any) -> Any:
-    """A gradient in the dtype of its parameter, or in float32 for one of half precision."""
-    if not (is_inexact(g) and is_inexact(leaf)) or is_complex(g) or is_complex(leaf):
-        return leaf if not is_inexact(leaf) else g
+    """A gradient in the dtype of its parameter, or in float32 for one of half precision; a leaf that is no parameter for its own."""
+    if not is_inexact(leaf):
+        return leaf
+    if not is_inexact(g) or is_complex(g) or is_complex(leaf):
+        return g
     is_wider = half(leaf) is not None and dtype_name(g.dtype) == "float32"
     return g if is_wider else xp.astype(g, leaf.dtype, copy=False)
 
 
 def key_paths(params: Any) -> list[str]:
     """The key paths of the leaves of a pytree, as groups of hyperparameters match them."""
-    return _Named(params).paths
+    return Named(params).paths
 
 
 def _key(key: Any) -> Any:
@@ -220,60 +232,63 @@ class _Group:
         return displacement(rule) if self._displaced else rule
 
 
-class _Steps:
+class Steps:
     """The functions of a transformation."""
 
     def __init__(self, make: Make, dtypes: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
-        self._make, self._dtypes, self._flags = make, dtypes, flags
+        self._make, self._dtypes, self.flags = make, dtypes, flags
 
     def init(self, params: Any) -> State:
         """The state before the first step."""
-        named = _Named(params)
-        opt = self._optimizer(named)
+        named = Named(params)
+        opt = self.optimizer(named)
         found = opt.init(named.tree)["slots"] if named.has_parameters else {}
         slots = named.by_slot(found, _slot_names(opt))
         return State(jax.numpy.zeros((), jax.numpy.int32), {name: self._cast(name, own) for name, own in slots.items()})
 
     def update(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
         """The changes of the parameters in a step, and the next state; further arguments are ignored."""
-        named = _given(params)
-        found, after = self._step(named, updates, state, displaced=True)
+        named = given_parameters(params)
+        # Noise is drawn by the kernels that `apply` calls.
+        is_random = _draws(self.optimizer(named))
+        found, after = self._step(named, updates, state, displaced=not is_random)
         changes = [
-            new if path in after else xp.zeros_like(leaf)
+            xp.zeros_like(leaf) if path not in after else new - leaf if is_random else new
             for path, leaf, new in zip(named.paths, named.leaves, found, strict=True)
         ]
         return named.structure.unflatten(changes), _next(named, state, after)
 
     def apply(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
         """The new parameters, and the next state; further arguments are ignored."""
-        named = _given(params)
+        named = given_parameters(params)
         found, after = self._step(named, updates, state, displaced=False)
         return named.structure.unflatten(found), _next(named, state, after)
 
     def averaged_parameters(self, state: State, params: Any) -> Any:
         """The averages of the parameters; see `Transformation`."""
-        named = _given(params)
-        opt, (leaves, structure) = self._optimizer(named), tree.flatten(named.tree)
+        named = given_parameters(params)
+        opt, (leaves, structure) = self.optimizer(named), tree.flatten(named.tree)
         plan = Plan(leaves, structure, opt)
-        found = some(Averages().compute(plan, leaves, named.by_path(state.slots), state.count), "averages")
+        found = some(Averages().compute(plan, leaves, named.by_path(state.slots, opt), state.count), "averages")
         averages = [
             xp.astype(found.get(path, leaf), leaf.dtype, copy=False)
             for path, leaf in zip(named.paths, named.leaves, strict=True)
         ]
         return named.structure.unflatten(averages)
 
-    def _step(self, named: _Named, updates: Any, state: State, *, displaced: bool) -> tuple[list[Any], Any]:
+    def _step(self, named: Named, updates: Any, state: State, *, displaced: bool) -> tuple[list[Any], Any]:
         """The results for the leaves, and the slots of the parameters by key path."""
         given = named.gradients(updates)
         if not named.has_parameters:
             return named.leaves, {}
-        before = {"step": state.count, "slots": named.by_path(state.slots)}
-        opt = self._optimizer(named)
-        owner: Any = _Stepping(opt, self._flags, displaced) if displaced or self._flags else opt
+        opt = self.optimizer(named)
+        before = {"step": jax.numpy.asarray(state.count), "slots": named.by_path(state.slots, opt)}
+        owner: Any = _Stepping(opt, self.flags, displaced) if displaced or self.flags else opt
         found, after = functional.apply(owner, named.tree, given, before)
         return tree.leaves(found), after["slots"]
 
-    def _optimizer(self, named: _Named) -> Optimizer:
+    def optimizer(self, named: Named) -> Optimizer:
+        """The optimizer for these parameters."""
         opt = self._make(named.params)
         _check(opt)
         return opt
@@ -284,22 +299,29 @@ class _Steps:
         return slot if dtype is None else jax.tree.map(lambda array: array.astype(dtype), slot)
 
 
-def _given(params: Any) -> _Named:
+def given_parameters(params: Any) -> Named:
+    """The parameters that a step is given; `ValueError` where it is given none."""
     if params is None:
         raise ValueError("params is None: expected the parameters, as in update(updates, state, params)")
-    return _Named(params)
+    return Named(params)
 
 
-def _next(named: _Named, state: State, slots: Mapping[str, Mapping[str, Any]]) -> State:
+def _next(named: Named, state: State, slots: Mapping[str, Mapping[str, Any]]) -> State:
     """The state after one more step."""
     return State(optax.safe_increment(state.count), named.by_slot(slots, state.slots))
 
 
+def _rules(opt: Optimizer) -> list[Rule]:
+    """The rules of an optimizer: one, or those of a partition."""
+    parts = opt.optimizers.values() if isinstance(opt, Partition) else [opt]
+    return [ParameterGroup(each, each, {}).rule() for each in parts if isinstance(each, RuleOptimizer)]
+
+
 def _slot_names(opt: Optimizer) -> list[str]:
     """The names of all slots that parameters may have."""
-    if isinstance(opt, Partition):
-        found = [name for each in opt.optimizers.values() if each is not None for name in _slot_names(each)]
-    else:
-        group = ParameterGroup(opt, opt, {})
-        found = [slot.name for slot in group.rule().slots]
-    return [*dict.fromkeys(found)]
+    return [*dict.fromkeys(slot.name for rule in _rules(opt) for slot in rule.slots)]
+
+
+def _draws(opt: Optimizer) -> bool:
+    """Whether a rule draws random numbers, or results are rounded by them."""
+    return opt.precision.rounding == "stochastic" or any("noise" in rule.supplied for rule in _rules(opt))
