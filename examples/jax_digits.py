@@ -6,6 +6,9 @@ The model, the data in memory and the state of the optimizer are pytrees; an epo
 with optax's own optimizer, take ``optax.adamw`` for ``oxigrad.optax.adamw``: the lines are the same.
 """
 
+# pyright: reportMissingImports=false
+# JAX and optax are not installed where types are checked.
+
 import sys
 import time
 from functools import partial

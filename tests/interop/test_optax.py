@@ -415,7 +415,7 @@ def test_one_array_at_two_paths_is_two_parameters(jax: Any, ours: Any) -> None:
 # --- any optimizer -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make().rule.supplied])
+@pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make()._rule.supplied])
 def test_any_optimizer_is_a_transformation(name: str, jax: Any, optax: Any, ours: Any, precision: Any) -> None:
     with precision(True):
         params, *gradients = draws(jax, "float64")

@@ -163,7 +163,7 @@ ALIASES: dict[str, Alias] = {
     "sm3": Alias((optim.SM3,), "learning_rate momentum"),
     # Those that optax has not, under our words.
     **{
-        name: Alias((made,), " ".join(made.declared), defaults={"learning_rate": ...})
+        name: Alias((made,), " ".join(made._declared), defaults={"learning_rate": ...})
         for name, made in {
             "adam_lrd": optim.AdamLRD,
             "asgd": optim.ASGD,
@@ -212,7 +212,7 @@ def _default(alias: Alias, name: str) -> Any:
         return False
     ours, preset = alias.words.get(name, WORDS.get(name, name)), {}
     for part in alias.parts:
-        preset |= part.rule.defaults | PRESETS.get(part.__name__, {}).get("optax", {})
+        preset |= part._rule.defaults | PRESETS.get(part.__name__, {}).get("optax", {})
     found = tuple(preset[each] for each in ours) if isinstance(ours, tuple) else preset[ours]
     return SHOWN[name](found) if name in SHOWN else found
 
@@ -237,7 +237,7 @@ def _made(alias: Alias, given: Mapping[str, Any]) -> Transformation:
             mask = value
         elif name != "nesterov" or not alias.nesterov:
             values |= _values(alias, name, value)
-    flags = {name for part in parts for name, default in part.rule.defaults.items() if is_flag(default)}
+    flags = {name for part in parts for name, default in part._rule.defaults.items() if is_flag(default)}
     traced = {name: value.value for name, value in values.items() if name in flags and isinstance(value, _Constant)}
     constant = {name: value for name, value in values.items() if name not in traced}
     if mask is None or mask is True:
@@ -258,7 +258,7 @@ def _optimizer(parts: Sequence[Part], values: Mapping[str, Any], **options: Any)
     """The optimizer of the parts, each with those of the values that it declares, and with optax's defaults."""
     made = []
     for part in parts:
-        own = {name: value for name, value in values.items() if name in part.declared}
+        own = {name: value for name, value in values.items() if name in part._declared}
         made.append(
             part(
                 **own,
@@ -266,7 +266,7 @@ def _optimizer(parts: Sequence[Part], values: Mapping[str, Any], **options: Any)
                 **options if not parts[1:] else {},
             )
         )
-    return made[0] if len(made) == 1 else optim.chain(*made, **options)
+    return made[0] if len(made) == 1 else optim.Chain(*made, **options)
 
 
 def _values(alias: Alias, name: str, value: Any) -> dict[str, Any]:

@@ -324,4 +324,4 @@ def _slot_names(opt: Optimizer) -> list[str]:
 
 def _draws(opt: Optimizer) -> bool:
     """Whether a rule draws random numbers, or results are rounded by them."""
-    return opt.precision.rounding == "stochastic" or any("noise" in rule.supplied for rule in _rules(opt))
+    return opt._precision.rounding == "stochastic" or any("noise" in rule.supplied for rule in _rules(opt))
