@@ -80,6 +80,14 @@ def test_moments_of_eight_bits_train_as_well(monkeypatch: pytest.MonkeyPatch) ->
             assert kept == ({Quantized} if dtype == "8bit" else {np.ndarray})
 
 
+def test_digits_are_learned_under_jit(library: Any) -> None:
+    library("jax"), library("optax")
+    printed = run("jax_digits.py")
+    assert "1760 steps, test accuracy" in printed
+    accuracy = float(printed.rpartition("test accuracy ")[2].split(",")[0])
+    assert accuracy >= 0.97
+
+
 def test_schedules_are_all_drawn(tmp_path: Path) -> None:
     assert run("schedules.py", directory=tmp_path) == "picture: output/schedules.png\n"
     assert (tmp_path / "output" / "schedules.png").stat().st_size > 50_000

@@ -29,6 +29,7 @@ PYTHON = {
     "optim": "_core _registry _typing ops xp tree autodiff rules schedules stepping",
     "testing": "_core ops xp tree autodiff optim rules stepping",
     "torch": "_core ops xp optim rules stepping",
+    "optax": "_core ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff",
     "__init__": "_core _callbacks autodiff optim schedules stepping testing tree xp",

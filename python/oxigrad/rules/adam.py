@@ -7,7 +7,7 @@ from oxigrad.rules.ranges import Decay, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
 
-def adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode):
+def adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode, epsilon_root=None):
     """The step that Adam subtracts from the parameter, and its slots."""
     m, v = moments(m, v, g, beta1, beta2)
     rate, correction, bound = learning_rate / (1 - beta1**step), 1 - beta2**step, v
@@ -18,7 +18,7 @@ def adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, am
         bound = v_max = xp.maximum(v_max, v)
     elif amsgrad:
         raise ValueError(f"amsgrad is {amsgrad!r}: expected None, 'raw' or 'corrected'")
-    return rate * m / root(xp, bound, correction, epsilon, epsilon_mode), m, v, v_max
+    return rate * m / root(xp, bound, correction, epsilon, epsilon_mode, epsilon_root), m, v, v_max
 
 
 def adam(
@@ -36,13 +36,16 @@ def adam(
     epsilon: NonNegative = 1e-8,
     amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
+    epsilon_root: NonNegative | None = None,
 ):
     """Adam (Kingma and Ba 2015, arXiv:1412.6980), ``epsilon`` added after the bias correction, as torch and optax do.
 
     ``amsgrad`` (Reddi et al. 2018) divides by the root of the largest second moment so far: "raw" (or True) takes the maximum
-    before the bias correction, as torch and Keras do; "corrected" after it, as optax does.
+    before the bias correction, as torch and Keras do; "corrected" after it, as optax does. ``epsilon_root`` is added to the
+    second moment, inside the root, besides ``epsilon``: optax's eps_root.
     """
-    move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
+    epsilons = epsilon, amsgrad, epsilon_mode, epsilon_root
+    move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, *epsilons)
     return p - move, m, v, v_max
 
 
@@ -62,10 +65,12 @@ def adamw(
     weight_decay: NonNegative = 1e-2,
     amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
+    epsilon_root: NonNegative | None = None,
 ):
     """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does."""
     p = (1 - learning_rate * weight_decay) * p
-    move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
+    epsilons = epsilon, amsgrad, epsilon_mode, epsilon_root
+    move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, *epsilons)
     return p - move, m, v, v_max
 
 
@@ -140,6 +145,7 @@ def nadam(
     epsilon: NonNegative = 1e-8,
     momentum_decay: NonNegative = 4e-3,
     constant_momentum=False,
+    epsilon_root: NonNegative | None = None,
 ):
     """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
 
@@ -153,7 +159,12 @@ def nadam(
     product = product * mu
     m, v = moments(m, v, g, beta1, beta2)
     now, ahead = (1 - mu) / (1 - product), following / (1 - product * following)
-    return p - learning_rate * (now * g + ahead * m) / root(xp, v, 1 - beta2**step, epsilon), m, v, product
+    return (
+        p - learning_rate * (now * g + ahead * m) / root(xp, v, 1 - beta2**step, epsilon, "outside", epsilon_root),
+        m,
+        v,
+        product,
+    )
 
 
 def radam(
@@ -170,6 +181,7 @@ def radam(
     epsilon: NonNegative = 1e-8,
     threshold: NonNegative = 5.0,
     epsilon_mode: Literal["outside", "inside", "hat"] = "hat",
+    epsilon_root: NonNegative | None = None,
 ):
     """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while the variance is intractable.
 
@@ -179,7 +191,7 @@ def radam(
     power, longest = beta2**step, 2 / (1 - beta2) - 1
     length = longest - 2 * step * power / (1 - power)
     rectifier = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-    adaptive = xp.sqrt(xp.maximum(rectifier, 0.0)) / root(xp, v, 1 - power, epsilon, epsilon_mode)
+    adaptive = xp.sqrt(xp.maximum(rectifier, 0.0)) / root(xp, v, 1 - power, epsilon, epsilon_mode, epsilon_root)
     rate = learning_rate / (1 - beta1**step)
     return p - rate * xp.where(length > threshold, adaptive, 1.0) * m, m, v
 

@@ -46,6 +46,7 @@ def ademamix(
     alpha: NonNegative = 5.0,
     epsilon: NonNegative = 1e-8,
     weight_decay: NonNegative = 0.0,
+    epsilon_root: NonNegative | None = None,
 ):
     """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean, weighted by ``alpha``.
 
@@ -53,7 +54,7 @@ def ademamix(
     """
     m, v = moments(m, v, g, beta1, beta2)
     slow = moving_mean(slow, g, beta3)
-    u = (m / (1 - beta1**step) + alpha * slow) / root(xp, v, 1 - beta2**step, epsilon)
+    u = (m / (1 - beta1**step) + alpha * slow) / root(xp, v, 1 - beta2**step, epsilon, "outside", epsilon_root)
     return p - learning_rate * (u + weight_decay * p), m, slow, v
 
 

@@ -78,6 +78,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "keras": {"average_from": "first_step", "decay": 0.99},
     },
     "SWA": {"torch": {}},
+    "WeightDecay": {"optax": {"weight_decay": 1e-4}},
 }
 
 

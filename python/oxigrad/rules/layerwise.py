@@ -69,6 +69,7 @@ def lamb(
     clamp=False,
     decoupled=False,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
+    epsilon_root: NonNegative | None = None,
 ):
     """LAMB (You et al. 2020, arXiv:1904.00962), as in optax: Adam's step, in proportion to the norm of the parameter.
 
@@ -78,7 +79,7 @@ def lamb(
     if decoupled:
         p = (1 - learning_rate * weight_decay) * p
     m, v = moments(m, v, g, beta1, beta2)
-    u = m / (1 - beta1**step) / root(xp, v, 1 - beta2**step, epsilon, epsilon_mode)
+    u = m / (1 - beta1**step) / root(xp, v, 1 - beta2**step, epsilon, epsilon_mode, epsilon_root)
     if not decoupled:
         u = u + weight_decay * p
     trust = trust_ratio(xp, norm(xp, p), norm(xp, u))
@@ -100,9 +101,11 @@ def novograd(
     beta2: Decay = 0.25,
     epsilon: NonNegative = 1e-6,
     weight_decay: NonNegative = 0.0,
+    epsilon_root: NonNegative | None = None,
 ):
     """NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286), as in optax: the second moment is one number for each leaf."""
     square = xp.sum(g * g)
     v = xp.where(step == 1, square, beta2 * v + (1 - beta2) * square)
-    m = beta1 * m + g / (xp.sqrt(v) + epsilon) + weight_decay * p
+    root = xp.sqrt(v if epsilon_root is None else v + epsilon_root)
+    m = beta1 * m + g / (root + epsilon) + weight_decay * p
     return p - learning_rate * m, m, v

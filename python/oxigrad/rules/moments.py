@@ -11,12 +11,14 @@ def moments(m, v, g, beta1, beta2):
     return moving_mean(m, g, beta1), beta2 * v + (1 - beta2) * g * g
 
 
-def root(xp, v, correction, epsilon, mode="outside"):
+def root(xp, v, correction, epsilon, mode="outside", epsilon_root=None):
     """The square root of ``v / correction``, with ``epsilon`` added.
 
     It is added "outside" of the corrected root as in torch and optax, "inside" the root, or to the root of ``v`` before the
-    correction: Kingma and Ba's epsilon "hat", as in Keras.
+    correction: Kingma and Ba's epsilon "hat", as in Keras. ``epsilon_root`` is added inside the root besides.
     """
+    if epsilon_root is not None:
+        v, correction = v * (1 / correction) + epsilon_root, 1.0
     if mode == "outside":
         return xp.sqrt(v) * (1 / xp.sqrt(correction)) + epsilon
     if mode == "inside":

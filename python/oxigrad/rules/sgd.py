@@ -93,10 +93,11 @@ def rprop(
     return p - (xp.where(agreement < 0, 0.0, move) if late else now), now, size
 
 
-def signum(xp, p, g, m, *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
-    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD."""
-    m = moving_mean(m, g, beta)
-    return p - learning_rate * xp.sign(m), m
+def signum(xp, p, g, m=Slot.zeros(when="beta"), *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD, which has no slot."""
+    if m is not None:
+        g = m = moving_mean(m, g, beta)
+    return p - learning_rate * xp.sign(g), m
 
 
 def lion(

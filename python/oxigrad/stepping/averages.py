@@ -29,11 +29,11 @@ class Averages:
         if self.swapped is not None:
             raise StateError("the averages are swapped in: swap_out brings the parameters back")
 
-    def compute(self, plan: Plan, leaves: list[Any], slots: Slots, count: int) -> dict[str, Any]:
+    def compute(self, plan: Plan, leaves: list[Any], slots: Slots, count: Any) -> dict[str, Any]:
         """The averages after ``count`` steps, by key path, of the parameters that have one."""
-        return dict(self._computed(plan, leaves, slots, max(count - 1, 0)))
+        return dict(self._computed(plan, leaves, slots, count - (count > 0)))
 
-    def _computed(self, plan: Plan, leaves: list[Any], slots: Slots, last: int) -> Iterator[tuple[str, Any]]:
+    def _computed(self, plan: Plan, leaves: list[Any], slots: Slots, last: Any) -> Iterator[tuple[str, Any]]:
         for p in plan.parameters:
             group, own = plan.groups[p.group], slots[p.text]
             rule = group.rule()

@@ -1,0 +1,350 @@
+"""Functions under optax's names: the optimizer of each, and its hyperparameters by optax's words for them.
+
+Nothing here is a formula or a default: rules have the one, and their presets (``compat="optax"``) the other.
+"""
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from oxigrad import optim
+from oxigrad._core import ShapeError
+from oxigrad.ops.backends import is_array
+from oxigrad.optax.transformation import Transformation, jax, key_paths, transformation
+from oxigrad.rules.compat import PRESETS
+from oxigrad.rules.rule import is_flag
+
+# A hyperparameter of ours, or those that a tuple of theirs gives.
+Ours = str | tuple[str, ...]
+Part = Any  # a class: an optimizer of one rule, or a transform
+
+
+@dataclasses.dataclass(frozen=True)
+class Alias:
+    """A function of optax: its ``arguments`` in their order, with a star before those by keyword only, and the parts of the optimizer.
+
+    ``words`` are our hyperparameters by optax's arguments, where they are not those of `WORDS`; ``defaults`` are the defaults that
+    are not ours, ``fixed`` are hyperparameters that optax does not offer. An argument of `SLOTS` is the dtype of a slot. ``nesterov`` are the parts in the
+    place of ``parts`` where optax's argument of that name is True.
+    """
+
+    parts: tuple[Part, ...]
+    arguments: str
+    words: Mapping[str, Ours] = dataclasses.field(default_factory=dict)
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    nesterov: tuple[Part, ...] | None = None
+
+
+WORDS: dict[str, Ours] = {
+    "b1": "beta1",
+    "b2": "beta2",
+    "b3": "beta3",
+    "betas": ("beta1", "beta2"),
+    "clipping_threshold": "clipping",
+    "decay": "rho",
+    "decay_rate": "beta2_decay",
+    "eps": "epsilon",
+    "eps_in_sqrt": "epsilon_mode",
+    "eps_root": "epsilon_root",
+    "estim_lr0": "d0",
+    "estim_lr_coef": "d_coefficient",
+    "initial_accumulator_value": "initial_accumulator",
+    "initial_scale": "initial_accumulator",
+    "max_step_size": "max_size",
+    "min_dim_size_to_factor": "min_factored",
+    "min_step_size": "min_size",
+    "multiply_by_parameter_scale": "scale_parameter",
+    "ns_steps": "iterations",
+    "update_interval": "every",
+    "clip_threshold": "limit",
+    "use_clipping": "clipped",
+    "weight_lr_power": "weight_power",
+}
+
+# Arguments that are the dtype of a slot, and the slot.
+SLOTS = {"mu_dtype": "m", "accumulator_dtype": "m", "dtype_momentum": "m", "state_dtype": "z"}
+MASKS = ("mask", "weight_decay_mask")
+
+# What optax writes in another way than we: from theirs to ours, and their default from ours.
+READ: dict[str, Callable[[Any], Any]] = {
+    "eps_in_sqrt": lambda value: "inside" if value else "outside",
+    "eps_root": lambda value: None if _is_zero(value) else value,
+    "factored": lambda value: "largest" if value else None,
+    "decay_rate": lambda value: _of(lambda rate: -rate, value),
+    "clipping_threshold": lambda value: math.inf if value is None else value,
+    "clip_threshold": lambda value: math.inf if value is None else value,
+    "learning_rate": lambda value: 1.0 if value is None else value,
+    **dict.fromkeys(("momentum", "weight_decay", "beta3"), lambda value: 0.0 if value is None else value),
+}
+SHOWN: dict[str, Callable[[Any], Any]] = {
+    "eps_in_sqrt": lambda value: value == "inside",
+    "eps_root": lambda value: 0.0 if value is None else value,
+    "factored": lambda value: value is not None,
+    "decay_rate": lambda value: -value,
+}
+
+_ADAM = "learning_rate b1 b2 eps eps_root mu_dtype"
+_DECAYED = f"{_ADAM} weight_decay mask"
+
+ALIASES: dict[str, Alias] = {
+    "sgd": Alias((optim.SGD,), "learning_rate momentum nesterov accumulator_dtype", defaults={"momentum": None}),
+    "sign_sgd": Alias((optim.Signum,), "learning_rate", fixed={"beta": 0.0}),
+    "signum": Alias((optim.Signum,), "learning_rate beta accumulator_dtype"),
+    "rprop": Alias((optim.Rprop,), "learning_rate eta_minus eta_plus min_step_size max_step_size"),
+    "lion": Alias((optim.Lion,), "learning_rate b1 b2 mu_dtype weight_decay mask"),
+    "lars": Alias(
+        (optim.LARS,),
+        "learning_rate weight_decay weight_decay_mask trust_coefficient eps * momentum nesterov",
+        defaults={"weight_decay_mask": True},
+    ),
+    "adagrad": Alias((optim.Adagrad,), "learning_rate initial_accumulator_value eps"),
+    "adadelta": Alias(
+        (optim.Regularize, optim.Adadelta),
+        "learning_rate rho eps weight_decay weight_decay_mask",
+        {"weight_decay": "l2"},
+        {"learning_rate": None},
+    ),
+    "rmsprop": Alias(
+        (optim.RMSprop,),
+        "learning_rate decay eps initial_scale eps_in_sqrt centered momentum nesterov bias_correction",
+        defaults={"momentum": None},
+    ),
+    "madgrad": Alias(
+        (optim.Regularize, optim.MADGRAD), "learning_rate momentum weight_decay eps", {"weight_decay": "l2"}
+    ),
+    "adam": Alias((optim.Adam,), f"{_ADAM} * nesterov", nesterov=(optim.NAdam,)),
+    "adamw": Alias((optim.AdamW,), f"{_DECAYED} * nesterov", nesterov=(optim.NAdam, optim.WeightDecay)),
+    "amsgrad": Alias((optim.Adam,), _ADAM, fixed={"amsgrad": "corrected"}),
+    "nadam": Alias((optim.Adam,), f"{_ADAM} * nesterov", defaults={"nesterov": True}, nesterov=(optim.NAdam,)),
+    "nadamw": Alias(
+        (optim.AdamW,),
+        f"{_DECAYED} * nesterov",
+        defaults={"nesterov": True},
+        nesterov=(optim.NAdam, optim.WeightDecay),
+    ),
+    "adamax": Alias((optim.Adamax,), "learning_rate b1 b2 eps"),
+    "adamaxw": Alias((optim.Adamax, optim.WeightDecay), "learning_rate b1 b2 eps weight_decay mask"),
+    "radam": Alias((optim.RAdam,), "learning_rate b1 b2 eps eps_root threshold"),
+    "adabelief": Alias((optim.AdaBelief,), "learning_rate b1 b2 eps eps_root"),
+    "ademamix": Alias((optim.AdEMAMix,), "learning_rate b1 b2 b3 alpha eps eps_root mu_dtype weight_decay mask"),
+    "adopt": Alias((optim.ADOPT,), "learning_rate b1 b2 eps mu_dtype * use_clipping"),
+    "adan": Alias((optim.Adan,), "learning_rate b1 b2 b3 eps eps_root weight_decay mask"),
+    "yogi": Alias((optim.Yogi,), "learning_rate b1 b2 eps"),
+    "lamb": Alias((optim.LAMB,), "learning_rate b1 b2 eps eps_root weight_decay mask"),
+    "novograd": Alias((optim.NovoGrad,), "learning_rate b1 b2 eps eps_root weight_decay"),
+    "sophia": Alias(
+        (optim.Sophia,),
+        "learning_rate b1 b2 eps weight_decay weight_decay_mask gamma clip_threshold update_interval * mu_dtype batch_size estimate",
+    ),
+    "prodigy": Alias(
+        (optim.Prodigy,),
+        "learning_rate betas beta3 eps estim_lr0 estim_lr_coef weight_decay safeguard_warmup",
+        defaults={"learning_rate": ..., "beta3": None},
+    ),
+    "schedule_free_sgd": Alias(
+        (optim.ScheduleFreeSGD,),
+        "learning_rate * b1 weight_decay weight_lr_power state_dtype",
+        defaults={"learning_rate": ...},
+    ),
+    "schedule_free_adamw": Alias(
+        (optim.ScheduleFreeAdamW,),
+        "learning_rate * b1 b2 eps weight_decay weight_lr_power state_dtype",
+        defaults={"learning_rate": ...},
+    ),
+    "adafactor": Alias(
+        (optim.Adafactor,),
+        "learning_rate min_dim_size_to_factor decay_rate * multiply_by_parameter_scale clipping_threshold momentum dtype_momentum eps factored",
+        {"eps": "epsilon1"},
+        defaults={"learning_rate": None, "momentum": None, "dtype_momentum": "float32"},
+    ),
+    "sm3": Alias((optim.SM3,), "learning_rate momentum"),
+    # Those that optax has not, under our words.
+    **{
+        name: Alias((made,), " ".join(made._declared), defaults={"learning_rate": ...})
+        for name, made in {
+            "adam_lrd": optim.AdamLRD,
+            "asgd": optim.ASGD,
+            "ftrl": optim.FTRL,
+            "shampoo": optim.Shampoo,
+            "soap": optim.SOAP,
+        }.items()
+    },
+}
+
+
+def function(name: str) -> Callable[..., Transformation]:
+    """The function of a row of `ALIASES`."""
+    alias = ALIASES[name]
+    signature = inspect.Signature([*_parameters(alias)], return_annotation=Transformation)
+
+    def made(*args: Any, **named: Any) -> Transformation:
+        given = signature.bind(*args, **named)
+        given.apply_defaults()
+        return _made(alias, given.arguments)
+
+    made.__signature__ = signature
+    made.__name__ = made.__qualname__ = name
+    made.__module__, made.__doc__ = "oxigrad.optax", _documentation(name, alias)
+    return made
+
+
+def _parameters(alias: Alias) -> Iterable[inspect.Parameter]:
+    """The parameters of the function of an alias."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for name in alias.arguments.split():
+        if name == "*":
+            kind = inspect.Parameter.KEYWORD_ONLY
+        else:
+            yield inspect.Parameter(name, kind, default=_default(alias, name))
+
+
+def _default(alias: Alias, name: str) -> Any:
+    """The default of an argument."""
+    given = alias.defaults.get(name, inspect.Parameter.empty if name == "learning_rate" else ...)
+    if given is not ...:
+        return given
+    if name in SLOTS or name in MASKS:
+        return None
+    if name == "nesterov" and alias.nesterov:
+        return False
+    ours, preset = alias.words.get(name, WORDS.get(name, name)), {}
+    for part in alias.parts:
+        preset |= part._rule.defaults | PRESETS.get(part.__name__, {}).get("optax", {})
+    found = tuple(preset[each] for each in ours) if isinstance(ours, tuple) else preset[ours]
+    return SHOWN[name](found) if name in SHOWN else found
+
+
+def _documentation(name: str, alias: Alias) -> str:
+    titles = " and ".join(f"`oxigrad.optim.{part.__name__}`" for part in alias.parts)
+    first = inspect.cleandoc(alias.parts[-1].__doc__ or "").partition("\n")[0]
+    return f"{first}\n\nArguments are those of ``optax.{name}``; the rule is that of {titles}."
+
+
+def _made(alias: Alias, given: Mapping[str, Any]) -> Transformation:
+    """The transformation of an alias with these arguments."""
+    chosen = given.get("nesterov") if alias.nesterov else False
+    parts = alias.nesterov if alias.nesterov and chosen else alias.parts
+    values: dict[str, Any] = dict(alias.fixed)
+    dtypes: dict[str, Any] = {}
+    mask = None
+    for name, value in given.items():
+        if name in SLOTS:
+            dtypes[SLOTS[name]] = value
+        elif name in MASKS:
+            mask = value
+        elif name != "nesterov" or not alias.nesterov:
+            values |= _values(alias, name, value)
+    flags = {name for part in parts for name, default in part._rule.defaults.items() if is_flag(default)}
+    traced = {name: value.value for name, value in values.items() if name in flags and isinstance(value, _Constant)}
+    constant = {name: value for name, value in values.items() if name not in traced}
+    if mask is None or mask is True:
+        return transformation(_optimizer(parts, constant), dtypes=dtypes, flags=traced)
+    decay = str(alias.words.get("weight_decay", "weight_decay"))
+
+    def masked(params: Any) -> optim.Optimizer:
+        kept = mask(params) if callable(mask) else mask
+        every = jax.tree.map(lambda kept, below: jax.tree.map(lambda _: bool(kept), below), kept, params)
+        without = {path for path, keeps in zip(key_paths(params), jax.tree.leaves(every), strict=True) if not keeps}
+        groups = {(lambda path, array: path in without): {decay: 0.0}}
+        return _optimizer(parts, constant, groups=groups if without else None)
+
+    return transformation(masked, dtypes=dtypes, flags=traced)
+
+
+def _optimizer(parts: Sequence[Part], values: Mapping[str, Any], **options: Any) -> optim.RuleOptimizer:
+    """The optimizer of the parts, each with those of the values that it declares, and with optax's defaults."""
+    made = []
+    for part in parts:
+        own = {name: value for name, value in values.items() if name in part._declared}
+        made.append(
+            part(
+                **own,
+                compat="optax" if "optax" in PRESETS.get(part.__name__, {}) else None,
+                **options if not parts[1:] else {},
+            )
+        )
+    return made[0] if len(made) == 1 else optim.Chain(*made, **options)
+
+
+def _values(alias: Alias, name: str, value: Any) -> dict[str, Any]:
+    """Our hyperparameters for an argument of optax."""
+    ours = alias.words.get(name, WORDS.get(name, name))
+    if isinstance(ours, tuple):
+        return {each: _number(each, one) for each, one in zip(ours, value, strict=True)}
+    read = READ.get(name) if name in READ else None
+    return {ours: _number(name, read(value) if read else value)}
+
+
+class _Constant:
+    """A traced number as a function of the step, which is what a hyperparameter may be."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, step: Any) -> Any:
+        return self.value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _number(name: str, value: Any) -> Any:
+    """A hyperparameter: an array as a number, or if it is traced as a function of the step."""
+    if not is_array(value):
+        return value
+    if tuple(value.shape) != ():
+        raise ShapeError(f"{name} has shape {tuple(value.shape)}: expected a number")
+    return _Constant(value) if isinstance(value, jax.core.Tracer) else value.item()
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a number is known to be zero."""
+    return not isinstance(value, jax.core.Tracer) and not callable(value) and value == 0
+
+
+def _of(f: Callable[[Any], Any], value: Any) -> Any:
+    """The result of a function for a number or for a schedule."""
+    return (lambda step: f(value(step))) if callable(value) else f(value)
+
+
+# --- muon, which optax gives matrices only ------------------------------------------------------------------------------
+
+
+def muon(
+    learning_rate: Any,
+    ns_coeffs: tuple[float, float, float] | str = (3.4445, -4.7750, 2.0315),
+    ns_steps: int = 5,
+    beta: Any = 0.95,
+    eps: Any = 1e-8,
+    weight_decay: Any = 0.0,
+    *,
+    nesterov: bool = True,
+    adam_b1: Any = 0.9,
+    adam_b2: Any = 0.999,
+    adam_weight_decay: Any = 0.0,
+    adam_learning_rate: Any = None,
+) -> Transformation:
+    """Muon for matrices, and AdamW for all else, with Nesterov's momentum where ``nesterov`` says so.
+
+    Arguments are those of ``optax.contrib.muon``; the rules are those of `oxigrad.optim.Muon`, `oxigrad.optim.AdamW` and
+    `oxigrad.optim.NAdam`. ``ns_coeffs`` are three numbers or "dion".
+    """
+    coefficients = (
+        {"coefficients": ns_coeffs} if isinstance(ns_coeffs, str) else dict(zip("abc", ns_coeffs, strict=True))
+    )
+    own = {"learning_rate": learning_rate, "momentum": beta, "epsilon": eps, "weight_decay": weight_decay}
+    matrices = _optimizer(
+        (optim.Muon,),
+        {name: _number(name, value) for name, value in own.items()}
+        | {"iterations": ns_steps, "nesterov": nesterov, **coefficients},
+    )
+    rate = learning_rate if adam_learning_rate is None else adam_learning_rate
+    own = {"learning_rate": rate, "beta1": adam_b1, "beta2": adam_b2, "epsilon": eps, "weight_decay": adam_weight_decay}
+    others = _optimizer(
+        ALIASES["adamw"].nesterov or () if nesterov else (optim.AdamW,),
+        {name: _number(name, value) for name, value in own.items()},
+    )
+    return transformation(optim.partition({(lambda path, array: len(array.shape) == 2): matrices, "*": others}))

@@ -1,0 +1,131 @@
+"""The change that a rule makes to a parameter, computed without the rounding of the new parameter."""
+
+import dataclasses
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad import xp
+from oxigrad._core import RuleError
+from oxigrad.rules.rule import Rule, Stages
+
+
+class Displaced:
+    """The parameter, moved: its ``value``, as the rule computes it, and how far that is from the parameter.
+
+    Sums with arrays, and products with them, know their ``offset`` from the parameter, which is computed only where it is asked for. Anything
+    else that a rule does reads the value.
+    """
+
+    __slots__ = ("_offset", "_parameter", "value")
+
+    __array_ufunc__ = None  # so that arithmetic of NumPy's arrays and numbers defers to this class
+
+    def __init__(self, parameter: Any, value: Any, offset: Callable[[], Any]) -> None:
+        self._parameter, self.value, self._offset = parameter, value, offset
+
+    @classmethod
+    def of(cls, parameter: Any) -> "Displaced":
+        """The parameter where it is."""
+        return cls(parameter, parameter, lambda: 0.0)
+
+    @property
+    def offset(self) -> Any:
+        """The value minus the parameter."""
+        return self._offset()
+
+    def _moved(self, value: Any, offset: Callable[[], Any]) -> "Displaced":
+        return Displaced(self._parameter, value, offset)
+
+    def __add__(self, other: Any) -> "Displaced":
+        other = plain(other)
+        return self._moved(self.value + other, lambda: self.offset + other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> "Displaced":
+        other = plain(other)
+        return self._moved(self.value - other, lambda: self.offset - other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return other - self.value
+
+    def __mul__(self, other: Any) -> "Displaced":
+        other = plain(other)
+        return self._moved(self.value * other, lambda: (other - 1.0) * self._parameter + other * self.offset)
+
+    def __rmul__(self, other: Any) -> "Displaced":
+        return self._moved(other * self.value, lambda: (other - 1.0) * self._parameter + other * self.offset)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.value / plain(other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self.value
+
+    def __pow__(self, other: Any) -> Any:
+        return self.value ** plain(other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.value @ plain(other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return other @ self.value
+
+    def __neg__(self) -> Any:
+        return -self.value
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.value, name)
+
+
+def plain(value: Any) -> Any:
+    """The value of a moved parameter; anything else, itself."""
+    return value.value if isinstance(value, Displaced) else value
+
+
+class _Namespace:
+    """A namespace whose functions read the values of moved parameters."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._library, name)
+        if isinstance(found, types.ModuleType):
+            found = _Namespace(found)
+        elif callable(found) and not isinstance(found, type):
+            found = functools.partial(_called, found)
+        setattr(self, name, found)
+        return found
+
+
+def _called(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """The result of a function for the values of moved parameters."""
+    return function(*map(_read, args), **{key: _read(value) for key, value in named.items()})
+
+
+def _read(argument: Any) -> Any:
+    """An argument of a function with values in the place of moved parameters."""
+    return [plain(each) for each in argument] if isinstance(argument, list) else plain(argument)
+
+
+_XP = _Namespace(xp)
+
+
+def displacement(rule: Rule) -> Rule:
+    """The rule that returns the change of the parameter in its place: ``new - p``.
+
+    A rule most often ends in ``p - move``, or in ``(1 - rate) * p - move``: the change is then ``-move``, or ``-rate * p - move``, which keeps the
+    bits that rounding the new parameter loses. Elsewhere it is the difference. Raises `RuleError` for a rule with a guard.
+    """
+    if "guard" in rule.supplied:
+        raise RuleError(f"the rule {rule.name} may drop the step by a guard, which a transformation of optax cannot do")
+
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
+        new, *after = yield from rule.stages(_XP, Displaced.of(p), g, slots, named)
+        change = new.offset if isinstance(new, Displaced) else new - p
+        return [xp.zeros_like(p) + change, *map(plain, after)]
+
+    return dataclasses.replace(rule, call=call, is_staged=True)
