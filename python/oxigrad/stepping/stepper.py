@@ -51,6 +51,8 @@ class Stepper:
         self._absent: list[tuple[str, ...]] = []
         self._process = _core.forks()
         self._version = Version()  # raised where a slot is assigned
+        # The key paths of parameters that were not updated by an earlier plan, and may have no slots yet.
+        self._rested: set[str] = set()
         self.slots = {}
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: Fitting | None = None
@@ -103,16 +105,37 @@ class Stepper:
 
     def _planned(self, model: Any) -> tuple[Plan, list[Any]]:
         """The plan for a model, and its leaves."""
+        self._check_plan()
+        if self._plan is not None and (leaves := self._plan.leaves(model)) is not None:
+            return self._plan, self._plan.detach(leaves)
+        leaves, structure = tree.flatten(model)
+        return self._new_plan(leaves, structure, None)
+
+    def _planned_step(self, model: Any, grads: Any) -> tuple[Plan, list[Any], list[Any]]:
+        """The plan for a step of a model, its leaves, and their gradients, which it holds itself where ``grads`` is None."""
+        self._check_plan()
+        if self._plan is not None and (leaves := self._plan.leaves(model)) is not None:
+            if (gradients := self._plan.gradients_for(leaves, grads)) is not None:
+                return self._plan, self._plan.detach(leaves), gradients
+        leaves, structure = tree.flatten(model)
+        own = structure.gradients(leaves) if grads is None else None
+        plan, leaves = self._new_plan(leaves, structure, own)
+        found = plan.gradients(leaves, grads) if own is None else plan.aligned(own)
+        return plan, leaves, found
+
+    def _check_plan(self) -> None:
+        """Drops a plan that other settings, or a fork, have made invalid."""
         if self._plan is not None and not (self._plan.is_current() and self._process == _core.forks()):
             self._forget()
-        if self._plan is not None and (leaves := self._plan.leaves(model)) is not None:
-            return self._plan, leaves
-        leaves, structure = tree.flatten(model)
-        plan = Plan(leaves, structure, self._owner, self._version)
+
+    def _new_plan(self, leaves: list[Any], structure: _core.Structure, own: list[Any] | None) -> tuple[Plan, list[Any]]:
+        """The plan for a model that none was made for, and its leaves; ``own`` are the gradients that the model holds itself."""
+        present = None if own is None else bytes(g is not None for g in own)
+        plan = Plan(leaves, structure, self._owner, self._version, present=present)
         leaves = plan.detach(leaves)
         if self.fitting:
             self._fit(self.fitting, plan, leaves)
-        plan.check_known(self.slots)
+        plan.check_known(self.slots, self._rested)
         return plan, leaves
 
     def _forget(self) -> None:
@@ -127,7 +150,9 @@ class Stepper:
             p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=p.executor in _ON_HOST)
             for p in plan.parameters
         }
-        self.slots = fitting(self.slots, first)
+        resting = {path: own for path, own in self.slots.items() if path in plan.resting}
+        loaded = {path: own for path, own in self.slots.items() if path not in resting}
+        self.slots = {**fitting(loaded, first), **resting}
         if fitting.report:
             self._core.micro = 0  # The mean of the gradients so far may be a part of what did not fit.
         self.fitting = None
@@ -141,9 +166,12 @@ class Stepper:
         if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
             return self._update_anew(model, grads, keep_root=keep_root)
         plan = step.plan
-        if (leaves := plan.leaves(model, for_core=step.is_in_place and not plan.sparse)) is None:
+        if (leaves := plan.leaves(model)) is None:
             return self._update_anew(model, grads, keep_root=keep_root)
-        gradients = plan.gradients(leaves, grads)
+        if (gradients := plan.gradients_for(leaves, grads)) is None:
+            return self._update_anew(model, grads, keep_root=keep_root)
+        if plan.recorded:
+            plan.detach(leaves, for_core=step.is_in_place and not plan.sparse)
         if keep_root and plan.replaced:
             plan.check_replaceable(model)
         if step.varies or plan.sparse:
@@ -160,8 +188,7 @@ class Stepper:
         self.averages.refuse_swapped()
         before, fitting, counts = self._slots, self.fitting, (self.count, self.micro)
         try:
-            plan, leaves = self._planned(model)
-            gradients = plan.gradients(leaves, grads)
+            plan, leaves, gradients = self._planned_step(model, grads)
             if keep_root:
                 plan.check_replaceable(model)
             owner = self._owner
@@ -216,7 +243,7 @@ class Stepper:
     ) -> tuple[list[Touched], _core.Writes] | None:
         """The rows that a step touches and its writes besides the update by the core; None where a guard stops it."""
         plan, writes = step.plan, StepWrites()
-        zeros = plan.zeros(grads) if step.zeroes else []
+        zeros = plan.zeros(leaves, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
             plan.check_memory(leaves, gradients, self.slots, [g for _, g in zeros])
         if not call_step(step, leaves, gradients, self.slots, writes):
@@ -282,6 +309,7 @@ class Stepper:
             )
         self._core.prepare(prepared)
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
+        self._rested |= plan.resting
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: existing ones, and new ones in place of missing ones."""

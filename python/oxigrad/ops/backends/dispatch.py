@@ -71,14 +71,31 @@ def adapter_of_library(library: Any) -> Adapter:
     if library is np:
         return _NUMPY
     root = getattr(library, "__name__", "").removeprefix("array_api_compat.").partition(".")[0]
+    return getattr(_file_of(root), "ADAPTER", Adapter)(library)
+
+
+@functools.lru_cache(maxsize=64)
+def _file_of(root: str) -> Any:
+    """The file in this folder for the library whose top-level module has this name; None where there is none."""
     path = f"{__package__}.{root}"
     try:
-        module = importlib.import_module(path) if root else None
+        return importlib.import_module(path) if root.isidentifier() else None
     except ModuleNotFoundError as error:
         if error.name != path:
             raise
-        module = None
-    return getattr(module, "ADAPTER", Adapter)(library)
+        return None
+
+
+def container_of(cls: type) -> Any:
+    """The mappings that hold the children of a class's instances, if it is a class of containers of some library.
+
+    A pair: for each mapping its attribute and whether its items are trainable (or the attribute of an item that says so),
+    and the attribute of an item that holds its gradient. None for any other class.
+    """
+    for root in dict.fromkeys(str(base.__module__).partition(".")[0] for base in cls.__mro__):
+        if (function := getattr(_file_of(root), "container", None)) and (found := function(cls)):
+            return found
+    return None
 
 
 def standard_namespace(*values: Any) -> Any:

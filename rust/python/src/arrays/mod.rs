@@ -1,5 +1,5 @@
 //! Arrays in host memory as buffers of the core. Access: `host_array` by `numpy`, `contiguous`, `dlpack`, `torch` or
-//! `buffer_protocol`; `seat`, `overlap` and `array_pool` for their places, sharing and reuse; `value` for the values of
+//! `buffer_protocol`; `place`, `overlap` and `array_pool` for their places, sharing and reuse; `value` for the values of
 //! a tape. Computation by the core: `elementwise`, `reduce`, `products`; by NumPy: `numpy_functions`.
 
 pub mod array_pool;
@@ -11,8 +11,8 @@ pub mod host_array;
 pub mod numpy;
 pub mod numpy_functions;
 pub mod overlap;
+pub mod place;
 pub mod products;
 pub mod reduce;
-pub mod seat;
 pub mod torch;
 pub mod value;

@@ -6,7 +6,9 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyType};
+use pyo3::types::{PyDict, PySequenceMethods, PyTuple, PyType};
+
+use crate::arrays::dlpack::{Export, Exporters};
 
 /// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
@@ -52,20 +54,42 @@ impl Torch {
 
 /// Tensors whose memory was changed, of which PyTorch has to be told.
 #[derive(Default)]
-pub struct Changed(Vec<Py<PyAny>>);
+pub struct Changed<'py> {
+    tensors: Vec<Bound<'py, PyAny>>,
+    /// Those of a step that are in tuples already.
+    of_step: Option<Bound<'py, PyTuple>>,
+    /// What holds their memory: a count of a tensor that is held elsewhere too takes a quarter of the time.
+    held: Vec<Export>,
+}
 
-impl Changed {
-    /// Adds tensors.
-    pub fn extend<'a>(&mut self, py: Python<'_>, tensors: impl Iterator<Item = &'a Py<PyAny>>) {
-        self.0.extend(tensors.map(|tensor| tensor.clone_ref(py)));
+impl<'py> Changed<'py> {
+    /// Adds an object, if it is a tensor.
+    pub fn push(&mut self, exporters: &mut Exporters<'py>, object: &Bound<'py, PyAny>) {
+        if exporters.is_tensor(object) {
+            self.tensors.push(object.clone());
+        }
+    }
+
+    /// Adds tuples of tensors, and what holds the memory of some.
+    pub fn set_step(&mut self, tuples: Option<Bound<'py, PyTuple>>, held: Vec<Export>) {
+        (self.of_step, self.held) = (tuples, held);
     }
 
     /// Tells PyTorch, once all is written and the step counted: an interrupt may come here.
-    pub fn count(self, py: Python<'_>) -> PyResult<()> {
-        let (Some(torch), false) = (TORCH.get(py), self.0.is_empty()) else { return Ok(()) };
-        let tensors = PyList::new(py, self.0)?;
+    pub fn count(self, py: Python<'py>) -> PyResult<()> {
+        let tensors = match (self.of_step, self.tensors.is_empty()) {
+            (of_step, true) => of_step,
+            (None, false) => Some(PyTuple::new(py, self.tensors)?),
+            (Some(of_step), false) => Some(concatenated(&of_step, &PyTuple::new(py, self.tensors)?)?),
+        };
+        let (Some(torch), Some(tensors)) = (TORCH.get(py), tensors) else { return Ok(()) };
         let count = || torch.increment_version.bind(py).call1((&tensors,)).map(drop);
         // An interrupt may come before anything is counted. What is written is written: it is counted, and then raised.
         count().or_else(|interrupt| count().and(Err(interrupt)))
     }
+}
+
+/// The items of one tuple, then those of another.
+pub fn concatenated<'py>(a: &Bound<'py, PyTuple>, b: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    Ok(a.as_sequence().concat(b.as_sequence())?.to_tuple()?)
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::parameter::{Parameter, prepare};
 use super::phase::{BROKEN, CHECKING, IDLE, WRITING};
-use super::prepared::{Prepared, Touched, known_numpy, seats, tensors};
+use super::prepared::{Given, Prepared, Touched};
 use super::stated::{HostParameter, Writes};
 use super::symbols::Program;
 use super::write::write;
@@ -91,8 +91,7 @@ impl Stepper {
             *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
             Some(*end)
         }));
-        let (seats, tensors) = (seats(&parameters, known_numpy(py)?, py), tensors(&parameters, py));
-        let prepared = Prepared { parameters, starts, tensors, seats, ..Prepared::default() };
+        let prepared = Prepared { parameters, starts, ..Prepared::default() };
         let before = std::mem::replace(&mut *self.lock(), prepared);
         drop(before);
         Ok(())
@@ -129,11 +128,12 @@ impl Stepper {
         // Assigning to containers is all that may run the user's code and raise, and all that can be undone.
         let replaced = Replacements::new(&model, &replacements)?;
         let mut changed = Changed::default();
-        let update = |changed: &mut Changed| {
+        let given = Given { written, gradients };
+        let update = |changed: &mut Changed<'py>| {
             let step = self.count() + 1;
             let (prepared, phase) = (&mut turn.prepared, &self.phase);
-            let done = programs.is_empty()
-                || prepared.update(py, &programs, seed, step, written, gradients, &touched, phase, changed)?;
+            let done =
+                programs.is_empty() || prepared.update(py, &programs, seed, step, given, &touched, phase, changed)?;
             if done {
                 self.phase.store(WRITING, Ordering::Relaxed);
             }
