@@ -294,7 +294,7 @@ class Optimizer(Options):
         Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks.
         """
         with self._lock.reading():
-            write(file, collect(self, copy=False))
+            write(file, collect(self, copy=False, to_file=True))
 
     def load(self, file: str | os.PathLike[str], strict: bool = True) -> Report:
         """Loads a file written by `save`, as `load_state_dict`.

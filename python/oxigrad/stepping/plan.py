@@ -332,17 +332,14 @@ class Plan:
         if self._owner.zero_gradients:
             raise StructureError(f"{path}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows")
 
-    def zeros(self, leaves: list[Any], grads: Any) -> list[tuple[Any, Any]]:
+    def zeros(self, gradients: list[Any], grads: Any) -> list[tuple[Any, Any]]:
         """Zeros to copy into the gradients that the core does not write itself.
 
         Raises `ArrayMemoryError` or `DtypeError` for a gradient that cannot be written.
         """
         if not self.ruled and not self._tied:
             return []
-        if grads is None:
-            given, structure = self.structure.gradients(leaves) or [], self.structure
-        else:
-            given, structure = tree.flatten(grads)
+        given, structure = (gradients, self.structure) if grads is None else tree.flatten(grads)
         found = {str(structure.path(i)): g for i, g in enumerate(given)}
         zeros = {}
         for p in (*self._tied, *(p for _, p in self.ruled)):

@@ -1,13 +1,11 @@
 //! The place of an array in memory, found in one step and compared in the next.
 
+use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::view::ArrayView;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::arrays::dlpack::{Export, Exporters};
 use crate::arrays::numpy::Numpy;
-use crate::error::unless;
 
 /// Looks at arrays: whether they still are where they were. It runs no Python.
 pub struct Look<'py> {
@@ -35,9 +33,16 @@ impl<'py> Look<'py> {
 /// The place of an array: its description, which keeps nothing alive.
 pub struct Place {
     pub view: ArrayView,
-    /// The object, if it is a tensor of PyTorch's: another one at the same place may have its negative bit set. For the
-    /// one that was seen, only an assignment to its attribute `data` can set it and leave the memory the same.
-    tensor: Option<Py<PyWeakrefReference>>,
+    kind: Kind,
+}
+
+enum Kind {
+    /// An array whose numbers are those in its memory, always.
+    Plain,
+    /// A tensor of PyTorch's, seen without its negative bit, by the address of the object.
+    Tensor(usize),
+    /// A tensor that may be given the bit and stay where it is, and has to be asked each time.
+    Unsure,
 }
 
 // SAFETY: the pointer of the view is only compared, or handed to `Buffer`, which makes no use of it.
@@ -47,36 +52,37 @@ unsafe impl Sync for Place {}
 
 impl Place {
     /// The place of an object that has been seen to have its numbers in memory.
-    pub fn new<'py>(look: &mut Look<'py>, object: &Bound<'py, PyAny>, view: ArrayView) -> PyResult<Self> {
-        let tensor = if look.exporters.is_tensor(object) {
-            unless::<PyTypeError, _>(object.py(), PyWeakrefReference::new(object))?.map(Bound::unbind)
-        } else {
-            None
+    pub fn new<'py>(look: &mut Look<'py>, object: &Bound<'py, PyAny>, view: ArrayView) -> Self {
+        let kind = match look.exporters.is_tensor(object) {
+            false => Kind::Plain,
+            true if is_adjacent(&view) => Kind::Tensor(object.as_ptr().addr()),
+            true => Kind::Unsure,
         };
-        Ok(Self { view, tensor })
+        Self { view, kind }
     }
 
     /// The place of a NumPy array.
     pub fn of_numpy(view: ArrayView) -> Self {
-        Self { view, tensor: None }
+        Self { view, kind: Kind::Plain }
     }
 
-    /// Whether an object is the one that was seen, where that matters.
+    /// Whether an object has its numbers in memory, if it still is here: it is the tensor that was seen, or none.
+    ///
+    /// A weak reference would tell a new tensor at the address of a freed one, but a tensor that has one cannot be
+    /// swapped with another (`torch.utils.swap_tensors`).
     #[inline]
     pub fn is_of<'py>(&self, look: &mut Look<'py>, object: &Bound<'py, PyAny>) -> bool {
-        match &self.tensor {
-            None if look.numpy.is_plain_array(object) => true,
-            Some(tensor) => tensor.bind(object.py()).upgrade().is_some_and(|seen| seen.is(object)),
-            None => !look.exporters.is_tensor(object),
+        match self.kind {
+            Kind::Plain => look.numpy.is_plain_array(object) || !look.exporters.is_tensor(object),
+            Kind::Tensor(address) => object.as_ptr().addr() == address,
+            Kind::Unsure => false,
         }
     }
 
-    /// Whether an object is the array that was seen here, with its numbers in memory.
+    /// Whether an object, which `is_of` this place, is still here.
     #[inline]
     pub fn has<'py>(&self, look: &mut Look<'py>, object: &Bound<'py, PyAny>) -> bool {
-        look.numpy
-            .is_at(object, &self.view)
-            .unwrap_or_else(|| self.is_of(look, object) && look.exporters.is_at(object, &self.view))
+        look.is_at(object, &self.view)
     }
 
     /// As `has`; adds what holds the memory of a tensor, so that telling PyTorch of the change is quick.
@@ -87,10 +93,17 @@ impl Place {
         object: &Bound<'py, PyAny>,
         held: &mut Vec<Export>,
     ) -> PyResult<bool> {
-        if self.tensor.is_none() || !self.is_of(look, object) {
+        if !matches!(self.kind, Kind::Tensor(_)) {
             return Ok(self.has(look, object));
         }
         let export = look.exporters.held_at(object, &self.view)?;
         Ok(export.map(|export| held.push(export)).is_some())
     }
+}
+
+/// Whether elements lie next to each other along some axis. Not so those of the imaginary part of a complex array: that
+/// of its conjugate is where the negative bit comes from.
+fn is_adjacent(view: &ArrayView) -> bool {
+    let size = view.dtype.map_or(0, Dtype::size).cast_signed();
+    view.extents.iter().zip(&view.strides).any(|(extent, stride)| *extent > 1 && *stride == size)
 }

@@ -61,6 +61,7 @@ impl Prepared {
         given: Given<'_, 'py>,
         look: &mut Look<'py>,
         held: &Held<'py>,
+        with_slots: bool,
     ) -> PyResult<()> {
         let py = given.written.py();
         let mut is_kept = |object: &Bound<'py, PyAny>, view| look.is_at(object, view) || !look.can_tell(object);
@@ -72,7 +73,7 @@ impl Prepared {
         if !held.iter().all(|(object, memory)| is_kept(object, &memory.view)) {
             return Err(moved("an array"));
         }
-        for parameter in &self.parameters {
+        for parameter in self.parameters.iter().filter(|_| with_slots) {
             let mut slots = parameter.slots.iter().chain(&parameter.numbers);
             if slots.any(|slot| !slot.is_there(look, py) && !slot.is_by_python()) {
                 return Err(moved(&parameter.path));

@@ -77,7 +77,7 @@ impl Parameter {
             return Ok(located);
         }
         let (array, buffer) = self.checked_gradient(g, shape, is_written)?;
-        let place = Place::new(look, g, array.view.clone())?;
+        let place = Place::new(look, g, array.view.clone());
         held.push((g.clone(), array));
         Ok((place, buffer))
     }
@@ -93,7 +93,7 @@ impl Parameter {
             Some(located) => located,
             None => {
                 let (array, buffer) = self.checked_own(p)?;
-                let place = Place::new(look, p, array.view.clone())?;
+                let place = Place::new(look, p, array.view.clone());
                 held.push((p.clone(), array));
                 (place, buffer)
             }

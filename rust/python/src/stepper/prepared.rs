@@ -88,21 +88,39 @@ impl Prepared {
         looked.map(|()| moves)
     }
 
-    /// The numbers of the arrays that are not where the last step saw them; holds the memory of parameters that are
-    /// tensors. It runs no Python.
+    /// The numbers of the arrays that may be other objects than those that the last step saw, where that matters. It runs
+    /// no Python.
+    pub(super) fn fresh<'py>(seen: &Seen, given: Given<'_, 'py>, look: &mut Look<'py>) -> Vec<usize> {
+        let mut fresh = Vec::new();
+        let arrays = given.written.iter_borrowed().zip(given.gradients.iter_borrowed());
+        for (number, ((p, g), places)) in (0..).step_by(2).zip(arrays.zip(seen.places.chunks_exact(2))) {
+            if !places[0].is_of(look, &p) {
+                fresh.push(number);
+            }
+            if !places[1].is_of(look, &g) {
+                fresh.push(number + 1);
+            }
+        }
+        fresh
+    }
+
+    /// The numbers of the arrays that are not where the last step saw them, `fresh` ones in any case; holds the memory of
+    /// parameters that are tensors. It runs no Python.
     pub(super) fn unseen<'py>(
         seen: &Seen,
+        fresh: &[usize],
         given: Given<'_, 'py>,
         look: &mut Look<'py>,
         holds: &mut Vec<Export>,
     ) -> PyResult<Vec<usize>> {
-        let mut unseen = Vec::new();
+        let (mut unseen, mut fresh) = (Vec::new(), fresh.iter().copied().peekable());
+        let mut is_fresh = |number| fresh.next_if_eq(&number).is_some();
         let arrays = given.written.iter_borrowed().zip(given.gradients.iter_borrowed());
         for (number, ((p, g), places)) in (0..).step_by(2).zip(arrays.zip(seen.places.chunks_exact(2))) {
-            if !places[0].holds(look, &p, holds)? {
+            if is_fresh(number) || !places[0].holds(look, &p, holds)? {
                 unseen.push(number);
             }
-            if !places[1].has(look, &g) {
+            if is_fresh(number + 1) || !places[1].has(look, &g) {
                 unseen.push(number + 1);
             }
         }

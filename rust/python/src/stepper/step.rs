@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::parameter::{Parameter, prepare};
-use super::phase::{BROKEN, CHECKING, IDLE, WRITING};
+use super::phase::{BROKEN, CHECKING, IDLE, Progress, WRITING};
 use super::prepared::{Given, Prepared, Touched};
 use super::stated::{HostParameter, Writes};
 use super::symbols::Program;
@@ -31,6 +31,8 @@ pub struct Stepper {
     process: AtomicU32,
     /// Whether a step was counted that the optimizer has not observed yet.
     owed: AtomicBool,
+    /// Whether a slot was handed out, so that others than the steps may change it.
+    exposed: AtomicBool,
 }
 
 /// The most steps that can be counted, and that a state can have.
@@ -70,6 +72,12 @@ impl Stepper {
     /// Puts `values` into `attributes`, where a step was counted since the last call.
     fn observe(&self, attributes: &Bound<'_, PyDict>, values: &Bound<'_, PyDict>) -> PyResult<()> {
         if self.owed.swap(false, Ordering::Relaxed) { attributes.update(values.as_mapping()) } else { Ok(()) }
+    }
+
+    /// Says that slots are handed out: from now on each step looks whether they have moved, and tells PyTorch of their
+    /// changes. Until then nothing but the steps has them.
+    fn expose(&self) {
+        self.exposed.store(true, Ordering::Relaxed);
     }
 
     /// Raises `StateError` if slots and counts are not those of a whole number of steps: while a step writes, or
@@ -131,9 +139,10 @@ impl Stepper {
         let given = Given { written, gradients };
         let update = |changed: &mut Changed<'py>| {
             let step = self.count() + 1;
-            let (prepared, phase) = (&mut turn.prepared, &self.phase);
-            let done =
-                programs.is_empty() || prepared.update(py, &programs, seed, step, given, &touched, phase, changed)?;
+            let progress = Progress { phase: &self.phase, exposed: &self.exposed };
+            let prepared = &mut turn.prepared;
+            let done = programs.is_empty()
+                || prepared.update(py, &programs, seed, step, given, &touched, progress, changed)?;
             if done {
                 self.phase.store(WRITING, Ordering::Relaxed);
             }

@@ -1,6 +1,6 @@
 //! The update of all parameters: every check, then one dispatch of the kernels.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::Kernel;
@@ -8,7 +8,8 @@ use oxigrad_core::noise::noise_key;
 use pyo3::prelude::*;
 use pyo3::types::PyTupleMethods;
 
-use super::phase::WRITING;
+use super::parameter::Moves;
+use super::phase::{Progress, WRITING};
 use super::prepared::{Given, Prepared, Programs, Seen, Touched, known_numpy};
 use super::requirements::moved;
 use super::slot::Slot;
@@ -55,28 +56,23 @@ impl Prepared {
             self.refuse_negated(all.iter().copied(), given, look)?;
             return Ok((all, Vec::new()));
         };
-        let fresh: Vec<usize> = given
-            .arrays()
-            .zip(&seen.places)
-            .enumerate()
-            .filter_map(|(number, (array, place))| (!place.is_of(look, &array)).then_some(number))
-            .collect();
+        let fresh = Self::fresh(seen, given, look);
         self.refuse_negated(fresh.iter().copied(), given, look)?;
         let mut holds = Vec::new();
-        let unseen = Self::unseen(seen, given, look, &mut holds)?;
+        let unseen = Self::unseen(seen, &fresh, given, look, &mut holds)?;
         let elsewhere = unseen.iter().copied().filter(|number| fresh.binary_search(number).is_err());
         if !self.refuse_negated(elsewhere, given, look)? {
             return Ok((unseen, holds));
         }
         holds.clear();
-        let again = Self::unseen(seen, given, look, &mut holds)?;
+        let again = Self::unseen(seen, &fresh, given, look, &mut holds)?;
         match again.iter().find(|number| unseen.binary_search(number).is_err()) {
             Some(number) => Err(moved(&self.parameters[number / 2].path)),
             None => Ok((unseen, holds)),
         }
     }
 
-    /// Adds the tensors that the update has written.
+    /// Adds the tensors that the update has written; slots only where others have them.
     fn note_changed<'py>(
         &self,
         changed: &mut Changed<'py>,
@@ -84,10 +80,14 @@ impl Prepared {
         given: Given<'_, 'py>,
         look: &mut Look<'py>,
         holds: Vec<Export>,
+        with_slots: bool,
     ) {
         let py = given.written.py();
         let is_tensor = holds.len() == self.parameters.len();
         changed.set_step(is_tensor.then(|| given.written.clone()), holds);
+        if is_tensor && !with_slots && !programs.iter().any(|(program, _)| program.get().writes_gradients()) {
+            return;
+        }
         for (parameter, (g, p)) in
             self.parameters.iter().zip(given.gradients.iter_borrowed().zip(given.written.iter_borrowed()))
         {
@@ -97,8 +97,8 @@ impl Prepared {
             if programs[parameter.program].0.get().writes_gradients() {
                 changed.push(&mut look.exporters, &g);
             }
-            for slot in parameter.slots.iter().chain(&parameter.numbers) {
-                slot.add_to(changed, look, py);
+            if with_slots {
+                parameter.slots.iter().for_each(|slot| slot.add_to(changed, look, py));
             }
         }
     }
@@ -113,7 +113,7 @@ impl Prepared {
         step: u64,
         given: Given<'_, 'py>,
         touched: &[Touched<'py>],
-        phase: &AtomicU8,
+        progress: Progress<'_>,
         changed: &mut Changed<'py>,
     ) -> PyResult<bool> {
         self.check_places(programs, given.written.len(), given.gradients.len()).python()?;
@@ -122,7 +122,8 @@ impl Prepared {
         let mut seen = std::mem::take(&mut self.seen);
         let is_known = touched.is_empty() && seen.is_of(programs);
         let (unseen, holds) = self.locate(if is_known { Some(&seen) } else { None }, given, &mut look)?;
-        let mut moves = self.look(&mut look, py)?;
+        let is_exposed = || progress.exposed.load(Ordering::Relaxed);
+        let mut moves = if is_exposed() { self.look(&mut look, py)? } else { Moves::default() };
         let is_new = if is_known && !moves.moved {
             self.renew(&unseen, &mut seen, programs, given, &mut look, &mut held)?
         } else {
@@ -134,7 +135,7 @@ impl Prepared {
             seen.outputs = self.chosen(programs, &seen.buffers).python()?;
         }
         if moves.python || held.iter().any(|(_, memory)| memory.is_by_python()) {
-            self.check_unmoved(&seen, given, &mut look, &held)?;
+            self.check_unmoved(&seen, given, &mut look, &held, is_exposed())?;
         }
         let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program.get())).collect();
         for (at, parameter) in self.parameters.iter().enumerate() {
@@ -163,11 +164,12 @@ impl Prepared {
         if is_new {
             exec::check(&batches).python()?;
         }
-        // SAFETY: what is in the tuples, in `held` and in `holds`, and the slots' own memory, stays until after the call; what is
+        // SAFETY: what is in the tuples, in `held` and in `holds`, and the slots' own memory, stays until after the
+        // call (slots that were not handed out are where `prepare` found them: nothing else can change them); what is
         // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or
         // in an earlier step, when all of them were the same.
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
-        phase.store(WRITING, Ordering::Relaxed);
+        progress.phase.store(WRITING, Ordering::Relaxed);
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
         let results = done.python()?;
@@ -176,7 +178,7 @@ impl Prepared {
             self.seen = seen;
         }
         let Some(results) = results else { return Ok(false) };
-        self.note_changed(changed, programs, given, &mut look, holds);
+        self.note_changed(changed, programs, given, &mut look, holds, is_exposed());
         let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
         for parameter in &self.parameters {
             parameter
