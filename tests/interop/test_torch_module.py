@@ -278,10 +278,10 @@ def test_a_part_that_is_replaced_is_found() -> None:
     assert torch.equal(old, kept)
     for path, value in values(net).items():
         assert not torch.equal(value, before[path]), path
-    net.extra = nn.Linear(2, 2)
-    net.forward = lambda x: net.extra(Net.forward(net, x))
+    net.added = nn.Linear(2, 2)
+    net.forward = lambda x: net.added(Net.forward(net, x))
     backward(net)
-    with pytest.raises(ox.StructureError, match="extra.weight: a new parameter"):
+    with pytest.raises(ox.StructureError, match="added.weight: a new parameter"):
         opt.update(net)
 
 

@@ -384,18 +384,16 @@ def test_a_tensor_that_loses_or_changes_its_memory_is_refused() -> None:
     for change, error in (
         (lambda t: t.untyped_storage().resize_(0), ox.ArrayMemoryError),
         (lambda t: t.resize_(3, 2), ox.ShapeError),
-        (lambda t: t.set_(torch.ones(2, 3)), (ox.DtypeError, RuntimeError)),
-        (lambda t: setattr(t, "data", tensor().to_sparse()), (ox.ArrayMemoryError, RuntimeError)),
         (lambda t: setattr(t, "data", torch.ones(2, 3)), ox.DtypeError),
     ):
         for which in ("w", "g"):
             p, g, other, opt = tensor(), tensor(), tensor(), optim.Adam(0.1)
             for _ in range(2):
                 opt.update({"a": other, "w": p}, {"a": tensor(), "w": g})
-            before, counts = other.clone(), (other._version, p._version)
-            with pytest.raises(error, match="w: |incompatible|set"):
-                change({"w": p, "g": g}[which])
-                counts = (other._version, p._version)
+            before = other.clone()
+            change({"w": p, "g": g}[which])
+            counts = (other._version, p._version)
+            with pytest.raises(error, match="^w: "):
                 opt.update({"a": other, "w": p}, {"a": tensor(), "w": g})
             assert torch.equal(other, before) and (other._version, p._version) == counts and opt.step == 2
 

@@ -16,8 +16,8 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, StateError
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import device_of, fetched, namespace, resolved
-from oxigrad.rules.slots import Formula
 from oxigrad.rules import gradient_transforms
+from oxigrad.rules.slots import Formula
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.plan import Parameter, Plan, executor

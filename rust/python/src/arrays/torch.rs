@@ -90,6 +90,6 @@ impl<'py> Changed<'py> {
 }
 
 /// The items of one tuple, then those of another.
-pub fn concatenated<'py>(a: &Bound<'py, PyTuple>, b: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
-    Ok(a.as_sequence().concat(b.as_sequence())?.to_tuple()?)
+fn concatenated<'py>(a: &Bound<'py, PyTuple>, b: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    a.as_sequence().concat(b.as_sequence())?.to_tuple()
 }

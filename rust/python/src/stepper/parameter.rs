@@ -89,14 +89,13 @@ impl Parameter {
         look: &mut Look<'py>,
         held: &mut Held<'py>,
     ) -> PyResult<Located> {
-        let (place, buffer) = match self.plain(p, &self.shape, true) {
-            Some(located) => located,
-            None => {
-                let (array, buffer) = self.checked_own(p)?;
-                let place = Place::new(look, p, array.view.clone());
-                held.push((p.clone(), array));
-                (place, buffer)
-            }
+        let (place, buffer) = if let Some(located) = self.plain(p, &self.shape, true) {
+            located
+        } else {
+            let (array, buffer) = self.checked_own(p)?;
+            let place = Place::new(look, p, array.view.clone());
+            held.push((p.clone(), array));
+            (place, buffer)
         };
         Ok((place, buffer.with_rounding(self.rounding(0))))
     }

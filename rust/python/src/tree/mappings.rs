@@ -67,6 +67,12 @@ impl Mapping {
     }
 }
 
+/// The other attributes of an instance, the class and length of each mapping, and the instance if it has to be copied.
+type Rest<'py> = (Bound<'py, PyDict>, Vec<(Bound<'py, PyType>, usize)>, Bound<'py, PyAny>);
+
+/// A mapping, the name of an item, and the item.
+type Item<'py> = (Bound<'py, PyAny>, String, Bound<'py, PyAny>);
+
 impl Mappings {
     /// Appends the children of an instance and their names.
     pub fn take_apart<'py>(
@@ -110,7 +116,6 @@ impl Mappings {
         mut children: impl Iterator<Item = (Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = class.py();
-        type Rest<'py> = (Bound<'py, PyDict>, Vec<(Bound<'py, PyType>, usize)>, Bound<'py, PyAny>);
         let (others, mappings, template): Rest<'py> = rest.extract()?;
         let object = if template.is_none() {
             py.get_type::<PyAny>().call_method1(intern!(py, "__new__"), (class,))?
@@ -130,11 +135,7 @@ impl Mappings {
     }
 
     /// The mapping that has this key, and the child there.
-    fn find<'py>(
-        &self,
-        object: &Bound<'py, PyAny>,
-        key: &Key,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, String, Bound<'py, PyAny>)>> {
+    fn find<'py>(&self, object: &Bound<'py, PyAny>, key: &Key) -> PyResult<Option<Item<'py>>> {
         let text = match key {
             Key::Field(name) => name.to_string(),
             Key::Index(index) => index.to_string(),

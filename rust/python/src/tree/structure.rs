@@ -112,10 +112,11 @@ impl Structure {
             });
             match *node {
                 Node::Leaf { trainable } => {
-                    found.push(match parent.map(|parent| &self.shape.container(parent).info.kind) {
+                    let kind = parent.map(|parent| &self.shape.container(parent).info.kind);
+                    found.push(match kind {
                         Some(Kind::Mappings(mappings)) if trainable => Some(&mappings.gradient),
                         _ => None,
-                    })
+                    });
                 }
                 Node::Branch { container, arity } => above.push((container, arity)),
                 Node::Empty | Node::Unset => {}

@@ -100,7 +100,9 @@ impl<'a, 'py> Along<'a, 'py> {
         let children = &mut self.pending[start..];
         children.reverse();
         if !trainable {
-            children.iter_mut().for_each(|child| child.trainable = false);
+            for child in children {
+                child.trainable = false;
+            }
         }
         Ok(())
     }
