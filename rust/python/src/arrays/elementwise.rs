@@ -17,10 +17,10 @@ use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
+use crate::arrays::changes::Changed;
 use crate::arrays::contiguous::{Contiguous, scalar_of, unshared};
 use crate::arrays::dlpack::Exporters;
 use crate::arrays::host_array::{FloatArray, HostArray};
-use crate::arrays::torch::Changed;
 use crate::arrays::value::Value;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};

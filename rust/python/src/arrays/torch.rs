@@ -6,9 +6,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PySequenceMethods, PyTuple, PyType};
-
-use crate::arrays::dlpack::{Export, Exporters};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
@@ -50,46 +48,13 @@ impl Torch {
     pub fn is_negated(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.is_neg.bind(tensor.py()).call1((tensor,))?.is_truthy()
     }
-}
 
-/// Tensors whose memory was changed, of which PyTorch has to be told.
-#[derive(Default)]
-pub struct Changed<'py> {
-    tensors: Vec<Bound<'py, PyAny>>,
-    /// Those of a step that are in tuples already.
-    of_step: Option<Bound<'py, PyTuple>>,
-    /// What holds their memory: a count of a tensor that is held elsewhere too takes a quarter of the time.
-    held: Vec<Export>,
-}
-
-impl<'py> Changed<'py> {
-    /// Adds an object, if it is a tensor.
-    pub fn push(&mut self, exporters: &mut Exporters<'py>, object: &Bound<'py, PyAny>) {
-        if exporters.is_tensor(object) {
-            self.tensors.push(object.clone());
-        }
-    }
-
-    /// Adds tuples of tensors, and what holds the memory of some.
-    pub fn set_step(&mut self, tuples: Option<Bound<'py, PyTuple>>, held: Vec<Export>) {
-        (self.of_step, self.held) = (tuples, held);
-    }
-
-    /// Tells PyTorch, once all is written and the step counted: an interrupt may come here.
-    pub fn count(self, py: Python<'py>) -> PyResult<()> {
-        let tensors = match (self.of_step, self.tensors.is_empty()) {
-            (of_step, true) => of_step,
-            (None, false) => Some(PyTuple::new(py, self.tensors)?),
-            (Some(of_step), false) => Some(concatenated(&of_step, &PyTuple::new(py, self.tensors)?)?),
-        };
-        let (Some(torch), Some(tensors)) = (TORCH.get(py), tensors) else { return Ok(()) };
-        let count = || torch.increment_version.bind(py).call1((&tensors,)).map(drop);
+    /// Counts a change of each of these tensors, where any were met.
+    pub fn count_changes(tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = tensors.py();
+        let Some(torch) = TORCH.get(py) else { return Ok(()) };
+        let count = || torch.increment_version.bind(py).call1((tensors,)).map(drop);
         // An interrupt may come before anything is counted. What is written is written: it is counted, and then raised.
         count().or_else(|interrupt| count().and(Err(interrupt)))
     }
-}
-
-/// The items of one tuple, then those of another.
-fn concatenated<'py>(a: &Bound<'py, PyTuple>, b: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
-    a.as_sequence().concat(b.as_sequence())?.to_tuple()
 }

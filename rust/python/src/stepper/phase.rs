@@ -8,7 +8,7 @@ pub(super) const CHECKING: u8 = 1;
 pub(super) const WRITING: u8 = 2;
 pub(super) const BROKEN: u8 = 3;
 
-/// What others see of a step under way, and may change during it: its phase, and whether slots were handed out.
+/// The part of a step under way that others see, and may change during it: its phase, and whether slots were handed out.
 #[derive(Clone, Copy)]
 pub(super) struct Progress<'a> {
     pub(super) phase: &'a AtomicU8,

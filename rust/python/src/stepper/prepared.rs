@@ -58,10 +58,10 @@ pub(super) struct Given<'a, 'py> {
     pub(super) gradients: &'a Bound<'py, PyTuple>,
 }
 
-impl<'a, 'py> Given<'a, 'py> {
+impl<'py> Given<'_, 'py> {
     /// Parameters and gradients in turn: the number of a parameter's array is twice its own, that of its gradient one
     /// more.
-    pub(super) fn arrays(self) -> impl Iterator<Item = Bound<'py, PyAny>> + use<'a, 'py> {
+    pub(super) fn arrays(self) -> impl Iterator<Item = Bound<'py, PyAny>> {
         self.written.iter_borrowed().zip(self.gradients.iter_borrowed()).flat_map(|(p, g)| [p.to_owned(), g.to_owned()])
     }
 

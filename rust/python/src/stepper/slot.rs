@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::requirements::{at, tuple, unexported, writable};
+use crate::arrays::changes::Changed;
 use crate::arrays::host_array::{FloatArray, HostArray};
 use crate::arrays::place::Look;
-use crate::arrays::torch::Changed;
 use crate::error::{IntoPython, to_python};
 
 /// A slot: its name, its object (a tuple of codes and scales, where it has eight bits), and the numbers in memory.

@@ -13,7 +13,7 @@ use super::prepared::{Given, Prepared, Touched};
 use super::stated::{HostParameter, Writes};
 use super::symbols::Program;
 use super::write::write;
-use crate::arrays::torch::Changed;
+use crate::arrays::changes::Changed;
 use crate::error::to_python;
 use crate::threads;
 use crate::tree::Replacements;

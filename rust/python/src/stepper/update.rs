@@ -14,9 +14,9 @@ use super::prepared::{Given, Prepared, Programs, Seen, Touched, known_numpy};
 use super::requirements::moved;
 use super::slot::Slot;
 use super::symbols::Program;
+use crate::arrays::changes::Changed;
 use crate::arrays::dlpack::Export;
 use crate::arrays::place::Look;
-use crate::arrays::torch::Changed;
 use crate::error::IntoPython;
 use crate::threads;
 

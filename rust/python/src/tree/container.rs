@@ -154,7 +154,10 @@ pub fn take_apart<'py>(
         }
         Kind::Fields(fields) => fields.take_apart(object, children, with_rest),
         Kind::Mappings(mappings) => {
-            mappings.take_apart(object, children, keys)?;
+            mappings.take_apart(object, |key, child, trainable| {
+                keys.push(key);
+                children.push(Child { object: Some(child), trainable });
+            })?;
             if with_rest { mappings.rest(object).map(Some) } else { Ok(None) }
         }
         Kind::Functions(functions) => {

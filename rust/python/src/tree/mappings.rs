@@ -5,8 +5,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::container::Child;
-
 /// The attributes of a class that hold the children of its instances, each a mapping from name to child.
 pub struct Mappings {
     /// The attributes.
@@ -74,24 +72,22 @@ type Rest<'py> = (Bound<'py, PyDict>, Vec<(Bound<'py, PyType>, usize)>, Bound<'p
 type Item<'py> = (Bound<'py, PyAny>, String, Bound<'py, PyAny>);
 
 impl Mappings {
-    /// Appends the children of an instance and their names.
+    /// Calls a function with the name of each child of an instance, the child, and whether it is trainable.
     pub fn take_apart<'py>(
         &self,
         object: &Bound<'py, PyAny>,
-        children: &mut Vec<Child<'py>>,
-        keys: &mut Vec<Bound<'py, PyAny>>,
+        mut found: impl FnMut(Bound<'py, PyAny>, Bound<'py, PyAny>, bool),
     ) -> PyResult<()> {
         for mapping in &self.all {
             for (key, child) in mapping.items(object)? {
                 let trainable = mapping.is_trainable(&child)?;
-                keys.push(key);
-                children.push(Child { object: Some(child), trainable });
+                found(key, child, trainable);
             }
         }
         Ok(())
     }
 
-    /// What rebuilding an instance needs besides the children: its other attributes, and the class and length of each
+    /// The needs of rebuilding an instance besides the children: its other attributes, and the class and length of each
     /// mapping. An instance that `object.__new__` does not create is needed itself.
     pub fn rest<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = object.py();
@@ -108,7 +104,7 @@ impl Mappings {
         Ok((others, PyTuple::new(py, mappings)?, template).into_pyobject(py)?.into_any())
     }
 
-    /// A new instance with children of these names; `rest` is what the function of this name returned.
+    /// A new instance with children of these names; `rest` is the result of the function of this name.
     pub fn put_together<'py>(
         &self,
         class: &Bound<'py, PyType>,
