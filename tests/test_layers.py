@@ -56,7 +56,7 @@ BINDING = {
     "threads": "core",
     "callbacks": "",
     "class_cache": "",
-    "tree": "core class_cache error",
+    "tree": "core callbacks class_cache error",
     "arrays": "core callbacks class_cache error threads",
     "autodiff": "core arrays callbacks class_cache error threads tree",
     "stepper": "core arrays autodiff callbacks class_cache error threads tree",

@@ -43,6 +43,7 @@ def install() -> None:
         at=indexed_update.At,
         cast_in_place=indexed_update.cast_in_place,
         complex_number=variable_methods.complex_number,
+        container=backends.container_of,
         device_of=backends.device_of,
         dtype_of=backends.dtype_of,
         fingerprint=backends.fingerprint,

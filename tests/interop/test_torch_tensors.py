@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -338,3 +339,125 @@ def test_one_lazy_view_at_several_paths_of_a_tied_parameter_counts_once() -> Non
     w, g = tensor(), negative()
     optim.SGD(1.0).update({"a": w, "b": w}, {"a": g, "b": g})
     torch.testing.assert_close(w, tensor() - torch.tensor(VALUES, dtype=torch.float64))
+
+
+# --- memory that changes between steps -----------------------------------------------------------------------------------
+
+
+def give_storage(p: Any) -> None:
+    with torch.no_grad():
+        p.set_(torch.full((2, 3), 5.0, dtype=torch.float64))
+
+
+def give_data(p: Any) -> None:
+    p.data = torch.full((2, 3), 5.0, dtype=torch.float64)
+
+
+def give_other_strides(p: Any) -> None:
+    p.data = torch.full((3, 2), 5.0, dtype=torch.float64).T
+
+
+def swap(p: Any) -> None:
+    other = torch.nn.Parameter(torch.full((2, 3), 5.0, dtype=torch.float64))
+    other.requires_grad_(p.requires_grad)
+    torch.utils.swap_tensors(p, other if isinstance(p, torch.nn.Parameter) else other.detach())
+
+
+@pytest.mark.parametrize("change", [give_storage, give_data, give_other_strides, swap])
+@pytest.mark.parametrize("make", [tensor, parameter])
+@pytest.mark.parametrize("which", ["parameter", "gradient"])
+def test_other_memory_of_the_same_tensor_is_found(
+    change: Callable[[Any], None], make: Callable[[], Any], which: str
+) -> None:
+    p, g, opt = make(), tensor(), optim.SGD(1.0)
+    for _ in range(3):
+        opt.update({"w": p}, {"w": g})
+    change(p if which == "parameter" else g)
+    before, given, version = p.detach().clone(), g.clone(), p._version
+    for _ in range(2):
+        opt.update({"w": p}, {"w": g})
+    assert torch.equal(p.detach(), before - 2 * given) and torch.equal(g, given)
+    assert p._version == version + 2
+
+
+def test_a_tensor_that_loses_or_changes_its_memory_is_refused() -> None:
+    for change, error in (
+        (lambda t: t.untyped_storage().resize_(0), ox.ArrayMemoryError),
+        (lambda t: t.resize_(3, 2), ox.ShapeError),
+        (lambda t: setattr(t, "data", torch.ones(2, 3)), ox.DtypeError),
+    ):
+        for which in ("w", "g"):
+            p, g, other, opt = tensor(), tensor(), tensor(), optim.Adam(0.1)
+            for _ in range(2):
+                opt.update({"a": other, "w": p}, {"a": tensor(), "w": g})
+            before = other.clone()
+            change({"w": p, "g": g}[which])
+            counts = (other._version, p._version)
+            with pytest.raises(error, match="^w: "):
+                opt.update({"a": other, "w": p}, {"a": tensor(), "w": g})
+            assert torch.equal(other, before) and (other._version, p._version) == counts and opt.step == 2
+
+
+def test_views_of_complex_numbers_are_asked_for_their_sign_in_each_step() -> None:
+    z = torch.complex(tensor(), tensor())
+    p, opt = torch.zeros(2, 3, dtype=torch.float64), optim.SGD(1.0)
+    for step in range(4):
+        opt.update({"w": p}, {"w": z.imag if step % 2 else z.conj().imag})
+    assert not p.any()
+    p, one = torch.zeros(1, dtype=torch.float64), torch.complex(torch.ones(1).double(), torch.ones(1).double())
+    opt = optim.SGD(1.0)
+    for step in range(4):
+        opt.update({"w": p}, {"w": one.imag if step % 2 else one.conj().imag})
+    assert not p.any()
+
+
+def test_gradients_that_are_new_in_each_step() -> None:
+    p, q = torch.nn.Parameter(tensor()), torch.nn.Parameter(tensor())
+    opt, theirs = optim.SGD(0.1, 0.9), torch.optim.SGD([q], 0.1, 0.9)
+    for step in range(5):
+        for each in (p, q):
+            each.grad = None
+            (each**2 * (step + 1)).sum().backward()
+        opt.update({"w": p}, {"w": p.grad})
+        theirs.step()
+        torch.testing.assert_close(p, q)
+
+
+def test_slots_that_were_handed_out_are_looked_at() -> None:
+    model, opt = {"w": tensor()}, optim.SGD(1.0, 0.5)
+    for _ in range(3):
+        opt.update(model, {"w": tensor() * 0})
+    m = opt.slots["w"]["m"]
+    assert not m.any()
+    version = m._version
+    opt.update(model, {"w": tensor() * 0})
+    assert m._version == version + 1, "its change is counted"
+    with torch.no_grad():
+        m.set_(tensor())
+    before = model["w"].clone()
+    opt.update(model, {"w": tensor() * 0})
+    assert torch.equal(model["w"], before - 0.5 * tensor()) and torch.equal(m, 0.5 * tensor())
+
+
+def test_tensors_and_arrays_of_numpy_in_one_model() -> None:
+    model = {"a": tensor(), "b": np.array(VALUES), "c": parameter()}
+    opt = optim.SGD(1.0)
+    for grads in ({"a": tensor(), "b": np.array(VALUES), "c": tensor()}, dict.fromkeys("abc", np.array(VALUES))):
+        before = {k: to_host(v.detach() if k == "c" else v).copy() for k, v in model.items()}
+        for _ in range(2):
+            opt.update(model, grads)
+        for name, value in model.items():
+            found = value.detach() if name == "c" else value
+            np.testing.assert_array_equal(np.asarray(found), before[name] - 2 * np.array(VALUES))
+    assert (model["a"]._version, model["c"]._version) == (4, 4)
+
+
+def test_no_tensor_is_kept_by_the_steps() -> None:
+    opt, model = optim.Adam(0.1), {"w": parameter()}
+    for _ in range(3):
+        g = tensor()
+        opt.update(model, {"w": g})
+    refs = [weakref.ref(model["w"]), weakref.ref(g)]
+    storage = weakref.ref(model["w"].untyped_storage())
+    del model, g
+    assert [ref() for ref in refs] == [None, None] and storage() is None

@@ -410,6 +410,10 @@ class Stepping:
     def check_whole(self) -> None:
         pass
 
+    @property
+    def own_slots(self) -> Mapping[str, Mapping[str, Any]]:
+        return self.slots
+
     def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any) -> Stepping:
         return Stepping(counts["step"], counts["micro"], counts["skipped"], slots, fitting)
 

@@ -175,10 +175,12 @@ class Optimizer(Options):
         with self._lock:
             self._stepper.build(model)
 
-    def update(self, model: Tree, grads: Tree) -> Tree:
+    def update(self, model: Tree, grads: Tree | None = None) -> Tree:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
-        ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. An array with several key paths is
+        ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. Without ``grads``, the parameters
+        hold their gradients, as those of a ``torch.nn.Module`` do in the attribute ``grad``; a parameter whose gradient is None
+        is not updated, and a model without any gradient raises `StructureError`. An array with several key paths is
         one parameter: its gradients at these paths are summed, and an array among them that occurs twice counts once. Returns
         the model: the same object, unless a parameter had to be replaced (a JAX array, a read-only array) in an immutable
         container. Raises, with nothing changed and the key path in the message, `StructureError`, `ShapeError`, `DtypeError`,
@@ -292,7 +294,7 @@ class Optimizer(Options):
         Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks.
         """
         with self._lock.reading():
-            write(file, collect(self, copy=False))
+            write(file, collect(self, copy=False, to_file=True))
 
     def load(self, file: str | os.PathLike[str], strict: bool = True) -> Report:
         """Loads a file written by `save`, as `load_state_dict`.

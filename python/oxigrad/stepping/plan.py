@@ -3,7 +3,7 @@
 import dataclasses
 import operator
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from oxigrad.ops.aliasing import Named, is_same_array, refuse_shared, refuse_unw
 from oxigrad.ops.backends import (
     REFUSALS,
     detached,
+    device_of,
     dtype_name,
     is_array,
     is_complex,
@@ -82,24 +83,36 @@ class Plan:
     """The plan of steps for a model, valid while the model keeps its structure and the optimizer its options and groups.
 
     ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of parameters that are not updated.
+    Where the model holds its gradients itself, ``present`` is a byte for each leaf that tells whether there is one; parameters
+    without one are not updated. ``resting`` are the key paths of these, and of leaves that are not trainable.
     ``versions`` are those of the settings that it was made from. ``sparse`` tells whether gradients may be `SparseRows`, ``lazy``
     whether they may be lazy views (see `oxigrad.ops.backends.resolved`): both are set once such a gradient is seen.
 
-    Raises `StructureError` for a model without parameters and `DtypeError` for complex ones, with the key path.
+    Raises `StructureError` for a model without parameters or gradients, `DtypeError` for complex parameters, and
+    `ArrayMemoryError` for those that cannot be updated, with the key path.
     """
 
     def __init__(
-        self, leaves: list[Any], structure: _core.Structure, owner: SteppingOptimizer, *versions: Version
+        self,
+        leaves: list[Any],
+        structure: _core.Structure,
+        owner: SteppingOptimizer,
+        *versions: Version,
+        present: bytes | None = None,
     ) -> None:
         self.versions = [*versions, *owner._versions()]
         self._made = [version.structure for version in self.versions]  # before what they are of is read
         self.structure = structure
+        self.present = present
         self.sparse = owner.sparse != "dense"
         self.lazy = False
         self._weak_owner = weakref.ref(owner)
         self.parameters: list[Parameter] = []
         self.groups: list[ParameterGroup] = []
         self.frozen: set[str] = set()
+        self.idle = False
+        self._holds_gradients = structure.holds_gradients()
+        self.resting = {str(structure.path(i)) for i in range(len(structure)) if not structure.is_trainable(i)}
         seen: list[tuple[str, Any]] = []
         for index, *tied in _tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
@@ -108,7 +121,17 @@ class Plan:
             if group is None:
                 self.frozen.update(map(str, paths))
                 continue
+            if present is not None and not present[index]:
+                if not self._holds_gradients[index]:
+                    raise StructureError(
+                        f"{paths[0]}: the gradient is missing: the model does not hold it, expected grads"
+                    )
+                self.idle = True
+                self.resting.add(str(paths[0]))
+                continue
             self._add(array, paths, index, tuple(tied), group)
+        if self.idle and not self.parameters:
+            raise StructureError("no parameter has a gradient: expected one at least, as after loss.backward()")
         if not self.parameters:
             raise StructureError(
                 "the model has no parameters: expected an array of floating-point dtype somewhere"
@@ -137,6 +160,9 @@ class Plan:
         rules = [group.rule() for group in self.groups]
         for p in self.parameters:
             p.executor = executor(leaves[p.index], rules[p.group].elementwise)
+            if p.executor in ("copy", "rule") and any(self._holds_gradients[i] for i in p.indices):
+                why = obstacle(leaves[p.index]) or f"on the device {device_of(leaves[p.index])}, or cannot be written"
+                raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container takes no other in its place")
             if p.executor == "rule" and (why := obstacle(leaves[p.index])):
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
         if any(p.executor in ("rule", "into") for p in self.parameters) and any(r.supplied & {"total"} for r in rules):
@@ -152,9 +178,9 @@ class Plan:
         self._tied = [p for p in self.parameters if p.tied]
         self.is_tied = bool(self._tied)
         self._may_change = bool(self._tied or self._looked_at)
-        self._recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
+        self.recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
         # Of these, the parameters that the core does not read as they are.
-        self._unread = [p for p in self._recorded if p.executor != "host" or not _core.exports_memory(leaves[p.index])]
+        self._unread = [p for p in self.recorded if p.executor != "host" or not _core.exports_memory(leaves[p.index])]
         # The core checks the gradients that go to it as they are.
         self._checked_here = self.parameters if self.ruled else self._tied
 
@@ -166,20 +192,17 @@ class Plan:
         """The versions of all settings that a resolved step depends on, each with its present number."""
         return [(version, version.number) for version in self.versions]
 
-    def leaves(self, model: Any, *, for_core: bool = False) -> list[Any] | None:
-        """The leaves of a model for which the plan holds, detached from the derivatives that their library records; None for any other.
+    def leaves(self, model: Any) -> list[Any] | None:
+        """The leaves of a model for which the plan holds; None for any other.
 
-        Where they are ``for_core`` alone, only those are detached that it could not read otherwise.
         What else may change from step to step, such as shapes and dtypes, the core checks.
         """
         try:
-            leaves = _core.tree_leaves(model, self.structure)
+            leaves = _core.tree_leaves(model, self.structure, trainable=True)
         except StructureError:
             return None
         if self._may_change and not self._fits(leaves):
             return None
-        for p in self._unread if for_core else self._recorded:
-            leaves[p.index] = detached(leaves[p.index])
         return leaves
 
     def _fits(self, leaves: list[Any]) -> bool:
@@ -191,9 +214,12 @@ class Plan:
         except REFUSALS:  # a new plan says which leaf it is
             return False
 
-    def detach(self, leaves: list[Any]) -> list[Any]:
-        """The leaves, with parameters detached from their library's own autodiff, which must not record steps."""
-        for p in self._recorded:
+    def detach(self, leaves: list[Any], *, for_core: bool = False) -> list[Any]:
+        """The leaves, with parameters detached from their library's own autodiff, which must not record steps.
+
+        Where they are ``for_core`` alone, only those are detached that it could not read otherwise.
+        """
+        for p in self._unread if for_core else self.recorded:
             leaves[p.index] = detached(leaves[p.index])
         return leaves
 
@@ -204,15 +230,22 @@ class Plan:
             gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
         return gradients
 
-    def check_known(self, slots: Mapping[str, dict[str, Any]]) -> None:
-        """Raises `StructureError` or `ShapeError` for a model whose parameters are not those that the slots were made for."""
+    def check_known(self, slots: Mapping[str, dict[str, Any]], rested: Container[str] = ()) -> None:
+        """Raises `StructureError` or `ShapeError` for a model whose parameters are not those that the slots were made for.
+
+        Parameters without slots may be among those that ``rested`` in earlier steps.
+        """
         if not slots:
             return
         found = {p.text: p for p in self.parameters}
         for text in [*found, *slots]:
             if text not in slots:
+                if text in rested:
+                    continue
                 raise StructureError(f"{text}: a new parameter; the optimizer was begun without it")
             if text not in found:
+                if text in self.resting:
+                    continue
                 raise StructureError(
                     f"{text}: the model has no such parameter any more; the optimizer was begun with it"
                 )
@@ -221,6 +254,13 @@ class Plan:
                 if slot.begin is None and begun is not None and tuple(begun.shape) != found[text].shape:
                     shape, begun = found[text].shape, tuple(begun.shape)
                     raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
+
+    def gradients_for(self, leaves: list[Any], grads: Any) -> list[Any] | None:
+        """As `gradients`; without ``grads``, those that the model holds itself. None where they are of other parameters than the plan."""
+        if grads is not None:
+            return None if self.idle else self.gradients(leaves, grads)
+        given = None if self.present is None else self.structure.gradients(leaves, self.present)
+        return given if given is None else self.aligned(given)
 
     def gradients(self, leaves: list[Any], grads: Any, *, called: bool = False) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up.
@@ -232,6 +272,10 @@ class Plan:
             given = _core.tree_leaves(grads, self.structure)
         except StructureError:
             given = self._by_path(len(leaves), *tree.flatten(grads))
+        return self.aligned(given, called=called)
+
+    def aligned(self, given: list[Any], *, called: bool = False) -> list[Any]:
+        """The gradients, given for each leaf: checked, with those of tied parameters added up."""
         if called or self._checked_here:
             self._check_given(given, self.parameters if called else self._checked_here)
         if self.lazy:
@@ -310,14 +354,14 @@ class Plan:
         if self._owner.zero_gradients:
             raise StructureError(f"{path}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows")
 
-    def zeros(self, grads: Any) -> list[tuple[Any, Any]]:
+    def zeros(self, gradients: list[Any], grads: Any) -> list[tuple[Any, Any]]:
         """Zeros to copy into the gradients that the core does not write itself.
 
         Raises `ArrayMemoryError` or `DtypeError` for a gradient that cannot be written.
         """
         if not self.ruled and not self._tied:
             return []
-        given, structure = tree.flatten(grads)
+        given, structure = (gradients, self.structure) if grads is None else tree.flatten(grads)
         found = {str(structure.path(i)): g for i, g in enumerate(given)}
         zeros = {}
         for p in (*self._tied, *(p for _, p in self.ruled)):

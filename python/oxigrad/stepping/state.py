@@ -101,7 +101,12 @@ class Stepping(Protocol):
 
     @property
     def slots(self) -> Slots:
-        """The slots."""
+        """The slots, to be handed out."""
+        ...
+
+    @property
+    def own_slots(self) -> Slots:
+        """The slots, for what hands none of them out."""
         ...
 
     def check_whole(self) -> None:
@@ -163,9 +168,10 @@ class Report:
 # --- collecting --------------------------------------------------------------------------------------------------------
 
 
-def collect(opt: Stateful, *, copy: bool = True) -> dict[str, Any]:
-    """See `Optimizer.state_dict`."""
+def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
+    """See `Optimizer.state_dict`; what goes ``to_file`` is seen by no one else."""
     stepper: Stepping = opt._stepper
+    slots = stepper.own_slots if copy or to_file else stepper.slots
     stepper.averages.refuse_swapped()
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
@@ -177,7 +183,7 @@ def collect(opt: Stateful, *, copy: bool = True) -> dict[str, Any]:
         "micro": stepper.micro,
         "skipped": stepper.skipped,
         "remembered": copying.deepcopy(remembered) if copy else remembered,
-        "slots": copied_slots(stepper.slots) if copy else {path: dict(own) for path, own in stepper.slots.items()},
+        "slots": copied_slots(slots) if copy else {path: dict(own) for path, own in slots.items()},
     }
 
 

@@ -17,6 +17,7 @@ from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateErro
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, device_of, fetched, namespace, resolved
 from oxigrad.rules import gradient_transforms
+from oxigrad.rules.slots import Formula
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.plan import Parameter, Plan, executor
@@ -51,6 +52,8 @@ class Stepper:
         self._absent: list[tuple[str, ...]] = []
         self._process = _core.forks()
         self._version = Version()  # raised where a slot is assigned
+        # The key paths of parameters that were not updated by an earlier plan, and may have no slots yet.
+        self._rested: set[str] = set()
         self.slots = {}
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: Fitting | None = None
@@ -63,7 +66,13 @@ class Stepper:
 
     @property
     def slots(self) -> Mapping[str, ParameterSlots]:
-        """The slots of each parameter, by key path and name."""
+        """The slots of each parameter, by key path and name, for users to see and change."""
+        self._core.expose()
+        return self._slots
+
+    @property
+    def own_slots(self) -> Mapping[str, ParameterSlots]:
+        """As `slots`, for what hands none of them out."""
         return self._slots
 
     @slots.setter
@@ -91,7 +100,7 @@ class Stepper:
         """The stepper of a copy of its optimizer, with the same counts and copies of the slots."""
         made = Stepper(owner)
         made._core.count, made._core.micro, made.skipped = self.count, self.micro, self.skipped
-        made.slots, made.fitting = copied_slots(self.slots), self.fitting
+        made.slots, made.fitting = copied_slots(self._slots), self.fitting
         made.averages = copy.copy(self.averages)
         return made
 
@@ -103,16 +112,40 @@ class Stepper:
 
     def _planned(self, model: Any) -> tuple[Plan, list[Any]]:
         """The plan for a model, and its leaves."""
+        self._check_plan()
+        if self._plan is not None and (leaves := self._plan.leaves(model)) is not None:
+            return self._plan, self._plan.detach(leaves)
+        leaves, structure = tree.flatten(model)
+        return self._new_plan(leaves, structure, None)
+
+    def _planned_step(self, model: Any, grads: Any) -> tuple[Plan, list[Any], list[Any]]:
+        """The plan for a step of a model, its leaves, and their gradients, which it holds itself where ``grads`` is None."""
+        self._check_plan()
+        if (
+            self._plan is not None
+            and (leaves := self._plan.leaves(model)) is not None
+            and (gradients := self._plan.gradients_for(leaves, grads)) is not None
+        ):
+            return self._plan, self._plan.detach(leaves), gradients
+        leaves, structure = tree.flatten(model)
+        own = structure.gradients(leaves) if grads is None else None
+        plan, leaves = self._new_plan(leaves, structure, own)
+        found = plan.gradients(leaves, grads) if own is None else plan.aligned(own)
+        return plan, leaves, found
+
+    def _check_plan(self) -> None:
+        """Drops a plan that other settings, or a fork, have made invalid."""
         if self._plan is not None and not (self._plan.is_current() and self._process == _core.forks()):
             self._forget()
-        if self._plan is not None and (leaves := self._plan.leaves(model)) is not None:
-            return self._plan, leaves
-        leaves, structure = tree.flatten(model)
-        plan = Plan(leaves, structure, self._owner, self._version)
+
+    def _new_plan(self, leaves: list[Any], structure: _core.Structure, own: list[Any] | None) -> tuple[Plan, list[Any]]:
+        """The plan for a model that none was made for, and its leaves; ``own`` are the gradients that the model holds itself."""
+        present = None if own is None else bytes(g is not None for g in own)
+        plan = Plan(leaves, structure, self._owner, self._version, present=present)
         leaves = plan.detach(leaves)
         if self.fitting:
             self._fit(self.fitting, plan, leaves)
-        plan.check_known(self.slots)
+        plan.check_known(self._slots, self._rested)
         return plan, leaves
 
     def _forget(self) -> None:
@@ -127,7 +160,9 @@ class Stepper:
             p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=p.executor in _ON_HOST)
             for p in plan.parameters
         }
-        self.slots = fitting(self.slots, first)
+        resting = {path: own for path, own in self._slots.items() if path in plan.resting}
+        loaded = {path: own for path, own in self._slots.items() if path not in resting}
+        self.slots = {**fitting(loaded, first), **resting}
         if fitting.report:
             self._core.micro = 0  # The mean of the gradients so far may be a part of what did not fit.
         self.fitting = None
@@ -141,9 +176,12 @@ class Stepper:
         if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
             return self._update_anew(model, grads, keep_root=keep_root)
         plan = step.plan
-        if (leaves := plan.leaves(model, for_core=step.is_in_place and not plan.sparse)) is None:
+        if (leaves := plan.leaves(model)) is None:
             return self._update_anew(model, grads, keep_root=keep_root)
-        gradients = plan.gradients(leaves, grads)
+        if (gradients := plan.gradients_for(leaves, grads)) is None:
+            return self._update_anew(model, grads, keep_root=keep_root)
+        if plan.recorded:
+            plan.detach(leaves, for_core=step.is_in_place and not plan.sparse)
         if keep_root and plan.replaced:
             plan.check_replaceable(model)
         if step.varies or plan.sparse:
@@ -160,8 +198,7 @@ class Stepper:
         self.averages.refuse_swapped()
         before, fitting, counts = self._slots, self.fitting, (self.count, self.micro)
         try:
-            plan, leaves = self._planned(model)
-            gradients = plan.gradients(leaves, grads)
+            plan, leaves, gradients = self._planned_step(model, grads)
             if keep_root:
                 plan.check_replaceable(model)
             owner = self._owner
@@ -221,13 +258,13 @@ class Stepper:
     ) -> tuple[list[Touched], _core.Writes] | None:
         """The rows that a step touches and its writes besides the update by the core; None where a guard stops it."""
         plan, writes = step.plan, StepWrites()
-        zeros = plan.zeros(grads) if step.zeroes else []
+        zeros = plan.zeros(gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
-            plan.check_memory(leaves, gradients, self.slots, [g for _, g in zeros])
-        if not call_step(step, leaves, gradients, self.slots, writes):
+            plan.check_memory(leaves, gradients, self._slots, [g for _, g in zeros])
+        if not call_step(step, leaves, gradients, self._slots, writes):
             return None
         writes.copies += zeros
-        touched, stamps = touch(step, gradients, self.slots, self.count) if plan.sparse else ([], [])
+        touched, stamps = touch(step, gradients, self._slots, self.count) if plan.sparse else ([], [])
         writes.assignments += stamps
         for parameter in plan.copied:
             array = leaves[parameter.index] = np.array(leaves[parameter.index])
@@ -263,14 +300,14 @@ class Stepper:
         plan = step.plan
         rules = [group.rule() for group in plan.groups]
         begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
-        self.slots = {**self.slots, **begun}
+        self.slots = {**self._slots, **begun}
         self._resolved.clear()
         self._plan = None  # An interrupt from here on leaves none, rather than one that the core was not told of.
         prepared = []
         for position, p in enumerate(plan.parameters):
             if p.executor not in _ON_HOST:
                 continue
-            group, rule, own = plan.groups[p.group], rules[p.group], self.slots[p.text]
+            group, rule, own = plan.groups[p.group], rules[p.group], self._slots[p.text]
             program, scalar_set = step.layout[p.group]
             prepared.append(
                 _core.HostParameter(
@@ -287,16 +324,19 @@ class Stepper:
             )
         self._core.prepare(prepared)
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
+        self._rested |= plan.resting
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: existing ones, and new ones in place of missing ones."""
         group, path = plan.groups[parameter.group], parameter.text
-        if path in self.slots:
-            self.slots[path].check()
-        known, on_host = dict(self.slots.get(path, {})), parameter.executor in _ON_HOST
+        if path in self._slots:
+            self._slots[path].check()
+        known, on_host = dict(self._slots.get(path, {})), parameter.executor in _ON_HOST
         for name, slot in known.items():
             if isinstance(slot, Quantized) and not on_host:  # Only the core reads codes.
                 known[name] = namespace(array).asarray(np.asarray(slot), device=device_of(array))
+        if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
+            self._core.expose()  # a function may keep what it returns
         found = {**known, **new_slots(group, path, array, on_host=on_host, known=known)}
         return {name: found[name] for name in slot_names(group) if name in found}
 
@@ -328,7 +368,7 @@ class Stepper:
         """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
         by_path = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
         replacements, copies = plan.written_with(leaves, by_path)
-        of_leaves = [self.slots[p.text] for p in plan.parameters]
+        of_leaves = [self._slots[p.text] for p in plan.parameters]
         assigned = [(own, *item) for own, new in zip(of_leaves, slots, strict=True) for item in new.items()]
         changed = [(own, name, array) for own, name, array in assigned if array is not own[name]]
         found = apart([array for *_, array in changed], [*leaves, *values])
@@ -344,7 +384,7 @@ class Stepper:
     def averaged(self, model: Any = None) -> dict[str, Any]:
         """See `Optimizer.averaged_parameters`."""
         self.check_whole()
-        if model is not None and self.slots:
+        if model is not None and self._slots:
             found = self.averages.compute(*self._planned(model), self.slots, self.count)
         elif self._plan and any(group.rule().average for group in self._plan.groups):
             raise StateError("the averages are computed from the parameters: give the model")

@@ -12,6 +12,11 @@ pub fn callbacks(py: Python<'_>) -> PyResult<&Callbacks> {
     CALLBACKS.get(py).ok_or_else(|| PyRuntimeError::new_err("the callbacks of the core are not installed"))
 }
 
+/// The callbacks, if they are installed: they are not while the package is being imported.
+pub fn installed(py: Python<'_>) -> Option<&Callbacks> {
+    CALLBACKS.get(py)
+}
+
 macro_rules! callbacks {
     ($($(#[$doc:meta])+ $name:ident;)+) => {
         /// One field a callback.
@@ -67,6 +72,8 @@ callbacks! {
     cast_in_place;
     /// `(value)`: a Python complex number as NumPy's.
     complex_number;
+    /// `(class)`: the attributes that hold the children of its instances, and that of a child's gradient, or `None`.
+    container;
     /// `(x)`: the device of an array.
     device_of;
     /// `(x)`: the dtype of an array or a number.

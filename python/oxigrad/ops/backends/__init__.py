@@ -24,6 +24,7 @@ from oxigrad.ops.backends.copies import fingerprint as fingerprint
 from oxigrad.ops.backends.copies import to_host as to_host
 from oxigrad.ops.backends.dispatch import adapter_of as adapter_of
 from oxigrad.ops.backends.dispatch import array_of as array_of
+from oxigrad.ops.backends.dispatch import container_of as container_of
 from oxigrad.ops.backends.dispatch import detached as detached
 from oxigrad.ops.backends.dispatch import has_variable as has_variable
 from oxigrad.ops.backends.dispatch import implementation as implementation

@@ -68,26 +68,43 @@ def _namespace_of(value: Any) -> Any:
 @functools.lru_cache(maxsize=64)
 def _completed(library: Any) -> Any:
     """The namespace with what the standard has and the library lacks, where the library's file in this folder has that."""
-    complete = getattr(_file_of(library), "complete", None)
+    complete = getattr(_file_of(_root(library)), "complete", None)
     return library if complete is None else complete(library)
 
 
 @functools.lru_cache(maxsize=64)
 def adapter_of_library(library: Any) -> Adapter:
     """The adapter of a namespace: that of the library's file in this folder, else the generic one."""
-    return _NUMPY if library is np else getattr(_file_of(library), "ADAPTER", Adapter)(library)
+    return _NUMPY if library is np else getattr(_file_of(_root(library)), "ADAPTER", Adapter)(library)
 
 
-def _file_of(library: Any) -> Any:
-    """The module in this folder with the name of a namespace's library; None where there is none."""
-    root = getattr(library, "__name__", "").removeprefix("array_api_compat.").partition(".")[0]
+def _root(library: Any) -> str:
+    """The name of the top-level module of a namespace's library."""
+    return getattr(library, "__name__", "").removeprefix("array_api_compat.").partition(".")[0]
+
+
+@functools.lru_cache(maxsize=64)
+def _file_of(root: str) -> Any:
+    """The file in this folder for the library whose top-level module has this name; None where there is none."""
     path = f"{__package__}.{root}"
     try:
-        return importlib.import_module(path) if root else None
+        return importlib.import_module(path) if root.isidentifier() else None
     except ModuleNotFoundError as error:
         if error.name != path:
             raise
         return None
+
+
+def container_of(cls: type) -> Any:
+    """The mappings that hold the children of a class's instances, if it is a class of containers of some library.
+
+    A pair: for each mapping its attribute and whether its items are trainable (or the attribute of an item that says so),
+    and the attribute of an item that holds its gradient. None for any other class.
+    """
+    for root in dict.fromkeys(str(base.__module__).partition(".")[0] for base in cls.__mro__):
+        if (function := getattr(_file_of(root), "container", None)) and (found := function(cls)):
+            return found
+    return None
 
 
 def standard_namespace(*values: Any) -> Any:

@@ -3,6 +3,7 @@
 Negation and conjugation are bits of a tensor, and a tensor of zeros may have no memory. The core reads no such tensor.
 """
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,14 @@ class TorchAdapter(Adapter):
         """By ``Tensor.index_put_``, which adds up elements of one index."""
         zeros = self.library.zeros(size, dtype=values.dtype, device=device_of(values))
         return zeros.index_put_((numbers,), values, accumulate=True)
+
+
+def container(cls: type) -> Any:
+    """The attributes in which a module holds its parameters, buffers and parts: see `oxigrad.ops.backends.container_of`."""
+    modules = sys.modules.get("torch.nn")
+    if modules is None or not issubclass(cls, modules.Module):
+        return None
+    return [("_parameters", "requires_grad"), ("_buffers", False), ("_modules", True)], "grad"
 
 
 def _is_freed(tensor: Any) -> bool:

@@ -1,7 +1,7 @@
 //! `DLPack`: host arrays of other libraries, without a copy and with every dtype that they have.
 //!
 //! The structures are those of the header of `DLPack` 1 and, for older exporters, of the one before. What an exporter
-//! says is checked before it is used, and its memory is kept until the `Owner` is dropped. One of the files that touch
+//! says is checked before it is used, and its memory is kept until the `Export` is dropped. One of the files that touch
 //! foreign memory.
 
 use std::ffi::{CStr, c_int, c_void};
@@ -75,8 +75,13 @@ pub struct Exchange {
     look: Option<unsafe extern "C" fn(*mut PyObject, *mut Tensor) -> c_int>,
 }
 
-/// The owner of an exported array, which is returned to its exporter when the owner is dropped.
-struct Owner(Managed);
+/// An array that another library has exported, which stays where it is for as long as this does: it is returned to its
+/// exporter when this is dropped.
+pub struct Export {
+    managed: Managed,
+    /// Whether Python ran to export it, which may have done anything.
+    pub by_python: bool,
+}
 
 enum Managed {
     Versioned(NonNull<Versioned>),
@@ -84,15 +89,15 @@ enum Managed {
 }
 
 // SAFETY: what it points at is only read while a view is made, and DLPack lets any thread call a deleter.
-unsafe impl Send for Owner {}
+unsafe impl Send for Export {}
 // SAFETY: as above.
-unsafe impl Sync for Owner {}
+unsafe impl Sync for Export {}
 
-impl Drop for Owner {
+impl Drop for Export {
     fn drop(&mut self) {
         // SAFETY: the exporter handed the structure over to us, and this is the one time that it is given back.
         unsafe {
-            match self.0 {
+            match self.managed {
                 Managed::Versioned(of) => of.as_ref().deleter.map(|delete| delete(of.as_ptr())),
                 Managed::Unversioned(of) => of.as_ref().deleter.map(|delete| delete(of.as_ptr())),
             };
@@ -100,40 +105,38 @@ impl Drop for Owner {
     }
 }
 
-/// An array that another library has exported, which stays where it is for as long as this does.
-pub struct Export {
-    _owner: Owner,
-    /// Whether Python ran to export it, which may have done anything.
-    pub by_python: bool,
-    /// Whether it is a tensor of PyTorch's.
-    pub is_tensor: bool,
-}
-
 impl Export {
     /// The array that an object exports; `None` if it exports none, one that lies elsewhere, or one whose numbers are
     /// not those in its memory.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
-        if is_negated(object)? { Ok(None) } else { Self::of_memory(object) }
+        let negated = Exporter::of(&object.get_type())?.torch.map_or(Ok(false), |torch| torch.is_negated(object))?;
+        if negated { Ok(None) } else { Self::of_memory(object) }
     }
 
     /// The same, whose numbers were seen to be those in its memory.
     pub fn of_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
-        let Exporter { exchange, torch } = Exporter::of(&object.get_type())?;
-        let owner = match exchange {
+        let exported = match Exporter::of(&object.get_type())?.exchange {
             Some(exchange) => by_exchange(exchange, object)?,
             None => unless_refused(object.py(), by_capsule(object))?.flatten(),
         };
-        let (by_python, is_tensor) = (exchange.is_none(), torch.is_some());
-        Ok(owner.and_then(|owner| Some((owner.view()?, Self { _owner: owner, by_python, is_tensor }))))
+        Ok(exported.and_then(|export| Some((export.view()?, export))))
     }
-}
 
-impl Owner {
+    /// Whether this is the array of a view; runs no Python.
+    fn is(&self, view: &ArrayView) -> bool {
+        let Managed::Versioned(of) = &self.managed else { return false };
+        // SAFETY: the structure is valid until its deleter is called, which is done when this is dropped.
+        unsafe {
+            let of = of.as_ref();
+            of.major == MAJOR && (of.flags & NOT_WRITABLE == 0) == view.writable && of.tensor.is(view)
+        }
+    }
+
     /// The array; `None` if it does not lie in host memory, or its description makes no sense.
     fn view(&self) -> Option<ArrayView> {
         // SAFETY: the structures are valid until their deleter is called, which is done when this is dropped.
         let (tensor, writable) = unsafe {
-            match &self.0 {
+            match &self.managed {
                 // Nothing but the version and the deleter is where we look for it in another version.
                 Managed::Versioned(of) if of.as_ref().major != MAJOR => return None,
                 Managed::Versioned(of) => (&of.as_ref().tensor, of.as_ref().flags & NOT_WRITABLE == 0),
@@ -164,59 +167,13 @@ impl Owner {
     }
 }
 
-/// Whether an object is a tensor of PyTorch's whose numbers are minus those in its memory. To ask runs Python, or lets
-/// other threads run.
-fn is_negated(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Exporter::of(&object.get_type())?.torch.map_or(Ok(false), |torch| torch.is_negated(object))
-}
-
-/// The first object of which `is_negated` holds.
-pub fn first_negated<'a, 'py: 'a>(objects: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>) -> PyResult<Option<usize>> {
-    let mut last: Option<(Bound<'py, PyType>, Option<&'static Torch>)> = None; // most are of one class
-    for (at, object) in objects.enumerate() {
-        let known = last.as_ref().filter(|(class, _)| object.get_type_ptr() == class.as_type_ptr());
-        let torch = if let Some((_, torch)) = known {
-            *torch
-        } else {
-            let class = object.get_type();
-            let torch = Exporter::of(&class)?.torch;
-            last = Some((class, torch));
-            torch
-        };
-        if torch.map_or(Ok(false), |torch| torch.is_negated(&object))? {
-            return Ok(Some(at));
-        }
-    }
-    Ok(None)
-}
-
-/// The table of functions of a type that has one, as far as that was found out.
-pub fn exchange(class: &Bound<'_, PyType>) -> Option<&'static Exchange> {
-    Exporter::known(class)?.exchange
-}
-
-/// Whether `is_at` can tell of an object.
-pub fn can_be_seen(object: &Bound<'_, PyAny>) -> bool {
-    exchange(&object.get_type()).is_some_and(|exchange| exchange.look.is_some())
-}
-
-/// Whether an object still is this array in host memory: a look at it, where its type offers that, which runs no Python
-/// and takes nothing over. No where only an export would tell.
-pub fn is_at(object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
-    exchange(&object.get_type())
-        .is_some_and(|exchange| exchange.is_at(object, view.pointer.addr(), &view.extents, &view.strides, view.dtype))
-}
-
 impl Exchange {
-    /// As the function `is_at`, of an object of the type that this is the table of.
-    pub fn is_at(
-        &self,
-        object: &Bound<'_, PyAny>,
-        address: usize,
-        shape: &[usize],
-        strides: &[isize],
-        dtype: Option<Dtype>,
-    ) -> bool {
+    /// Whether an object still is this array in host memory: a look at it, where the table has that, which runs no
+    /// Python and takes nothing over. No where only an export would tell.
+    ///
+    /// # Safety
+    /// The object is of a type that this is the table of.
+    unsafe fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
         let Some(look) = self.look else { return false };
         let mut tensor = MaybeUninit::<Tensor>::uninit();
         // SAFETY: the object is of the type that the function is of, and we hold the interpreter lock.
@@ -224,25 +181,38 @@ impl Exchange {
             drop(PyErr::take(object.py()));
             return false;
         }
-        // SAFETY: the function has filled it in, as it says by its result.
-        let tensor = unsafe { tensor.assume_init() };
-        let size = isize::from(tensor.bits.div_ceil(8));
-        // SAFETY: there is an extent and a stride (or null for all) for each dimension, until the object is changed.
-        let same = |pointer: *const i64, at: usize, expected: isize, size: isize| unsafe {
-            !pointer.is_null()
-                && isize::try_from(*pointer.add(at)).ok().and_then(|found| found.checked_mul(size)) == Some(expected)
-        };
-        tensor.device_type == HOST
-            && usize::try_from(tensor.dimensions) == Ok(shape.len())
-            && usize::try_from(tensor.byte_offset)
-                .is_ok_and(|offset| tensor.data.addr().wrapping_add(offset) == address)
-            && tensor.dtype() == dtype
-            && shape.iter().enumerate().all(|(at, extent)| same(tensor.shape, at, extent.cast_signed(), 1))
-            && strides.iter().enumerate().all(|(at, stride)| same(tensor.strides, at, *stride, size))
+        // SAFETY: the function has filled it in, as it says by its result; its pointers are good until the object is
+        // changed.
+        unsafe { tensor.assume_init().is(view) }
     }
 }
 
 impl Tensor {
+    /// Whether this describes the same array; runs no Python.
+    ///
+    /// # Safety
+    /// There is an extent and a stride (or null for all) for each dimension.
+    unsafe fn is(&self, view: &ArrayView) -> bool {
+        let size = i64::from(self.bits.div_ceil(8));
+        // SAFETY: the caller's promise, for an axis below the number of dimensions.
+        let number = |pointer: *const i64, axis: usize| unsafe { pointer.add(axis).read_unaligned() };
+        let extent = |axis, expected: usize| i64::try_from(expected).is_ok_and(|of| number(self.shape, axis) == of);
+        // The stride of an axis of one element means nothing: an export has another than a look.
+        let stride = |axis, expected: isize| {
+            view.extents[axis] < 2
+                || number(self.strides, axis).checked_mul(size).is_some_and(|of| isize::try_from(of) == Ok(expected))
+        };
+        let dimensions = view.extents.len();
+        self.device_type == HOST
+            && usize::try_from(self.dimensions) == Ok(dimensions)
+            && usize::try_from(self.byte_offset)
+                .is_ok_and(|offset| self.data.addr().wrapping_add(offset) == view.pointer.addr())
+            && self.dtype() == view.dtype
+            && (dimensions == 0 || !self.shape.is_null() && !self.strides.is_null())
+            && view.extents.iter().enumerate().all(|(axis, expected)| extent(axis, *expected))
+            && view.strides.iter().enumerate().all(|(axis, expected)| stride(axis, *expected))
+    }
+
     fn dtype(&self) -> Option<Dtype> {
         Some(match (self.code, self.bits, self.lanes) {
             (0, 8, 1) => Dtype::I8,
@@ -284,11 +254,11 @@ fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
 
 /// The interface by which the objects of a class export their memory.
 #[derive(Clone, Copy)]
-struct Exporter {
+pub struct Exporter {
     /// Its table of functions, if it has one: a call of a Python method takes fifty times as long.
     exchange: Option<&'static Exchange>,
     /// PyTorch, if the objects are its tensors.
-    torch: Option<&'static Torch>,
+    pub torch: Option<&'static Torch>,
 }
 
 /// The interfaces found, by class.
@@ -296,17 +266,78 @@ static EXPORTERS: ByClass<Exporter> = ByClass::new();
 
 impl Exporter {
     fn of(class: &Bound<'_, PyType>) -> PyResult<Self> {
-        if let Some(known) = Self::known(class) {
+        if let Some(known) = EXPORTERS.get(class, |exporter| *exporter) {
             return Ok(known);
         }
         let found = Self { exchange: table(class)?, torch: Torch::of_class(class)? };
         EXPORTERS.insert(class, found)?;
         Ok(found)
     }
+}
 
-    /// The interface of a class, if it was found before; runs no Python.
-    fn known(class: &Bound<'_, PyType>) -> Option<Self> {
-        EXPORTERS.get(class, |exporter| *exporter)
+/// The interfaces of objects that are met one after another, most of them of one class.
+#[derive(Default)]
+pub struct Exporters<'py> {
+    last: Option<(Bound<'py, PyType>, Exporter)>,
+}
+
+impl<'py> Exporters<'py> {
+    #[inline]
+    fn last(&self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
+        self.last
+            .as_ref()
+            .filter(|(class, _)| class.as_type_ptr() == object.get_type_ptr())
+            .map(|(_, exporter)| *exporter)
+    }
+
+    /// The interface of an object's class; the first time that a class is met, this runs Python.
+    pub fn of(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Exporter> {
+        if let Some(last) = self.last(object) {
+            return Ok(last);
+        }
+        let class = object.get_type();
+        let found = Exporter::of(&class)?;
+        self.last = Some((class, found));
+        Ok(found)
+    }
+
+    /// The same, if it was found before; runs no Python.
+    #[inline]
+    fn known(&mut self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
+        self.last(object).or_else(|| {
+            let class = object.get_type();
+            let found = EXPORTERS.get(&class, |exporter| *exporter)?;
+            self.last = Some((class, found));
+            Some(found)
+        })
+    }
+
+    /// Whether an object is a tensor of PyTorch's, if that was found out before.
+    #[inline]
+    pub fn is_tensor(&mut self, object: &Bound<'py, PyAny>) -> bool {
+        self.known(object).is_some_and(|exporter| exporter.torch.is_some())
+    }
+
+    /// Whether `is_at` can tell of an object.
+    pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
+        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
+        exchange.is_some_and(|exchange| exchange.look.is_some())
+    }
+
+    /// Whether an object still is this array in host memory. It runs no Python, and says no where only an export would
+    /// tell.
+    #[inline]
+    pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
+        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
+        // SAFETY: the table is that of the object's class.
+        exchange.is_some_and(|exchange| unsafe { exchange.is_at(object, view) })
+    }
+
+    /// As `is_at`, by an export, which holds the memory; `None` if it is elsewhere.
+    #[inline]
+    pub fn held_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> PyResult<Option<Export>> {
+        let Some(exchange) = self.known(object).and_then(|exporter| exporter.exchange) else { return Ok(None) };
+        Ok(by_exchange(exchange, object)?.filter(|export| export.is(view)))
     }
 }
 
@@ -320,18 +351,19 @@ fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     Ok((table.major == MAJOR).then_some(table))
 }
 
-fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Owner>> {
+fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
     let (Some(from_object), mut made) = (exchange.from_object, std::ptr::null_mut()) else { return Ok(None) };
     // SAFETY: the object is of the type that the table is of, and we hold the interpreter lock.
     if unsafe { from_object(object.as_ptr(), &raw mut made) } != 0 {
         let Some(error) = PyErr::take(object.py()) else { return Ok(None) };
         return unless_refused(object.py(), Err(error));
     }
-    Ok(NonNull::new(made).map(|made| Owner(Managed::Versioned(made))))
+    Ok(NonNull::new(made).map(|made| Export { managed: Managed::Versioned(made), by_python: false }))
 }
 
-fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Owner>> {
+fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
     let py = object.py();
+    let exported = |managed| Export { managed, by_python: true };
     let Some(device) = object.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(None) };
     if device.call0()?.get_item(0)?.extract::<i32>()? != HOST {
         return Ok(None);
@@ -344,10 +376,10 @@ fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Owner>> {
         None => export.call0()?, // exporters of before version 1 do not take the argument
     };
     if let Some(made) = pointer(&capsule, c"dltensor_versioned") {
-        return Ok(take(&capsule, c"used_dltensor_versioned").then_some(Owner(Managed::Versioned(made))));
+        return Ok(take(&capsule, c"used_dltensor_versioned").then(|| exported(Managed::Versioned(made))));
     }
     let Some(made) = pointer(&capsule, c"dltensor") else { return Ok(None) };
-    Ok(take(&capsule, c"used_dltensor").then_some(Owner(Managed::Unversioned(made))))
+    Ok(take(&capsule, c"used_dltensor").then(|| exported(Managed::Unversioned(made))))
 }
 
 /// The pointer in a capsule of this name.

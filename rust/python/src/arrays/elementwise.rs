@@ -17,9 +17,10 @@ use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::array_pool;
+use crate::arrays::changes::Changed;
 use crate::arrays::contiguous::{Contiguous, scalar_of, unshared};
-use crate::arrays::host_array::{HostArray, Numbers};
-use crate::arrays::torch::Changed;
+use crate::arrays::dlpack::Exporters;
+use crate::arrays::host_array::{FloatArray, HostArray};
 use crate::arrays::value::Value;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
@@ -194,23 +195,23 @@ pub struct Copying {
     output: [Buffer; 1],
     dtype: Dtype,
     /// The owners of the memory of both arrays.
-    from: Numbers,
-    to: Numbers,
+    from: FloatArray,
+    to: FloatArray,
+    target: Py<PyAny>,
 }
 
 impl Copying {
     /// Checks both arrays, so that `run` cannot fail.
     pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
         let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
-        let [from, to] = [source, target].map(|stated| Numbers::of(stated)?.ok_or_else(unshared)?.python());
-        let (from, mut to) = (from?, to?);
-        to.set_written(target);
-        let [given, wanted] = [&from, &to].map(|numbers| numbers.memory[0].shape());
-        let input = if given == wanted { Some(from.buffer.clone()) } else { from.memory[0].view.broadcast(wanted) };
+        let [from, to] = [source, target].map(|stated| FloatArray::of(stated)?.ok_or_else(unshared)?.python());
+        let (from, to) = (from?, to?);
+        let [given, wanted] = [&from, &to].map(|numbers| numbers.parts[0].shape());
+        let input = if given == wanted { Some(from.buffer.clone()) } else { from.parts[0].view.broadcast(wanted) };
         let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
         let output = to.buffer.clone();
         let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
-        let made = Self { input: [input], output: [output], dtype, from, to };
+        let made = Self { input: [input], output: [output], dtype, from, to, target: target.clone().unbind() };
         exec::check(&[Batch { kernel: kernel(Elementwise::Positive), scalars: &[], leaves: &[made.leaf()] }])
             .python()?;
         Ok(made)
@@ -222,10 +223,10 @@ impl Copying {
 
     /// Writes them, and adds what has `changed`. This runs no Python, in which an interrupt could come between, and
     /// cannot fail.
-    pub fn run(self, py: Python<'_>, changed: &mut Changed) -> PyResult<()> {
+    pub fn run<'py>(self, py: Python<'py>, changed: &mut Changed<'py>) -> PyResult<()> {
         // SAFETY: `from` and `to` keep the memory.
         let done = unsafe { execute(py, kernel(Elementwise::Positive), &self.input, &self.output, self.dtype) };
-        changed.extend(py, self.to.changed());
+        changed.push(&mut Exporters::default(), self.target.bind(py));
         drop((self.from, self.to));
         done
     }

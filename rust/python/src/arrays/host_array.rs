@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
 use crate::arrays::buffer_protocol;
-use crate::arrays::dlpack::{self, Export};
+use crate::arrays::dlpack::Export;
 use crate::arrays::numpy::Numpy;
 use crate::error::unless_refused;
 
@@ -27,12 +27,10 @@ enum Owner {
     Export(Export),
 }
 
-/// An array in host memory, which stays there for as long as this does.
+/// An array in host memory, which stays there for as long as this does: its description, and its owner.
 pub struct HostArray {
     pub view: ArrayView,
     owner: Owner,
-    /// The tensor of PyTorch's, if it is one and a step writes it.
-    changed: Option<Py<PyAny>>,
 }
 
 // SAFETY: the pointer is only handed to `Buffer`, which makes no use of it, and what keeps the memory is `Send`.
@@ -49,7 +47,7 @@ impl HostArray {
         Self::by(object, Export::of)
     }
 
-    /// As `of`, where the numbers were seen to be those in the memory: see `dlpack::first_negated`.
+    /// As `of`, where the numbers were seen to be those in the memory: see `Torch::is_negated`.
     pub fn of_seen(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         Self::by(object, Export::of_memory)
     }
@@ -75,12 +73,12 @@ impl HostArray {
         if !numpy.is_array(object)?
             && let Some((view, export)) = exported(object)?
         {
-            return Ok(Some(Self { view, owner: Owner::Export(export), changed: None }));
+            return Ok(Some(Self { view, owner: Owner::Export(export) }));
         }
         let exported = unless_refused(object.py(), PyUntypedBuffer::get(object))?;
         Ok(exported.map(|export| {
             let view = buffer_protocol::view(&export);
-            Self { view, owner: Owner::Buffer(export), changed: None }
+            Self { view, owner: Owner::Buffer(export) }
         }))
     }
 
@@ -96,17 +94,7 @@ impl HostArray {
         let Some((numpy, fields)) = found else { return Ok(None) };
         let Some(dtype) = numpy.dtype(object.py(), &fields)? else { return Ok(None) };
         let owner = Owner::Reference(object.clone().unbind());
-        Ok(Some(Self { view: fields.view(Some(dtype)), owner, changed: None }))
-    }
-
-    /// Says that a step writes the memory, which is that of this object.
-    pub fn set_written(&mut self, object: &Bound<'_, PyAny>) {
-        self.changed = self.is_tensor().then(|| object.clone().unbind());
-    }
-
-    /// The tensor of PyTorch's whose memory this is, if a step writes it.
-    pub fn changed(&self) -> Option<&Py<PyAny>> {
-        self.changed.as_ref()
+        Ok(Some(Self { view: fields.view(Some(dtype)), owner }))
     }
 
     /// Whether Python may have run to export it, and have changed other arrays.
@@ -116,26 +104,6 @@ impl HostArray {
             Owner::Reference(_) => false,
             Owner::Export(export) => export.by_python,
         }
-    }
-
-    /// Whether Python, or another thread, may have run before it was exported.
-    pub fn is_after_python(&self) -> bool {
-        self.is_tensor() || self.is_by_python()
-    }
-
-    fn is_tensor(&self) -> bool {
-        matches!(&self.owner, Owner::Export(export) if export.is_tensor)
-    }
-
-    /// Whether `is_still_of` can tell.
-    pub fn can_be_seen(&self, object: &Bound<'_, PyAny>) -> bool {
-        matches!(self.owner, Owner::Reference(_)) || dlpack::can_be_seen(object)
-    }
-
-    /// Whether this still is the memory of the object. It runs no Python, and says no where only an export would tell.
-    #[inline]
-    pub fn is_still_of(&self, numpy: &Numpy, object: &Bound<'_, PyAny>) -> bool {
-        numpy.is_at(object, &self.view).unwrap_or_else(|| dlpack::is_at(object, &self.view))
     }
 
     /// The extents of the array.
@@ -202,13 +170,15 @@ impl HostArray {
     }
 }
 
-/// Numbers in memory: those of an array, or codes of eight bits, stated as a tuple of the codes and their scales.
-pub struct Numbers {
+/// Floating-point numbers in host memory: an array, or codes of eight bits, stated as a tuple of the codes and their
+/// scales.
+pub struct FloatArray {
     pub buffer: Buffer,
-    pub memory: SmallVec<[HostArray; 1]>,
+    /// The array, or the codes and the scales.
+    pub parts: SmallVec<[HostArray; 1]>,
 }
 
-impl Numbers {
+impl FloatArray {
     /// The numbers of an object; `None` if it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, says
     /// what is there instead of floating-point numbers, or of codes and scales.
     ///
@@ -216,25 +186,13 @@ impl Numbers {
     /// As `HostArray::of`.
     pub fn of(stated: &Bound<'_, PyAny>) -> PyResult<Option<Result<Self>>> {
         let Ok(coded) = stated.cast::<PyTuple>() else {
-            let Some(memory) = HostArray::of(stated)? else { return Ok(None) };
-            return Ok(Some(memory.floating().map(|buffer| Self { buffer, memory: smallvec![memory] })));
+            let Some(array) = HostArray::of(stated)? else { return Ok(None) };
+            return Ok(Some(array.floating().map(|buffer| Self { buffer, parts: smallvec![array] })));
         };
-        let memory: PyResult<Option<SmallVec<[HostArray; 1]>>> =
+        let parts: PyResult<Option<SmallVec<[HostArray; 1]>>> =
             coded.iter().map(|array| HostArray::of(&array)).collect();
-        let Some(memory) = memory?.filter(|memory| memory.len() == 2) else { return Ok(None) };
-        Ok(Some(quantized(&memory[0], &memory[1]).map(|buffer| Self { buffer, memory })))
-    }
-
-    /// Says that a step writes them, which are those of this object; of codes PyTorch has no tensors.
-    pub fn set_written(&mut self, object: &Bound<'_, PyAny>) {
-        if let [memory] = &mut self.memory[..] {
-            memory.set_written(object);
-        }
-    }
-
-    /// The tensors of PyTorch's whose memory this is, if a step writes it.
-    pub fn changed(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        self.memory.iter().filter_map(HostArray::changed)
+        let Some(parts) = parts?.filter(|parts| parts.len() == 2) else { return Ok(None) };
+        Ok(Some(quantized(&parts[0], &parts[1]).map(|buffer| Self { buffer, parts })))
     }
 }
 

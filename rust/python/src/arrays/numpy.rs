@@ -227,40 +227,16 @@ impl Numpy {
         })
     }
 
-    /// Whether an object is an array that lies contiguous where `buffer` does, has its dtype and this shape, and may be
-    /// written or not as it may: it takes a look at some fields to tell, and nothing has to be built.
-    #[inline]
-    pub fn lies(&self, object: &Bound<'_, PyAny>, shape: &[usize], buffer: &Buffer) -> bool {
-        self.dense(object, shape).is_some_and(|fields| {
-            // An array may begin where a strided one did.
-            fields.data == buffer.pointer()
-                && buffer.is_contiguous()
-                && fields.is_writable() == buffer.is_writable()
-                && self.seen_dtype(object.py(), &fields) == Some(buffer.dtype())
-        })
-    }
-
-    /// Whether an object is an array that lies contiguous in the whole memory of a buffer that does.
-    pub fn spans(&self, object: &Bound<'_, PyAny>, buffer: &Buffer) -> bool {
-        let span = buffer.span();
-        self.fields(object).is_some_and(|fields| {
-            fields.flags & C_CONTIGUOUS != 0
-                && fields.data == buffer.pointer()
-                && fields.is_writable() == buffer.is_writable()
-                && self.own_dtype(&fields).is_none_or(|dtype| dtype == buffer.dtype())
-                && fields.extents().product::<usize>() * buffer.dtype().size() == span.end - span.start
-        })
-    }
-
-    /// The buffer of an array that lies contiguous and has this shape and dtype: the short way for what is checked in
-    /// every step. None of anything else, which may still do.
-    pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<Buffer> {
+    /// An array that lies contiguous and has this shape and dtype: the short way for what is checked in every step. None
+    /// of anything else, which may still do.
+    pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<(ArrayView, Buffer)> {
         let fields = self.dense(object, shape)?;
         if self.seen_dtype(object.py(), &fields) != Some(dtype) {
             return None;
         }
         let length = elements(shape)?;
-        Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()
+        let buffer = Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()?;
+        Some((fields.view(Some(dtype)), buffer))
     }
 }
 

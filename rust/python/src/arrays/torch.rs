@@ -6,7 +6,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
@@ -48,23 +48,12 @@ impl Torch {
     pub fn is_negated(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.is_neg.bind(tensor.py()).call1((tensor,))?.is_truthy()
     }
-}
 
-/// Tensors whose memory was changed, of which PyTorch has to be told.
-#[derive(Default)]
-pub struct Changed(Vec<Py<PyAny>>);
-
-impl Changed {
-    /// Adds tensors.
-    pub fn extend<'a>(&mut self, py: Python<'_>, tensors: impl Iterator<Item = &'a Py<PyAny>>) {
-        self.0.extend(tensors.map(|tensor| tensor.clone_ref(py)));
-    }
-
-    /// Tells PyTorch, once all is written and the step counted: an interrupt may come here.
-    pub fn count(self, py: Python<'_>) -> PyResult<()> {
-        let (Some(torch), false) = (TORCH.get(py), self.0.is_empty()) else { return Ok(()) };
-        let tensors = PyList::new(py, self.0)?;
-        let count = || torch.increment_version.bind(py).call1((&tensors,)).map(drop);
+    /// Counts a change of each of these tensors, where any were met.
+    pub fn count_changes(tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = tensors.py();
+        let Some(torch) = TORCH.get(py) else { return Ok(()) };
+        let count = || torch.increment_version.bind(py).call1((tensors,)).map(drop);
         // An interrupt may come before anything is counted. What is written is written: it is counted, and then raised.
         count().or_else(|interrupt| count().and(Err(interrupt)))
     }

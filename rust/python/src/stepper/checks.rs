@@ -3,26 +3,34 @@
 use oxigrad_core::array::buffer::{Buffer, Span};
 use oxigrad_core::error::{Error, Result};
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::parameter::{Held, Parameter};
-use super::prepared::{Prepared, Programs};
+use super::prepared::{Given, Prepared, Programs, Seen, is_gradient};
 use super::requirements::{moved, unexported};
-use crate::arrays::dlpack::first_negated;
-use crate::arrays::host_array::HostArray;
-use crate::arrays::numpy::Numpy;
 use crate::arrays::overlap::shared_among;
+use crate::arrays::place::Look;
 use crate::error::to_python;
 
 impl Prepared {
-    /// Refuses tensors of PyTorch's whose numbers are minus those in their memory.
-    pub(super) fn refuse_negated(&self, written: &Bound<'_, PyTuple>, gradients: &Bound<'_, PyTuple>) -> PyResult<()> {
-        for (what, arrays) in [("parameter", written), ("gradient", gradients)] {
-            if let Some(at) = first_negated(arrays.iter_borrowed())? {
-                return Err(to_python(&unexported(&self.parameters[at].path, what)));
+    /// Refuses those of the arrays that are tensors of PyTorch's whose numbers are minus those in their memory. Returns
+    /// whether there were tensors to be asked, which runs Python, or lets other threads run.
+    pub(super) fn refuse_negated<'py>(
+        &self,
+        numbers: impl Iterator<Item = usize>,
+        given: Given<'_, 'py>,
+        look: &mut Look<'py>,
+    ) -> PyResult<bool> {
+        let mut is_asked = false;
+        for number in numbers {
+            let array = given.array(number)?;
+            let Some(torch) = look.exporters.of(&array)?.torch else { continue };
+            is_asked = true;
+            if torch.is_negated(&array)? {
+                let what = if is_gradient(number) { "gradient" } else { "parameter" };
+                return Err(to_python(&unexported(&self.parameters[number / 2].path, what)));
             }
         }
-        Ok(())
+        Ok(is_asked)
     }
 
     /// Checks that there are as many programs, sets of scalars and arrays as the parameters need.
@@ -47,32 +55,31 @@ impl Prepared {
     }
 
     /// Checks that no array was moved by Python code that ran since it was found.
-    pub(super) fn check_unmoved(
+    pub(super) fn check_unmoved<'py>(
         &self,
-        numpy: &Numpy,
-        buffers: &[Buffer],
-        written: &Bound<'_, PyTuple>,
-        gradients: &Bound<'_, PyTuple>,
-        held: &Held,
+        seen: &Seen,
+        given: Given<'_, 'py>,
+        look: &mut Look<'py>,
+        held: &Held<'py>,
+        with_slots: bool,
     ) -> PyResult<()> {
-        let py = written.py();
-        let is_kept = |object: &Bound<'_, PyAny>, buffer: &Buffer| {
-            !numpy.is_plain_array(object) || numpy.spans(object, buffer) || held.iter().any(|(held, _)| held.is(object))
-        };
-        let arrays = written.iter_borrowed().zip(gradients.iter_borrowed());
-        for ((parameter, start), (p, g)) in self.parameters.iter().zip(&self.starts).zip(arrays) {
+        let py = given.written.py();
+        let mut is_kept = |object: &Bound<'py, PyAny>, view| look.is_at(object, view) || !look.can_tell(object);
+        for (number, (array, place)) in given.arrays().zip(&seen.places).enumerate() {
+            if !is_kept(&array, &place.view) {
+                return Err(moved(&self.parameters[number / 2].path));
+            }
+        }
+        if !held.iter().all(|(object, memory)| is_kept(object, &memory.view)) {
+            return Err(moved("an array"));
+        }
+        for parameter in self.parameters.iter().filter(|_| with_slots) {
             let mut slots = parameter.slots.iter().chain(&parameter.numbers);
-            if !is_kept(&g, &buffers[*start])
-                || !is_kept(&p, &buffers[start + 1])
-                || slots.any(|slot| !slot.lies(numpy, py) && !slot.is_by_python())
-            {
+            if slots.any(|slot| !slot.is_there(look, py) && !slot.is_by_python()) {
                 return Err(moved(&parameter.path));
             }
         }
-        let is_kept = |(object, memory): &(Bound<'_, PyAny>, HostArray)| {
-            memory.is_by_python() || memory.is_still_of(numpy, object) || !memory.can_be_seen(object)
-        };
-        if held.iter().all(is_kept) { Ok(()) } else { Err(moved("an array")) }
+        Ok(())
     }
 
     /// `AliasError` if memory that is written is that of another array. Returns whether Python was asked.
@@ -80,8 +87,7 @@ impl Prepared {
         &mut self,
         buffers: &[Buffer],
         programs: &Programs,
-        written: &Bound<'_, PyTuple>,
-        gradients: &Bound<'_, PyTuple>,
+        given: Given<'_, '_>,
     ) -> PyResult<bool> {
         let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
         for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
@@ -98,7 +104,7 @@ impl Prepared {
         if self.sweep.first_clash(&ranges).is_none() {
             return Ok(false);
         }
-        let py = written.py();
+        let py = given.written.py();
         let place = |at: usize| {
             let at = if at < buffers.len() { at } else { scaled[at - buffers.len()] };
             let owner = self.starts.partition_point(|start| *start <= at) - 1;
@@ -106,11 +112,11 @@ impl Prepared {
         };
         let view = |at: usize| match place(at) {
             (owner, kind @ (0 | 1)) => {
-                let array = if kind == 0 { gradients } else { written }.get_item(owner)?;
+                let array = given.array(2 * owner + usize::from(kind == 0))?;
                 self.parameters[owner].memory(&array, "array")?.probe(py)
             }
             (owner, slot) => {
-                self.parameters[owner].slots[slot - 2].numbers.memory[usize::from(at >= buffers.len())].probe(py)
+                self.parameters[owner].slots[slot - 2].numbers.parts[usize::from(at >= buffers.len())].probe(py)
             }
         };
         let name = |at: usize| {

@@ -13,6 +13,7 @@ use super::slot::Slot;
 use super::stated::HostParameter;
 use crate::arrays::host_array::HostArray;
 use crate::arrays::numpy::{Numpy, refuse_meaning};
+use crate::arrays::place::{Look, Place};
 use crate::error::{IntoPython, to_python};
 
 /// A parameter that the core updates: its requirements, and its slots, whose memory is held.
@@ -54,14 +55,8 @@ pub(super) fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parame
     })
 }
 
-/// The arrays of a parameter in one step: the gradient has this shape, and may be written too.
-#[derive(Clone, Copy)]
-pub(super) struct Given<'a, 'py> {
-    pub(super) p: &'a Bound<'py, PyAny>,
-    pub(super) g: &'a Bound<'py, PyAny>,
-    pub(super) shape: &'a [usize],
-    pub(super) writes_gradient: bool,
-}
+/// An array in a step: where it is, and as kernels see it.
+pub(super) type Located = (Place, Buffer);
 
 impl Parameter {
     /// The rounding of writes to the parameter (number 0) and to its slots (from 1 on).
@@ -69,87 +64,108 @@ impl Parameter {
         if self.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest }
     }
 
-    /// The buffers of the gradient and the parameter, if they meet the requirements by a look at their fields.
-    pub(super) fn plain(&self, given: &Given) -> Option<[Buffer; 2]> {
-        let numpy = Numpy::get(given.p.py())?;
-        let own = numpy.contiguous(given.p, &self.shape, self.dtype).filter(Buffer::is_writable)?;
-        let gradient = numpy.contiguous(given.g, given.shape, self.dtype);
-        let gradient = gradient.filter(|gradient| gradient.is_writable() || !given.writes_gradient)?;
-        Some([gradient, own.with_rounding(self.rounding(0))])
+    /// The gradient, of this shape, if it meets the requirements; adds the owner of its memory. It may be written, too.
+    pub(super) fn gradient<'py>(
+        &self,
+        g: &Bound<'py, PyAny>,
+        shape: &[usize],
+        is_written: bool,
+        look: &mut Look<'py>,
+        held: &mut Held<'py>,
+    ) -> PyResult<Located> {
+        if let Some(located) = self.plain(g, shape, is_written) {
+            return Ok(located);
+        }
+        let (array, buffer) = self.checked_gradient(g, shape, is_written)?;
+        let place = Place::new(look, g, array.view.clone());
+        held.push((g.clone(), array));
+        Ok((place, buffer))
     }
 
-    /// The buffers of the gradient and the parameter; adds the owners of their memory.
-    pub(super) fn given<'py>(&self, given: &Given<'_, 'py>, held: &mut Held<'py>) -> PyResult<[Buffer; 2]> {
-        if let Some(plain) = self.plain(given) {
-            return Ok(plain);
-        }
-        let [(gradient_memory, gradient), (memory, own)] = self.check(given)?;
-        held.extend([(given.g.clone(), gradient_memory), (given.p.clone(), memory)]);
-        Ok([gradient, own])
+    /// The parameter, if it meets the requirements; adds the owner of its memory.
+    pub(super) fn own<'py>(
+        &self,
+        p: &Bound<'py, PyAny>,
+        look: &mut Look<'py>,
+        held: &mut Held<'py>,
+    ) -> PyResult<Located> {
+        let (place, buffer) = if let Some(located) = self.plain(p, &self.shape, true) {
+            located
+        } else {
+            let (array, buffer) = self.checked_own(p)?;
+            let place = Place::new(look, p, array.view.clone());
+            held.push((p.clone(), array));
+            (place, buffer)
+        };
+        Ok((place, buffer.with_rounding(self.rounding(0))))
+    }
+
+    /// A NumPy array that meets the requirements by a look at its fields.
+    fn plain(&self, object: &Bound<'_, PyAny>, shape: &[usize], is_written: bool) -> Option<Located> {
+        let (view, buffer) = Numpy::get(object.py())?.contiguous(object, shape, self.dtype)?;
+        (buffer.is_writable() || !is_written).then(|| (Place::of_numpy(view), buffer))
     }
 
     /// Finds the slots that have moved.
-    pub(super) fn look(&mut self, numpy: &Numpy, py: Python<'_>, moves: &mut Moves) -> PyResult<()> {
+    pub(super) fn look<'py>(&mut self, look: &mut Look<'py>, py: Python<'py>, moves: &mut Moves) -> PyResult<()> {
         for slot in self.slots.iter_mut().chain(&mut self.numbers) {
-            if !slot.lies(numpy, py) {
+            if !slot.is_there(look, py) {
                 moves.moved |= slot.find(py, &self.path)?;
-                moves.python |= slot.is_after_python();
+                moves.python = true;
             }
         }
         Ok(())
     }
 
-    /// Adds the buffers of the gradient, the parameter and its slots, and the owners of their memory.
-    pub(super) fn gather<'py>(
-        &self,
-        given: &Given<'_, 'py>,
-        buffers: &mut Vec<Buffer>,
-        held: &mut Held<'py>,
-    ) -> PyResult<()> {
-        buffers.extend(self.given(given, held)?);
+    /// The slots as kernels see them.
+    pub(super) fn slot_buffers(&self) -> impl Iterator<Item = Buffer> {
         let slots = self.slots.iter().zip(1..);
-        buffers.extend(slots.map(|(slot, number)| slot.numbers.buffer.clone().with_rounding(self.rounding(number))));
-        Ok(())
+        slots.map(|(slot, number)| slot.numbers.buffer.clone().with_rounding(self.rounding(number)))
     }
 
-    /// The gradient and the parameter of a step, if they meet the requirements.
-    pub(super) fn check(&self, given: &Given) -> PyResult<[(HostArray, Buffer); 2]> {
-        let Given { p, g, shape, writes_gradient } = *given;
+    fn checked_own(&self, p: &Bound<'_, PyAny>) -> PyResult<(HostArray, Buffer)> {
         let path = &self.path;
-        let (mut memory, mut gradient) = (self.memory(p, "parameter")?, self.memory(g, "gradient")?);
-        let expected = tuple(&self.shape);
+        let memory = self.memory(p, "parameter")?;
         if memory.shape() != self.shape {
-            let found = tuple(memory.shape());
+            let (found, expected) = (tuple(memory.shape()), tuple(&self.shape));
             return Err(to_python(&Error::Shape(format!(
                 "{path}: the parameter has shape {found}, its slots {expected}"
             ))));
         }
         let own = written(path, "parameter", &memory).python()?;
-        memory.set_written(p);
-        let dtype = self.dtype.name();
         if own.dtype() != self.dtype {
-            let found = own.dtype().name();
+            let (found, dtype) = (own.dtype().name(), self.dtype.name());
             return Err(to_python(&Error::Dtype(format!(
                 "{path}: the parameter has dtype {found}, its slots {dtype}"
             ))));
         }
-        if gradient.shape() != shape {
-            let (found, expected) = (tuple(gradient.shape()), tuple(shape));
+        Ok((memory, own))
+    }
+
+    fn checked_gradient(
+        &self,
+        g: &Bound<'_, PyAny>,
+        shape: &[usize],
+        is_written: bool,
+    ) -> PyResult<(HostArray, Buffer)> {
+        let path = &self.path;
+        let memory = self.memory(g, "gradient")?;
+        if memory.shape() != shape {
+            let (found, expected) = (tuple(memory.shape()), tuple(shape));
             return Err(to_python(&Error::Shape(format!(
                 "{path}: gradient has shape {found}, the parameter {expected}"
             ))));
         }
-        if writes_gradient {
-            written(path, "gradient", &gradient).python()?;
-            gradient.set_written(g);
+        if is_written {
+            written(path, "gradient", &memory).python()?;
         }
-        match gradient.view.buffer() {
+        match memory.view.buffer() {
             // The gradient of a half-precision parameter may have the dtype of the computation.
             Some(given) if given.dtype() == self.dtype || given.dtype() == self.dtype.computed_in() => {
-                Ok([(gradient, given), (memory, own.with_rounding(self.rounding(0)))])
+                Ok((memory, given))
             }
             _ => {
-                let found = g.getattr("dtype")?.str()?;
+                let (found, dtype) = (g.getattr("dtype")?.str()?, self.dtype.name());
                 Err(to_python(&Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}"))))
             }
         }
@@ -204,7 +220,7 @@ impl Parameter {
 /// Arrays, with the exports that hold their memory during a step.
 pub(super) type Held<'py> = Vec<(Bound<'py, PyAny>, HostArray)>;
 
-/// The outcome of `Parameter::look`: whether slots have moved, and whether Python ran.
+/// The outcome of `Parameter::look`: whether slots have moved, and whether Python may have run.
 #[derive(Default)]
 pub(super) struct Moves {
     pub(super) moved: bool,

@@ -7,10 +7,11 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
-use super::parameter::{Given, Held, Moves, Parameter};
+use super::parameter::{Held, Moves, Parameter};
 use super::symbols::Program;
+use crate::arrays::dlpack::Export;
 use crate::arrays::numpy::Numpy;
-use crate::arrays::seat::Seat;
+use crate::arrays::place::{Look, Place};
 use crate::error::{IntoPython, to_python};
 
 /// The rows of a parameter that a step touches: its number, the indices (int64, growing) of the rows whose gradients
@@ -24,12 +25,8 @@ pub(super) struct Prepared {
     /// The start of each parameter's buffers (gradient, parameter, slots, factors of slots) in the list of all; and the
     /// end of the last.
     pub(super) starts: Vec<usize>,
-    /// The slots that are tensors of PyTorch's.
-    pub(super) tensors: Vec<Py<PyAny>>,
     pub(super) sweep: Sweep,
     pub(super) seen: Seen,
-    /// The places of the slots of all parameters in memory.
-    pub(super) seats: Vec<(Py<PyAny>, Seat)>,
 }
 
 /// The programs and buffers that the last step checked: where none has changed, none is checked again.
@@ -39,6 +36,8 @@ pub(super) struct Seen {
     pub(super) programs: Vec<Py<Program>>,
     /// The buffers of all parameters.
     pub(super) buffers: Vec<Buffer>,
+    /// The places of parameters and gradients in turn.
+    pub(super) places: Vec<Place>,
     /// The buffers that are written: see `Prepared::chosen`.
     pub(super) outputs: Vec<Vec<Buffer>>,
 }
@@ -52,22 +51,29 @@ impl Seen {
 /// The programs of a step, each with its sets of scalars.
 pub(super) type Programs<'py> = [(Bound<'py, Program>, Vec<Vec<f64>>)];
 
-/// The places of the slots of all parameters in memory.
-pub(super) fn seats(parameters: &[Parameter], numpy: &Numpy, py: Python<'_>) -> Vec<(Py<PyAny>, Seat)> {
-    let mut found = Vec::new();
-    for slot in parameters.iter().flat_map(|parameter| parameter.slots.iter().chain(&parameter.numbers)) {
-        let stated = slot.stated.bind(py);
-        let parts = stated.cast::<PyTuple>().map_or_else(|_| vec![stated.clone()], |parts| parts.iter().collect());
-        let parts = parts.into_iter().zip(&slot.numbers.memory);
-        found.extend(parts.map(|(part, memory)| (part.clone().unbind(), Seat::new(numpy, &part, memory))));
-    }
-    found
+/// The arrays that a step is given: parameters and gradients, in the order in which they were prepared.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a, 'py> {
+    pub(super) written: &'a Bound<'py, PyTuple>,
+    pub(super) gradients: &'a Bound<'py, PyTuple>,
 }
 
-/// The slots that are tensors of PyTorch's.
-pub(super) fn tensors(parameters: &[Parameter], py: Python<'_>) -> Vec<Py<PyAny>> {
-    let slots = parameters.iter().flat_map(|parameter| parameter.slots.iter().chain(&parameter.numbers));
-    slots.flat_map(|slot| slot.numbers.changed()).map(|tensor| tensor.clone_ref(py)).collect()
+impl<'py> Given<'_, 'py> {
+    /// Parameters and gradients in turn: the number of a parameter's array is twice its own, that of its gradient one
+    /// more.
+    pub(super) fn arrays(self) -> impl Iterator<Item = Bound<'py, PyAny>> {
+        self.written.iter_borrowed().zip(self.gradients.iter_borrowed()).flat_map(|(p, g)| [p.to_owned(), g.to_owned()])
+    }
+
+    /// The array of this number.
+    pub(super) fn array(self, number: usize) -> PyResult<Bound<'py, PyAny>> {
+        if is_gradient(number) { self.gradients } else { self.written }.get_item(number / 2)
+    }
+}
+
+/// Whether the array of this number is a gradient.
+pub(super) const fn is_gradient(number: usize) -> bool {
+    number % 2 == 1
 }
 
 pub(super) fn known_numpy(py: Python<'_>) -> PyResult<&Numpy> {
@@ -76,94 +82,129 @@ pub(super) fn known_numpy(py: Python<'_>) -> PyResult<&Numpy> {
 
 impl Prepared {
     /// Finds the slots that have moved since the last step.
-    pub(super) fn look(&mut self, numpy: &Numpy, py: Python<'_>) -> PyResult<Moves> {
+    pub(super) fn look<'py>(&mut self, look: &mut Look<'py>, py: Python<'py>) -> PyResult<Moves> {
         let mut moves = Moves::default();
-        if self.seats.iter().all(|(object, seat)| seat.lies(numpy, object.bind(py))) {
-            return Ok(moves);
-        }
-        let looked = self.parameters.iter_mut().try_for_each(|parameter| parameter.look(numpy, py, &mut moves));
-        if moves.moved {
-            // Reset even if another slot makes the step fail: the next step would not see the move.
-            self.seen = Seen::default();
-            self.seats = seats(&self.parameters, numpy, py);
-            self.tensors = tensors(&self.parameters, py);
-        }
+        let looked = self.parameters.iter_mut().try_for_each(|parameter| parameter.look(look, py, &mut moves));
         looked.map(|()| moves)
     }
 
-    /// Replaces the buffers of gradients and parameters that have moved since the last step. Returns whether there were
-    /// any.
+    /// The numbers of the arrays that may be other objects than those that the last step saw, where that matters. It runs
+    /// no Python.
+    pub(super) fn fresh<'py>(seen: &Seen, given: Given<'_, 'py>, look: &mut Look<'py>) -> Vec<usize> {
+        let mut fresh = Vec::new();
+        let arrays = given.written.iter_borrowed().zip(given.gradients.iter_borrowed());
+        for (number, ((p, g), places)) in (0..).step_by(2).zip(arrays.zip(seen.places.chunks_exact(2))) {
+            if !places[0].is_of(look, &p) {
+                fresh.push(number);
+            }
+            if !places[1].is_of(look, &g) {
+                fresh.push(number + 1);
+            }
+        }
+        fresh
+    }
+
+    /// The numbers of the arrays that are not where the last step saw them, `fresh` ones in any case; holds the memory of
+    /// parameters that are tensors. It runs no Python.
+    pub(super) fn unseen<'py>(
+        seen: &Seen,
+        fresh: &[usize],
+        given: Given<'_, 'py>,
+        look: &mut Look<'py>,
+        holds: &mut Vec<Export>,
+    ) -> PyResult<Vec<usize>> {
+        let (mut unseen, mut fresh) = (Vec::new(), fresh.iter().copied().peekable());
+        let mut is_fresh = |number| fresh.next_if_eq(&number).is_some();
+        let arrays = given.written.iter_borrowed().zip(given.gradients.iter_borrowed());
+        for (number, ((p, g), places)) in (0..).step_by(2).zip(arrays.zip(seen.places.chunks_exact(2))) {
+            if is_fresh(number) || !places[0].holds(look, &p, holds)? {
+                unseen.push(number);
+            }
+            if is_fresh(number + 1) || !places[1].has(look, &g) {
+                unseen.push(number + 1);
+            }
+        }
+        Ok(unseen)
+    }
+
+    /// Replaces the buffers and places of arrays that are not where the last step saw them. Returns whether any buffer
+    /// is another.
     pub(super) fn renew<'py>(
         &self,
-        buffers: &mut [Buffer],
+        unseen: &[usize],
+        seen: &mut Seen,
         programs: &Programs,
-        written: &Bound<'py, PyTuple>,
-        gradients: &Bound<'py, PyTuple>,
+        given: Given<'_, 'py>,
+        look: &mut Look<'py>,
         held: &mut Held<'py>,
     ) -> PyResult<bool> {
-        let Some(numpy) = Numpy::get(written.py()) else { return Ok(true) };
         let mut is_new = false;
-        let arrays = written.iter_borrowed().zip(gradients.iter_borrowed());
-        for ((parameter, start), (p, g)) in self.parameters.iter().zip(&self.starts).zip(arrays) {
-            let known = &mut buffers[*start..start + 2];
-            let shape = &parameter.shape;
-            if numpy.lies(&p, shape, &known[1]) && numpy.lies(&g, shape, &known[0]) {
-                continue;
-            }
-            let writes_gradient = programs[parameter.program].0.get().writes_gradients();
-            let found = parameter.given(&Given { p: &p, g: &g, shape, writes_gradient }, held)?;
-            if known != found {
-                known.clone_from_slice(&found);
+        for number in unseen {
+            let (parameter, start) = (&self.parameters[number / 2], self.starts[number / 2]);
+            let array = given.array(*number)?;
+            let (place, buffer) = if is_gradient(*number) {
+                let is_written = programs[parameter.program].0.get().writes_gradients();
+                parameter.gradient(&array, &parameter.shape, is_written, look, held)?
+            } else {
+                parameter.own(&array, look, held)?
+            };
+            seen.places[*number] = place;
+            let known = &mut seen.buffers[start + usize::from(!is_gradient(*number))];
+            if *known != buffer {
+                *known = buffer;
                 is_new = true;
             }
         }
         Ok(is_new)
     }
 
-    /// The buffers of all parameters: see `starts`.
+    /// The places and buffers of all arrays: see `starts`.
     pub(super) fn gather<'py>(
         &self,
         programs: &Programs,
-        written: &Bound<'py, PyTuple>,
-        gradients: &Bound<'py, PyTuple>,
+        given: Given<'_, 'py>,
         touched: &[Touched<'py>],
+        look: &mut Look<'py>,
         held: &mut Held<'py>,
-    ) -> PyResult<Vec<Buffer>> {
-        let mut buffers = Vec::with_capacity(self.starts.last().copied().unwrap_or_default());
+    ) -> PyResult<Seen> {
+        let mut seen = Seen { buffers: Vec::with_capacity(self.starts[self.parameters.len()]), ..Seen::default() };
         let mut touched = touched.iter().peekable();
-        let arrays = written.iter_borrowed().zip(gradients.iter_borrowed());
-        for (at, (parameter, (p, g))) in self.parameters.iter().zip(arrays).enumerate() {
-            let writes_gradient = programs[parameter.program].0.get().writes_gradients();
-            let given = Given { p: &p, g: &g, shape: &parameter.shape, writes_gradient };
-            let Some((_, indices, factors)) = touched.next_if(|(number, ..)| *number == at) else {
-                parameter.gather(&given, &mut buffers, held)?;
-                continue;
-            };
-            let rows = indices.as_ref().map(|indices| parameter.rows(indices)).transpose()?;
+        let mut arrays = given.arrays();
+        for (at, parameter) in self.parameters.iter().enumerate() {
+            let (Some(p), Some(g)) = (arrays.next(), arrays.next()) else { break };
+            let of_rows = touched.next_if(|(number, ..)| *number == at);
+            let indices = of_rows.and_then(|(_, indices, _)| indices.as_ref());
+            let rows = indices.map(|indices| parameter.rows(indices)).transpose()?;
             let mut shape = parameter.shape.clone();
             if let (Some(rows), Some(extent)) = (&rows, shape.first_mut()) {
                 *extent = rows.count();
             }
-            let start = buffers.len();
-            parameter.gather(&Given { shape: &shape, ..given }, &mut buffers, held)?;
+            let is_written = programs[parameter.program].0.get().writes_gradients();
+            let (place, own) = parameter.own(&p, look, held)?;
+            let (place_of_gradient, gradient) = parameter.gradient(&g, &shape, is_written, look, held)?;
+            seen.places.extend([place, place_of_gradient]);
+            let start = seen.buffers.len();
+            seen.buffers.extend([gradient, own]);
+            seen.buffers.extend(parameter.slot_buffers());
             if let Some(rows) = rows {
-                for buffer in &mut buffers[start + 1..] {
+                for buffer in &mut seen.buffers[start + 1..] {
                     let chosen = buffer.clone().of_rows(rows.clone());
                     let named = |error| Error::Shape(format!("{}: {error}", parameter.path));
                     *buffer = chosen.map_err(named).python()?;
                 }
             }
+            let Some((_, _, factors)) = of_rows else { continue };
             for (factor, (memory, buffer)) in factors.iter().zip(parameter.factors(factors, &shape)?) {
                 held.push((factor.clone(), memory));
-                buffers.push(buffer);
+                seen.buffers.push(buffer);
             }
         }
-        if touched.next().is_some() || Some(&buffers.len()) != self.starts.last() {
+        if touched.next().is_some() || Some(&seen.buffers.len()) != self.starts.last() {
             return Err(to_python(&Error::Structure(
                 "internal error: touched rows do not match the prepared parameters".into(),
             )));
         }
-        Ok(buffers)
+        Ok(seen)
     }
 
     /// The buffers of a parameter: gradient, parameter, slots, factors of slots.

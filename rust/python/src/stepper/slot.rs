@@ -6,24 +6,24 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::requirements::{at, tuple, unexported, writable};
-use crate::arrays::host_array::{HostArray, Numbers};
-use crate::arrays::numpy::Numpy;
+use crate::arrays::changes::Changed;
+use crate::arrays::host_array::{FloatArray, HostArray};
+use crate::arrays::place::Look;
 use crate::error::{IntoPython, to_python};
 
-/// A slot, or a part of one: its name, its object, and the place of its memory.
+/// A slot: its name, its object (a tuple of codes and scales, where it has eight bits), and the numbers in memory.
 pub(super) struct Slot {
     pub(super) name: String,
-    pub(super) stated: Py<PyAny>,
-    pub(super) numbers: Numbers,
+    stated: Py<PyAny>,
+    pub(super) numbers: FloatArray,
 }
 
 impl Slot {
     pub(super) fn new(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
         let what = format!("slot {name}");
-        let numbers = Numbers::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
-        let mut numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
+        let numbers = FloatArray::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
+        let numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
         writable(path, &what, &numbers.buffer).python()?;
-        numbers.set_written(stated);
         Ok(Self { name, stated: stated.clone().unbind(), numbers })
     }
 
@@ -42,18 +42,23 @@ impl Slot {
 
     /// Whether its memory is where it was; runs no Python.
     #[inline]
-    pub(super) fn lies(&self, numpy: &Numpy, py: Python<'_>) -> bool {
-        let (stated, memory) = (self.stated.bind(py), &self.numbers.memory);
+    pub(super) fn is_there<'py>(&self, look: &mut Look<'py>, py: Python<'py>) -> bool {
+        let (stated, parts) = (self.stated.bind(py), &self.numbers.parts);
         match stated.cast::<PyTuple>() {
-            Ok(parts) => parts.iter_borrowed().zip(memory).all(|(part, memory)| memory.is_still_of(numpy, &part)),
-            Err(_) => memory[0].is_still_of(numpy, stated),
+            Ok(arrays) => arrays.iter().zip(parts).all(|(array, part)| look.is_at(&array, &part.view)),
+            Err(_) => look.is_at(stated, &parts[0].view),
         }
+    }
+
+    /// Adds the slot to what has changed; codes are no tensors.
+    pub(super) fn add_to<'py>(&self, changed: &mut Changed<'py>, look: &mut Look<'py>, py: Python<'py>) {
+        changed.push(&mut look.exporters, self.stated.bind(py));
     }
 
     /// Finds its memory again. Returns whether it has moved.
     pub(super) fn find(&mut self, py: Python<'_>, path: &str) -> PyResult<bool> {
         let found = Self::new(path, self.name.clone(), self.stated.bind(py))?;
-        let expected = |numbers: &Numbers| (numbers.memory[0].shape().to_vec(), numbers.buffer.dtype());
+        let expected = |numbers: &FloatArray| (numbers.parts[0].shape().to_vec(), numbers.buffer.dtype());
         let ((shape, dtype), before) = (expected(&found.numbers), expected(&self.numbers));
         let name = &self.name;
         if shape != before.0 {
@@ -71,21 +76,16 @@ impl Slot {
         Ok(has_moved)
     }
 
-    /// Whether Python may have run to find it.
-    pub(super) fn is_after_python(&self) -> bool {
-        self.numbers.memory.iter().any(HostArray::is_after_python)
-    }
-
     /// Whether Python may have run to export it.
     pub(super) fn is_by_python(&self) -> bool {
-        self.numbers.memory.iter().any(HostArray::is_by_python)
+        self.numbers.parts.iter().any(HostArray::is_by_python)
     }
 
     /// The number that is there.
     pub(super) fn read(&self) -> f64 {
         let pointer = self.numbers.buffer.pointer();
-        // SAFETY: `number` saw one number of this dtype, and `look` that it still lies there, since when no Python has
-        // run.
+        // SAFETY: `number` saw one number of this dtype, and `look` that it is still there, since when no Python
+        // has run.
         unsafe {
             match self.numbers.buffer.dtype() {
                 Dtype::F32 => f64::from(pointer.cast::<f32>().read_unaligned()),

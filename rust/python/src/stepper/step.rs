@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::parameter::{Parameter, prepare};
-use super::phase::{BROKEN, CHECKING, IDLE, WRITING};
-use super::prepared::{Prepared, Touched, known_numpy, seats, tensors};
+use super::phase::{BROKEN, CHECKING, IDLE, Progress, WRITING};
+use super::prepared::{Given, Prepared, Touched};
 use super::stated::{HostParameter, Writes};
 use super::symbols::Program;
 use super::write::write;
-use crate::arrays::torch::Changed;
+use crate::arrays::changes::Changed;
 use crate::error::to_python;
 use crate::threads;
 use crate::tree::Replacements;
@@ -31,6 +31,8 @@ pub struct Stepper {
     process: AtomicU32,
     /// Whether a step was counted that the optimizer has not observed yet.
     owed: AtomicBool,
+    /// Whether a slot was handed out, so that others than the steps may change it.
+    exposed: AtomicBool,
 }
 
 /// The most steps that can be counted, and that a state can have.
@@ -72,6 +74,12 @@ impl Stepper {
         if self.owed.swap(false, Ordering::Relaxed) { attributes.update(values.as_mapping()) } else { Ok(()) }
     }
 
+    /// Says that slots are handed out: from now on each step looks whether they have moved, and tells PyTorch of their
+    /// changes. Until then nothing but the steps has them.
+    fn expose(&self) {
+        self.exposed.store(true, Ordering::Relaxed);
+    }
+
     /// Raises `StateError` if slots and counts are not those of a whole number of steps: while a step writes, or
     /// after one that ended while it did.
     fn check_whole(&self) -> PyResult<()> {
@@ -91,8 +99,7 @@ impl Stepper {
             *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
             Some(*end)
         }));
-        let (seats, tensors) = (seats(&parameters, known_numpy(py)?, py), tensors(&parameters, py));
-        let prepared = Prepared { parameters, starts, tensors, seats, ..Prepared::default() };
+        let prepared = Prepared { parameters, starts, ..Prepared::default() };
         let before = std::mem::replace(&mut *self.lock(), prepared);
         drop(before);
         Ok(())
@@ -129,11 +136,13 @@ impl Stepper {
         // Assigning to containers is all that may run the user's code and raise, and all that can be undone.
         let replaced = Replacements::new(&model, &replacements)?;
         let mut changed = Changed::default();
-        let update = |changed: &mut Changed| {
+        let given = Given { written, gradients };
+        let update = |changed: &mut Changed<'py>| {
             let step = self.count() + 1;
-            let (prepared, phase) = (&mut turn.prepared, &self.phase);
+            let progress = Progress { phase: &self.phase, exposed: &self.exposed };
+            let prepared = &mut turn.prepared;
             let done = programs.is_empty()
-                || prepared.update(py, &programs, seed, step, written, gradients, &touched, phase, changed)?;
+                || prepared.update(py, &programs, seed, step, given, &touched, progress, changed)?;
             if done {
                 self.phase.store(WRITING, Ordering::Relaxed);
             }

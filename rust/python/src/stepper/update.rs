@@ -1,18 +1,22 @@
 //! The update of all parameters: every check, then one dispatch of the kernels.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::Kernel;
 use oxigrad_core::noise::noise_key;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyTupleMethods};
+use pyo3::types::PyTupleMethods;
 
-use super::phase::WRITING;
-use super::prepared::{Prepared, Programs, Touched, known_numpy};
+use super::parameter::Moves;
+use super::phase::{Progress, WRITING};
+use super::prepared::{Given, Prepared, Programs, Seen, Touched, known_numpy};
+use super::requirements::moved;
 use super::slot::Slot;
 use super::symbols::Program;
-use crate::arrays::torch::Changed;
+use crate::arrays::changes::Changed;
+use crate::arrays::dlpack::Export;
+use crate::arrays::place::Look;
 use crate::error::IntoPython;
 use crate::threads;
 
@@ -37,40 +41,101 @@ impl<'a> Work<'a> {
 }
 
 impl Prepared {
+    /// The numbers of the arrays that are not where the last step saw them, if one did, and what holds those that are.
+    ///
+    /// A tensor that is new, or elsewhere, is asked for its negative bit. That lets other threads run, so that all is
+    /// looked at afterwards; what is found to be elsewhere then was moved in between.
+    fn locate<'py>(
+        &self,
+        seen: Option<&Seen>,
+        given: Given<'_, 'py>,
+        look: &mut Look<'py>,
+    ) -> PyResult<(Vec<usize>, Vec<Export>)> {
+        let Some(seen) = seen else {
+            let all: Vec<usize> = (0..2 * self.parameters.len()).collect();
+            self.refuse_negated(all.iter().copied(), given, look)?;
+            return Ok((all, Vec::new()));
+        };
+        let fresh = Self::fresh(seen, given, look);
+        self.refuse_negated(fresh.iter().copied(), given, look)?;
+        let mut holds = Vec::new();
+        let unseen = Self::unseen(seen, &fresh, given, look, &mut holds)?;
+        let elsewhere = unseen.iter().copied().filter(|number| fresh.binary_search(number).is_err());
+        if !self.refuse_negated(elsewhere, given, look)? {
+            return Ok((unseen, holds));
+        }
+        holds.clear();
+        let again = Self::unseen(seen, &fresh, given, look, &mut holds)?;
+        match again.iter().find(|number| unseen.binary_search(number).is_err()) {
+            Some(number) => Err(moved(&self.parameters[number / 2].path)),
+            None => Ok((unseen, holds)),
+        }
+    }
+
+    /// Adds the tensors that the update has written; slots only where others have them.
+    fn note_changed<'py>(
+        &self,
+        changed: &mut Changed<'py>,
+        programs: &Programs,
+        given: Given<'_, 'py>,
+        look: &mut Look<'py>,
+        holds: Vec<Export>,
+        with_slots: bool,
+    ) {
+        let py = given.written.py();
+        let is_tensor = holds.len() == self.parameters.len();
+        changed.set_step(is_tensor.then(|| given.written.clone()), holds);
+        if is_tensor && !with_slots && !programs.iter().any(|(program, _)| program.get().writes_gradients()) {
+            return;
+        }
+        for (parameter, (g, p)) in
+            self.parameters.iter().zip(given.gradients.iter_borrowed().zip(given.written.iter_borrowed()))
+        {
+            if !is_tensor {
+                changed.push(&mut look.exporters, &p);
+            }
+            if programs[parameter.program].0.get().writes_gradients() {
+                changed.push(&mut look.exporters, &g);
+            }
+            if with_slots {
+                parameter.slots.iter().for_each(|slot| slot.add_to(changed, look, py));
+            }
+        }
+    }
+
     /// Runs the update; false where a guard stopped it.
     #[expect(clippy::too_many_arguments, reason = "as `Stepper::step`")]
-    pub(super) fn update(
+    pub(super) fn update<'py>(
         &mut self,
-        py: Python<'_>,
+        py: Python<'py>,
         programs: &Programs,
         seed: u64,
         step: u64,
-        written: &Bound<'_, PyTuple>,
-        gradients: &Bound<'_, PyTuple>,
-        touched: &[Touched<'_>],
-        phase: &AtomicU8,
-        changed: &mut Changed,
+        given: Given<'_, 'py>,
+        touched: &[Touched<'py>],
+        progress: Progress<'_>,
+        changed: &mut Changed<'py>,
     ) -> PyResult<bool> {
-        self.check_places(programs, written.len(), gradients.len()).python()?;
-        let numpy = known_numpy(py)?;
-        // Must come first, since this runs Python, or lets other threads run.
-        self.refuse_negated(written, gradients)?;
-        let mut held = Vec::new();
-        let mut moves = self.look(numpy, py)?;
-        // Put back after all checks have passed.
+        self.check_places(programs, given.written.len(), given.gradients.len()).python()?;
+        let (mut look, mut held) = (Look::new(known_numpy(py)?), Vec::new());
+        // Put back after all checks have passed: a step that fails has the next one check all again.
         let mut seen = std::mem::take(&mut self.seen);
-        let is_new = if touched.is_empty() && !moves.moved && seen.is_of(programs) {
-            self.renew(&mut seen.buffers, programs, written, gradients, &mut held)?
+        let is_known = touched.is_empty() && seen.is_of(programs);
+        let (unseen, holds) = self.locate(if is_known { Some(&seen) } else { None }, given, &mut look)?;
+        let is_exposed = || progress.exposed.load(Ordering::Relaxed);
+        let mut moves = if is_exposed() { self.look(&mut look, py)? } else { Moves::default() };
+        let is_new = if is_known && !moves.moved {
+            self.renew(&unseen, &mut seen, programs, given, &mut look, &mut held)?
         } else {
-            seen.buffers = self.gather(programs, written, gradients, touched, &mut held)?;
+            seen = self.gather(programs, given, touched, &mut look, &mut held)?;
             true
         };
         if is_new {
-            moves.python |= self.refuse_overlap(&seen.buffers, programs, written, gradients)?;
+            moves.python |= self.refuse_overlap(&seen.buffers, programs, given)?;
             seen.outputs = self.chosen(programs, &seen.buffers).python()?;
         }
         if moves.python || held.iter().any(|(_, memory)| memory.is_by_python()) {
-            self.check_unmoved(numpy, &seen.buffers, written, gradients, &held)?;
+            self.check_unmoved(&seen, given, &mut look, &held, is_exposed())?;
         }
         let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program.get())).collect();
         for (at, parameter) in self.parameters.iter().enumerate() {
@@ -99,11 +164,12 @@ impl Prepared {
         if is_new {
             exec::check(&batches).python()?;
         }
-        // SAFETY: what is in the tuples and in `held`, and the slots' own memory, stays until after the call; what is
+        // SAFETY: what is in the tuples, in `held` and in `holds`, and the slots' own memory, stays until after the
+        // call (slots that were not handed out are where `prepare` found them: nothing else can change them); what is
         // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or
         // in an earlier step, when all of them were the same.
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
-        phase.store(WRITING, Ordering::Relaxed);
+        progress.phase.store(WRITING, Ordering::Relaxed);
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };
         let results = done.python()?;
@@ -112,7 +178,7 @@ impl Prepared {
             self.seen = seen;
         }
         let Some(results) = results else { return Ok(false) };
-        changed.extend(py, held.iter().filter_map(|(_, memory)| memory.changed()).chain(&self.tensors));
+        self.note_changed(changed, programs, given, &mut look, holds, is_exposed());
         let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
         for parameter in &self.parameters {
             parameter

@@ -4,9 +4,9 @@ use oxigrad_core::error::Error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arrays::changes::Changed;
 use crate::arrays::elementwise::Copying;
 use crate::arrays::numpy::Numpy;
-use crate::arrays::torch::Changed;
 use crate::error::to_python;
 
 /// A holder, the key of an item, and its new value.
@@ -17,12 +17,12 @@ pub(super) type Copy<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Makes all checks and an update; then, unless a guard stopped the update, the copies and assignments, which cannot
 /// fail. Adds the tensors that have `changed`.
-pub(super) fn write(
-    py: Python<'_>,
-    update: impl FnOnce(&mut Changed) -> PyResult<bool>,
-    assignments: &[Assignment<'_>],
-    copies: &[Copy<'_>],
-    changed: &mut Changed,
+pub(super) fn write<'py>(
+    py: Python<'py>,
+    update: impl FnOnce(&mut Changed<'py>) -> PyResult<bool>,
+    assignments: &[Assignment<'py>],
+    copies: &[Copy<'py>],
+    changed: &mut Changed<'py>,
 ) -> PyResult<bool> {
     let copies: Vec<Copying> = copies.iter().map(|(from, to)| Copying::new(from, to)).collect::<PyResult<_>>()?;
     assignments.iter().try_for_each(|(holder, ..)| assignable(holder))?;

@@ -32,7 +32,10 @@ impl<'py> Part<'py> {
             (Kind::List | Kind::Tuple | Kind::Functions(_), Segment::Number(index)) => {
                 usize::try_from(*index).ok().map(Key::Index)
             }
-            (Kind::NamedTuple(_) | Kind::Fields(_), Segment::Text(name)) => Some(Key::Field(name.clone())),
+            (Kind::Mappings(_), Segment::Number(index)) => usize::try_from(*index).ok().map(Key::Index),
+            (Kind::NamedTuple(_) | Kind::Fields(_) | Kind::Mappings(_), Segment::Text(name)) => {
+                Some(Key::Field(name.clone()))
+            }
             (Kind::Dict, Segment::Number(number)) => Some(Key::Item(DictKey::Number(*number))),
             (Kind::Dict, Segment::Text(name)) => Some(Key::Item(DictKey::Text(name.clone()))),
             _ => None,
@@ -55,9 +58,10 @@ impl<'py> Part<'py> {
                 Some(field) => object.getattr_opt(&field.name),
                 None => Ok(None),
             },
+            (Kind::Mappings(mappings), key) => mappings.child(object, key),
             (Kind::Functions(_), Key::Index(index)) => {
                 let mut children = Vec::new();
-                take_apart(object, &self.info, &mut children, &mut Vec::new())?;
+                take_apart(object, &self.info, &mut children, &mut Vec::new(), true)?;
                 Ok(children.into_iter().nth(*index).and_then(|child| child.object))
             }
             _ => Ok(None),
@@ -82,6 +86,9 @@ impl<'py> Part<'py> {
     /// Puts `value` under `key`, in place: the object must accept assignment.
     pub fn assign(&self, key: &Key, value: &Bound<'py, PyAny>) -> PyResult<()> {
         match key {
+            Key::Index(index) if matches!(self.info.kind, Kind::Mappings(_)) => {
+                self.object.setattr(index.to_string(), value)
+            }
             Key::Index(index) => self.object.set_item(index, value),
             Key::Item(DictKey::Number(number)) => self.object.set_item(number, value),
             Key::Item(DictKey::Text(name)) => self.object.set_item(&**name, value),
@@ -95,6 +102,7 @@ impl<'py> Part<'py> {
             (Kind::List, Key::Index(index)) => self.object.cast::<PyList>()?.set_item(*index, value),
             (Kind::Dict, Key::Item(DictKey::Number(number))) => self.object.cast::<PyDict>()?.set_item(number, value),
             (Kind::Dict, Key::Item(DictKey::Text(name))) => self.object.cast::<PyDict>()?.set_item(&**name, value),
+            (Kind::Mappings(mappings), key) => mappings.assign_plainly(&self.object, key, value),
             (_, Key::Field(name)) => {
                 let set = value.py().get_type::<PyAny>().getattr(intern!(value.py(), "__setattr__"))?;
                 set.call1((&self.object, &**name, value)).map(drop)
@@ -107,7 +115,7 @@ impl<'py> Part<'py> {
     pub fn rebuild(&self, key: &Key, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
         let (mut children, mut keys) = (Vec::new(), Vec::new());
-        let rest = take_apart(&self.object, &self.info, &mut children, &mut keys)?;
+        let rest = take_apart(&self.object, &self.info, &mut children, &mut keys, true)?;
         let class = self.object.get_type().unbind();
         let container = Container { class, info: self.info.clone(), keys: Vec::new() };
         let place = (0..children.len()).find(|child| oxigrad_core::tree::Container::key(&container, *child) == *key);
@@ -122,7 +130,7 @@ impl<'py> Part<'py> {
         Ok(match &self.info.kind {
             Kind::Leaf => format!("a leaf ({name})"),
             Kind::Empty => "None".into(),
-            Kind::NamedTuple(_) | Kind::Fields(_) | Kind::Functions(_) => format!("a {name}"),
+            Kind::NamedTuple(_) | Kind::Fields(_) | Kind::Mappings(_) | Kind::Functions(_) => format!("a {name}"),
             Kind::Dict if !self.object.is_empty()? => format!("a {name} with the keys {}", self.dict_keys()?),
             Kind::List | Kind::Tuple | Kind::Dict => format!("a {name} of {}", self.object.len()?),
         })
@@ -147,13 +155,14 @@ impl<'py> Part<'py> {
                 let names = fields.all.iter().map(|field| Key::Field(field.text.clone()));
                 format!("{name} has the fields {}", list_keys(names))
             }
+            Kind::Mappings(_) => format!("{name} has the children {}", self.dict_keys()?),
             Kind::Functions(_) => format!("{name} has children by index"),
         })
     }
 
     fn dict_keys(&self) -> PyResult<String> {
         let (mut children, mut keys) = (Vec::new(), Vec::new());
-        take_apart(&self.object, &self.info, &mut children, &mut keys)?;
+        take_apart(&self.object, &self.info, &mut children, &mut keys, false)?;
         let keys = keys.iter().map(dict_key).collect::<PyResult<Vec<_>>>()?;
         Ok(list_keys(keys.into_iter().filter_map(Result::ok).map(Key::Item)))
     }

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::kind::{Fields, Kind, TypeInfo};
+use super::mappings;
 use crate::error::unless;
 
 /// A child of a flattened container.
@@ -58,6 +59,10 @@ impl tree::Container for Container {
     fn key(&self, child: usize) -> Key {
         match &self.info.kind {
             Kind::Dict => Key::Item(self.keys[child].1.clone()),
+            Kind::Mappings(_) => match &self.keys[child].1 {
+                DictKey::Text(name) => mappings::key(name),
+                number @ DictKey::Number(_) => Key::Item(number.clone()),
+            },
             Kind::NamedTuple(names) => Key::Field(names[child].clone()),
             Kind::Fields(fields) => Key::Field(fields.all[child].text.clone()),
             Kind::List | Kind::Tuple | Kind::Functions(_) | Kind::Leaf | Kind::Empty => Key::Index(child),
@@ -108,8 +113,8 @@ pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
     Ok(Err(format!("a dict key must be a str or an int, found {} ({})", text.to_cow()?, class.to_cow()?)))
 }
 
-/// Appends the children of `object` to `children`, and the keys of a dict to `keys`. Returns the rest that rebuilding
-/// needs.
+/// Appends the children of `object` to `children`, and the keys of a dict or of mappings to `keys`. Returns the rest that
+/// rebuilding needs, if it is asked for.
 ///
 /// The rest depends on the kind. Attributes: a dict of those that are not fields, if there are any; a class registered
 /// with functions: the value that its flatten function returned; a subclass of a builtin: the object itself.
@@ -118,6 +123,7 @@ pub fn take_apart<'py>(
     info: &TypeInfo,
     children: &mut Vec<Child<'py>>,
     keys: &mut Vec<Bound<'py, PyAny>>,
+    with_rest: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let child = |object| Child { object: Some(object), trainable: true };
     let rest = (!info.exact).then(|| object.clone());
@@ -146,7 +152,14 @@ pub fn take_apart<'py>(
             }
             Ok(rest)
         }
-        Kind::Fields(fields) => fields.take_apart(object, children),
+        Kind::Fields(fields) => fields.take_apart(object, children, with_rest),
+        Kind::Mappings(mappings) => {
+            mappings.take_apart(object, |key, child, trainable| {
+                keys.push(key);
+                children.push(Child { object: Some(child), trainable });
+            })?;
+            if with_rest { mappings.rest(object).map(Some) } else { Ok(None) }
+        }
         Kind::Functions(functions) => {
             let parts = functions.flatten.bind(object.py()).call1((object,))?;
             let (parts, rest): (Bound<'py, PyAny>, Bound<'py, PyAny>) = parts.extract()?;
@@ -163,6 +176,7 @@ impl Fields {
         &self,
         object: &Bound<'py, PyAny>,
         children: &mut Vec<Child<'py>>,
+        with_rest: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = object.py();
         let dict = if self.in_dict { Some(instance_dict(object)?) } else { None };
@@ -175,6 +189,9 @@ impl Fields {
                 value = object.getattr_opt(name)?;
             }
             children.push(Child { object: value, trainable: field.trainable });
+        }
+        if !with_rest {
+            return Ok(None);
         }
         if !self.plain {
             return Ok(Some(object.clone()));
@@ -259,6 +276,10 @@ impl Container {
             return fields.put_together(class, rest, children);
         }
         let children = children.map(|child| child.expect("only a field has no value"));
+        if let (Kind::Mappings(mappings), Some(rest)) = (&self.info.kind, rest) {
+            let keyed = self.keys.iter().map(|(key, _)| key.bind(py).clone()).zip(children);
+            return mappings.put_together(class, rest, keyed);
+        }
         match (&self.info.kind, rest) {
             (Kind::List, None) => Ok(PyList::new(py, children)?.into_any()),
             (Kind::List, Some(template)) => {
@@ -283,7 +304,9 @@ impl Container {
             (Kind::Functions(functions), rest) => {
                 functions.unflatten.bind(py).call1((rest, PyList::new(py, children)?))
             }
-            (Kind::Leaf | Kind::Empty | Kind::Fields(_), _) => unreachable!("no container without a kind"),
+            (Kind::Leaf | Kind::Empty | Kind::Fields(_) | Kind::Mappings(_), _) => {
+                unreachable!("no container without a kind")
+            }
         }
     }
 }

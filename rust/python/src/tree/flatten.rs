@@ -87,7 +87,7 @@ impl<'py> Walk<'py> {
         let start = self.pending.len();
         self.keys.clear();
         let info = &self.classes.seen[class].info;
-        let rest = take_apart(&object, info, &mut self.pending, &mut self.keys)?;
+        let rest = take_apart(&object, info, &mut self.pending, &mut self.keys, true)?;
         let children = &mut self.pending[start..];
         let arity = children.len();
         children.reverse();

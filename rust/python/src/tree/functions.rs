@@ -51,12 +51,17 @@ fn listed(items: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
     Ok(crate::error::items(items)?.into_iter().map(Bound::unbind).collect())
 }
 
-/// The leaves of `tree`; where `like` is given, in the order of that structure, which `tree` must have.
+/// The leaves of `tree`; where `like` is given, in the order of that structure, which `tree` must have. With
+/// `trainable`, the same leaves must be trainable.
 #[pyfunction]
-#[pyo3(signature = (tree, like=None))]
-fn tree_leaves<'py>(tree: &Bound<'py, PyAny>, like: Option<&Structure>) -> PyResult<Bound<'py, PyList>> {
+#[pyo3(signature = (tree, like=None, *, trainable=false))]
+fn tree_leaves<'py>(
+    tree: &Bound<'py, PyAny>,
+    like: Option<&Structure>,
+    trainable: bool,
+) -> PyResult<Bound<'py, PyList>> {
     let leaves = match like {
-        Some(structure) => zip::leaves_like(structure, tree)?,
+        Some(structure) => zip::leaves_like(structure, tree, trainable)?,
         None => flatten(tree.py(), tree)?.0,
     };
     PyList::new(tree.py(), leaves)
@@ -69,7 +74,7 @@ fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'
     let (leaves, structure) = flatten(py, tree)?;
     let mut rows = vec![leaves];
     for other in rest {
-        rows.push(zip::leaves_like(&structure, &other)?);
+        rows.push(zip::leaves_like(&structure, &other, false)?);
     }
     let call = |i: usize| {
         let arguments = rows.iter().map(|row| row[i].bind(py));

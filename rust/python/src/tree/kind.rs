@@ -9,6 +9,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple, PyType};
 
+use super::mappings::Mappings;
+use crate::callbacks;
 use crate::class_cache::ByClass;
 use crate::error::{items, unless};
 
@@ -31,6 +33,8 @@ pub enum Kind {
     Dict,
     /// Attributes: a dataclass, or a class registered by its fields.
     Fields(Fields),
+    /// Attributes that are mappings, by the names in them.
+    Mappings(Mappings),
     /// Registered with a function that takes an instance apart and one that puts it together, by index.
     Functions(Functions),
 }
@@ -81,7 +85,7 @@ impl TypeInfo {
     /// Whether instances accept assignment to a child.
     pub const fn is_assignable(&self) -> bool {
         match &self.kind {
-            Kind::List | Kind::Dict => true,
+            Kind::List | Kind::Dict | Kind::Mappings(_) => true,
             Kind::Fields(fields) => fields.assignable,
             Kind::Leaf | Kind::Empty | Kind::Tuple | Kind::NamedTuple(_) | Kind::Functions(_) => false,
         }
@@ -185,6 +189,10 @@ fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
     } else if class.is_subclass_of::<PyDict>()? {
         info.exact = exact(&py.get_type::<PyDict>());
         info.kind = Kind::Dict;
+    } else if let Some(callbacks) = callbacks::installed(py)
+        && let Some((all, gradient)) = callbacks.container.bind(py).call1((class,))?.extract()?
+    {
+        info.kind = Kind::Mappings(Mappings { all, gradient, plain: is_plain(class)? });
     }
     Ok(Arc::new(info))
 }

@@ -1,4 +1,4 @@
-//! Trees of Python containers: their classes (`kind`, `container`, `child`), flattening and structures (`flatten`,
+//! Trees of Python containers: their classes (`kind`, `container`, `mappings`, `child`), flattening and structures (`flatten`,
 //! `structure`, `zip`), key paths and selection (`path`, `select`), and the functions that Python calls (`functions`).
 
 mod child;
@@ -6,6 +6,7 @@ mod container;
 mod flatten;
 mod functions;
 mod kind;
+mod mappings;
 mod path;
 mod select;
 mod structure;

@@ -8,8 +8,10 @@ use pyo3::PyTraverseError;
 use pyo3::exceptions::PyIndexError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
 
 use super::container::Container;
+use super::kind::Kind;
 use super::path::KeyPath;
 use crate::error::to_python;
 
@@ -99,6 +101,30 @@ impl Structure {
         Err(PyIndexError::new_err(format!("leaf {index}: the structure has {} leaves", self.len())))
     }
 
+    /// The attribute that holds the gradient of each leaf, where its container says that there is one.
+    fn gradient_attributes(&self) -> Vec<Option<&Py<PyString>>> {
+        let (mut found, mut above) = (Vec::with_capacity(self.len()), Vec::<(u32, u32)>::new());
+        for node in self.shape.nodes() {
+            while above.pop_if(|(_, left)| *left == 0).is_some() {}
+            let parent = above.last_mut().map(|(container, left)| {
+                *left -= 1;
+                *container
+            });
+            match *node {
+                Node::Leaf { trainable } => {
+                    let kind = parent.map(|parent| &self.shape.container(parent).info.kind);
+                    found.push(match kind {
+                        Some(Kind::Mappings(mappings)) if trainable => Some(&mappings.gradient),
+                        _ => None,
+                    });
+                }
+                Node::Branch { container, arity } => above.push((container, arity)),
+                Node::Empty | Node::Unset => {}
+            }
+        }
+        found
+    }
+
     /// Visits the Python objects for the garbage collector.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.shape.containers().iter().try_for_each(|container| container.traverse(visit))?;
@@ -134,6 +160,33 @@ impl Structure {
     fn python_is_trainable(&self, index: usize) -> PyResult<bool> {
         self.check_index(index)?;
         Ok(self.is_trainable(index))
+    }
+
+    /// For each leaf, whether its container says where its gradient is.
+    fn holds_gradients(&self) -> Vec<bool> {
+        self.gradient_attributes().iter().map(Option::is_some).collect()
+    }
+
+    /// The gradients that `leaves` hold themselves: `None` for a leaf without one, and where its container does not say
+    /// where it is. Where `present` is given, a byte for each leaf that says whether there is one, the result is `None` if
+    /// that is not so.
+    #[pyo3(signature = (leaves, present=None))]
+    fn gradients<'py>(
+        &self,
+        leaves: &Bound<'py, PyList>,
+        present: Option<&[u8]>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.check_len(leaves.len())?;
+        let py = leaves.py();
+        let gradient = |(leaf, attribute): (Bound<'py, PyAny>, Option<&Py<PyString>>)| match attribute {
+            Some(attribute) => leaf.getattr(attribute),
+            None => Ok(py.None().into_bound(py)),
+        };
+        let found = leaves.iter().zip(self.gradient_attributes()).map(gradient).collect::<PyResult<Vec<_>>>()?;
+        let is_as_before = present.is_none_or(|present| {
+            present.iter().map(|byte| *byte != 0).eq(found.iter().map(|gradient| !gradient.is_none()))
+        });
+        is_as_before.then(|| PyList::new(py, found)).transpose()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

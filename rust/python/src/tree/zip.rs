@@ -21,51 +21,74 @@ pub struct Along<'a, 'py> {
     pending: Vec<Child<'py>>,
     keys: Vec<Bound<'py, PyAny>>,
     place: usize,
+    /// Whether a leaf differs that is trainable where that of the structure is not, or the other way round.
+    with_trainable: bool,
 }
 
 impl<'a, 'py> Along<'a, 'py> {
     /// Starts at the root.
     pub fn new(structure: &'a Structure, tree: &Bound<'py, PyAny>) -> Self {
         let root = Child { object: Some(tree.clone()), trainable: true };
-        Self { structure, classes: Classes::default(), pending: vec![root], keys: Vec::new(), place: 0 }
+        Self {
+            structure,
+            classes: Classes::default(),
+            pending: vec![root],
+            keys: Vec::new(),
+            place: 0,
+            with_trainable: false,
+        }
     }
 
     /// The leaf that comes next, where one does: the short way for what most of a tree is.
     fn next_leaf(&mut self) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(Node::Leaf { .. }) = self.structure.shape.nodes().get(self.place) else { return Ok(None) };
-        let Some(Child { object: Some(object), .. }) = self.pending.last() else { return Ok(None) };
-        if !matches!(self.classes.info(object)?.kind, Kind::Leaf) {
+        let Some(Node::Leaf { trainable: expected }) = self.structure.shape.nodes().get(self.place) else {
+            return Ok(None);
+        };
+        let Some(Child { object: Some(object), trainable }) = self.pending.last() else { return Ok(None) };
+        let is_alike = trainable == expected || !self.with_trainable;
+        if !(is_alike && matches!(self.classes.info(object)?.kind, Kind::Leaf)) {
             return Ok(None);
         }
         self.place += 1;
         Ok(self.pending.pop().and_then(|child| child.object))
     }
 
-    fn visit(&mut self, object: Option<Bound<'py, PyAny>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn visit(&mut self, child: Child<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let node = self.structure.shape.nodes()[self.place];
-        let Some(part) = object else {
+        let Some(part) = child.object else {
             return if node == Node::Unset { Ok(None) } else { Err(self.unset(node)) };
         };
         let info = self.classes.info(&part)?;
         match (node, &info.kind) {
+            (Node::Leaf { trainable }, Kind::Leaf) if self.with_trainable && trainable != child.trainable => {
+                let found = if trainable { "one that is not trainable" } else { "one that is trainable" };
+                return Err(self.error(node, found));
+            }
             (Node::Leaf { .. }, Kind::Leaf) | (Node::Empty, Kind::Empty) => {}
             (Node::Branch { container, arity }, kind) if !matches!(kind, Kind::Leaf | Kind::Empty) => {
                 let info = info.clone();
-                self.open(container, arity as usize, &part, &info)?;
+                self.open(container, arity as usize, &part, &info, child.trainable)?;
             }
             _ => return Err(self.differs(&part)?),
         }
         Ok(Some(part))
     }
 
-    fn open(&mut self, container: u32, arity: usize, object: &Bound<'py, PyAny>, info: &TypeInfo) -> PyResult<()> {
+    fn open(
+        &mut self,
+        container: u32,
+        arity: usize,
+        object: &Bound<'py, PyAny>,
+        info: &TypeInfo,
+        trainable: bool,
+    ) -> PyResult<()> {
         let container = self.structure.shape.container(container);
         if object.get_type_ptr() != container.class.as_ptr().cast() {
             return Err(self.differs(object)?);
         }
         let start = self.pending.len();
         self.keys.clear();
-        take_apart(object, info, &mut self.pending, &mut self.keys)?;
+        take_apart(object, info, &mut self.pending, &mut self.keys, false)?;
         if self.pending.len() - start != arity {
             return Err(self.differs(object)?);
         }
@@ -74,7 +97,13 @@ impl<'a, 'py> Along<'a, 'py> {
             let Some(children) = in_order(container, &self.keys, children)? else { return Err(self.differs(object)?) };
             self.pending.extend(children);
         }
-        self.pending[start..].reverse();
+        let children = &mut self.pending[start..];
+        children.reverse();
+        if !trainable {
+            for child in children {
+                child.trainable = false;
+            }
+        }
         Ok(())
     }
 
@@ -106,7 +135,7 @@ impl<'py> Iterator for Along<'_, 'py> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let child = self.pending.pop()?;
-        let visited = self.visit(child.object);
+        let visited = self.visit(child);
         self.place += 1;
         Some(visited)
     }
@@ -129,10 +158,11 @@ fn in_order<'py>(
 /// The leaves of `tree`, which must have `structure`, in the order of the structure: dict keys may be in any order.
 ///
 /// # Errors
-/// `StructureError` names the first place where the tree differs.
-pub fn leaves_like(structure: &Structure, tree: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
+/// `StructureError` names the first place where the tree differs; also where a leaf is trainable in one of them only, if
+/// that matters.
+pub fn leaves_like(structure: &Structure, tree: &Bound<'_, PyAny>, with_trainable: bool) -> PyResult<Vec<Py<PyAny>>> {
     let mut leaves = Vec::with_capacity(structure.len());
-    let mut along = Along::new(structure, tree);
+    let mut along = Along { with_trainable, ..Along::new(structure, tree) };
     loop {
         while let Some(leaf) = along.next_leaf()? {
             leaves.push(leaf.unbind());
