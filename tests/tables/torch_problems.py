@@ -59,8 +59,8 @@ OURS = Library(
     "oxigrad.torch",
     "oxigrad.torch",
     options={
-        "float32 state": ("AdamW", {"slot_dtype": "float32"}),
-        "8-bit state": ("AdamW", {"slot_dtype": "8bit"}),
+        "float32 state": ("AdamW", {"state_dtype": "float32"}),
+        "8-bit state": ("AdamW", {"state_dtype": "8bit"}),
         "master weights": ("AdamW", {"master": True}),
         "compensated": ("AdamW", {"rounding": "kahan"}),
         "stochastic rounding": ("AdamW", {"rounding": "stochastic"}),
@@ -72,7 +72,7 @@ TORCH = Library("torch", "torch.optim", options={"scaled gradients": ("AdamW", {
 BITSANDBYTES = Library(
     "bitsandbytes",
     "bitsandbytes.optim",
-    "AdamW AdamW8bit Adam SGD RMSprop Adagrad Lion LAMB LARS",
+    "AdamW AdamW8bit Adam RMSprop Adagrad Lion LAMB",  # SGD and LARS have no defaults
     {"8-bit state": ("AdamW8bit", {}), "float32 state": ("AdamW", {})},
 )
 

@@ -1,0 +1,47 @@
+"""The 22 properties that the tools around PyTorch expect of an optimizer: of ours all, and of peers what docs/torch.md says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("oxigrad.torch")
+
+import torch_table  # noqa: E402
+from torch_problems import BITSANDBYTES, OURS, TORCH, Library  # noqa: E402
+from torch_requirements import REQUIREMENTS, outcome  # noqa: E402
+
+Requirement = Callable[[Library], None]
+numbered = pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.__name__)
+
+
+@numbered
+def test_oxigrad_has_the_property(requirement: Requirement) -> None:
+    if requirement.__name__ == "skipped_steps_are_seen":
+        pytest.importorskip("accelerate")
+    requirement(OURS)
+
+
+def test_the_properties_are_numbered() -> None:
+    assert [int(torch_table.sentence(found).partition(".")[0]) for found in REQUIREMENTS] == [*range(1, 23)]
+
+
+@numbered
+@pytest.mark.parametrize("peer", [TORCH, BITSANDBYTES], ids=lambda peer: peer.name)
+def test_the_page_says_what_a_peer_does(peer: Library, requirement: Requirement) -> None:
+    """Where the release is the one that the page names; of another one anything may be true."""
+    pytest.importorskip(peer.name)
+    if requirement.__name__ == "skipped_steps_are_seen":
+        pytest.importorskip("accelerate")
+    releases, rows = torch_table.documented()
+    found = outcome(requirement, peer)
+    if torch_table.version(peer.name) == releases[peer.name]:
+        assert rows[torch_table.sentence(requirement)][peer.name] == found, "python tools/torch_table.py"
+
+
+def test_the_page_names_all_properties_and_claims_them() -> None:
+    _, rows = torch_table.documented()
+    assert [*rows] == [torch_table.sentence(requirement) for requirement in REQUIREMENTS]
+    assert {row["oxigrad.torch"] for row in rows.values()} == {"yes"}

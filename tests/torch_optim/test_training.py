@@ -1,0 +1,306 @@
+"""Our optimizers in loops as PyTorch's users write them: scaling, accumulation, compiled modules, sparse tables, low precision."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+ours = pytest.importorskip("oxigrad.torch")
+
+from torch_problems import OURS, bowl, copies, equal, gradients, parameters, shapes_for, states, train, values  # noqa: E402
+
+NAMES = OURS.names
+LARGE = ((64, 64), (3,))
+BOTH = pytest.mark.parametrize("name", ["AdamW", "SGD"])
+
+
+def options_of(name: str) -> dict[str, Any]:
+    return {"lr": 0.1, "momentum": 0.9} if name == "SGD" else {"lr": 0.1}
+
+
+def classifier(seed: int = 0) -> Any:
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.Tanh(), torch.nn.Linear(16, 3))
+
+
+def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(step)
+    x = torch.randn(32, 5, generator=generator)
+    return x, (x[:, :3] + 0.1).argmax(1)
+
+
+def loss_of(model: Any, step: int) -> torch.Tensor:
+    x, labels = batch(step)
+    return torch.nn.functional.cross_entropy(model(x), labels)
+
+
+def near(params: Any, others: Any) -> None:
+    for p, q in zip(params, others, strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
+
+
+# --- all of them ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_optimizer_goes_down(name: str) -> None:
+    params = parameters(shapes_for(name))
+    opt = OURS.make(name, params)
+    assert type(opt).__name__ in repr(opt)
+    closure = bowl(opt, params)
+    first = float(closure())
+    for _ in range(20):
+        if name == "LBFGS":
+            opt.step(closure)
+            continue
+        closure()
+        if name == "SparseAdam":
+            for p in params:
+                p.grad = p.grad.to_sparse()  # type: ignore[union-attr]
+        opt.step()
+    if hasattr(opt, "eval"):
+        opt.eval()
+    assert float(closure()) < first
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_optimizer_resumes_from_a_file(name: str, tmp_path: Any) -> None:
+    params = parameters(shapes_for(name))
+    opt = OURS.make(name, params)
+    train(opt, params)
+    torch.save(opt.state_dict(), tmp_path / "state.pt")
+    others = copies(params)
+    other = OURS.make(name, others)
+    other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    train(opt, params, range(3, 6))
+    train(other, others, range(3, 6))
+    assert equal(params, others)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("LBFGS", "SparseAdam")])
+def test_a_graph_that_needs_an_old_parameter_is_refused(name: str) -> None:
+    """A step writes through pointers; the versions of the tensors say so to autograd."""
+    params = parameters(shapes_for(name))
+    opt = OURS.make(name, params)
+    y = sum((p * p).sum() for p in params)
+    for p, g in zip(params, gradients(params, 0), strict=True):
+        p.grad = g
+    opt.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+# --- loops ---------------------------------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_a_scaled_loss(name: str) -> None:
+    """The scaler of mixed precision unscales, and skips the step whose gradients are not finite."""
+    both = []
+    for made in (getattr(ours, name), getattr(torch.optim, name)):
+        model = classifier()
+        opt, scaler = made(model.parameters(), **options_of(name)), torch.amp.GradScaler("cpu", init_scale=1024.0)
+        for step in range(6):
+            opt.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = loss_of(model, step)
+            scaler.scale(loss * (float("inf") if step == 3 else 1.0)).backward()
+            scaler.unscale_(opt)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(opt)
+            scaler.update()
+        assert scaler.get_scale() == 512.0
+        both.append([p.detach() for p in model.parameters()])
+    near(*both)
+
+
+@BOTH
+def test_gradients_are_accumulated(name: str) -> None:
+    both = []
+    for made in (getattr(ours, name), getattr(torch.optim, name)):
+        model = classifier()
+        opt = made(model.parameters(), **options_of(name))
+        for step in range(6):
+            (loss_of(model, step) / 2).backward()
+            if step % 2:
+                opt.step()
+                opt.zero_grad(set_to_none=step != 3)
+        both.append([p.detach() for p in model.parameters()])
+    near(*both)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_compiled_module(backend: str) -> None:
+    if backend == "inductor" and shutil.which("gcc") is None:
+        pytest.skip("needs a C++ compiler")
+    model, plain = classifier(), classifier()
+    opt, other = ours.AdamW(model.parameters(), lr=0.1), ours.AdamW(plain.parameters(), lr=0.1)
+    compiled = torch.compile(model, backend=backend)
+    for step in range(3):
+        for module, one in ((compiled, opt), (plain, other)):
+            one.zero_grad()
+            loss_of(module, step).backward()
+            one.step()
+    near(model.parameters(), plain.parameters())
+
+
+def test_a_compiled_training_step() -> None:
+    """The step of the optimizer breaks the graph, and runs as it is."""
+    model, plain = classifier(), classifier()
+    opt, other = ours.AdamW(model.parameters(), lr=0.1), ours.AdamW(plain.parameters(), lr=0.1)
+
+    def step(module: Any, one: Any, number: int) -> None:
+        one.zero_grad()
+        loss_of(module, number).backward()
+        one.step()
+
+    compiled = torch.compile(step, backend="eager")
+    for number in range(3):
+        compiled(model, opt, number)
+        step(plain, other, number)
+    near(model.parameters(), plain.parameters())
+
+
+@pytest.mark.parametrize("name", ["SparseAdam", "SGD", "Adagrad"])
+def test_a_sparse_table(name: str) -> None:
+    """The gradient of an embedding with ``sparse=True``; rows that no index names stay as they are."""
+    both = []
+    for made in (getattr(ours, name), getattr(torch.optim, name)):
+        torch.manual_seed(0)
+        table = torch.nn.Embedding(50, 8, sparse=True)
+        before = table.weight.detach().clone()
+        opt = made(table.parameters(), lr=0.1)
+        for step in range(4):
+            opt.zero_grad()
+            table(torch.tensor([1, 7, 7, 30 + step])).square().sum().backward()
+            opt.step()
+        others = [i for i in range(50) if i not in {1, 7, 30, 31, 32, 33}]
+        assert torch.equal(table.weight[others], before[others])
+        both.append([table.weight.detach()])
+    near(*both)
+
+
+@pytest.mark.parametrize("name", ["AdamW", "Lion"])
+def test_a_sparse_gradient_is_refused_where_torch_does(name: str) -> None:
+    table = torch.nn.Embedding(5, 2, sparse=True)
+    opt, before = getattr(ours, name)(table.parameters()), table.weight.detach().clone()
+    table(torch.tensor([1])).sum().backward()
+    with pytest.raises(RuntimeError, match=f"{name} does not support sparse gradients"):
+        opt.step()
+    assert torch.equal(table.weight, before)
+
+
+def test_one_optimizer_serves_several_dtypes_and_groups() -> None:
+    kinds = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+    params = [p for dtype in kinds for p in parameters(((4, 3), ()), dtype)]
+    theirs = copies(params)
+    groups = [{"params": its[:3], "lr": 0.01, "weight_decay": 0.5} for its in (params, theirs)]
+    rest = [{"params": its[3:]} for its in (params, theirs)]
+    opt, expected = ours.AdamW([groups[0], rest[0]], lr=0.1), torch.optim.AdamW([groups[1], rest[1]], lr=0.1)
+    train(opt, params)
+    train(expected, theirs)
+    for p, q in zip(params, theirs, strict=True):
+        low = p.dtype in (torch.bfloat16, torch.float16)
+        torch.testing.assert_close(p, q, rtol=2e-2 if low else 1e-5, atol=1e-2 if low else 1e-6)
+
+
+def test_parameters_that_are_used_again_by_another_optimizer() -> None:
+    params = parameters()
+    first, second = ours.AdamW(params, lr=0.1), ours.SGD(params, lr=0.1)
+    theirs = copies(params)
+    one, two = torch.optim.AdamW(theirs, lr=0.1), torch.optim.SGD(theirs, lr=0.1)
+    for step in range(4):
+        train((first, second)[step % 2], params, [step])
+        train((one, two)[step % 2], theirs, [step])
+    near(params, theirs)
+
+
+# --- state of other precision --------------------------------------------------------------------------------------------
+
+
+def distance(make: Callable[[Any], Any], dtype: Any, steps: int = 30) -> float:
+    """How far training ends from where AdamW in float64 does, relative to the way."""
+    params, exact = parameters(LARGE, dtype), parameters(LARGE, torch.float64)
+    with torch.no_grad():
+        for p, q in zip(params, exact, strict=True):
+            q.copy_(p)
+    start = values(exact)
+    opt, other = make(params), torch.optim.AdamW(exact, lr=1e-3)
+    for step in range(steps):
+        train(opt, params, [step])
+        train(other, exact, [step])
+    error = sum(float((p.double() - q).square().sum()) for p, q in zip(params, exact, strict=True))
+    way = sum(float((q - s).square().sum()) for q, s in zip(exact, start, strict=True))
+    return (error / way) ** 0.5
+
+
+def test_state_of_eight_bits() -> None:
+    opt = None
+
+    def made(params: Any) -> Any:
+        nonlocal opt
+        opt = ours.AdamW(params, lr=1e-3, state_dtype="8bit")
+        return opt
+
+    assert distance(made, torch.float32) < 0.2
+    assert opt is not None
+    codes = [t for t in states(opt) if t.dtype in (torch.uint8, torch.int8)]
+    assert sum(t.nbytes for t in codes) >= 2 * 64 * 64
+    large = sum(t.nbytes for t in states(opt)) / (64 * 64)
+    assert large < 2.5, "bytes for a number"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_state_of_a_dtype(dtype: str) -> None:
+    params = parameters(LARGE)
+    opt = ours.AdamW(params, lr=1e-3, state_dtype=dtype)
+    train(opt, params)
+    assert {t.dtype for t in states(opt) if t.ndim} == {getattr(torch, dtype)}
+
+
+@pytest.mark.parametrize("options", [{"master": True}, {"rounding": "kahan"}, {"rounding": "stochastic"}], ids=str)
+def test_half_precision_keeps_small_updates(options: dict[str, Any]) -> None:
+    """Steps of 1e-3 are lost beside parameters of size 1 where they are rounded to the nearest of bfloat16."""
+    half = torch.bfloat16
+    plain = distance(lambda params: ours.AdamW(params, lr=1e-3), half)
+    assert distance(lambda params: ours.AdamW(params, lr=1e-3, **options), half) < 0.7 * plain
+
+
+def test_stochastic_rounding_depends_on_the_seed_and_goes_on_from_a_checkpoint() -> None:
+    ends = []
+    for seed in (0, 0, 1):
+        params = parameters(LARGE, torch.bfloat16)
+        opt = ours.AdamW(params, lr=1e-3, rounding="stochastic", seed=seed)
+        train(opt, params, range(3))
+        saved = copy.deepcopy(opt.state_dict())
+        train(opt, params, range(3, 6))
+        ends.append(params)
+    assert equal(ends[0], ends[1]) and not equal(ends[0], ends[2])
+    again = parameters(LARGE, torch.bfloat16)
+    train(ours.AdamW(again, lr=1e-3, rounding="stochastic", seed=1), again, range(3))
+    opt = ours.AdamW(again, lr=1e-3, rounding="stochastic", seed=7)
+    opt.load_state_dict(saved)
+    train(opt, again, range(3, 6))
+    assert equal(again, ends[2])
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_what_cannot_be_updated_is_refused_by_name_and_nothing_changes(name: str) -> None:
+    first, second = parameters(((3,), (4,)))
+    opt = getattr(ours, name)([("first", first), ("second", second)], **options_of(name))
+    before = values([first, second])
+    first.grad, second.grad = torch.ones(3), torch.ones(4)
+    wrong = torch.nn.Parameter(torch.ones(2, device="meta"))
+    wrong.grad = torch.ones(2, device="meta")
+    opt.add_param_group({"params": [("far", wrong)]})
+    with pytest.raises((RuntimeError, ValueError, TypeError), match="far"):
+        opt.step()
+    assert equal([first, second], before)
