@@ -52,7 +52,7 @@ def test_every_optimizer_goes_down(name: str) -> None:
     opt = OURS.make(name, params)
     assert type(opt).__name__ in repr(opt)
     closure = bowl(opt, params)
-    first = float(closure())
+    first = closure().item()
     for _ in range(20):
         if name == "LBFGS":
             opt.step(closure)
@@ -64,7 +64,7 @@ def test_every_optimizer_goes_down(name: str) -> None:
         opt.step()
     if hasattr(opt, "eval"):
         opt.eval()
-    assert float(closure()) < first
+    assert closure().item() < first
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -143,7 +143,8 @@ def test_a_compiled_module(backend: str) -> None:
             one.zero_grad()
             loss_of(module, step).backward()
             one.step()
-    near(model.parameters(), plain.parameters())
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-4)  # the compiler orders sums in its own way
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # the compiler looks at it
@@ -161,7 +162,8 @@ def test_a_compiled_training_step() -> None:
     for number in range(3):
         compiled(model, opt, number)
         step(plain, other, number)
-    near(model.parameters(), plain.parameters())
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-4)  # the compiler orders sums in its own way
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")  # by torch's Adagrad
