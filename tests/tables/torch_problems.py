@@ -34,7 +34,7 @@ class Library:
         module = importlib.import_module(self.module)
         found = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
         optimizer = torch.optim.Optimizer
-        return [n for n, value in found.items() if isinstance(value, type) and issubclass(value, optimizer) and value is not optimizer]
+        return [n for n, value in found.items() if isinstance(value, type) and issubclass(value, optimizer) and not n.endswith("Optimizer")]
 
     def type(self, name: str) -> type[torch.optim.Optimizer]:
         """A class by name."""
