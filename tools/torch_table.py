@@ -1,6 +1,7 @@
-"""Prints the table of what the tools around PyTorch expect of an optimizer: ``python tools/torch_table.py`` writes it into docs/torch.md."""
+"""Prints the tables of docs/torch.md, of the installed PyTorch and bitsandbytes: ``python tools/torch_table.py``."""
 
 import importlib.metadata
+import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +9,27 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PATH = ROOT / "docs" / "torch.md"
-BEGIN, END = "<!-- printed by tools/torch_table.py -->\n", "<!-- end -->\n"
+END = "<!-- end -->\n"
 PEERS = ("torch", "bitsandbytes")
+FLAGS = ("params", "maximize", "foreach", "capturable", "differentiable", "fused")
+
+
+def begin(name: str) -> str:
+    """The line before a table."""
+    return f"<!-- {name}, printed by tools/torch_table.py -->\n"
+
+
+def printed(name: str) -> str:
+    """A table as the page has it."""
+    return PATH.read_text().partition(begin(name))[2].partition(END)[0]
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a row."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+# --- properties ----------------------------------------------------------------------------------------------------------
 
 
 def sentence(requirement: Callable[..., Any]) -> str:
@@ -24,21 +44,14 @@ def version(peer: str) -> str:
 
 def documented() -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """The releases of the peers in the table, and by sentence whether each library has a property."""
-    head, _, *rows = PATH.read_text().partition(BEGIN)[2].partition(END)[0].strip().splitlines()
-    _, *names = cells(head)
-    releases = dict(name.split() for name in names[1:])
-    return releases, {
-        row[0]: dict(zip(("oxigrad.torch", *releases), row[1:], strict=True)) for row in map(cells, rows)
-    }
+    head, _, *rows = printed("properties").splitlines()
+    releases = dict(name.split() for name in cells(head)[2:])
+    libraries = ("oxigrad.torch", *releases)
+    return releases, {row[0]: dict(zip(libraries, row[1:], strict=True)) for row in map(cells, rows)}
 
 
-def cells(line: str) -> list[str]:
-    """The cells of a row."""
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
-def table() -> str:
-    """The table, of what the installed releases do."""
+def properties() -> str:
+    """The table of properties, of what the installed releases do."""
     from torch_problems import BITSANDBYTES, OURS, TORCH
     from torch_requirements import REQUIREMENTS, outcome
 
@@ -49,7 +62,27 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
+# --- classes -------------------------------------------------------------------------------------------------------------
+
+
+def classes() -> str:
+    """The table of optimizers with their arguments."""
+    import torch
+
+    from oxigrad.torch.optimizer import OPTIONS
+    from torch_problems import OURS
+
+    lines = ["| optimizer | also in torch | arguments |", "|---|---|---|"]
+    for name in sorted(OURS.names, key=str.lower):
+        parameters = inspect.signature(OURS.type(name)).parameters.values()
+        own = [f"{p.name}={p.default!r}" for p in parameters if p.name not in (*FLAGS, *OPTIONS)]
+        there = "yes" if hasattr(torch.optim, name) else ""
+        lines.append(f"| {name} | {there} | `{', '.join(own)}` |")
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "tests" / "tables"))
-    before, _, rest = PATH.read_text().partition(BEGIN)
-    PATH.write_text(before + BEGIN + table() + END + rest.partition(END)[2])
+    for name, table in (("properties", properties), ("classes", classes)):
+        before, _, rest = PATH.read_text().partition(begin(name))
+        PATH.write_text(before + begin(name) + table() + END + rest.partition(END)[2])

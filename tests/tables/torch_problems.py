@@ -34,7 +34,11 @@ class Library:
         module = importlib.import_module(self.module)
         found = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
         optimizer = torch.optim.Optimizer
-        return [n for n, value in found.items() if isinstance(value, type) and issubclass(value, optimizer) and not n.endswith("Optimizer")]
+        return [
+            n
+            for n, value in found.items()
+            if isinstance(value, type) and issubclass(value, optimizer) and not n.endswith("Optimizer")
+        ]
 
     def type(self, name: str) -> type[torch.optim.Optimizer]:
         """A class by name."""
@@ -68,7 +72,9 @@ OURS = Library(
         "schedule-free": ("ScheduleFreeAdamW", {}),
     },
 )
-TORCH = Library("torch", "torch.optim", options={"scaled gradients": ("AdamW", {"fused": True}), "float32 state": ("AdamW", {})})
+TORCH = Library(
+    "torch", "torch.optim", options={"scaled gradients": ("AdamW", {"fused": True}), "float32 state": ("AdamW", {})}
+)
 BITSANDBYTES = Library(
     "bitsandbytes",
     "bitsandbytes.optim",
@@ -108,9 +114,7 @@ def values(params: Iterable[torch.Tensor]) -> list[torch.Tensor]:
 
 def equal(found: Iterable[torch.Tensor], expected: Iterable[torch.Tensor]) -> bool:
     """Whether all bits are the same."""
-    return all(
-        a.dtype == b.dtype and torch.equal(a.detach(), b.detach()) for a, b in zip(found, expected, strict=True)
-    )
+    return all(a.dtype == b.dtype and torch.equal(a.detach(), b.detach()) for a, b in zip(found, expected, strict=True))
 
 
 def train(opt: Any, params: Sequence[torch.Tensor], steps: Iterable[int] = range(3)) -> None:

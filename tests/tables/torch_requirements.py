@@ -637,7 +637,9 @@ REQUIREMENTS: list[Callable[[Library], None]] = [
 def outcome(requirement: Callable[[Library], None], library: Library) -> str:
     """Whether a property holds for a library: "yes", "no" or, where it offers no such thing, "–"."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of peers are their own; a function that looks for one changes the filters
+        warnings.simplefilter(
+            "ignore"
+        )  # those of peers are their own; a function that looks for one changes the filters
         try:
             requirement(library)
         except NotOffered:

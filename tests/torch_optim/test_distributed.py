@@ -70,9 +70,7 @@ def test_a_distributed_checkpoint(name: str, flat: bool, tmp_path: Path, mesh: A
     own, state = get_state_dict(other, resumed, options=options)
     read = {"model": own, "optimizer": state}
     checkpoint.load(read, checkpoint_id=tmp_path / "saved")
-    set_state_dict(
-        other, resumed, model_state_dict=read["model"], optim_state_dict=read["optimizer"], options=options
-    )
+    set_state_dict(other, resumed, model_state_dict=read["model"], optim_state_dict=read["optimizer"], options=options)
     learn(model, opt, range(3, 6))
     learn(other, resumed, range(3, 6))
     assert equal(other.parameters(), model.parameters())
@@ -129,12 +127,18 @@ def test_placements_that_differ_are_refused_by_name(mesh: Any) -> None:
 
 
 def test_low_precision_state_in_a_distributed_checkpoint(tmp_path: Path, mesh: Any) -> None:
-    kinds: list[tuple[dict[str, Any], Any]] = [({"state_dtype": "8bit"}, torch.float32), ({"master": True}, torch.bfloat16)]
+    kinds: list[tuple[dict[str, Any], Any]] = [
+        ({"state_dtype": "8bit"}, torch.float32),
+        ({"master": True}, torch.bfloat16),
+    ]
     for options, dtype in kinds:
         model, other = classifier().to(dtype), classifier(1).to(dtype)
         opt, resumed = (ours.AdamW(m.parameters(), lr=1e-3, **options) for m in (model, other))
         train(opt, [*model.parameters()])
-        read = [dict(zip(("model", "optimizer"), get_state_dict(m, o), strict=True)) for m, o in ((model, opt), (other, resumed))]
+        read = [
+            dict(zip(("model", "optimizer"), get_state_dict(m, o), strict=True))
+            for m, o in ((model, opt), (other, resumed))
+        ]
         checkpoint.save(copy.deepcopy(read[0]), checkpoint_id=tmp_path / str(dtype))
         checkpoint.load(read[1], checkpoint_id=tmp_path / str(dtype))
         set_state_dict(other, resumed, model_state_dict=read[1]["model"], optim_state_dict=read[1]["optimizer"])

@@ -60,7 +60,9 @@ def shapes_for(name: str) -> tuple[tuple[int, ...], ...]:
         return MATRICES
     if name == "SparseAdam":
         return (4, 3), (3,)
-    return tuple(shape for shape in SHAPES if 0 not in shape) if name == "Adafactor" else SHAPES  # torch's divides by the size
+    return (
+        tuple(shape for shape in SHAPES if 0 not in shape) if name == "Adafactor" else SHAPES
+    )  # torch's divides by the size
 
 
 def steps(name: str, opt: Any, params: list[Any], sparse: bool = False) -> Iterator[int]:

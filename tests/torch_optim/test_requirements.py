@@ -45,3 +45,12 @@ def test_the_page_names_all_properties_and_claims_them() -> None:
     _, rows = torch_table.documented()
     assert [*rows] == [torch_table.sentence(requirement) for requirement in REQUIREMENTS]
     assert {row["oxigrad.torch"] for row in rows.values()} == {"yes"}
+
+
+def test_the_page_has_all_optimizers_and_their_arguments() -> None:
+    """The arguments where the release of torch is the one that the page names."""
+    releases, _ = torch_table.documented()
+    pages, ours = (text.splitlines() for text in (torch_table.printed("classes"), torch_table.classes()))
+    if torch_table.version("torch") != releases["torch"]:
+        pages, ours = ([torch_table.cells(line)[0] for line in lines] for lines in (pages, ours))
+    assert pages == ours, "python tools/torch_table.py"
