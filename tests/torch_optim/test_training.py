@@ -306,3 +306,20 @@ def test_what_cannot_be_updated_is_refused_by_name_and_nothing_changes(name: str
     with pytest.raises((RuntimeError, ValueError, TypeError), match="far"):
         opt.step()
     assert equal([first, second], before)
+
+
+@BOTH
+def test_a_step_that_is_differentiated(name: str) -> None:
+    """With ``differentiable=True`` autograd goes through the step, to the gradient that was taken: as through torch's."""
+    found = []
+    for made in (getattr(ours, name), getattr(torch.optim, name)):
+        start = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
+        g = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
+        p = start.clone()
+        opt = made([p], differentiable=True, **options_of(name))
+        for _ in range(2):
+            p.grad = g * 1.5
+            opt.step()
+        found.append((p.detach(), *torch.autograd.grad((p * p).sum(), [start, g])))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b)
