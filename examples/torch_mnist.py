@@ -1,9 +1,9 @@
-"""Trains a PyTorch model on handwritten digits with an optimizer of oxigrad: the digits that come with scikit-learn.
+"""Trains a PyTorch model on the handwritten digits of scikit-learn, with an optimizer of oxigrad.
 
     python examples/torch_mnist.py
 
-An ordinary training loop of PyTorch: only the import of the optimizer is another. Fails if the model reads fewer than 97 of 100
-digits that it has never seen.
+A standard PyTorch training loop, with AdamW of `oxigrad.torch` and a PyTorch scheduler. The exit status is 1 if the test accuracy is below
+0.97.
 """
 
 import sys
@@ -24,13 +24,13 @@ EPOCHS = 40
 
 
 def new_model() -> nn.Module:
-    """64 pixels, two layers of 128 units, 10 digits."""
+    """A network of 64 inputs, two hidden layers of 128 units, and 10 outputs."""
     layers = [nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)]
     return nn.Sequential(*layers)
 
 
 def load() -> tuple[TensorDataset, TensorDataset]:
-    """Images with their digits: to train on, and to test on."""
+    """Training and test data: images and labels."""
     pixels, digits = load_digits(return_X_y=True)
     parts = train_test_split(pixels.reshape(-1, 8, 8) / 16, digits, test_size=0.2, random_state=0, stratify=digits)
     x_train, x_test, y_train, y_test = map(torch.as_tensor, parts)
@@ -38,7 +38,7 @@ def load() -> tuple[TensorDataset, TensorDataset]:
 
 
 def main(epochs: int = EPOCHS, made: Any = AdamW, **options: Any) -> float:
-    """Trains, prints, and returns the share of test digits that are read right."""
+    """Trains the model, prints its progress, and returns the test accuracy."""
     torch.manual_seed(0)
     torch.set_num_threads(1)  # one thread multiplies matrices this small as fast as two
     data, test = load()

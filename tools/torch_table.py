@@ -1,4 +1,4 @@
-"""Prints the tables of docs/torch.md, of the installed PyTorch and bitsandbytes: ``python tools/torch_table.py``."""
+"""Prints the tables of docs/torch.md for the installed PyTorch and bitsandbytes: ``python tools/torch_table.py``."""
 
 import importlib.metadata
 import inspect
@@ -15,12 +15,12 @@ FLAGS = ("params", "maximize", "foreach", "capturable", "differentiable", "fused
 
 
 def begin(name: str) -> str:
-    """The line before a table."""
+    """The line that begins a table."""
     return f"<!-- {name}, printed by tools/torch_table.py -->\n"
 
 
 def printed(name: str) -> str:
-    """A table as the page has it."""
+    """A table of the page."""
     return PATH.read_text().partition(begin(name))[2].partition(END)[0]
 
 
@@ -33,17 +33,17 @@ def cells(line: str) -> list[str]:
 
 
 def sentence(requirement: Callable[..., Any]) -> str:
-    """The property in a line."""
+    """The first line of a requirement."""
     return (requirement.__doc__ or "").partition("\n")[0].replace("``", "`")
 
 
 def version(peer: str) -> str:
-    """The release of a peer, without what it is built for."""
+    """The release of a peer, without its build tag."""
     return importlib.metadata.version(peer).partition("+")[0]
 
 
 def documented() -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """The releases of the peers in the table, and by sentence whether each library has a property."""
+    """The releases of the peers, and the outcomes of each requirement, by library."""
     head, _, *rows = printed("properties").splitlines()
     releases = dict(name.split() for name in cells(head)[2:])
     libraries = ("oxigrad.torch", *releases)
@@ -51,7 +51,7 @@ def documented() -> tuple[dict[str, str], dict[str, dict[str, str]]]:
 
 
 def properties() -> str:
-    """The table of properties, of what the installed releases do."""
+    """The table of requirements, for the installed releases."""
     from torch_problems import BITSANDBYTES, OURS, TORCH
     from torch_requirements import REQUIREMENTS, outcome
 

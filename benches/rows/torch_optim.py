@@ -1,7 +1,6 @@
-"""AdamW as a `torch.optim.Optimizer`: oxigrad.torch beside PyTorch's own and bitsandbytes', in the loop ``optimizer.step()``.
+"""AdamW as a `torch.optim.Optimizer`: ``step()`` of oxigrad.torch, torch and bitsandbytes.
 
-What a step over tensors costs more than one over NumPy arrays is in the rows too: the step of the same kernel over both, and what the
-export of as many tensors by DLPack takes alone, as the standard way to find their memory.
+The interchange rows measure the overhead of tensors compared with NumPy arrays, and the time to export as many tensors as DLPack capsules.
 """
 
 from typing import Any
@@ -26,7 +25,7 @@ from rows.adamw import (
 )
 
 NAMED: dict[str, Any] = {"lr": RATE, "betas": (BETA1, BETA2), "eps": EPSILON, "weight_decay": DECAY}
-NUMPY, CAPSULES = "oxigrad, the same over NumPy arrays", "DLPack capsules of the tensors, and no step"
+NUMPY, CAPSULES = "oxigrad over NumPy arrays", "DLPack capsules alone"
 FUSED, FOREACH, BITSANDBYTES = "torch fused", "torch foreach", "bitsandbytes, 32 bits"
 
 

@@ -1,4 +1,4 @@
-"""Parameters and gradients for optimizers that have the interface of ``torch.optim``, and the libraries that offer them."""
+"""Parameters and gradients for optimizers with the interface of ``torch.optim``, and the libraries that have such optimizers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MATRICES: tuple[tuple[int, ...], ...] = ((4, 3), (2, 5))
 
 
 class NotOffered(Exception):
-    """The library has no such option."""
+    """The library lacks the feature."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Library:
-    """A library of optimizers: where its classes are, and what it calls the options that torch has no name for."""
+    """A library of optimizers: its module, and the class and arguments of each feature that torch has no name for."""
 
     name: str
     module: str
@@ -28,7 +28,7 @@ class Library:
 
     @property
     def names(self) -> list[str]:
-        """All of its optimizers."""
+        """The names of its optimizers."""
         if self.classes:
             return self.classes.split()
         module = importlib.import_module(self.module)
@@ -48,11 +48,11 @@ class Library:
             raise NotOffered(name) from None
 
     def make(self, name: str, params: Any, **options: Any) -> Any:
-        """An optimizer; an option that its class does not know is not offered."""
+        """An optimizer of this class."""
         return self.type(name)(params, **options)
 
     def with_option(self, option: str) -> Callable[..., Any]:
-        """Makes an AdamW with an option that the library has its own name for."""
+        """A factory of the optimizer with a feature; raises `NotOffered` if the library lacks it."""
         if option not in self.options:
             raise NotOffered(option)
         name, options = self.options[option]
@@ -103,22 +103,22 @@ def _normal(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def copies(params: Iterable[torch.Tensor]) -> list[torch.nn.Parameter]:
-    """Parameters of the same values in memory of their own."""
+    """Parameters of the same values in separate memory."""
     return [torch.nn.Parameter(p.detach().clone()) for p in params]
 
 
 def values(params: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """The values as they are now."""
+    """Copies of the present values."""
     return [p.detach().clone() for p in params]
 
 
 def equal(found: Iterable[torch.Tensor], expected: Iterable[torch.Tensor]) -> bool:
-    """Whether all bits are the same."""
+    """Whether dtypes and all values are equal."""
     return all(a.dtype == b.dtype and torch.equal(a.detach(), b.detach()) for a, b in zip(found, expected, strict=True))
 
 
 def train(opt: Any, params: Sequence[torch.Tensor], steps: Iterable[int] = range(3)) -> None:
-    """Takes steps with the gradients of their numbers, by a closure where the optimizer asks for one."""
+    """Takes steps, with gradients that depend on the number of the step; LBFGS takes a closure."""
     for step in steps:
         if type(opt).__name__ == "LBFGS":
             opt.step(bowl(opt, params))
@@ -129,7 +129,7 @@ def train(opt: Any, params: Sequence[torch.Tensor], steps: Iterable[int] = range
 
 
 def bowl(opt: Any, params: Sequence[torch.Tensor]) -> Callable[[], torch.Tensor]:
-    """A closure that gives a loss with a minimum, or a maximum where the optimizer looks for that, and its gradients."""
+    """A closure of a loss with a minimum, or with a maximum if the optimizer maximizes."""
     sign = -1 if opt.param_groups[0].get("maximize") else 1
 
     def closure() -> torch.Tensor:
@@ -143,7 +143,7 @@ def bowl(opt: Any, params: Sequence[torch.Tensor]) -> Callable[[], torch.Tensor]
 
 
 def shapes_for(name: str) -> tuple[tuple[int, ...], ...]:
-    """Shapes that an optimizer takes."""
+    """Shapes of parameters that an optimizer accepts."""
     return MATRICES if name == "Muon" else ((4, 3), (3,)) if name == "SparseAdam" else SHAPES
 
 

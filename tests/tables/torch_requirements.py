@@ -1,7 +1,7 @@
-"""What the tools around PyTorch expect of an optimizer: 22 properties, each a function of the library that offers it.
+"""Requirements of the PyTorch ecosystem on an optimizer: 22 properties, each a function of the library under test.
 
-A function raises where the property does not hold, and `NotOffered` where the library has nothing that it could hold of. The number
-stands first in the docstring; the rest of its first line names the property in the table of docs/torch.md.
+A function raises an error if the property does not hold, and `NotOffered` if the library lacks the feature. The first line of its
+docstring, with the number, is the row of the table in docs/torch.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HALF = torch.bfloat16
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """A group of this process alone."""
+    """A process group of size one."""
     if torch.distributed.is_initialized():
         yield
         return
@@ -63,7 +63,7 @@ def expect(error: type[BaseException], call: Callable[[], Any], message: str = "
 
 
 def low_precision(library: Library) -> list[tuple[Callable[..., Any], torch.dtype]]:
-    """What makes each kind of optimizer that the library has: plain ones and those that keep state of another precision."""
+    """Factories of AdamW with each precision of the state that the library offers, and the dtype of the parameters."""
     found: list[tuple[Callable[..., Any], torch.dtype]] = [(functools.partial(library.make, "AdamW"), torch.float32)]
     for option, dtype in (
         ("8-bit state", torch.float32),
@@ -77,16 +77,16 @@ def low_precision(library: Library) -> list[tuple[Callable[..., Any], torch.dtyp
 
 
 def made(library: Library, name: str, **options: Any) -> tuple[Any, list[torch.nn.Parameter]]:
-    """An optimizer and parameters that it takes."""
+    """An optimizer and its parameters."""
     params = parameters(shapes_for(name))
     return library.make(name, params, **options), params
 
 
-# --- 1 to 4: what it is --------------------------------------------------------------------------------------------------
+# --- 1 to 4: construction ------------------------------------------------------------------------------------------------
 
 
 def is_an_optimizer(library: Library) -> None:
-    """1. Every class is a ``torch.optim.Optimizer`` under its own name, which schedulers accept."""
+    """1. Every class is a subclass of ``torch.optim.Optimizer``, and learning rate schedulers accept it."""
     for name in library.names:
         opt, _ = made(library, name)
         assert isinstance(opt, torch.optim.Optimizer), name
@@ -94,8 +94,8 @@ def is_an_optimizer(library: Library) -> None:
         torch.optim.lr_scheduler.StepLR(opt, 1)
 
 
-def copies_go_on(library: Library) -> None:
-    """2. A pickled and a deep copy train on to the same bits: all that matters is in ``state``, ``param_groups`` and ``defaults``."""
+def copies_continue(library: Library) -> None:
+    """2. Pickled and deep copies continue training bit for bit: ``state``, ``param_groups`` and ``defaults`` hold everything."""
     for make, dtype in low_precision(library):
         params = parameters(LARGE, dtype)
         opt = make(params)
@@ -109,7 +109,7 @@ def copies_go_on(library: Library) -> None:
 
 
 def parameters_may_be_replaced(library: Library) -> None:
-    """3. ``param_group["params"]`` and the memory of a parameter may be replaced between steps, as FSDP does."""
+    """3. ``param_group["params"]`` and the storage of a parameter may be replaced between steps, as FSDP2 does."""
     before = parameters()
     opt, kept, after = library.make("AdamW", before), values(before), copies(before)
     for group in opt.param_groups:
@@ -126,12 +126,12 @@ def parameters_may_be_replaced(library: Library) -> None:
             for p in after:
                 p.data = p.data.clone()
         if step > 2:
-            assert equal(memory, old), "memory that is no longer a parameter's is not written"
-    assert equal(before, kept), "a parameter that was taken out is not written"
+            assert equal(memory, old), "the previous storage of a parameter is not written"
+    assert equal(before, kept), "a parameter that was replaced is not written"
 
 
-def state_is_made_by_the_first_step(library: Library) -> None:
-    """4. State is made by the first step of a parameter; a ``state_dict`` may go out and in before (Accelerate does that)."""
+def state_is_lazy(library: Library) -> None:
+    """4. State is created lazily, by the first step; before it, ``load_state_dict(state_dict())`` works, as Accelerate calls it."""
     for name in library.names:
         (opt, params), (other, others) = made(library, name), made(library, name)
         assert not states(opt), name
@@ -141,18 +141,18 @@ def state_is_made_by_the_first_step(library: Library) -> None:
         assert equal(params, others), name
 
 
-# --- 5 to 9: its state -----------------------------------------------------------------------------------------------------
+# --- 5 to 9: state ---------------------------------------------------------------------------------------------------------
 
 
-def loading_keeps_dtypes(library: Library) -> None:
-    """5. ``load_state_dict`` keeps the dtypes of the state: float32 or 8 bits, whatever the parameter has."""
+def loading_preserves_dtypes(library: Library) -> None:
+    """5. ``load_state_dict`` preserves the dtypes of the state, whatever the dtype of the parameter."""
     kinds = [("float32 state", HALF)] + [("8-bit state", torch.float32)] * ("8-bit state" in library.options)
     for option, dtype in kinds:
         params = parameters(LARGE, dtype)
         opt = library.with_option(option)(params)
         train(opt, params)
         saved = copy.deepcopy(opt.state_dict())
-        if dtype is HALF:  # torch's own have no such state, but a checkpoint of another optimizer has
+        if dtype is HALF:  # torch creates no such state; checkpoints of other optimizers have it
             for own in saved["state"].values():
                 own.update({k: v.float() for k, v in own.items() if isinstance(v, torch.Tensor) and v.dtype is HALF})
             assert {t.dtype for t in tensors(saved["state"]) if t.ndim} == {torch.float32}
@@ -167,8 +167,8 @@ def loading_keeps_dtypes(library: Library) -> None:
             assert equal(params, others)
 
 
-def quantized_state_can_be_gathered(library: Library) -> None:
-    """6. FSDP gathers a state of 8 bits: each tensor that it sees has the parameter's shape, and the rest is nested."""
+def quantized_state_survives_fsdp(library: Library) -> None:
+    """6. Quantized state survives gathering by FSDP: top-level tensors have the shape of the parameter, others are nested."""
     make = library.with_option("8-bit state")
     params = parameters(LARGE)
     opt = make(params)
@@ -189,8 +189,8 @@ def quantized_state_can_be_gathered(library: Library) -> None:
     assert equal(params, others)
 
 
-def distributed_checkpoints_make_state(library: Library) -> None:
-    """7. The step that a distributed checkpoint takes (zero gradients, ``lr`` 0) makes state, and changes nothing else."""
+def distributed_checkpoints_initialize_state(library: Library) -> None:
+    """7. The initializing step of distributed checkpoints (zero gradients, ``lr=0``) creates state and changes nothing else."""
     kinds = [(functools.partial(library.make, name), torch.float32, shapes_for(name)) for name in library.names]
     kinds += [(make, dtype, LARGE) for make, dtype in low_precision(library)]
     for make, dtype, shapes in kinds:
@@ -198,7 +198,7 @@ def distributed_checkpoints_make_state(library: Library) -> None:
         opt = make(params)
         name = type(opt).__name__
         if name in ("LBFGS", "SparseAdam"):
-            continue  # torch's take no step without a closure, and none with a gradient that is not sparse
+            continue  # LBFGS needs a closure, SparseAdam sparse gradients
         train(opt, params)
         saved = copy.deepcopy(distributed_state.get_optimizer_state_dict(Listed(params), opt))
         others = copies(params)
@@ -214,15 +214,15 @@ def distributed_checkpoints_make_state(library: Library) -> None:
 
 
 class Listed(torch.nn.Module):
-    """A module of these parameters."""
+    """A module with the given parameters."""
 
     def __init__(self, params: Any) -> None:
         super().__init__()
         self.all = torch.nn.ParameterList(params)
 
 
-def small_parts_are_in_the_checkpoint(library: Library) -> None:
-    """8. Master weights and the terms of compensated rounding are in the checkpoint."""
+def low_order_parts_are_in_checkpoints(library: Library) -> None:
+    """8. Checkpoints contain master weights and the compensation of Kahan summation."""
     for option in ("master weights", "compensated"):
         make = library.with_option(option)
         params = parameters(LARGE, HALF)
@@ -237,11 +237,11 @@ def small_parts_are_in_the_checkpoint(library: Library) -> None:
         assert equal(others, params) and equal(states(other), states(opt))
         plain = parameters(LARGE, HALF)
         train(library.make("AdamW", plain, lr=1e-4), plain, range(20))
-        assert not equal(plain, params), "the option matters in this test"
+        assert not equal(plain, params), "the option has no effect in this test"
 
 
 def loading_copies(library: Library) -> None:
-    """9. ``load_state_dict`` copies: two optimizers never share the memory of a state."""
+    """9. ``load_state_dict`` copies: two optimizers never share memory."""
     for make, dtype in low_precision(library):
         params = parameters(LARGE, dtype)
         opt = make(params)
@@ -252,17 +252,17 @@ def loading_copies(library: Library) -> None:
         other = make(others)
         other.load_state_dict(saved)
         train(other, others, range(3, 6))
-        assert equal(states(opt), before), "the optimizer that the state is from"
+        assert equal(states(opt), before), "the source changed"
         after = values(states(other))
         train(opt, params, range(6, 9))
-        assert equal(states(other), after), "the optimizer that it went to"
+        assert equal(states(other), after), "the copy changed"
 
 
-# --- 10 to 14: its step ----------------------------------------------------------------------------------------------------
+# --- 10 to 14: step --------------------------------------------------------------------------------------------------------
 
 
 def closures_are_called(library: Library) -> None:
-    """10. ``step(closure)`` calls it once, with gradients enabled, before the update, and returns its value."""
+    """10. ``step(closure)`` calls the closure once, with gradients enabled, before the update, and returns its value."""
     params = parameters()
     opt, reference = library.make("AdamW", params), copies(params)
     calls = []
@@ -287,7 +287,7 @@ def closures_are_called(library: Library) -> None:
 
 
 def schedulers_wrap_step(library: Library) -> None:
-    """11. A scheduler may wrap ``step`` of the instance, which is a bound method; it notes the order of the calls."""
+    """11. ``step`` is a plain bound method, which schedulers wrap on the instance to check the order of calls."""
     opt, params = made(library, "AdamW")
     assert opt.step.__func__ is not None and opt.step.__self__ is opt
     scheduler = torch.optim.lr_scheduler.StepLR(opt, 1, gamma=0.5)
@@ -306,7 +306,7 @@ def schedulers_wrap_step(library: Library) -> None:
 
 
 def hyperparameters_are_read_each_step(library: Library) -> None:
-    """12. ``lr``, ``betas``, ``momentum``, ``eps`` and ``weight_decay`` are read from the groups in each step; ``lr`` may be a tensor."""
+    """12. ``lr``, ``betas``, ``momentum``, ``eps`` and ``weight_decay`` are read from ``param_groups`` at each step; ``lr`` may be a tensor."""
     plans: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
         ("AdamW", {}, [{"lr": 0.1}, {"betas": (0.5, 0.9)}, {"eps": 1e-3}, {"weight_decay": 0.5}]),
         ("SGD", {"lr": 0.1, "momentum": 0.9}, [{"lr": 0.2}, {"momentum": 0.5}, {"weight_decay": 0.1}]),
@@ -333,8 +333,8 @@ def hyperparameters_are_read_each_step(library: Library) -> None:
         torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-5)
 
 
-def scaled_gradients_are_unscaled(library: Library) -> None:
-    """13. An optimizer with ``_step_supports_amp_scaling`` unscales by itself; a step that is skipped does not count."""
+def gradients_are_unscaled(library: Library) -> None:
+    """13. With ``_step_supports_amp_scaling``, the step unscales gradients, and a skipped step does not count."""
     make = library.with_option("scaled gradients")
     params, reference = parameters(), parameters()
     opt, other = make(params), library.make("AdamW", reference)
@@ -362,8 +362,8 @@ def scaled_gradients_are_unscaled(library: Library) -> None:
     assert all(float(own["step"]) == 4 for own in opt.state.values())
 
 
-def skipped_steps_are_seen(library: Library) -> None:
-    """14. Accelerate sees that a step was skipped, with ``fused=True`` too: unscaling in the step is off unless it is asked for."""
+def skipped_steps_are_detected(library: Library) -> None:
+    """14. Accelerate detects skipped steps, also with ``fused=True``: unscaling in the step is opt-in."""
     from accelerate import Accelerator
     from accelerate.optimizer import AcceleratedOptimizer
 
@@ -383,11 +383,11 @@ def skipped_steps_are_seen(library: Library) -> None:
             assert wrapped.step_was_skipped == infinite, options
 
 
-# --- 15 to 18: its interface -----------------------------------------------------------------------------------------------
+# --- 15 to 18: interface ---------------------------------------------------------------------------------------------------
 
 
 def hooks_are_called(library: Library) -> None:
-    """15. Hooks of ``step`` (before, which may replace its arguments, and after, for one and for all), ``state_dict`` and loading."""
+    """15. All hooks run: before and after ``step`` (also global ones), ``state_dict`` and ``load_state_dict``."""
     params = parameters()
     opt, called = library.make("AdamW", params), []
 
@@ -424,7 +424,7 @@ FLAGS = ("foreach", "fused", "capturable", "differentiable", "maximize")
 
 
 def flags_follow_the_rules(library: Library) -> None:
-    """16. ``foreach``, ``fused``, ``capturable``, ``differentiable``, ``maximize``: torch's rules, in groups, and not in old checkpoints."""
+    """16. ``foreach``, ``fused``, ``capturable``, ``differentiable`` and ``maximize`` follow torch's rules; old checkpoints may lack them."""
     for flag in FLAGS:
         params, theirs = parameters(), parameters()
         opt, expected = (made("AdamW", p, **{flag: False}) for made, p in ((library.make, params), (_torch, theirs)))
@@ -456,7 +456,7 @@ def _torch(name: str, params: Any, **options: Any) -> Any:
 
 
 def steps_may_be_numbers(library: Library) -> None:
-    """17. ``step`` in a loaded state may be a number or a tensor."""
+    """17. ``step`` in a loaded state may be a Python number."""
     for number in (float, int, torch.tensor):
         params = parameters()
         opt = library.make("AdamW", params)
@@ -474,7 +474,7 @@ def steps_may_be_numbers(library: Library) -> None:
 
 
 def groups_of_parameters(library: Library) -> None:
-    """18. Groups may be added later, from generators or with names; sets are refused, duplicates warned of, overlaps refused."""
+    """18. ``add_param_group`` after steps, generators and named parameters work; sets and overlapping groups raise, duplicates warn."""
     a, b, c = parameters(((2,), (3,), (4,)))
     opt = library.make("AdamW", (p for p in [a]), lr=0.1)
     train(opt, [a], [0])
@@ -497,11 +497,11 @@ def groups_of_parameters(library: Library) -> None:
     expect(ValueError, lambda: library.make("AdamW", []), "empty parameter list")
 
 
-# --- 19 to 22: tensors of all kinds, and what is saved ---------------------------------------------------------------------
+# --- 19 to 22: kinds of tensors, and checkpoints ---------------------------------------------------------------------------
 
 
 def distributed_tensors(library: Library) -> None:
-    """19. A ``DTensor`` is updated where it lies, and its state is a ``DTensor`` of the same placement."""
+    """19. A ``DTensor`` is updated locally, and its state is a ``DTensor`` of the same placement."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
@@ -522,8 +522,8 @@ def distributed_tensors(library: Library) -> None:
                 assert kept and all(isinstance(t, DTensor) and t.placements == (Shard(0),) for t in kept)
 
 
-def tensors_of_all_kinds(library: Library) -> None:
-    """20. Parameters without elements or axes, not contiguous, or complex; gradients that are sparse, or None."""
+def kinds_of_tensors(library: Library) -> None:
+    """20. Zero-size, 0-d, non-contiguous and complex parameters work, and sparse, uncoalesced and absent gradients."""
     base = parameters(((6, 4), (0, 3), (), (4, 4)))
     for name, options in (("AdamW", {}), ("SGD", {"lr": 0.1, "momentum": 0.9})):
         both = []
@@ -555,8 +555,8 @@ def tensors_of_all_kinds(library: Library) -> None:
     torch.testing.assert_close(*both)
 
 
-def schedule_free_has_two_modes(library: Library) -> None:
-    """21. ``train()`` and ``eval()`` of schedule-free optimizers put the average into the parameters, and what they were back, to the bit."""
+def schedule_free_modes(library: Library) -> None:
+    """21. ``train()`` and ``eval()`` of schedule-free optimizers switch between iterate and average, bit for bit."""
     make = library.with_option("schedule-free")
     params, others = parameters(), parameters()
     opt, other = make(params), make(others)
@@ -579,8 +579,8 @@ def schedule_free_has_two_modes(library: Library) -> None:
     assert equal(params, others)
 
 
-def what_is_saved_is_complete(library: Library) -> None:
-    """22. ``initial_lr`` of the groups, and the state of parameters that were frozen since, are in what is saved."""
+def checkpoints_are_complete(library: Library) -> None:
+    """22. Checkpoints contain ``initial_lr`` and the state of parameters that were frozen later."""
     params = parameters()
     opt = library.make("AdamW", params, lr=0.1)
     scheduler = torch.optim.lr_scheduler.ExponentialLR(opt, 0.5)
@@ -608,40 +608,38 @@ def what_is_saved_is_complete(library: Library) -> None:
 
 REQUIREMENTS: list[Callable[[Library], None]] = [
     is_an_optimizer,
-    copies_go_on,
+    copies_continue,
     parameters_may_be_replaced,
-    state_is_made_by_the_first_step,
-    loading_keeps_dtypes,
-    quantized_state_can_be_gathered,
-    distributed_checkpoints_make_state,
-    small_parts_are_in_the_checkpoint,
+    state_is_lazy,
+    loading_preserves_dtypes,
+    quantized_state_survives_fsdp,
+    distributed_checkpoints_initialize_state,
+    low_order_parts_are_in_checkpoints,
     loading_copies,
     closures_are_called,
     schedulers_wrap_step,
     hyperparameters_are_read_each_step,
-    scaled_gradients_are_unscaled,
-    skipped_steps_are_seen,
+    gradients_are_unscaled,
+    skipped_steps_are_detected,
     hooks_are_called,
     flags_follow_the_rules,
     steps_may_be_numbers,
     groups_of_parameters,
     distributed_tensors,
-    tensors_of_all_kinds,
-    schedule_free_has_two_modes,
-    what_is_saved_is_complete,
+    kinds_of_tensors,
+    schedule_free_modes,
+    checkpoints_are_complete,
 ]
 
 
 def outcome(requirement: Callable[[Library], None], library: Library) -> str:
-    """Whether a property holds for a library: "yes", "no" or, where it offers no such thing, "–"."""
+    """Whether a property holds for a library: "yes", "no", or "–" if the library lacks the feature."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # those of peers are their own; a function that looks for one changes the filters
+        warnings.simplefilter("ignore")  # those of peers; a requirement about a warning sets its own filters
         try:
             requirement(library)
         except NotOffered:
             return "–"
-        except Exception:  # noqa: BLE001 - whatever a peer raises, the property does not hold
+        except Exception:  # noqa: BLE001 - any error of a peer means no
             return "no"
         return "yes"

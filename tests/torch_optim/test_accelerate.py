@@ -1,4 +1,4 @@
-"""Our optimizers in Accelerate, on the CPU."""
+"""oxigrad.torch in Accelerate, on the CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 
 def forget() -> None:
-    """Accelerate keeps one state a process, with the options of the first `Accelerator`."""
+    """Resets the global state of Accelerate, which keeps the options of the first `Accelerator`."""
     accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
     accelerate.state.GradientState._reset_state()
 
@@ -29,7 +29,7 @@ def alone() -> Iterator[None]:
 
 
 class Training:
-    """A small regression, prepared by Accelerate."""
+    """A regression prepared by Accelerate."""
 
     def __init__(self, made: Any, folder: Path | None = None, **options: Any) -> None:
         torch.manual_seed(0)
@@ -75,7 +75,7 @@ def test_training(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"state_dtype": "8bit"}], ids=str)
-def test_a_saved_state_goes_on(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_saved_state_resumes(tmp_path: Path, options: dict[str, Any]) -> None:
     def made(params: Any, **named: Any) -> Any:
         return ours.AdamW(params, **named, **options)
 
@@ -92,7 +92,7 @@ def test_a_saved_state_goes_on(tmp_path: Path, options: dict[str, Any]) -> None:
         assert torch.equal(p, q)
 
 
-def test_schedule_free_optimizers_change_their_mode_through_accelerate() -> None:
+def test_schedule_free_modes() -> None:
     training = Training(ours.ScheduleFreeAdamW)
     training.opt.train()
     training.epoch()

@@ -1,4 +1,4 @@
-"""Our optimizers over tensors that are spread over processes, here one: DTensor, FSDP, and distributed checkpoints in files."""
+"""oxigrad.torch with `torch.distributed`, in a process group of size one: DTensor, FSDP2 and distributed checkpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from torch_requirements import process_group  # noqa: E402
 
 @pytest.fixture
 def mesh() -> Iterator[Any]:
-    """A mesh of this process alone."""
+    """A device mesh of one process."""
     with process_group():
         yield torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
 
@@ -58,7 +58,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("flat", [False, True], ids=["nested", "flat"])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_distributed_checkpoint(name: str, flat: bool, tmp_path: Path, mesh: Any) -> None:
-    """Written by `torch.distributed.checkpoint.save` and read into an optimizer that has taken no step."""
+    """`torch.distributed.checkpoint` saves the state and loads it into a new optimizer."""
     options = StateDictOptions(flatten_optimizer_state_dict=flat)
     model = classifier()
     opt = OURS.make(name, model.parameters(), **OPTIONS[name])
@@ -78,7 +78,7 @@ def test_a_distributed_checkpoint(name: str, flat: bool, tmp_path: Path, mesh: A
 
 @pytest.mark.parametrize("name", ["AdamW", "SGD", "Lion"])
 def test_fully_sharded(name: str, mesh: Any) -> None:
-    """FSDP replaces the parameters of a module by DTensors."""
+    """`fully_shard` replaces the parameters of a module by DTensors."""
     from torch.distributed.fsdp import fully_shard
 
     plain, model = classifier(), classifier()
@@ -98,8 +98,8 @@ def distributed(mesh: Any, params: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["LAMB", "LARS", "Muon", "SOAP", "Shampoo", "Adafactor"])
-def test_what_needs_a_whole_parameter_is_refused_by_name(name: str, mesh: Any) -> None:
-    """A norm over one part of a parameter is another number, without a sign of it."""
+def test_rules_of_whole_parameters_refuse_a_dtensor(name: str, mesh: Any) -> None:
+    """A norm of the local part would silently be another value."""
     from torch.distributed.tensor import Shard, distribute_tensor
 
     if not hasattr(ours, name):
@@ -114,7 +114,7 @@ def test_what_needs_a_whole_parameter_is_refused_by_name(name: str, mesh: Any) -
     assert equal([p.to_local() for p in params], plain)
 
 
-def test_placements_that_differ_are_refused_by_name(mesh: Any) -> None:
+def test_mismatched_placements_are_refused(mesh: Any) -> None:
     from torch.distributed.tensor import Replicate, distribute_tensor
 
     (plain,) = parameters(((4, 3),))

@@ -1,4 +1,4 @@
-"""The block of docs/torch.md that trains a model of Keras over PyTorch, run in a process of its own: Keras has one backend a process."""
+"""The Keras example of docs/torch.md, in a separate process, because the backend of Keras is fixed at import."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_keras_over_torch() -> None:
     made = "AdamW(model.parameters(), lr=0.02)"
     assert found.count(f"Stepped({made})") == 1
     program = found.replace(f"model.compile(Stepped({made})", f"opt = {made}\nmodel.compile(Stepped(opt)") + MORE
-    # NumPy says of Keras that its arrays do not know a copy.
+    # Keras calls NumPy without the argument copy.
     command = [sys.executable, "-W", "error", "-W", "ignore:__array__ implementation:DeprecationWarning", "-c", program]
     environment = {**os.environ, "KERAS_BACKEND": "torch"}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)

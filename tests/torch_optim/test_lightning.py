@@ -1,4 +1,4 @@
-"""Our optimizers in Lightning's trainer, on the CPU."""
+"""oxigrad.torch in the trainer of Lightning, on the CPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 class Regression(lightning.LightningModule):
-    """A small regression with an optimizer and a scheduler."""
+    """A regression with an optimizer and a scheduler."""
 
     def __init__(self, made: Any) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def fit(model: Any, folder: Path, epochs: int, resume: str | None = None, **opti
 
 @pytest.mark.parametrize("options", [{}, {"accumulate_grad_batches": 2, "gradient_clip_val": 0.5}], ids=str)
 def test_training(tmp_path: Path, options: dict[str, Any]) -> None:
-    """The same numbers as with torch's optimizer; the whole training step runs inside of ``step``, as its closure."""
+    """The same values as with torch; the training step is the closure of ``step``."""
     models = []
     for made in (ours.AdamW, torch.optim.AdamW):
         model = Regression(made)
@@ -76,7 +76,7 @@ def test_training(tmp_path: Path, options: dict[str, Any]) -> None:
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
 
 
-def test_a_checkpoint_goes_on(tmp_path: Path) -> None:
+def test_a_checkpoint_resumes(tmp_path: Path) -> None:
     whole = Regression(ours.AdamW)
     fit(whole, tmp_path, 3)
     model = Regression(ours.AdamW)

@@ -1,6 +1,4 @@
-"""PyTorch's own table of its optimizers (``optim_db``): each valid configuration gives torch's numbers and state, and each invalid
-one torch's error.
-"""
+"""PyTorch's table of optimizer configurations, ``optim_db``: valid ones agree with torch in values and state, invalid ones in the error."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def error_described(pair: tuple[str, int]) -> str:
     return f"{name}-{errors_of(name)[i].optimizer_error_input.desc}"
 
 
-def test_no_configuration_is_lost() -> None:
+def test_all_configurations_are_included() -> None:
     """torch 2.13 has 91 and 124, and later ones have more."""
     assert len(CONFIGURATIONS) >= 91 and len(ERRORS) >= 124
     assert len({described(pair) for pair in CONFIGURATIONS}) >= 91
@@ -66,7 +64,7 @@ def shapes_for(name: str) -> tuple[tuple[int, ...], ...]:
 
 
 def steps(name: str, opt: Any, params: list[Any], sparse: bool = False) -> Iterator[int]:
-    """Takes the steps, and stops after each; in one of them the first and the last parameter have no gradient."""
+    """Takes the steps and yields after each; in one step the first and the last parameter have no gradient."""
     for step in range(3 if name == "LBFGS" else STEPS):  # each of its steps takes up to 20
         if INFOS[name].step_requires_closure:
             opt.step(bowl(opt, params))
@@ -80,7 +78,7 @@ def steps(name: str, opt: Any, params: list[Any], sparse: bool = False) -> Itera
 
 
 def _sparse(g: torch.Tensor) -> torch.Tensor:
-    """Two of the rows, one of which comes in two parts: not coalesced."""
+    """An uncoalesced gradient of two rows, one of which is given twice."""
     if g.ndim == 0 or g.shape[0] < 3:
         return g.to_sparse() if g.ndim else g
     indices = torch.tensor([[0, 2, 0]])
@@ -88,7 +86,7 @@ def _sparse(g: torch.Tensor) -> torch.Tensor:
 
 
 def close(found: Any, expected: Any, what: str, name: str) -> None:
-    """Same kind, dtype, shape, and near."""
+    """Asserts the same type, dtype and shape, and close values."""
     assert isinstance(found, torch.Tensor) == isinstance(expected, torch.Tensor), what
     if isinstance(expected, torch.Tensor):
         rtol, atol = (2e-2, 1e-3) if name == "Muon" else TOLERANCES.get(expected.dtype, (1e-5, 1e-6))
@@ -103,7 +101,7 @@ def close(found: Any, expected: Any, what: str, name: str) -> None:
 
 
 def same_state(found: Any, expected: Any, params: Any, theirs: Any, name: str) -> None:
-    """The state of two optimizers, parameter by parameter and key by key."""
+    """Asserts equal state of two optimizers, parameter by parameter and key by key."""
     for i, (p, q) in enumerate(zip(params, theirs, strict=True)):
         assert (p in found.state) == (q in expected.state), f"parameter {i}"
         if q in expected.state:
@@ -114,7 +112,7 @@ def same_state(found: Any, expected: Any, params: Any, theirs: Any, name: str) -
 
 
 def pair(name: str, options: dict[str, Any], dtype: Any, flags: dict[str, Any], shapes: Any = None) -> tuple[Any, ...]:
-    """Our optimizer and torch's, and their parameters."""
+    """The optimizer of oxigrad.torch, torch's, and the parameters of each."""
     params = parameters(shapes or shapes_for(name), dtype)
     theirs = copies(params)
     opt = getattr(ours, name)(params, **copy.deepcopy(options), **flags)
@@ -131,7 +129,7 @@ def agree(name: str, made: tuple[Any, ...], sparse: bool = False) -> None:
 
 
 def flags_of(name: str) -> list[dict[str, bool]]:
-    """The implementations that torch has of an optimizer on the CPU, by flag."""
+    """The flags of torch's implementations of an optimizer on the CPU."""
     info = INFOS[name]
     flags: list[dict[str, bool]] = [{}]
     if "foreach" in info.supported_impls:
@@ -143,14 +141,14 @@ def flags_of(name: str) -> list[dict[str, bool]]:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=described)
-def test_a_valid_configuration_gives_the_numbers_and_the_state_of_torch(configuration: Any, dtype: Any) -> None:
+def test_a_valid_configuration(configuration: Any, dtype: Any) -> None:
     name, i = configuration
     options = INFOS[name].optim_inputs_func(device="cpu")[i].kwargs
     agree(name, pair(name, options, dtype, {}))
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=described)
-def test_the_flags_of_an_implementation_change_no_number(configuration: Any) -> None:
+def test_implementation_flags(configuration: Any) -> None:
     name, i = configuration
     options = INFOS[name].optim_inputs_func(device="cpu")[i].kwargs
     for flags in flags_of(name)[1:]:
@@ -163,12 +161,12 @@ def test_the_flags_of_an_implementation_change_no_number(configuration: Any) -> 
 def test_complex_parameters(name: str) -> None:
     for options in INFOS[name].optim_inputs_func(device="cpu"):
         if name == "LBFGS" and options.kwargs.get("line_search_fn"):
-            continue  # a search may end one evaluation earlier by rounding
+            continue  # rounding may end a line search one evaluation earlier
         agree(name, pair(name, options.kwargs, torch.complex64, {}, ((3, 2), (2,))))
 
 
 @pytest.mark.parametrize("name", [name for name, info in INFOS.items() if info.supports_sparse])
-def test_sparse_gradients_that_are_not_coalesced(name: str) -> None:
+def test_uncoalesced_sparse_gradients(name: str) -> None:
     for options in INFOS[name].optim_inputs_func(device="cpu"):
         made = pair(name, options.kwargs, torch.float32, {}, ((4, 3), (5, 2)))
         with warnings.catch_warnings():
@@ -191,7 +189,7 @@ def _outcome(call: Callable[[], Any]) -> tuple[type, str] | None:
 
 
 @pytest.mark.parametrize("configuration", ERRORS, ids=error_described)
-def test_an_invalid_configuration_gives_the_error_of_torch(configuration: Any) -> None:
+def test_an_invalid_configuration(configuration: Any) -> None:
     name, i = configuration
 
     def outcome(made: Any) -> tuple[type, str] | None:
@@ -212,8 +210,8 @@ def test_an_invalid_configuration_gives_the_error_of_torch(configuration: Any) -
 
 
 @pytest.mark.parametrize("name", INFOS)
-def test_state_goes_to_torch_and_back(name: str) -> None:
-    """In the middle of training, by ``state_dict``; the rest of the way is the same."""
+def test_state_is_exchanged_with_torch(name: str) -> None:
+    """The optimizers exchange their ``state_dict`` during training, and continue alike."""
     made = pair(name, {}, torch.float64, {})
     opt, expected, params, theirs = made
     run, other = steps(name, opt, params), steps(name, expected, theirs)
@@ -223,7 +221,7 @@ def test_state_goes_to_torch_and_back(name: str) -> None:
     mine, reference = copy.deepcopy(opt.state_dict()), copy.deepcopy(expected.state_dict())
     opt.load_state_dict(reference)
     expected.load_state_dict(mine)
-    for _ in zip(run, other, strict=True):  # torch has cast numbers of float32 to float64 in loading
+    for _ in zip(run, other, strict=True):  # torch casts scalars of float32 to float64 in load_state_dict
         for i, (p, q) in enumerate(zip(params, theirs, strict=True)):
             close(p.detach(), q.detach(), f"parameter {i}", name)
             for key, value in expected.state[q].items():

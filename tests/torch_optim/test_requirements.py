@@ -1,4 +1,4 @@
-"""The 22 properties that the tools around PyTorch expect of an optimizer: of ours all, and of peers what docs/torch.md says."""
+"""Requirements of the PyTorch ecosystem: oxigrad.torch meets all 22; docs/torch.md states which ones peers meet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ numbered = pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requi
 
 @numbered
 def test_oxigrad_has_the_property(requirement: Requirement) -> None:
-    if requirement.__name__ == "skipped_steps_are_seen":
+    if requirement.__name__ == "skipped_steps_are_detected":
         pytest.importorskip("accelerate")
     requirement(OURS)
 
@@ -30,10 +30,10 @@ def test_the_properties_are_numbered() -> None:
 
 @numbered
 @pytest.mark.parametrize("peer", [TORCH, BITSANDBYTES], ids=lambda peer: peer.name)
-def test_the_page_says_what_a_peer_does(peer: Library, requirement: Requirement) -> None:
-    """Where the release is the one that the page names; of another one anything may be true."""
+def test_the_page_states_the_properties_of_peers(peer: Library, requirement: Requirement) -> None:
+    """Compared for the release that the page names; another release may have changed."""
     pytest.importorskip(peer.name)
-    if requirement.__name__ == "skipped_steps_are_seen":
+    if requirement.__name__ == "skipped_steps_are_detected":
         pytest.importorskip("accelerate")
     releases, rows = torch_table.documented()
     found = outcome(requirement, peer)
@@ -41,14 +41,14 @@ def test_the_page_says_what_a_peer_does(peer: Library, requirement: Requirement)
         assert rows[torch_table.sentence(requirement)][peer.name] == found, "python tools/torch_table.py"
 
 
-def test_the_page_names_all_properties_and_claims_them() -> None:
+def test_the_page_lists_all_properties() -> None:
     _, rows = torch_table.documented()
     assert [*rows] == [torch_table.sentence(requirement) for requirement in REQUIREMENTS]
     assert {row["oxigrad.torch"] for row in rows.values()} == {"yes"}
 
 
-def test_the_page_has_all_optimizers_and_their_arguments() -> None:
-    """The arguments where the release of torch is the one that the page names."""
+def test_the_page_lists_all_optimizers_and_arguments() -> None:
+    """Arguments are compared for the release of torch that the page names."""
     releases, _ = torch_table.documented()
     pages, ours = (text.splitlines() for text in (torch_table.printed("classes"), torch_table.classes()))
     if torch_table.version("torch") != releases["torch"]:

@@ -1,4 +1,4 @@
-"""PyTorch's learning rate schedulers and averages drive our optimizers as they drive torch's."""
+"""Learning rate schedulers and `torch.optim.swa_utils` with oxigrad.torch: the same values as with torch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SCHEDULERS: dict[str, Callable[[Any], Any]] = {
 OPTIMIZERS: dict[str, dict[str, Any]] = {"AdamW": {"lr": 0.05}, "SGD": {"lr": 0.05, "momentum": 0.9}}
 
 
-def test_none_of_the_schedulers_is_left_out() -> None:
+def test_all_schedulers_are_included() -> None:
     found = {
         name
         for module in (lr_scheduler, swa_utils)
@@ -83,7 +83,7 @@ def test_a_scheduler(name: str, optimizer: str, tensor: bool) -> None:
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
 
 
-# torch saves no function of a scheduler.
+# torch does not save the function of a scheduler.
 @pytest.mark.parametrize("name", [name for name in SCHEDULERS if name not in ("LambdaLR", "MultiplicativeLR")])
 def test_training_resumes_with_a_scheduler(name: str) -> None:
     params = parameters()
@@ -106,7 +106,7 @@ def test_training_resumes_with_a_scheduler(name: str) -> None:
 
 
 def test_an_averaged_model() -> None:
-    """Stochastic weight averaging reads the parameters after each step, and `update_bn` runs on them."""
+    """Stochastic weight averaging with `AveragedModel`, `SWALR` and `update_bn`."""
     averages = []
     for made in (ours.SGD, torch.optim.SGD):
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""What programs do to parameters, gradients, groups and state between steps has the same effect on our optimizers as on torch's."""
+"""Changes of parameters, gradients, groups and state between steps have the same effect as with torch; shared memory is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def steps(opt: Any, params: Any, numbers: Any) -> None:
 
 
 def gradients_that_are_expanded(make: Make) -> Any:
-    """The gradient of a sum has strides of 0."""
+    """The gradient of a sum has strides 0."""
     p = Parameter(torch.randn(4, 3))
     opt = make([p])
     for _ in range(3):
@@ -49,7 +49,7 @@ def one_gradient_of_two_parameters(make: Make) -> Any:
 
 
 def channels_come_last(make: Make) -> Any:
-    """Parameter and state have the strides of images by channels; every second gradient has others."""
+    """Parameter and state are in the format channels_last; every second gradient is contiguous."""
     p = Parameter(torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last))
     opt = make([p], weight_decay=0.1)
     for step in range(4):
@@ -255,7 +255,7 @@ PAIRS.remove(("RMSprop", the_step_is_compiled))
 @pytest.mark.parametrize(("name", "situation"), PAIRS, ids=lambda part: getattr(part, "__name__", part))
 def test_a_situation(name: str, situation: Callable[[Make], Any]) -> None:
     if situation.__name__.startswith("the_state") and name not in ("AdamW", "RAdam"):
-        name = "Adam"  # which has the state that the situation changes
+        name = "Adam"  # which has this state
     outcomes = []
     for library in (ours, torch.optim):
         torch.manual_seed(0)
@@ -263,12 +263,12 @@ def test_a_situation(name: str, situation: Callable[[Make], Any]) -> None:
     same(*outcomes)
 
 
-# --- where torch goes on, and its result is an accident ------------------------------------------------------------------
+# --- refusals ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["AdamW", "SGD"])
-def test_memory_that_is_shared_is_refused_by_name(name: str) -> None:
-    """Which of the two is read first, and written first, is nobody's intention."""
+def test_overlapping_memory_is_refused(name: str) -> None:
+    """The result would depend on the order of updates."""
     whole = torch.randn(8)
     p, q = Parameter(whole[:5]), Parameter(whole[4:])
     before = values([whole])[0]
@@ -285,7 +285,7 @@ def test_memory_that_is_shared_is_refused_by_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["AdamW", "SGD", "Lion"])
-def test_a_parameter_that_no_longer_fits_is_refused_by_name(name: str) -> None:
+def test_a_changed_shape_is_refused(name: str) -> None:
     (p, q), opt = copies([torch.ones(4), torch.ones(3)]), None
     opt = getattr(ours, name)([("first", p), ("second", q)], lr=0.1, **({"momentum": 0.9} if name == "SGD" else {}))
     steps(opt, [p, q], [0])

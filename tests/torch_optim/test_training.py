@@ -1,4 +1,4 @@
-"""Our optimizers in loops as PyTorch's users write them: scaling, accumulation, compiled modules, sparse tables, low precision."""
+"""Training loops with oxigrad.torch: gradient scaling and accumulation, compiled modules, sparse embeddings, low precision, refusals."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def near(params: Any, others: Any) -> None:
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
 
 
-# --- all of them ---------------------------------------------------------------------------------------------------------
+# --- every optimizer -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_optimizer_goes_down(name: str) -> None:
+def test_every_optimizer_decreases_the_loss(name: str) -> None:
     params = parameters(shapes_for(name))
     opt = OURS.make(name, params)
     assert type(opt).__name__ in repr(opt)
@@ -82,8 +82,8 @@ def test_every_optimizer_resumes_from_a_file(name: str, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("LBFGS", "SparseAdam")])
-def test_a_graph_that_needs_an_old_parameter_is_refused(name: str) -> None:
-    """A step writes through pointers; the versions of the tensors say so to autograd."""
+def test_backward_after_a_step_detects_changed_parameters(name: str) -> None:
+    """A step writes through pointers and increments the version counters of autograd."""
     params = parameters(shapes_for(name))
     opt = OURS.make(name, params)
     y = sum((p * p).sum() for p in params)
@@ -100,7 +100,7 @@ def test_a_graph_that_needs_an_old_parameter_is_refused(name: str) -> None:
 
 @BOTH
 def test_a_scaled_loss(name: str) -> None:
-    """The scaler of mixed precision unscales, and skips the step whose gradients are not finite."""
+    """`GradScaler` unscales gradients and skips a step with infinite ones."""
     both = []
     for made in (getattr(ours, name), getattr(torch.optim, name)):
         model = classifier()
@@ -145,12 +145,12 @@ def test_a_compiled_module(backend: str) -> None:
             loss_of(module, step).backward()
             one.step()
     for p, q in zip(model.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-4)  # the compiler orders sums in its own way
+        torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-4)  # the compiler reorders sums
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # the compiler looks at it
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # Dynamo reads it
 def test_a_compiled_training_step() -> None:
-    """The step of the optimizer breaks the graph, and runs as it is."""
+    """The step of the optimizer is a graph break."""
     model, plain = classifier(), classifier()
     opt, other = ours.AdamW(model.parameters(), lr=0.1), ours.AdamW(plain.parameters(), lr=0.1)
 
@@ -164,13 +164,13 @@ def test_a_compiled_training_step() -> None:
         compiled(model, opt, number)
         step(plain, other, number)
     for p, q in zip(model.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-4)  # the compiler orders sums in its own way
+        torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-4)  # the compiler reorders sums
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")  # by torch's Adagrad
 @pytest.mark.parametrize("name", ["SparseAdam", "SGD", "Adagrad"])
-def test_a_sparse_table(name: str) -> None:
-    """The gradient of an embedding with ``sparse=True``; rows that no index names stay as they are."""
+def test_a_sparse_embedding(name: str) -> None:
+    """`torch.nn.Embedding` with ``sparse=True``: rows that no index names do not change."""
     both = []
     for made in (getattr(ours, name), getattr(torch.optim, name)):
         torch.manual_seed(0)
@@ -188,7 +188,7 @@ def test_a_sparse_table(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["AdamW", "Lion"])
-def test_a_sparse_gradient_is_refused_where_torch_does(name: str) -> None:
+def test_unsupported_sparse_gradients_are_refused(name: str) -> None:
     table = torch.nn.Embedding(5, 2, sparse=True)
     opt, before = getattr(ours, name)(table.parameters()), table.weight.detach().clone()
     table(torch.tensor([1])).sum().backward()
@@ -197,7 +197,7 @@ def test_a_sparse_gradient_is_refused_where_torch_does(name: str) -> None:
     assert torch.equal(table.weight, before)
 
 
-def test_one_optimizer_serves_several_dtypes_and_groups() -> None:
+def test_mixed_dtypes_in_groups() -> None:
     kinds = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
     params = [p for dtype in kinds for p in parameters(((4, 3), ()), dtype)]
     theirs = copies(params)
@@ -211,7 +211,7 @@ def test_one_optimizer_serves_several_dtypes_and_groups() -> None:
         torch.testing.assert_close(p, q, rtol=2e-2 if low else 1e-5, atol=1e-2 if low else 1e-6)
 
 
-def test_parameters_that_are_used_again_by_another_optimizer() -> None:
+def test_two_optimizers_share_parameters() -> None:
     params = parameters()
     first, second = ours.AdamW(params, lr=0.1), ours.SGD(params, lr=0.1)
     theirs = copies(params)
@@ -222,11 +222,11 @@ def test_parameters_that_are_used_again_by_another_optimizer() -> None:
     near(params, theirs)
 
 
-# --- state of other precision --------------------------------------------------------------------------------------------
+# --- precision of the state ----------------------------------------------------------------------------------------------
 
 
 def compared(make: Callable[[Any], Any], dtype: Any, steps: int = 30) -> tuple[float, float]:
-    """How far off training ends from where AdamW in float64 does, and how far it went in that direction; relative to the way."""
+    """The distance from the result of AdamW in float64, and the progress in its direction, relative to its displacement."""
     params = parameters(LARGE, dtype)
     exact = [torch.nn.Parameter(p.detach().double()) for p in params]
     start = values(exact)
@@ -239,7 +239,7 @@ def compared(make: Callable[[Any], Any], dtype: Any, steps: int = 30) -> tuple[f
     return float((found - way).norm() / way.norm()), float((found * way).sum() / (way * way).sum())
 
 
-def test_state_of_eight_bits() -> None:
+def test_8bit_state() -> None:
     opt = None
 
     def made(params: Any) -> Any:
@@ -265,15 +265,15 @@ def test_state_of_a_dtype(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"master": True}, {"rounding": "kahan"}, {"rounding": "stochastic"}], ids=str)
-def test_half_precision_keeps_small_updates(options: dict[str, Any]) -> None:
-    """Steps of 1e-3 are lost beside parameters of size 1 where they are rounded to the nearest of bfloat16."""
+def test_small_updates_in_half_precision(options: dict[str, Any]) -> None:
+    """Rounding to nearest loses steps of 1e-3 on parameters of order 1 in bfloat16."""
     half = torch.bfloat16
     _, plain = compared(lambda params: ours.AdamW(params, lr=1e-3), half)
     _, found = compared(lambda params: ours.AdamW(params, lr=1e-3, **options), half)
     assert plain < 0.7 and abs(found - 1) < 0.1
 
 
-def test_stochastic_rounding_depends_on_the_seed_and_goes_on_from_a_checkpoint() -> None:
+def test_stochastic_rounding_is_reproducible_and_resumes() -> None:
     ends = []
     for seed in (0, 0, 1):
         params = parameters(LARGE, torch.bfloat16)
@@ -291,11 +291,11 @@ def test_stochastic_rounding_depends_on_the_seed_and_goes_on_from_a_checkpoint()
     assert equal(again, ends[2])
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------------------------------
 
 
 @BOTH
-def test_what_cannot_be_updated_is_refused_by_name_and_nothing_changes(name: str) -> None:
+def test_a_meta_tensor_is_refused_and_nothing_changes(name: str) -> None:
     first, second = parameters(((3,), (4,)))
     opt = getattr(ours, name)([("first", first), ("second", second)], **options_of(name))
     before = values([first, second])
@@ -309,8 +309,8 @@ def test_what_cannot_be_updated_is_refused_by_name_and_nothing_changes(name: str
 
 
 @BOTH
-def test_a_step_that_is_differentiated(name: str) -> None:
-    """With ``differentiable=True`` autograd goes through the step, to the gradient that was taken: as through torch's."""
+def test_a_differentiable_step(name: str) -> None:
+    """``differentiable=True``: autograd differentiates the step with respect to parameters and gradients."""
     found = []
     for made in (getattr(ours, name), getattr(torch.optim, name)):
         start = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)

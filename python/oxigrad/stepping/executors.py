@@ -104,7 +104,9 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
         evaluations = [Evaluation(_stages(leaf, seed, guards)) for leaf in leaves]
         while pending := [found for each in evaluations if (found := each.resume()) is not None]:
             if len(pending) < len(evaluations):
-                raise RuleError("found rules with different totals over all parameters in one step, expected the same totals in each")
+                raise RuleError(
+                    "found rules with different totals over all parameters in one step, expected the same totals in each"
+                )
             first, *others = [total.term for total in pending]
             found = sum(others, first)
             for total in pending:
