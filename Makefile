@@ -25,8 +25,8 @@ test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with 
 	cargo test --locked --package oxigrad-core
 	$(PYTEST)
 
-test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX, optax, Keras and autograd as well, none of which may be missing
-	$(PYTEST) --require=torch,jax,optax,autograd,keras,dask,mlx,ndonnx
+test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
+	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx
 
 test-gpu: ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
 	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl

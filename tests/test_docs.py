@@ -16,7 +16,9 @@ from oxigrad import _core
 ROOT = Path(__file__).parent.parent
 MODULES = ["oxigrad", *(module.name for module in pkgutil.walk_packages(ox.__path__, "oxigrad."))]
 COMPILED = [name for name, value in vars(_core).items() if inspect.isclass(value) or inspect.isbuiltin(value)]
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/optimizers.md", "docs/schedules.md"]
+# The pages, and the library that each needs.
+PAGES = {"README.md": "numpy", "CONTRIBUTING.md": "numpy", "docs/optimizers.md": "numpy", "docs/schedules.md": "numpy"}
+PAGES |= {"docs/torch.md": "torch"}
 
 
 def run(examples: doctest.DocTest) -> None:
@@ -47,6 +49,7 @@ def test_examples_in_compiled_docstrings(name: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_in_pages(page: str) -> None:
     """All Python blocks of a page, one after the other."""
+    pytest.importorskip(PAGES[page])
     _, *rest = (ROOT / page).read_text().split("```python\n")
     blocks = "\n".join(block.partition("```")[0] for block in rest)
     run(doctest.DocTestParser().get_doctest(blocks, {}, page, page, 0))

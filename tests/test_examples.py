@@ -112,6 +112,19 @@ def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> No
     assert ends.keys() == shipped - {"Muon"}  # which is for matrices
 
 
+def test_a_model_of_torch_reads_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    """As examples/torch_mnist.py has it, and with torch's own optimizer in the place of ours for some steps."""
+    torch = pytest.importorskip("torch")
+    threads = torch.get_num_threads()
+    try:
+        example = runpy.run_path(str(EXAMPLES / "torch_mnist.py"))
+        assert example["main"]() >= example["GOAL"]
+        assert "test accuracy 0.9" in capsys.readouterr().out
+        assert abs(example["main"](2) - example["main"](2, torch.optim.AdamW)) < 0.01
+    finally:
+        torch.set_num_threads(threads)
+
+
 def run(name: str, directory: Path | None = None) -> str:
     """Output of an example, which must exit with status 0."""
     command = [sys.executable, "-W", "error", EXAMPLES / name]

@@ -70,7 +70,7 @@ class SteppingOptimizer(KeepingDtypes):
                 loss = closure()
         found_inf = getattr(self, "found_inf", None)
         if found_inf is None or not float(found_inf):
-            self._take(getattr(self, "grad_scale", None))
+            _take_untraced(self, getattr(self, "grad_scale", None))
         return loss
 
     def _take(self, scale: Any) -> None:
@@ -142,3 +142,9 @@ def _kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
             own.update(values)
             state[p] = own
         raise
+
+
+@torch._disable_dynamo
+def _take_untraced(opt: SteppingOptimizer, scale: Any) -> None:
+    """Takes a step; `torch.compile` breaks its graph here, and does not trace what a step is made of."""
+    opt._take(scale)

@@ -1,0 +1,163 @@
+"""Parameters and gradients for optimizers with the interface of ``torch.optim``, and the libraries that have such optimizers."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+SHAPES: tuple[tuple[int, ...], ...] = ((4, 3), (3,), ())
+MATRICES: tuple[tuple[int, ...], ...] = ((4, 3), (2, 5))
+
+
+class NotOffered(Exception):
+    """The library lacks the feature."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """A library of optimizers: its module, and the class and arguments of each feature that torch has no name for."""
+
+    name: str
+    module: str
+    classes: str = ""
+    options: Mapping[str, tuple[str, Mapping[str, Any]]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its optimizers."""
+        if self.classes:
+            return self.classes.split()
+        module = importlib.import_module(self.module)
+        found = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
+        optimizer = torch.optim.Optimizer
+        return [
+            n
+            for n, value in found.items()
+            if isinstance(value, type) and issubclass(value, optimizer) and not n.endswith("Optimizer")
+        ]
+
+    def type(self, name: str) -> type[torch.optim.Optimizer]:
+        """A class by name."""
+        try:
+            return getattr(importlib.import_module(self.module), name)
+        except AttributeError:
+            raise NotOffered(name) from None
+
+    def make(self, name: str, params: Any, **options: Any) -> Any:
+        """An optimizer of this class."""
+        return self.type(name)(params, **options)
+
+    def with_option(self, option: str) -> Callable[..., Any]:
+        """A factory of the optimizer with a feature; raises `NotOffered` if the library lacks it."""
+        if option not in self.options:
+            raise NotOffered(option)
+        name, options = self.options[option]
+        return lambda params, **others: self.make(name, params, **options, **others)
+
+
+OURS = Library(
+    "oxigrad.torch",
+    "oxigrad.torch",
+    options={
+        "float32 state": ("AdamW", {"state_dtype": "float32"}),
+        "8-bit state": ("AdamW", {"state_dtype": "8bit"}),
+        "master weights": ("AdamW", {"master": True}),
+        "compensated": ("AdamW", {"rounding": "kahan"}),
+        "stochastic rounding": ("AdamW", {"rounding": "stochastic"}),
+        "scaled gradients": ("AdamW", {"amp_fused": True}),
+        "schedule-free": ("ScheduleFreeAdamW", {}),
+    },
+)
+TORCH = Library(
+    "torch", "torch.optim", options={"scaled gradients": ("AdamW", {"fused": True}), "float32 state": ("AdamW", {})}
+)
+BITSANDBYTES = Library(
+    "bitsandbytes",
+    "bitsandbytes.optim",
+    "AdamW AdamW8bit Adam RMSprop Adagrad Lion LAMB",  # SGD and LARS have no defaults
+    {"8-bit state": ("AdamW8bit", {}), "float32 state": ("AdamW", {})},
+)
+
+
+def parameters(
+    shapes: Iterable[tuple[int, ...]] = SHAPES, dtype: torch.dtype = torch.float32, seed: int = 0
+) -> list[torch.nn.Parameter]:
+    """Parameters of normal values, the same for the same seed."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.nn.Parameter(torch.randn(shape, generator=generator).to(dtype)) for shape in shapes]
+
+
+def gradients(params: Sequence[torch.Tensor], step: int) -> list[torch.Tensor]:
+    """Normal gradients of one step, the same for the same step."""
+    generator = torch.Generator().manual_seed(1000 + step)
+    return [_normal(p, generator) for p in params]
+
+
+def _normal(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    dtype = torch.complex64 if p.is_complex() else torch.float32
+    return torch.randn(p.shape, generator=generator, dtype=dtype).to(p.dtype)
+
+
+def copies(params: Iterable[torch.Tensor]) -> list[torch.nn.Parameter]:
+    """Parameters of the same values in separate memory."""
+    return [torch.nn.Parameter(p.detach().clone()) for p in params]
+
+
+def values(params: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Copies of the present values."""
+    return [p.detach().clone() for p in params]
+
+
+def equal(found: Iterable[torch.Tensor], expected: Iterable[torch.Tensor]) -> bool:
+    """Whether dtypes and all values are equal."""
+    return all(a.dtype == b.dtype and torch.equal(a.detach(), b.detach()) for a, b in zip(found, expected, strict=True))
+
+
+def train(opt: Any, params: Sequence[torch.Tensor], steps: Iterable[int] = range(3)) -> None:
+    """Takes steps, with gradients that depend on the number of the step; LBFGS takes a closure."""
+    for step in steps:
+        if type(opt).__name__ == "LBFGS":
+            opt.step(bowl(opt, params))
+        else:
+            for p, g in zip(params, gradients(params, step), strict=True):
+                p.grad = g.to_sparse() if type(opt).__name__ == "SparseAdam" else g
+            opt.step()
+
+
+def bowl(opt: Any, params: Sequence[torch.Tensor]) -> Callable[[], torch.Tensor]:
+    """A closure of a loss with a minimum, or with a maximum if the optimizer maximizes."""
+    sign = -1 if opt.param_groups[0].get("maximize") else 1
+
+    def closure() -> torch.Tensor:
+        opt.zero_grad()
+        squares = ((p - 0.3) * (p - 0.3).conj() for p in params)
+        loss = sign * sum(((1 + square.real).sqrt().sum() for square in squares), torch.tensor(0.0))
+        loss.backward()
+        return loss
+
+    return closure
+
+
+def shapes_for(name: str) -> tuple[tuple[int, ...], ...]:
+    """Shapes of parameters that an optimizer accepts."""
+    return MATRICES if name == "Muon" else ((4, 3), (3,)) if name == "SparseAdam" else SHAPES
+
+
+def tensors(state: Any) -> list[torch.Tensor]:
+    """All tensors in a state, nested ones too, in order."""
+    if isinstance(state, torch.Tensor):
+        return [state]
+    if isinstance(state, Mapping):
+        return [t for key in sorted(state, key=str) for t in tensors(state[key])]
+    if isinstance(state, (list, tuple)):
+        return [t for part in state for t in tensors(part)]
+    return []
+
+
+def states(opt: Any) -> list[torch.Tensor]:
+    """All tensors that an optimizer keeps, as its ``state_dict`` has them."""
+    return tensors(opt.state_dict()["state"])

@@ -1,0 +1,56 @@
+"""Requirements of the PyTorch ecosystem: oxigrad.torch meets all 22; docs/torch.md states which ones peers meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("oxigrad.torch")
+
+import torch_table  # noqa: E402
+from torch_problems import BITSANDBYTES, OURS, TORCH, Library  # noqa: E402
+from torch_requirements import REQUIREMENTS, outcome  # noqa: E402
+
+Requirement = Callable[[Library], None]
+numbered = pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.__name__)
+
+
+@numbered
+def test_oxigrad_has_the_property(requirement: Requirement) -> None:
+    if requirement.__name__ == "skipped_steps_are_detected":
+        pytest.importorskip("accelerate")
+    requirement(OURS)
+
+
+def test_the_properties_are_numbered() -> None:
+    assert [int(torch_table.sentence(found).partition(".")[0]) for found in REQUIREMENTS] == [*range(1, 23)]
+
+
+@numbered
+@pytest.mark.parametrize("peer", [TORCH, BITSANDBYTES], ids=lambda peer: peer.name)
+def test_the_page_states_the_properties_of_peers(peer: Library, requirement: Requirement) -> None:
+    """Compared for the release that the page names; another release may have changed."""
+    pytest.importorskip(peer.name)
+    if requirement.__name__ == "skipped_steps_are_detected":
+        pytest.importorskip("accelerate")
+    releases, rows = torch_table.documented()
+    found = outcome(requirement, peer)
+    if torch_table.version(peer.name) == releases[peer.name]:
+        assert rows[torch_table.sentence(requirement)][peer.name] == found, "python tools/torch_table.py"
+
+
+def test_the_page_lists_all_properties() -> None:
+    _, rows = torch_table.documented()
+    assert [*rows] == [torch_table.sentence(requirement) for requirement in REQUIREMENTS]
+    assert {row["oxigrad.torch"] for row in rows.values()} == {"yes"}
+
+
+def test_the_page_lists_all_optimizers_and_arguments() -> None:
+    """Arguments are compared for the release of torch that the page names."""
+    releases, _ = torch_table.documented()
+    pages, ours = (text.splitlines() for text in (torch_table.printed("classes"), torch_table.classes()))
+    if torch_table.version("torch") != releases["torch"]:
+        pages, ours = ([torch_table.cells(line)[0] for line in lines] for lines in (pages, ours))
+    assert pages == ours, "python tools/torch_table.py"
