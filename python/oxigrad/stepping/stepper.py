@@ -42,7 +42,7 @@ class Stepper:
 
     def __init__(self, owner: SteppingOptimizer) -> None:
         self._weak_owner = weakref.ref(owner)
-        self._core = _core.Stepper()
+        self._core = _core.Stepper(private_slots=True)
         self._plan: Plan | None = None
         # The plan resolved for steps that hold gradients back, and for those that do not.
         self._resolved: dict[bool, ResolvedStep] = {}

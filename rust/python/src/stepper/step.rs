@@ -40,9 +40,11 @@ pub const MOST: u64 = i64::MAX.cast_unsigned();
 
 #[pymethods]
 impl Stepper {
+    /// With `private_slots`, nothing but the steps has the slots until `expose` is called.
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (*, private_slots=false))]
+    fn new(private_slots: bool) -> Self {
+        Self { exposed: AtomicBool::new(!private_slots), ..Self::default() }
     }
 
     /// The number of steps taken.

@@ -98,7 +98,7 @@ impl Prepared {
                 changed.push(&mut look.exporters, &g);
             }
             if with_slots {
-                parameter.slots.iter().for_each(|slot| slot.add_to(changed, look, py));
+                parameter.slots.iter().chain(&parameter.numbers).for_each(|slot| slot.add_to(changed, look, py));
             }
         }
     }
