@@ -144,6 +144,13 @@ class TestTorchFunction:
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             z.backward()
 
+    def test_a_result_may_be_changed_in_place(self) -> None:
+        x = self.tensor([1.0, 2.0])
+        y = self.function(lambda x: xp.exp(x))(x)
+        y += 1.0
+        y.mul_(2.0).sum().backward()
+        self.torch.testing.assert_close(x.grad, 2.0 * x.detach().exp())
+
     def test_a_graph_is_freed_by_its_backward_pass_unless_it_is_retained(self) -> None:
         x, f = self.tensor([1.0, 2.0]), self.function(lambda x: xp.sum(x * x))
         y = f(x)

@@ -96,24 +96,30 @@ class _Call:
         self.function = function
         self._recorded = recorded
         self._pull: Pullback | None = None
+        self._kept: list[tuple[Any, int]] = []
 
     def forward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs; records the tape where a graph of PyTorch's is recorded."""
         detached = [x.detach() for x in tensors]
         if self._recorded:
             values, self._pull = self.function.pullback(detached, self._recorded, conjugated=True)
+            # PyTorch gives the outputs the graph, which keeps this call: the tape has tensors of its own, in the same memory.
+            self._kept = [(y, y._version) for y in values]
+            values = [y.detach() for y in values]
         else:
             values = self.function.compute(detached)
         return tuple(apart(values, detached))
 
     def pulled(self, tensors: Sequence[Any], at: Sequence[int], cotangents: Mapping[int, Any]) -> Mapping[int, Any]:
         """The cotangents of the tensors ``at`` these positions; by the tape that was kept, where no graph is recorded."""
+        if any(y._version != version for y, version in self._kept):  # changed in place since: the tape is not valid
+            self._pull, self._kept = None, []
         if self._pull is None or torch.is_grad_enabled():
             function = self.function.pulled(at, [*cotangents], conjugated=True)
             return dict(zip(at, _applied(function, [*tensors, *cotangents.values()]), strict=True))
         found = self._pull(cotangents)
         if not torch._C._autograd._get_current_graph_task_keep_graph():
-            self._pull = None
+            self._pull, self._kept = None, []
         return dict(zip(self._recorded, found, strict=True))
 
 
