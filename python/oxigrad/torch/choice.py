@@ -36,7 +36,7 @@ class Choice:
         self.values: dict[str, Any] = {}
 
     def _read_key(self) -> tuple[Any, ...]:
-        """What the kernel depends on: the parts of the rule, the slots that are absent, and the flags."""
+        """The key of the kernel: the parts of the rule, the slots that are absent, and the flags."""
         entry, group = self.entry, self.group
         rule = entry.rule
         decays = "weight_decay" not in rule.defaults and bool(group.get("weight_decay"))

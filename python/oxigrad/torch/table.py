@@ -1,4 +1,4 @@
-"""What an optimizer for PyTorch is made of: a rule, and PyTorch's names for its slots and hyperparameters."""
+"""The entry of an optimizer for PyTorch: a rule, and PyTorch's names for its slots and hyperparameters."""
 
 import dataclasses
 import functools
