@@ -159,7 +159,9 @@ def test_updates_are_optax_s(configuration: Any, x64: bool, jax: Any, optax: Any
         params, state, apply = trees[0], tx.init(trees[0]), jax.jit(tx.apply)
         for g in trees[1:]:
             params, state = apply(g, state, params)
-        assert distance(jax, params, expected[-1]) < bound and int(state.count) == len(trees) - 1
+        # Kernels compute 1 - 0.999**step in double precision; XLA in float32, to four digits.
+        assert distance(jax, params, expected[-1]) < (bound if x64 else 2e-5)
+        assert int(state.count) == len(trees) - 1
 
 
 def test_without_a_rate_adadelta_descends(jax: Any, optax: Any, ours: Any) -> None:
