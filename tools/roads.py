@@ -21,7 +21,7 @@ import numpy as np
 
 import libraries
 from oxigrad import optim, tree
-from oxigrad.stepping import functional, writes
+from oxigrad.stepping import executors
 
 PATH = Path(__file__).parent.parent / "docs" / "libraries.md"
 BEGIN, END = "<!-- roads, printed by tools/roads.py -->\n", "<!-- end -->\n"
@@ -64,14 +64,10 @@ def _by_jax(opt: Any) -> tuple[str, dict[str, np.ndarray]]:
     asarray = libraries.named("jax").asarray
     model, grads = tree.map(asarray, VALUES), tree.map(asarray, GRADIENTS)
     state = opt.init(model)
-    try:
-        program = str(jax.make_jaxpr(opt.apply)(model, grads, state))
-    except jax.errors.ConcretizationTypeError:
-        program = None
+    program, step = str(jax.make_jaxpr(opt.apply)(model, grads, state)), jax.jit(opt.apply)
     for _ in range(STEPS):
-        model, state = opt.apply(model, grads, state)
-    road = "rule, outside of jit" if program is None else "ffi" if "ffi_call" in program else "rule"
-    return road, tree.map(np.asarray, model)
+        model, state = step(model, grads, state)
+    return "ffi" if "ffi_call" in program else "rule", tree.map(np.asarray, model)
 
 
 def _by_onnx(opt: Any) -> tuple[str, dict[str, np.ndarray]]:
@@ -111,12 +107,12 @@ def _called() -> Iterator[set[str]]:
     """The key paths of the parameters that rules are called on."""
     paths: set[str] = set()
 
-    def noting(leaves: Any, seed: int) -> Any:
-        paths.update(leaf.path for leaf in leaves)
-        return call_rules(leaves, seed)
+    def noting(leaf: Any, *args: Any) -> Any:
+        paths.add(leaf.path)
+        return stages(leaf, *args)
 
-    call_rules = writes.call_rules
-    with mock.patch.object(writes, "call_rules", noting), mock.patch.object(functional, "call_rules", noting):
+    stages = executors._stages
+    with mock.patch.object(executors, "_stages", noting):
         yield paths
 
 
