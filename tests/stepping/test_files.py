@@ -153,7 +153,7 @@ def test_a_disk_that_is_full(limit: int, status: int, tmp_path: Path) -> None:
     file = tmp_path / "state"
     trained(1).save(file)
     before = file.read_bytes()
-    done = subprocess.run([sys.executable, "-c", FULL, file, str(limit)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", FULL, file, str(limit)], capture_output=True, text=True, timeout=600)
     assert done.returncode == status, done.stderr
     assert (file.read_bytes() == before) == (status == 3)
     assert list(tmp_path.iterdir()) == [file]
@@ -207,7 +207,7 @@ def test_killed_while_the_library_writes(limit: int, tmp_path: Path) -> None:
     file, killed = tmp_path / "state", "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n" + FULL
     trained(1).save(file)
     before = file.read_bytes()
-    done = subprocess.run([sys.executable, "-c", killed, file, str(limit)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", killed, file, str(limit)], capture_output=True, text=True, timeout=600)
     assert done.returncode == -signal.SIGXFSZ, done.stderr
     assert file.read_bytes() == before
     (left,) = unfinished(tmp_path)
@@ -377,7 +377,7 @@ assert peak() - before < 1.25 * size, ("read", peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads a process's peak memory")
 def test_large_arrays_are_in_memory_once(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", PEAK, tmp_path / "x"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", PEAK, tmp_path / "x"], capture_output=True, text=True, timeout=600)
     assert not done.returncode, done.stderr
 
 

@@ -179,7 +179,7 @@ def test_resuming_in_another_process(tmp_path: Path) -> None:
             np.save(tmp_path / "w.npy", model["w"])
         opt.update(model, {"w": np.sin(number + np.arange(5.0))})
     command = [sys.executable, "-c", RESUMED, str(tmp_path / "state"), str(tmp_path / "w.npy")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("] ") == [json.dumps([x.hex() for x in model["w"]])[:-1], "8\n"]
 

@@ -380,7 +380,7 @@ print(interrupted, between, opt.step)
 )
 def test_an_interrupt_falls_between_steps(name: str, seed: int) -> None:
     command = [sys.executable, "-c", INTERRUPTED, name, str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     interrupted, between, steps = map(int, done.stdout.split())
     assert interrupted > 0 and steps > 0
@@ -493,4 +493,4 @@ sys.exit(os.waitpid(child, 0)[1])
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no fork")
 def test_a_forked_child_after_the_pool_was_used() -> None:
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=600)
