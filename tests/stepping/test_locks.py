@@ -19,10 +19,10 @@ from oxigrad import optim
 UNDER_WAY = "the optimizer is taking a step already, in this thread"
 
 
-def run(source: str, *, timeout: float = 600, arguments: tuple[str, ...] = ()) -> str:
+def run(source: str, *, arguments: tuple[str, ...] = ()) -> str:
     """Output of a program that runs in a process of its own, so that a crash or a hang is one failure."""
     command = [sys.executable, "-c", "if True:\n" + source, *arguments]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, (ran.returncode, ran.stderr[-2000:])
     return ran.stdout
 
