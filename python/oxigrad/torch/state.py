@@ -5,6 +5,7 @@ tensor of the same memory. Codes of eight bits are a dict of ``codes`` and ``sca
 parameter's shape.
 """
 
+import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -44,9 +45,10 @@ def as_parameter(found: Any, p: Any) -> Any:
         found = torch.view_as_complex(found.contiguous())
     if not is_distributed(p):
         return found
-    from torch.distributed.tensor import DTensor
-
-    return DTensor.from_local(found, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride())
+    distributed = importlib.import_module("torch.distributed.tensor")
+    return distributed.DTensor.from_local(
+        found, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride()
+    )
 
 
 def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bool) -> bool:

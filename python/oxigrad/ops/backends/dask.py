@@ -4,6 +4,7 @@ Nothing here reads a number: an op adds to the graph of its result.
 """
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -86,8 +87,6 @@ class DaskAdapter(Adapter):
 
     def _by_block(self, name: str, signature: str, *args: Any, sizes: Any = None, **named: Any) -> Any:
         """The op on each block, as a generalized ufunc of this signature; arguments that are no arrays are given to each."""
-        from dask.array import apply_gufunc
-
         arrays = [x for x in (*args, *named.values()) if is_array(x)]
         places = (
             [_ARRAY if is_array(x) else x for x in args],
@@ -97,7 +96,9 @@ class DaskAdapter(Adapter):
         cores = [part.count(",") + 1 if part else 0 for part in signature.partition("->")[0][1:-1].split("),(")]
         found = on_block(*(_one(core, x.dtype) for core, x in zip(cores, arrays, strict=True)))
         dtypes = [x.dtype for x in found] if isinstance(found, tuple) else found.dtype
-        return apply_gufunc(on_block, signature, *arrays, output_dtypes=dtypes, output_sizes=sizes, allow_rechunk=True)
+        return importlib.import_module("dask.array").apply_gufunc(
+            on_block, signature, *arrays, output_dtypes=dtypes, output_sizes=sizes, allow_rechunk=True
+        )
 
 
 _ARRAY = np.ndarray  # the place of an array among arguments; a class is itself in another process too

@@ -10,6 +10,11 @@ from oxigrad.ops.backends.arrays import device_of
 from oxigrad.ops.backends.generic import Adapter
 
 
+def _jax() -> Any:
+    """JAX, imported by name: this file has its name, and a type checker needs no JAX."""
+    return importlib.import_module("jax")
+
+
 class JaxAdapter(Adapter):
     """JAX's arrays and tracers."""
 
@@ -23,7 +28,7 @@ class JaxAdapter(Adapter):
             return gone if array.is_deleted() else ""
         try:
             self.library.logical_not(array)
-        except importlib.import_module("jax").errors.UnexpectedTracerError:
+        except _jax().errors.UnexpectedTracerError:
             return "a tracer outside of the transformation that it belongs to: expected an array that it returns"
         return ""
 
@@ -33,7 +38,7 @@ class JaxAdapter(Adapter):
 
     def is_traced(self, array: Any) -> bool:
         """Whether the array is a tracer."""
-        return isinstance(array, importlib.import_module("jax").core.Tracer)
+        return isinstance(array, _jax().core.Tracer)
 
     def place(self, array: Any) -> str | None:
         """The devices, where the array is committed to them."""
@@ -58,9 +63,7 @@ class JaxAdapter(Adapter):
         everywhere: bool,
     ) -> list[Any] | None:
         """Custom calls of XLA's on the CPU; inside of `jax.jit` only."""
-        import jax
-        import jax.core
-
+        jax = _jax()
         if not isinstance(self.library.zeros(()), jax.core.Tracer) or not hasattr(jax, "ffi"):
             return None
         kernels = functools.partial(by_kernels, _custom_call)
@@ -79,7 +82,7 @@ class JaxAdapter(Adapter):
 
 def _custom_call(text: str, operands: list[Any], results: list[Any]) -> list[Any]:
     """A call of kernels. Under `jax.vmap`, it is made for one element of the batch after the other."""
-    import jax
+    jax = _jax()
 
     def described(result: Any) -> Any:
         shape, dtype = (operands[result].shape, operands[result].dtype) if isinstance(result, int) else result
@@ -95,9 +98,7 @@ def _custom_call(text: str, operands: list[Any], results: list[Any]) -> list[Any
 @functools.cache
 def _registered() -> str:
     """The name under which the core's handler is known to XLA."""
-    import jax
-
-    jax.ffi.register_ffi_target("oxigrad_step", _core.xla_handler(), platform="cpu")
+    _jax().ffi.register_ffi_target("oxigrad_step", _core.xla_handler(), platform="cpu")
     return "oxigrad_step"
 
 
