@@ -28,7 +28,7 @@ MAKES: dict[str, Callable[[], Any]] = {
     "skipping": lambda: optim.Adam(0.1, nonfinite="skip"),
     "accumulated": lambda: optim.Adam(0.1, accumulate=2),
     "averaged": lambda: optim.chain(optim.Adam(0.1), optim.EMA(0.9)),
-    "grouped": lambda: optim.Adam(0.1, groups={"t*": {"learning_rate": 0.01}, "jax": None}),
+    "grouped": lambda: optim.Adam(0.1, groups={"t*": {"learning_rate": 0.01}, "device": None}),
     "partition": lambda: optim.partition({"t*": optim.Lion(0.1), "*": optim.Adam(0.1)}),
 }
 
