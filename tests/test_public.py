@@ -22,8 +22,8 @@ API: dict[types.ModuleType, str] = {
         custom_vjp define_vjp field get_num_threads grad hessian hvp jacobian jvp optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
-        Centralize Chain ChainPart ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL GradientNoise Interval LAMB LARS LBFGS Lion
-        Lookahead LossScale MADGRAD Maximize Muon NAdam NovoGrad Optimizer ParameterGroup Partition Prodigy
+        Centralize Chain ChainPart ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL Fromage GradientNoise Interval LAMB LARS LBFGS Lion
+        Lookahead LossScale MADGRAD Maximize Muon NAdam NovoGrad OptimisticAdam OptimisticSGD Optimizer ParameterGroup Partition Prodigy
         Quantized RAdam RMSprop Regularize Rprop RuleOptimizer SAM SGD SM3 SOAP SWA ScheduleFreeAdamW ScheduleFreeSGD
         Shampoo Signum Slot Slots Sophia Transform WeightDecay Yogi chain define from_config partition transform""",
     ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
@@ -45,10 +45,11 @@ API: dict[types.ModuleType, str] = {
 # Modules that import another library: what `dir` lists, by name.
 OF_LIBRARIES = {
     "oxigrad.torch": """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD
-        AdamW Adamax Adan FTRL LAMB LARS LBFGS Lion MADGRAD Muon NAdam NovoGrad Prodigy RAdam RMSprop Rprop SGD SM3 SOAP
+        AdamW Adamax Adan FTRL Fromage LAMB LARS LBFGS Lion MADGRAD Muon NAdam NovoGrad OptimisticAdam OptimisticSGD Prodigy RAdam RMSprop Rprop SGD SM3 SOAP
         ScheduleFreeAdamW ScheduleFreeSGD Shampoo Signum Sophia SparseAdam Yogi load_state_dict state_dict""",
     "oxigrad.optax": """State Transformation adabelief adadelta adafactor adagrad adam adam_lrd adamax adamaxw adamw adan ademamix adopt
-        amsgrad asgd flat ftrl lamb lars lion madgrad muon nadam nadamw novograd prodigy radam rmsprop rprop schedule_free_adamw
+        amsgrad asgd flat fromage ftrl lamb lars lion madgrad muon nadam nadamw noisy_sgd novograd optimistic_adam optimistic_adam_v2
+        optimistic_gradient_descent polyak_sgd prodigy radam rmsprop rprop schedule_free_adamw
         schedule_free_sgd sgd shampoo sign_sgd signum sm3 soap sophia transformation yogi""",
     "oxigrad.interop.torch": "from_torch function",
     "oxigrad.interop.jax": "from_jax function",

@@ -251,6 +251,21 @@ def o_lars(d: Draw, o: Any) -> Any:
     return [made], o.lars(d.theirs, decay, trust_coefficient=trust, eps=epsilon, momentum=momentum, nesterov=nesterov)
 
 
+def o_fromage(d: Draw, o: Any) -> Any:
+    least = d.decay()
+    return [optim.Fromage(d.rate, least)], o.fromage(d.theirs, least)
+
+
+def o_optimistic_sgd(d: Draw, o: Any) -> Any:
+    alpha, beta = d.uniform(), d.decay()
+    return [optim.OptimisticSGD(d.rate, alpha, beta)], o.optimistic_gradient_descent(d.theirs, alpha, beta)
+
+
+def o_optimistic_adam(d: Draw, o: Any) -> Any:
+    (ours, theirs), own = adam_words(d), {"alpha": d.uniform(), "beta": d.decay(), "nesterov": d.flag()}
+    return [optim.OptimisticAdam(d.rate, **ours, **own)], o.optimistic_adam_v2(d.theirs, **theirs, **own)
+
+
 def o_lion(d: Draw, o: Any) -> Any:
     b1, b2, decay = d.beta(), d.beta(), d.decay()
     return [optim.Lion(d.rate, b1, b2, decay)], o.lion(d.theirs, b1, b2, weight_decay=decay)
@@ -396,6 +411,9 @@ IN_OPTAX: dict[str, Callable[[Draw, Any], Any]] = {
     "lamb": o_lamb,
     "novograd": o_novograd,
     "lars": o_lars,
+    "fromage": o_fromage,
+    "optimistic sgd": o_optimistic_sgd,
+    "optimistic adam": o_optimistic_adam,
     "lion": o_lion,
     "adagrad": o_adagrad,
     "adadelta": o_adadelta,

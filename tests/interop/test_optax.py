@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,17 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any]]] = [
     ("adamw", {"learning_rate": 1e-1}),
     ("adan", {"learning_rate": 1e-1}),
     ("amsgrad", {"learning_rate": 1e-1}),
+    ("fromage", {"learning_rate": 5e-3}),
     ("lamb", {"learning_rate": 1e-3}),
     ("lars", {"learning_rate": 1.0}),
     ("lion", {"learning_rate": 1e-2, "weight_decay": 1e-4}),
     ("nadam", {"learning_rate": 1e-2}),
     ("nadamw", {"learning_rate": 1e-2}),
     ("novograd", {"learning_rate": 1e-3}),
+    ("optimistic_adam", {"learning_rate": 2e-3}),
+    ("optimistic_adam_v2", {"learning_rate": 2e-3}),
+    ("optimistic_gradient_descent", {"learning_rate": 2e-3, "alpha": 0.7, "beta": 0.1}),
+    ("polyak_sgd", {"max_learning_rate": 1.0}),
     ("radam", {"learning_rate": 5e-3}),
     ("rmsprop", {"learning_rate": 5e-3}),
     ("rmsprop", {"learning_rate": 5e-3, "momentum": 0.9}),
@@ -70,7 +76,20 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     *((name, {"learning_rate": 0.1, "eps_root": 1e-2}) for name in "adam adamw amsgrad nadam lamb novograd".split()),
     ("ademamix", {"learning_rate": 0.1, "eps_root": 1e-2}),
     ("radam", {"learning_rate": 0.1, "eps_root": 1e-2, "b2": 0.9}),
+    ("fromage", {"learning_rate": 0.1, "min_norm": 3.0}),
+    ("optimistic_adam", {"learning_rate": 0.1, "optimism": 0.3, "nesterov": False}),
+    ("optimistic_adam_v2", {"learning_rate": 0.1, "alpha": 0.7, "beta": 0.3, "b1": 0.8, "b2": 0.9, "eps_root": 1e-2}),
+    ("polyak_sgd", {"max_learning_rate": 0.05, "scaling": 0.5}),
+    ("polyak_sgd", {"scaling": 0.5, "f_min": 0.1, "eps": 1.0}),
+    ("polyak_sgd", {"f_min": 9.0, "variant": "sps+"}),
+    ("polyak_sgd", {"f_min": 9.0}),
 ]
+# Further arguments of `update`: each optimizer is given the loss, and all but one ignore it.
+LOSS = {"value": 2.5}
+# Those that optax has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:`optimistic_adam` is deprecated:DeprecationWarning")
+# As CONFIGURATIONS; optax draws other numbers.
+NOISY = ("noisy_sgd", {"learning_rate": 1e-3, "eta": 1e-4, "key": 0})
 # What optax computes in float32 at any precision: powers of the step, cube roots, and iterations of Newton and Schulz.
 SINGLE = {"adafactor", "madgrad", "muon"}
 
@@ -126,9 +145,9 @@ def distance(jax: Any, these: Any, those: Any) -> float:
 def stepped(jax: Any, optax: Any, tx: Any, trees: list[Any]) -> list[Any]:
     """The updates of each step under jit, and the parameters at the end."""
     params, *gradients = trees
-    state, update, found = tx.init(params), jax.jit(tx.update), []
+    state, update, found = tx.init(params), jax.jit(optax.with_extra_args_support(tx).update), []
     for g in gradients:
-        updates, state = update(g, state, params)
+        updates, state = update(g, state, params, **LOSS)
         params = optax.apply_updates(params, updates)
         found.append(updates)
     return [*found, params]
@@ -158,10 +177,96 @@ def test_updates_are_optax_s(configuration: Any, x64: bool, jax: Any, optax: Any
             assert distance(jax, here, there) < bound
         params, state, apply = trees[0], tx.init(trees[0]), jax.jit(tx.apply)
         for g in trees[1:]:
-            params, state = apply(g, state, params)
+            params, state = apply(g, state, params, **LOSS)
         # Kernels compute 1 - 0.999**step in double precision; XLA in float32, to four digits.
         assert distance(jax, params, expected[-1]) < (bound if x64 else 2e-5)
         assert int(state.count) == len(trees) - 1
+
+
+@pytest.mark.parametrize("x64", [False, True], ids=["float32", "float64"])
+@pytest.mark.parametrize(
+    "name", "fromage optimistic_adam optimistic_adam_v2 optimistic_gradient_descent polyak_sgd".split()
+)
+def test_eager_steps_of_other_losses_are_optax_s(
+    name: str, x64: bool, jax: Any, optax: Any, ours: Any, precision: Any
+) -> None:
+    """Where schedules are admitted, of a rate that changes too."""
+    rate = optax.linear_schedule(0.1, 0.5, 4)
+    given: dict[str, Any] = {"learning_rate": 0.1 if name == "optimistic_adam" else rate}
+    given = {"scaling": rate} if name == "polyak_sgd" else given
+    with precision(x64):
+        params, *gradients = draws(jax, "float64" if x64 else "float32")
+        ends = []
+        for make in (ours, optax):
+            tx, held = getattr(make, name)(**given), params
+            tx, state = optax.with_extra_args_support(tx), tx.init(params)
+            for loss, g in zip((3.0, 0.0, 700.0, 1e-3), gradients, strict=True):
+                updates, state = tx.update(g, state, held, value=jax.numpy.asarray(loss))
+                held = optax.apply_updates(held, updates)
+            ends.append(held)
+        assert distance(jax, *ends) < (1e-7 if x64 else 2e-6)  # optax's schedules are of float32
+
+
+def test_the_loss_of_polyak_sgd(jax: Any, optax: Any, ours: Any) -> None:
+    """It passes through chains; without a gradient there is no step; a missing loss is named."""
+    params, g, *_ = draws(jax)
+    pair = [optax.chain(optax.clip_by_global_norm(1.0), make.polyak_sgd(3.0)) for make in (ours, optax)]
+    found, expected = (tx.update(g, tx.init(params), params, value=2.0)[0] for tx in pair)
+    assert distance(jax, found, expected) < 1e-6
+    tx = ours.polyak_sgd()
+    nothing = jax.tree.map(jax.numpy.zeros_like, params)
+    assert distance(jax, tx.update(nothing, tx.init(params), params, value=2.0)[0], nothing) == 0.0
+    with pytest.raises(TypeError, match="value"):
+        tx.update(g, tx.init(params), params)
+    with pytest.raises(ValueError, match=r"value has shape \(4, 5\): expected a number"):
+        tx.update(g, tx.init(params), params, value=g["w"])
+    with pytest.raises(ValueError, match="variant is 'sps-': expected 'sps' or 'sps\\+'"):
+        ours.polyak_sgd(variant="sps-")
+
+
+def test_without_variance_noisy_sgd_is_optax_s(jax: Any, optax: Any, ours: Any) -> None:
+    trees = [*draws(jax)]
+    given = {"learning_rate": optax.linear_schedule(0.1, 0.5, 4), "eta": 0.0, "key": 0}
+    found, expected = (stepped(jax, optax, make.noisy_sgd(**given), trees) for make in (ours, optax))
+    for here, there in zip(found, expected, strict=True):
+        assert distance(jax, here, there) < 2e-7
+
+
+@pytest.mark.parametrize("of", ["ours", "optax"])
+def test_moments_of_the_noise_of_noisy_sgd(of: str, jax: Any, optax: Any, ours: Any) -> None:
+    """Of optax's noise too, so that the bounds are known to admit it."""
+    params = {"a": jax.numpy.zeros((200, 500)), "b": jax.numpy.zeros(100_000)}
+    make = ours if of == "ours" else optax
+    tx = make.noisy_sgd(0.5, eta=0.04, gamma=0.8, key=3)
+    *found, _ = stepped(jax, optax, tx, [params] * 5)
+    draws = []
+    for step, updates in enumerate(found, 1):
+        for leaf in updates.values():
+            numbers = np.asarray(leaf, np.float64).ravel() / (-0.5 * np.sqrt(0.04 / step**0.8))
+            draws.append(numbers)
+            # Six standard errors of each moment.
+            for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+                assert abs((numbers**power).mean() - moment) < 6 * np.sqrt(variance / numbers.size)
+    correlations = np.corrcoef(draws) - np.eye(len(draws))
+    assert np.abs(correlations).max() < 6 / np.sqrt(100_000)
+
+
+def test_the_key_of_noisy_sgd(jax: Any, optax: Any, ours: Any) -> None:
+    trees = [*draws(jax)]
+    expected = stepped(jax, optax, ours.noisy_sgd(0.1, key=3), trees)
+    for key in (jax.random.key(3), np.int32(3), jax.numpy.asarray(3)):
+        for here, there in zip(stepped(jax, optax, ours.noisy_sgd(0.1, key=key), trees), expected, strict=True):
+            assert distance(jax, here, there) == 0.0
+    assert distance(jax, stepped(jax, optax, ours.noisy_sgd(0.1, key=4), trees)[0], expected[0]) > 1e-3
+    params, g, *_ = trees
+    tx = ours.noisy_sgd(0.1, key=3)
+    assert distance(jax, tx.update(g, tx.init(params), params)[0], expected[0]) < 1e-6
+    new, state = tx.apply(g, tx.init(params), params)
+    assert distance(jax, new, optax.apply_updates(params, expected[0])) < 1e-6 and int(state.count) == 1
+    with pytest.raises(TypeError, match="key is 'three': expected a whole number or a key of JAX"):
+        ours.noisy_sgd(0.1, key="three")
+    with pytest.raises(ValueError, match="eta is -1.0: expected a number"):
+        ours.noisy_sgd(0.1, eta=-1.0)
 
 
 def test_without_a_rate_adadelta_descends(jax: Any, optax: Any, ours: Any) -> None:
@@ -187,7 +292,8 @@ def test_defaults_are_optax_s(optax: Any, ours: Any) -> None:
     from oxigrad.optax.aliases import ALIASES
 
     own = {"adam_lrd", "asgd", "ftrl", "shampoo", "soap"}
-    for name in ALIASES.keys() - own:
+    composed = {"muon", "noisy_sgd", "optimistic_adam", "polyak_sgd"}
+    for name in ALIASES.keys() - own | composed:
         found = inspect.signature(getattr(ours, name)).parameters
         expected = inspect.signature(of_optax(optax, name)).parameters
         further = set(found) - set(expected)
@@ -200,6 +306,19 @@ def test_defaults_are_optax_s(optax: Any, ours: Any) -> None:
         assert in_order == list(expected)[: len(in_order)], name
 
 
+def test_the_page_names_the_arguments_that_are_left_out(optax: Any, ours: Any) -> None:
+    import inspect
+
+    page = (Path(__file__).parents[2] / "docs" / "jax.md").read_text().partition("## What differs")[2]
+    for name in ours.__all__:
+        theirs = getattr(optax, name, None) or getattr(optax.contrib, name, None)
+        if theirs is None:
+            continue
+        left_out = inspect.signature(theirs).parameters.keys() - inspect.signature(getattr(ours, name)).parameters
+        missing = {each for each in left_out if f"`{each}`" not in page and f"`_{each.rpartition('_')[2]}`" not in page}
+        assert not missing, name
+
+
 # --- dtypes, and the state as a pytree -----------------------------------------------------------------------------------
 
 OWN = [
@@ -210,7 +329,7 @@ OWN = [
     ("soap", {}),
     ("sophia", {"learning_rate": 0.1}),
 ]
-EVERY = [*CONFIGURATIONS, *MORE, *OWN]
+EVERY = [*CONFIGURATIONS, *MORE, *OWN, NOISY]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
@@ -222,7 +341,9 @@ def test_shapes_and_dtypes_do_not_change(configuration: Any, dtype: str, jax: An
     state = tx.init(params)
     shape = lambda array: (array.shape, array.dtype, array.weak_type)  # noqa: E731
     for step in (tx.update, tx.apply):
-        assert jax.tree.map(shape, jax.eval_shape(step, g, state, params)) == jax.tree.map(shape, (params, state))
+        assert jax.tree.map(shape, jax.eval_shape(step, g, state, params, **LOSS)) == jax.tree.map(
+            shape, (params, state)
+        )
 
 
 def test_slots_of_half_precision_are_float32_unless_they_are_asked_for(jax: Any, optax: Any, ours: Any) -> None:
@@ -270,11 +391,12 @@ def test_the_state_is_serializable(jax: Any, ours: Any) -> None:
 # --- composition -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=titled)
+@pytest.mark.parametrize("configuration", [*CONFIGURATIONS, NOISY], ids=titled)
 def test_injected_hyperparameters(configuration: Any, jax: Any, optax: Any, ours: Any) -> None:
     name, given = configuration
     static = {"static_args": ("min_dim_size_to_factor",)} if name == "adafactor" else {}
-    given = {"learning_rate": 0.01, **given}
+    rate = "max_learning_rate" if name == "polyak_sgd" else "learning_rate"
+    given = {rate: 0.01, **given}
     make = getattr(ours, name)
     trees = [*draws(jax)]
     injected = optax.inject_hyperparams(make, **static)(**given)
@@ -282,18 +404,18 @@ def test_injected_hyperparameters(configuration: Any, jax: Any, optax: Any, ours
     for found, own in zip(stepped(jax, optax, injected, trees), expected, strict=True):
         assert distance(jax, found, own) < 1e-3  # as near as numbers in float32 allow, such as 1 - 0.999
     state = injected.init(trees[0])
-    state.hyperparams["learning_rate"] = jax.numpy.asarray(0.0)
+    state.hyperparams[rate] = jax.numpy.asarray(0.0)
     if name != "rprop":  # whose learning rate is its first step
-        updates, _ = jax.jit(injected.update)(trees[1], state, trees[0])
+        updates, _ = jax.jit(injected.update)(trees[1], state, trees[0], **LOSS)
         assert distance(jax, updates, jax.tree.map(jax.numpy.zeros_like, updates)) == 0.0
 
 
-@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=titled)
+@pytest.mark.parametrize("configuration", [*CONFIGURATIONS, NOISY], ids=titled)
 def test_accumulated_gradients_change_no_dtype(configuration: Any, jax: Any, optax: Any, ours: Any) -> None:
     name, given = configuration
     params, g, *_ = draws(jax, "bfloat16")
     every = optax.MultiSteps(getattr(ours, name)(**given), every_k_schedule=4)
-    updates, _ = jax.eval_shape(every.update, g, every.init(params), params)
+    updates, _ = jax.eval_shape(every.update, g, every.init(params), params, **LOSS)
     assert jax.tree.map(lambda array: array.dtype, updates) == jax.tree.map(lambda array: array.dtype, params)
 
 
@@ -369,11 +491,11 @@ def test_eager_scan_and_vmap_agree(name: str, jax: Any, optax: Any, ours: Any) -
     params, *gradients = draws(jax, count=4)
     held, state = params, tx.init(params)
     for g in gradients:
-        updates, state = tx.update(g, state, held)
+        updates, state = tx.update(g, state, held, **LOSS)
         held = optax.apply_updates(held, updates)
 
     def body(carry: Any, g: Any) -> Any:
-        updates, state = tx.update(g, carry[1], carry[0])
+        updates, state = tx.update(g, carry[1], carry[0], **LOSS)
         return (optax.apply_updates(carry[0], updates), state), None
 
     def scanned(params: Any, gradients: Any) -> Any:
@@ -546,7 +668,7 @@ def test_without_a_library_the_import_says_what_to_install(missing: str) -> None
 
 # --- flat states -----------------------------------------------------------------------------------------------------------
 
-FLAT = "sgd signum lion adagrad rmsprop adam adamw nadam adabelief ademamix adopt adan yogi madgrad lamb novograd prodigy".split()
+FLAT = "sgd signum lion fromage optimistic_gradient_descent optimistic_adam_v2 adagrad rmsprop adam adamw nadam adabelief ademamix adopt adan yogi madgrad lamb novograd prodigy".split()
 
 
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "jit"])
@@ -581,6 +703,9 @@ def test_what_can_not_be_flat(jax: Any, ours: Any) -> None:
         ours.flat(ours.sgd(0.1)).init({**params, "w": params["w"].astype("bfloat16")})
     with pytest.raises(TypeError, match="expected a transformation of oxigrad.optax"):
         ours.flat(3)
+    for tx in (ours.noisy_sgd(0.1), ours.polyak_sgd(), ours.flat(ours.sgd(0.1))):
+        with pytest.raises(TypeError, match="is flat, draws noise or reads the loss"):
+            ours.flat(tx)
     average = ours.flat(ours.schedule_free_sgd(0.1))
     held, state = average.apply(params, average.init(params), params)
     expected = ours.schedule_free_sgd(0.1)

@@ -158,7 +158,7 @@ def test_lbfgs_is_torchs_and_pickles(arguments: dict[str, Any]) -> None:
 
 # --- ours --------------------------------------------------------------------------------------------------------------
 
-OWN = """ADOPT AdEMAMix AdaBelief AdamLRD Adan FTRL LAMB LARS Lion MADGRAD NovoGrad Prodigy SM3 SOAP ScheduleFreeAdamW
+OWN = """ADOPT AdEMAMix AdaBelief AdamLRD Adan FTRL Fromage LAMB LARS Lion MADGRAD NovoGrad OptimisticAdam OptimisticSGD Prodigy SM3 SOAP ScheduleFreeAdamW
     ScheduleFreeSGD Shampoo Signum Sophia Yogi""".split()
 # Other hyperparameters than the defaults: those here, and those of `oxigrad.torch`.
 OTHERS: dict[str, dict[str, Any]] = {

@@ -118,6 +118,10 @@ IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "sgd nesterov": (lambda: optim.SGD(0.1, 0.9, nesterov=True), lambda optax: optax.sgd(0.1, 0.9, nesterov=True)),
     "sign_sgd": (lambda: optim.Signum(0.1, beta=0.0), lambda optax: optax.sign_sgd(0.1)),
     "signum": (lambda: optim.Signum(0.1), lambda optax: optax.signum(0.1)),
+    "optimistic sgd": (
+        lambda: optim.OptimisticSGD(0.1, alpha=0.7, beta=0.4),
+        lambda optax: optax.optimistic_gradient_descent(0.1, 0.7, 0.4),
+    ),
     "rprop": (lambda: optim.Rprop(0.1, compat="optax"), lambda optax: optax.rprop(0.1)),
     "rprop below its bounds": (
         lambda: optim.Rprop(1e-3, min_size=0.05, max_size=0.2, compat="optax"),
@@ -133,6 +137,7 @@ IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda optax: optax.lars(0.1, 0.1, trust_coefficient=0.1, eps=1e-3),
     ),
     "lars nesterov": (lambda: optim.LARS(0.1, nesterov=True), lambda optax: optax.lars(0.1, nesterov=True)),
+    "fromage": (lambda: optim.Fromage(0.1), lambda optax: optax.fromage(0.1)),
     "adagrad": (lambda: optim.Adagrad(0.1, compat="optax"), lambda optax: optax.adagrad(0.1)),
     "adadelta": (
         lambda: chain(optim.Regularize(l2=0.1), optim.Adadelta(0.1, 0.8, 1e-5)),
@@ -170,6 +175,14 @@ IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     ),
     "radam": (lambda: optim.RAdam(0.1, beta2=0.9, compat="optax"), lambda optax: optax.radam(0.1, b2=0.9)),
     "adabelief": (lambda: optim.AdaBelief(0.1, epsilon_root=1e-6), lambda optax: optax.adabelief(0.1, eps_root=1e-6)),
+    "optimistic adam": (
+        lambda: optim.OptimisticAdam(0.1, 0.8, 0.99, 1e-6, alpha=0.7, beta=0.4),
+        lambda optax: optax.optimistic_adam_v2(0.1, alpha=0.7, beta=0.4, b1=0.8, b2=0.99, eps=1e-6),
+    ),
+    "optimistic adam without nesterov": (
+        lambda: optim.OptimisticAdam(0.1, nesterov=False, epsilon_root=1e-3),
+        lambda optax: optax.optimistic_adam_v2(0.1, eps_root=1e-3, nesterov=False),
+    ),
     "ademamix": (
         lambda: optim.AdEMAMix(0.1, beta3=lambda step: 0.9 + 0.001 * step, weight_decay=0.1),
         lambda optax: optax.contrib.ademamix(0.1, b3=lambda step: 0.9 + 0.001 * step, weight_decay=0.1),

@@ -1,6 +1,6 @@
 """Optimizers under optax's names, as gradient transformations of optax. Nothing imports this package.
 
-* `aliases`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a transformation.
+* `aliases`, `composed`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a transformation.
 * `flat`: states of one array a slot, for many small parameters.
 * `displacement`: the change of a parameter, computed without the rounding of the new parameter.
 
@@ -25,7 +25,8 @@ Array([ 0.9, -1.1], dtype=float32)
 Importing it raises `ModuleNotFoundError` where JAX or optax is missing.
 """
 
-from oxigrad.optax.aliases import function, muon
+from oxigrad.optax.aliases import function
+from oxigrad.optax.composed import muon, noisy_sgd, optimistic_adam, polyak_sgd
 from oxigrad.optax.flat import flat
 from oxigrad.optax.transformation import State, Transformation, transformation
 
@@ -35,6 +36,8 @@ signum = function("signum")
 rprop = function("rprop")
 lion = function("lion")
 lars = function("lars")
+fromage = function("fromage")
+optimistic_gradient_descent = function("optimistic_gradient_descent")
 adagrad = function("adagrad")
 adadelta = function("adadelta")
 rmsprop = function("rmsprop")
@@ -44,6 +47,7 @@ adamw = function("adamw")
 amsgrad = function("amsgrad")
 nadam = function("nadam")
 nadamw = function("nadamw")
+optimistic_adam_v2 = function("optimistic_adam_v2")
 adamax = function("adamax")
 adamaxw = function("adamaxw")
 radam = function("radam")
@@ -84,6 +88,7 @@ __all__ = [
     "amsgrad",
     "asgd",
     "flat",
+    "fromage",
     "ftrl",
     "lamb",
     "lars",
@@ -92,7 +97,12 @@ __all__ = [
     "muon",
     "nadam",
     "nadamw",
+    "noisy_sgd",
     "novograd",
+    "optimistic_adam",
+    "optimistic_adam_v2",
+    "optimistic_gradient_descent",
+    "polyak_sgd",
     "prodigy",
     "radam",
     "rmsprop",

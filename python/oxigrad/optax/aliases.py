@@ -100,6 +100,8 @@ ALIASES: dict[str, Alias] = {
         "learning_rate weight_decay weight_decay_mask trust_coefficient eps * momentum nesterov",
         defaults={"weight_decay_mask": True},
     ),
+    "fromage": Alias((optim.Fromage,), "learning_rate min_norm"),
+    "optimistic_gradient_descent": Alias((optim.OptimisticSGD,), "learning_rate alpha beta"),
     "adagrad": Alias((optim.Adagrad,), "learning_rate initial_accumulator_value eps"),
     "adadelta": Alias(
         (optim.Regularize, optim.Adadelta),
@@ -124,6 +126,9 @@ ALIASES: dict[str, Alias] = {
         f"{_DECAYED} * nesterov",
         defaults={"nesterov": True},
         nesterov=(optim.NAdam, optim.WeightDecay),
+    ),
+    "optimistic_adam_v2": Alias(
+        (optim.OptimisticAdam,), "learning_rate * alpha beta b1 b2 eps eps_root mu_dtype nesterov"
     ),
     "adamax": Alias((optim.Adamax,), "learning_rate b1 b2 eps"),
     "adamaxw": Alias((optim.Adamax, optim.WeightDecay), "learning_rate b1 b2 eps weight_decay mask"),
@@ -241,7 +246,7 @@ def _made(alias: Alias, given: Mapping[str, Any]) -> Transformation:
     traced = {name: value.value for name, value in values.items() if name in flags and isinstance(value, _Constant)}
     constant = {name: value for name, value in values.items() if name not in traced}
     if mask is None or mask is True:
-        return transformation(_optimizer(parts, constant), dtypes=dtypes, flags=traced)
+        return transformation(optimizer_of(parts, constant), dtypes=dtypes, flags=traced)
     decay = str(alias.words.get("weight_decay", "weight_decay"))
 
     def masked(params: Any) -> optim.Optimizer:
@@ -249,12 +254,12 @@ def _made(alias: Alias, given: Mapping[str, Any]) -> Transformation:
         every = jax.tree.map(lambda kept, below: jax.tree.map(lambda _: bool(kept), below), kept, params)
         without = {path for path, keeps in zip(key_paths(params), jax.tree.leaves(every), strict=True) if not keeps}
         groups = {(lambda path, array: path in without): {decay: 0.0}}
-        return _optimizer(parts, constant, groups=groups if without else None)
+        return optimizer_of(parts, constant, groups=groups if without else None)
 
     return transformation(masked, dtypes=dtypes, flags=traced)
 
 
-def _optimizer(parts: Sequence[Part], values: Mapping[str, Any], **options: Any) -> optim.RuleOptimizer:
+def optimizer_of(parts: Sequence[Part], values: Mapping[str, Any], **options: Any) -> optim.RuleOptimizer:
     """The optimizer of the parts, each with those of the values that it declares, and with optax's defaults."""
     made = []
     for part in parts:
@@ -273,9 +278,9 @@ def _values(alias: Alias, name: str, value: Any) -> dict[str, Any]:
     """Our hyperparameters for an argument of optax."""
     ours = alias.words.get(name, WORDS.get(name, name))
     if isinstance(ours, tuple):
-        return {each: _number(each, one) for each, one in zip(ours, value, strict=True)}
+        return {each: number(each, one) for each, one in zip(ours, value, strict=True)}
     read = READ.get(name) if name in READ else None
-    return {ours: _number(name, read(value) if read else value)}
+    return {ours: number(name, read(value) if read else value)}
 
 
 class _Constant:
@@ -291,7 +296,7 @@ class _Constant:
         return repr(self.value)
 
 
-def _number(name: str, value: Any) -> Any:
+def number(name: str, value: Any) -> Any:
     """A hyperparameter: an array as a number, or if it is traced as a function of the step."""
     if not is_array(value):
         return value
@@ -308,43 +313,3 @@ def _is_zero(value: Any) -> bool:
 def _of(f: Callable[[Any], Any], value: Any) -> Any:
     """The result of a function for a number or for a schedule."""
     return (lambda step: f(value(step))) if callable(value) else f(value)
-
-
-# --- muon, which optax gives matrices only ------------------------------------------------------------------------------
-
-
-def muon(
-    learning_rate: Any,
-    ns_coeffs: tuple[float, float, float] | str = (3.4445, -4.7750, 2.0315),
-    ns_steps: int = 5,
-    beta: Any = 0.95,
-    eps: Any = 1e-8,
-    weight_decay: Any = 0.0,
-    *,
-    nesterov: bool = True,
-    adam_b1: Any = 0.9,
-    adam_b2: Any = 0.999,
-    adam_weight_decay: Any = 0.0,
-    adam_learning_rate: Any = None,
-) -> Transformation:
-    """Muon for matrices, and AdamW for all else, with Nesterov's momentum where ``nesterov`` says so.
-
-    Arguments are those of ``optax.contrib.muon``; the rules are those of `oxigrad.optim.Muon`, `oxigrad.optim.AdamW` and
-    `oxigrad.optim.NAdam`. ``ns_coeffs`` are three numbers or "dion".
-    """
-    coefficients = (
-        {"coefficients": ns_coeffs} if isinstance(ns_coeffs, str) else dict(zip("abc", ns_coeffs, strict=True))
-    )
-    own = {"learning_rate": learning_rate, "momentum": beta, "epsilon": eps, "weight_decay": weight_decay}
-    matrices = _optimizer(
-        (optim.Muon,),
-        {name: _number(name, value) for name, value in own.items()}
-        | {"iterations": ns_steps, "nesterov": nesterov, **coefficients},
-    )
-    rate = learning_rate if adam_learning_rate is None else adam_learning_rate
-    own = {"learning_rate": rate, "beta1": adam_b1, "beta2": adam_b2, "epsilon": eps, "weight_decay": adam_weight_decay}
-    others = _optimizer(
-        ALIASES["adamw"].nesterov or () if nesterov else (optim.AdamW,),
-        {name: _number(name, value) for name, value in own.items()},
-    )
-    return transformation(optim.partition({(lambda path, array: len(array.shape) == 2): matrices, "*": others}))

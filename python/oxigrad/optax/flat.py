@@ -34,6 +34,10 @@ def flat(tx: Transformation) -> Transformation:
     """
     if not isinstance(tx, Transformation):
         raise TypeError(f"found {tx!r}: expected a transformation of oxigrad.optax")
+    if type(tx.steps) is not Steps:
+        raise TypeError(
+            "found a transformation that is flat, draws noise or reads the loss: expected one whose steps are those of its rule alone"
+        )
     if tx.steps.flags:
         raise TypeError("eps_root is traced: expected a number for a flat transformation")
     return made_of(_FlatSteps(tx.steps))

@@ -52,10 +52,12 @@ Copy = transform(gradient_transforms.copy, changes="parameters")
 # Optimizers of one rule.
 SGD = define(rules.sgd, "SGD")
 ASGD = define(rules.asgd, "ASGD")
+OptimisticSGD = define(rules.optimistic_sgd, "OptimisticSGD")
 Rprop = define(rules.rprop)
 Signum = define(rules.signum)
 Lion = define(rules.lion)
 LARS = define(rules.lars, "LARS")
+Fromage = define(rules.fromage)
 Adagrad = define(rules.adagrad)
 Adadelta = define(rules.adadelta)
 RMSprop = define(rules.rmsprop, "RMSprop")
@@ -67,6 +69,7 @@ AdamLRD = define(rules.adam_lrd, "AdamLRD")
 Adamax = define(rules.adamax)
 NAdam = define(rules.nadam, "NAdam")
 RAdam = define(rules.radam, "RAdam")
+OptimisticAdam = define(rules.optimistic_adam, "OptimisticAdam")
 AdaBelief = define(rules.adabelief, "AdaBelief")
 AdEMAMix = define(rules.ademamix, "AdEMAMix")
 ADOPT = define(rules.adopt, "ADOPT")
@@ -116,6 +119,7 @@ __all__ = [
     "ClipByNorm",
     "ClipByValue",
     "Copy",
+    "Fromage",
     "GradientNoise",
     "Interval",
     "Lion",
@@ -125,6 +129,8 @@ __all__ = [
     "Muon",
     "NAdam",
     "NovoGrad",
+    "OptimisticAdam",
+    "OptimisticSGD",
     "Optimizer",
     "ParameterGroup",
     "Partition",

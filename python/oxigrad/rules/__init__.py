@@ -13,9 +13,9 @@ Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.r
 
 Rules by family:
 
-* `sgd`: SGD, averaged SGD and rules of the gradient's sign; `adagrad`: Adagrad, RMSprop and related rules.
+* `sgd`: SGD and its variants, and rules of the gradient's sign; `adagrad`: Adagrad, RMSprop and related rules.
 * `adam`, `adam_variants`: Adam and its variants; `moments`: the moving means that they share.
-* `layerwise`: LARS, LAMB and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
+* `layerwise`: LARS, LAMB, Fromage and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
 * `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP): rules called on whole arrays;
   `arrays`: the functions that they share.
 * `gradient_transforms`: clipping, weight decay, averages and other transforms for chains.
@@ -29,13 +29,13 @@ Representation of rules:
 
 from oxigrad.rules.adagrad import adadelta, adagrad, ftrl, madgrad, rmsprop
 from oxigrad.rules.adam import adam, adam_lrd, adamax, adamw, adopt, nadam, radam
-from oxigrad.rules.adam_variants import adabelief, adan, ademamix, sophia, yogi
+from oxigrad.rules.adam_variants import adabelief, adan, ademamix, optimistic_adam, sophia, yogi
 from oxigrad.rules.factored import adafactor, sm3
-from oxigrad.rules.layerwise import lamb, lars, novograd
+from oxigrad.rules.layerwise import fromage, lamb, lars, novograd
 from oxigrad.rules.orthogonal import muon
 from oxigrad.rules.preconditioned import shampoo, soap
 from oxigrad.rules.schedule_free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
-from oxigrad.rules.sgd import asgd, lion, rprop, sgd, signum
+from oxigrad.rules.sgd import asgd, lion, optimistic_sgd, polyak_sgd, rprop, sgd, signum
 
 __all__ = [
     "adabelief",
@@ -50,6 +50,7 @@ __all__ = [
     "ademamix",
     "adopt",
     "asgd",
+    "fromage",
     "ftrl",
     "lamb",
     "lars",
@@ -58,6 +59,9 @@ __all__ = [
     "muon",
     "nadam",
     "novograd",
+    "optimistic_adam",
+    "optimistic_sgd",
+    "polyak_sgd",
     "prodigy",
     "radam",
     "rmsprop",

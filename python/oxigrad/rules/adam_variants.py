@@ -1,4 +1,4 @@
-"""Variants of Adam with other moments: AdaBelief, AdEMAMix, Yogi, Adan and Sophia."""
+"""Variants of Adam with other moments: AdaBelief, AdEMAMix, Yogi, Adan, Sophia; and optimistic Adam."""
 
 from typing import Literal
 
@@ -120,6 +120,40 @@ def adan(
     u = learning_rate * u / (xp.sqrt(v / (1 - beta3**step) + epsilon_root) + epsilon)
     new = (p - u) / (1 + learning_rate * weight_decay) if proximal else p - u - learning_rate * weight_decay * p
     return new, m, change, v, g
+
+
+def optimistic_adam(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    before,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    alpha: NonNegative = 1.0,
+    beta: NonNegative = 1.0,
+    nesterov=True,
+    epsilon_root: NonNegative | None = None,
+):
+    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141), which extrapolates Adam's direction from the one ``before``.
+
+    For the direction ``u``, the step is ``learning_rate * (alpha * u + beta * (u - before))``, as in optax.optimistic_adam_v2; the
+    difference of the first step is zero. optax.optimistic_adam has a learning rate of 1, ``alpha`` for its learning rate and
+    ``beta`` for its optimism. ``nesterov`` (Dozat 2016) is optax's; the paper has ``nesterov=False``.
+    """
+    m, v = moments(m, v, g, beta1, beta2)
+    if nesterov:
+        mean = beta1 / (1 - beta1 ** (step + 1)) * m + (1 - beta1) / (1 - beta1**step) * g
+    else:
+        mean = m / (1 - beta1**step)
+    u = mean / root(xp, v, 1 - beta2**step, epsilon, "outside", epsilon_root)
+    difference = xp.where(step == 1, 0.0, u - before)
+    return p - learning_rate * (alpha * u + beta * difference), m, v, u
 
 
 def sophia(

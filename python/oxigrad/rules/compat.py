@@ -8,10 +8,12 @@ from typing import Any
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "SGD": {"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01}},
     "ASGD": {"torch": {"lambd": 1e-4, "t0": 1_000_000, "lag": True}},
+    "OptimisticSGD": {"optax": {}},
     "Rprop": {"torch": {}, "optax": {"late": True}},
     "Signum": {"optax": {}},
     "Lion": {"optax": {"weight_decay": 1e-3}, "keras": {"learning_rate": 1e-3}},
     "LARS": {"optax": {}},
+    "Fromage": {"optax": {}},
     "Adagrad": {
         "torch": {},
         "optax": {"initial_accumulator": 0.1, "epsilon": 1e-7, "epsilon_mode": "inside"},
@@ -42,6 +44,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "keras": {"learning_rate": 1e-3, "momentum_decay": 1.0, "epsilon": 1e-7},
     },
     "RAdam": {"torch": {}, "optax": {"epsilon_mode": "outside"}},
+    "OptimisticAdam": {"optax": {}},
     "AdaBelief": {"optax": {}},
     "AdEMAMix": {"optax": {}},
     "ADOPT": {"optax": {}},

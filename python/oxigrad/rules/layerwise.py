@@ -1,4 +1,4 @@
-"""Layerwise rules: LARS and LAMB scale steps by the norm of the parameter, NovoGrad has one second moment for each leaf."""
+"""Layerwise rules: LARS, LAMB and Fromage scale steps by the norm of the parameter, NovoGrad has one second moment for each leaf."""
 
 from typing import Literal
 
@@ -109,3 +109,16 @@ def novograd(
     root = xp.sqrt(v if epsilon_root is None else v + epsilon_root)
     m = beta1 * m + g / (root + epsilon) + weight_decay * p
     return p - learning_rate * m, m, v
+
+
+def fromage(xp, p, g, *, learning_rate: NonNegative = 1e-2, min_norm: NonNegative = 1e-6):
+    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): a step of the norm of the parameter times the learning rate, then rescaling.
+
+    The parameter is divided by ``sqrt(1 + learning_rate**2)`` after the step, so that its norm does not grow. Norms below
+    ``min_norm`` count as ``min_norm``, as in optax.
+    """
+    scale = xp.sqrt(1 + learning_rate * learning_rate)
+    trust = trust_ratio(xp, xp.maximum(norm(xp, p), min_norm), xp.maximum(norm(xp, g), min_norm))
+    # 1 - 1 / scale, without the rounding of the difference.
+    decay = learning_rate * learning_rate / (scale * (1 + scale))
+    return p - (decay * p + learning_rate / scale * trust * g)

@@ -1,6 +1,6 @@
-"""SGD, averaged SGD, and rules that use the sign of the gradient: Rprop, Signum and Lion."""
+"""SGD, averaged and optimistic SGD, Polyak's step size, and rules that use the sign of the gradient: Rprop, Signum and Lion."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from oxigrad.rules.moments import moving_mean
 from oxigrad.rules.ranges import Interval, Limit, NonNegative, Share
@@ -63,6 +63,59 @@ def asgd(
     count = step - 1 - t0 if lag else step - t0 + 1
     moved = average + (p - average) / xp.maximum(1.0, count)
     return p, xp.where(count > 1, moved, p), learning_rate
+
+
+def optimistic_sgd(
+    xp,
+    p,
+    g,
+    before,
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    alpha: NonNegative = 1.0,
+    beta: NonNegative = 1.0,
+):
+    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511), which extrapolates the gradient from the one ``before``.
+
+    The step is ``learning_rate * (alpha * g + beta * (g - before))``, as in optax.optimistic_gradient_descent; the difference of
+    the first step is zero. In games between two players it converges where gradient descent cycles.
+    """
+    difference = xp.where(step == 1, 0.0, g - before)
+    return p - learning_rate * (alpha * g + beta * difference), g
+
+
+def polyak_sgd(
+    xp,
+    p,
+    g,
+    *,
+    total,
+    learning_rate: NonNegative = 1.0,
+    max_size: Limit = 1.0,
+    minimum=0.0,
+    epsilon: NonNegative = 0.0,
+    loss=0.0,
+    variant: Literal["sps", "sps+"] = "sps",
+):
+    """SGD with Polyak's step size (Loizou et al. 2021, arXiv:2002.10542, SPS_max), as in optax.polyak_sgd.
+
+    The step is ``u = learning_rate * g``, times ``(loss - minimum) / (square + epsilon)`` where that is less than ``max_size``;
+    ``square`` is the sum of ``u * u`` over all leaves. ``loss`` is the loss at the parameters, and is set for each step;
+    ``minimum`` is a lower bound of the loss. ``variant="sps+"`` (Garrigos et al. 2023, arXiv:2307.14528) takes a negative
+    ``loss - minimum`` as zero.
+    """
+    u = learning_rate * g
+    square = total(u * u) + epsilon
+    gap = loss - minimum
+    if variant == "sps+":
+        gap = xp.maximum(gap, 0.0)
+    elif variant != "sps":
+        raise ValueError(f"variant is {variant!r}: expected 'sps' or 'sps+'")
+    # The bound is the distance of 1 from the next number of double precision, at any precision, as in optax.
+    is_zero = square <= 2.220446049250313e-16
+    size = xp.minimum(gap / xp.where(is_zero, 1.0, square), max_size)
+    return p - xp.where(is_zero, 0.0, size) * u
 
 
 def rprop(

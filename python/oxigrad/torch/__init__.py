@@ -95,9 +95,12 @@ SparseAdam = drop_in("SparseAdam", optim.Adam._rule, base=SparseDropIn, fixed={"
 Signum = own(optim.Signum)
 Lion = own(optim.Lion)
 LARS = own(optim.LARS)
+Fromage = own(optim.Fromage)
+OptimisticSGD = own(optim.OptimisticSGD)
 FTRL = own(optim.FTRL)
 MADGRAD = own(optim.MADGRAD)
 AdamLRD = own(optim.AdamLRD)
+OptimisticAdam = own(optim.OptimisticAdam)
 AdaBelief = own(optim.AdaBelief)
 AdEMAMix = own(optim.AdEMAMix)
 ADOPT = own(optim.ADOPT)
@@ -134,10 +137,13 @@ __all__ = [
     "AdamW",
     "Adamax",
     "Adan",
+    "Fromage",
     "Lion",
     "Muon",
     "NAdam",
     "NovoGrad",
+    "OptimisticAdam",
+    "OptimisticSGD",
     "Prodigy",
     "RAdam",
     "RMSprop",

@@ -93,7 +93,7 @@ _EXAMPLE = """
 
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.ones({shape}))
-    >>> opt = {name}([weight], lr=0.5)
+    >>> opt = {name}([weight], lr=0.3)
     >>> for _ in range(2):
     ...     opt.zero_grad()
     ...     (weight**2).sum().backward()

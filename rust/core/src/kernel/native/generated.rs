@@ -14,6 +14,7 @@ native_kernels! {
     0xb1cd6811e645d673 Momentum 3 4 2
     0x75daaa44da9adabc Nesterov 3 4 2
     0x22a5e93a4c8ca17b Asgd 3 5 2
+    0x34c6c8a0180dac2f OptimisticSgd 3 5 2
     0x6bf5eb57319d07f0 Rprop 4 5 3
     0xe52caafacfb12305 Signum 3 3 2
     0xace19274812dcfd0 Lion 3 6 2
@@ -34,6 +35,7 @@ native_kernels! {
     0x96a1fe22666d0dcc Adamax 4 5 3
     0x736c5646d5934c7e NAdam 4 9 3
     0x72bdb797be8fcc31 RAdam 4 10 3
+    0x2d25a341002501a5 OptimisticAdam 5 13 4
     0xcca6ce2f2aab6fa4 AdaBelief 4 8 3
     0x60e44898b6b61d8c AdEmaMix 5 12 4
     0xaa5b63aed65fb89a Adopt 4 9 3
@@ -51,6 +53,7 @@ pub const PROGRAMS: &[(&str, &[Node], Wanted)] = &[
     ("Momentum", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Scalar(0), Constant(1.0), Apply(Equal, [5, 6, 0]), Scalar(4), Apply(Subtract, [6, 8, 0]), Apply(Where, [7, 6, 9]), Leaf(0), Scalar(3), Apply(Multiply, [12, 0, 0]), Apply(Add, [11, 13, 0]), Apply(Multiply, [10, 14, 0]), Apply(Add, [4, 15, 0]), Apply(Multiply, [1, 16, 0]), Apply(Subtract, [0, 17, 0])], Wanted { outputs: &[18, 16], results: &[], guard: None }),
     ("Nesterov", &[Leaf(1), Scalar(1), Leaf(0), Scalar(3), Apply(Multiply, [3, 0, 0]), Apply(Add, [2, 4, 0]), Scalar(2), Leaf(2), Apply(Multiply, [6, 7, 0]), Scalar(0), Constant(1.0), Apply(Equal, [9, 10, 0]), Scalar(4), Apply(Subtract, [10, 12, 0]), Apply(Where, [11, 10, 13]), Apply(Multiply, [14, 5, 0]), Apply(Add, [8, 15, 0]), Apply(Multiply, [6, 16, 0]), Apply(Add, [5, 17, 0]), Apply(Multiply, [1, 18, 0]), Apply(Subtract, [0, 19, 0])], Wanted { outputs: &[20, 16], results: &[], guard: None }),
     ("Asgd", &[Constant(1.0), Scalar(4), Scalar(1), Apply(Multiply, [1, 2, 0]), Scalar(0), Apply(Subtract, [4, 0, 0]), Apply(Multiply, [3, 5, 0]), Apply(Add, [0, 6, 0]), Scalar(5), Apply(Pow, [7, 8, 0]), Apply(Divide, [2, 9, 0]), Apply(Multiply, [1, 10, 0]), Apply(Subtract, [0, 11, 0]), Leaf(1), Apply(Multiply, [12, 13, 0]), Leaf(0), Scalar(2), Apply(Multiply, [16, 13, 0]), Apply(Add, [15, 17, 0]), Apply(Multiply, [10, 18, 0]), Apply(Subtract, [14, 19, 0]), Scalar(3), Apply(Subtract, [4, 21, 0]), Apply(Add, [22, 0, 0]), Apply(Greater, [23, 0, 0]), Leaf(2), Apply(Subtract, [20, 25, 0]), Apply(Maximum, [0, 23, 0]), Apply(Divide, [26, 27, 0]), Apply(Add, [25, 28, 0]), Apply(Where, [24, 29, 20])], Wanted { outputs: &[20, 30], results: &[2], guard: None }),
+    ("OptimisticSgd", &[Leaf(1), Scalar(1), Scalar(2), Leaf(0), Apply(Multiply, [2, 3, 0]), Scalar(3), Scalar(0), Constant(1.0), Apply(Equal, [6, 7, 0]), Constant(0.0), Leaf(2), Apply(Subtract, [3, 10, 0]), Apply(Where, [8, 9, 11]), Apply(Multiply, [5, 12, 0]), Apply(Add, [4, 13, 0]), Apply(Multiply, [1, 14, 0]), Apply(Subtract, [0, 15, 0])], Wanted { outputs: &[16, 3], results: &[], guard: None }),
     ("Rprop", &[Leaf(1), Leaf(0), Leaf(2), Apply(Multiply, [1, 2, 0]), Constant(0.0), Apply(Less, [3, 4, 0]), Apply(Greater, [3, 4, 0]), Leaf(3), Scalar(3), Apply(Multiply, [7, 8, 0]), Scalar(2), Apply(Multiply, [7, 10, 0]), Apply(Where, [5, 11, 7]), Apply(Where, [6, 9, 12]), Scalar(4), Apply(Maximum, [13, 14, 0]), Scalar(5), Apply(Minimum, [15, 16, 0]), Apply(Sign, [1, 0, 0]), Apply(Multiply, [17, 18, 0]), Apply(Where, [5, 4, 19]), Apply(Subtract, [0, 20, 0])], Wanted { outputs: &[21, 20, 17], results: &[], guard: None }),
     ("Signum", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Constant(1.0), Apply(Subtract, [5, 2, 0]), Leaf(0), Apply(Multiply, [6, 7, 0]), Apply(Add, [4, 8, 0]), Apply(Sign, [9, 0, 0]), Apply(Multiply, [1, 10, 0]), Apply(Subtract, [0, 11, 0])], Wanted { outputs: &[12, 9], results: &[], guard: None }),
     ("Lion", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Constant(1.0), Apply(Subtract, [5, 2, 0]), Leaf(0), Apply(Multiply, [6, 7, 0]), Apply(Add, [4, 8, 0]), Apply(Sign, [9, 0, 0]), Scalar(4), Apply(Multiply, [11, 0, 0]), Apply(Add, [10, 12, 0]), Apply(Multiply, [1, 13, 0]), Apply(Subtract, [0, 14, 0]), Scalar(3), Apply(Multiply, [16, 3, 0]), Apply(Subtract, [5, 16, 0]), Apply(Multiply, [18, 7, 0]), Apply(Add, [17, 19, 0])], Wanted { outputs: &[15, 20], results: &[], guard: None }),
@@ -71,6 +74,7 @@ pub const PROGRAMS: &[(&str, &[Node], Wanted)] = &[
     ("Adamax", &[Leaf(1), Scalar(1), Constant(1.0), Scalar(2), Scalar(0), Apply(Pow, [3, 4, 0]), Apply(Subtract, [2, 5, 0]), Apply(Divide, [1, 6, 0]), Leaf(2), Apply(Multiply, [3, 8, 0]), Apply(Subtract, [2, 3, 0]), Leaf(0), Apply(Multiply, [10, 11, 0]), Apply(Add, [9, 12, 0]), Apply(Multiply, [7, 13, 0]), Scalar(3), Leaf(3), Apply(Multiply, [15, 16, 0]), Apply(Abs, [11, 0, 0]), Scalar(4), Apply(Add, [18, 19, 0]), Apply(Maximum, [17, 20, 0]), Apply(Divide, [14, 21, 0]), Apply(Subtract, [0, 22, 0])], Wanted { outputs: &[23, 13, 21], results: &[], guard: None }),
     ("NAdam", &[Leaf(1), Scalar(1), Constant(1.0), Scalar(2), Constant(0.5), Constant(0.96), Scalar(0), Scalar(5), Apply(Multiply, [6, 7, 0]), Apply(Pow, [5, 8, 0]), Apply(Multiply, [4, 9, 0]), Apply(Subtract, [2, 10, 0]), Apply(Multiply, [3, 11, 0]), Apply(Subtract, [2, 12, 0]), Scalar(6), Apply(Multiply, [14, 12, 0]), Apply(Subtract, [2, 15, 0]), Apply(Divide, [13, 16, 0]), Leaf(0), Apply(Multiply, [17, 18, 0]), Apply(Add, [6, 2, 0]), Apply(Multiply, [20, 7, 0]), Apply(Pow, [5, 21, 0]), Apply(Multiply, [4, 22, 0]), Apply(Subtract, [2, 23, 0]), Apply(Multiply, [3, 24, 0]), Apply(Multiply, [15, 25, 0]), Apply(Subtract, [2, 26, 0]), Apply(Divide, [25, 27, 0]), Leaf(2), Apply(Multiply, [3, 29, 0]), Apply(Subtract, [2, 3, 0]), Apply(Multiply, [31, 18, 0]), Apply(Add, [30, 32, 0]), Apply(Multiply, [28, 33, 0]), Apply(Add, [19, 34, 0]), Apply(Multiply, [1, 35, 0]), Scalar(3), Leaf(3), Apply(Multiply, [37, 38, 0]), Apply(Subtract, [2, 37, 0]), Apply(Multiply, [40, 18, 0]), Apply(Multiply, [41, 18, 0]), Apply(Add, [39, 42, 0]), Apply(Sqrt, [43, 0, 0]), Apply(Pow, [37, 6, 0]), Apply(Subtract, [2, 45, 0]), Apply(Sqrt, [46, 0, 0]), Apply(Divide, [2, 47, 0]), Apply(Multiply, [44, 48, 0]), Scalar(4), Apply(Add, [49, 50, 0]), Apply(Divide, [36, 51, 0]), Apply(Subtract, [0, 52, 0])], Wanted { outputs: &[53, 33, 43], results: &[15], guard: None }),
     ("RAdam", &[Leaf(1), Scalar(1), Constant(1.0), Scalar(2), Scalar(0), Apply(Pow, [3, 4, 0]), Apply(Subtract, [2, 5, 0]), Apply(Divide, [1, 6, 0]), Constant(2.0), Scalar(3), Apply(Subtract, [2, 9, 0]), Apply(Divide, [8, 10, 0]), Apply(Subtract, [11, 2, 0]), Apply(Multiply, [8, 4, 0]), Apply(Pow, [9, 4, 0]), Apply(Multiply, [13, 14, 0]), Apply(Subtract, [2, 14, 0]), Apply(Divide, [15, 16, 0]), Apply(Subtract, [12, 17, 0]), Scalar(5), Apply(Greater, [18, 19, 0]), Constant(4.0), Apply(Subtract, [18, 21, 0]), Apply(Subtract, [18, 8, 0]), Apply(Multiply, [22, 23, 0]), Apply(Multiply, [24, 12, 0]), Apply(Subtract, [12, 21, 0]), Apply(Subtract, [12, 8, 0]), Apply(Multiply, [26, 27, 0]), Apply(Multiply, [28, 18, 0]), Apply(Divide, [25, 29, 0]), Constant(0.0), Apply(Maximum, [30, 31, 0]), Apply(Sqrt, [32, 0, 0]), Leaf(3), Apply(Multiply, [9, 34, 0]), Leaf(0), Apply(Multiply, [10, 36, 0]), Apply(Multiply, [37, 36, 0]), Apply(Add, [35, 38, 0]), Apply(Sqrt, [39, 0, 0]), Scalar(4), Apply(Add, [40, 41, 0]), Apply(Sqrt, [16, 0, 0]), Apply(Divide, [2, 43, 0]), Apply(Multiply, [42, 44, 0]), Apply(Divide, [33, 45, 0]), Apply(Where, [20, 46, 2]), Apply(Multiply, [7, 47, 0]), Leaf(2), Apply(Multiply, [3, 49, 0]), Apply(Subtract, [2, 3, 0]), Apply(Multiply, [51, 36, 0]), Apply(Add, [50, 52, 0]), Apply(Multiply, [48, 53, 0]), Apply(Subtract, [0, 54, 0])], Wanted { outputs: &[55, 53, 39], results: &[], guard: None }),
+    ("OptimisticAdam", &[Leaf(1), Scalar(1), Scalar(5), Scalar(2), Constant(1.0), Scalar(0), Apply(Add, [5, 4, 0]), Apply(Pow, [3, 6, 0]), Apply(Subtract, [4, 7, 0]), Apply(Divide, [3, 8, 0]), Leaf(2), Apply(Multiply, [3, 10, 0]), Apply(Subtract, [4, 3, 0]), Leaf(0), Apply(Multiply, [12, 13, 0]), Apply(Add, [11, 14, 0]), Apply(Multiply, [9, 15, 0]), Apply(Pow, [3, 5, 0]), Apply(Subtract, [4, 17, 0]), Apply(Divide, [12, 18, 0]), Apply(Multiply, [19, 13, 0]), Apply(Add, [16, 20, 0]), Scalar(3), Leaf(3), Apply(Multiply, [22, 23, 0]), Apply(Subtract, [4, 22, 0]), Apply(Multiply, [25, 13, 0]), Apply(Multiply, [26, 13, 0]), Apply(Add, [24, 27, 0]), Apply(Sqrt, [28, 0, 0]), Apply(Pow, [22, 5, 0]), Apply(Subtract, [4, 30, 0]), Apply(Sqrt, [31, 0, 0]), Apply(Divide, [4, 32, 0]), Apply(Multiply, [29, 33, 0]), Scalar(4), Apply(Add, [34, 35, 0]), Apply(Divide, [21, 36, 0]), Apply(Multiply, [2, 37, 0]), Scalar(6), Apply(Equal, [5, 4, 0]), Constant(0.0), Leaf(4), Apply(Subtract, [37, 42, 0]), Apply(Where, [40, 41, 43]), Apply(Multiply, [39, 44, 0]), Apply(Add, [38, 45, 0]), Apply(Multiply, [1, 46, 0]), Apply(Subtract, [0, 47, 0])], Wanted { outputs: &[48, 15, 28, 37], results: &[], guard: None }),
     ("AdaBelief", &[Leaf(1), Scalar(1), Constant(1.0), Scalar(2), Scalar(0), Apply(Pow, [3, 4, 0]), Apply(Subtract, [2, 5, 0]), Apply(Divide, [1, 6, 0]), Leaf(2), Apply(Multiply, [3, 8, 0]), Apply(Subtract, [2, 3, 0]), Leaf(0), Apply(Multiply, [10, 11, 0]), Apply(Add, [9, 12, 0]), Apply(Multiply, [7, 13, 0]), Scalar(3), Leaf(3), Apply(Multiply, [15, 16, 0]), Apply(Subtract, [2, 15, 0]), Apply(Subtract, [11, 13, 0]), Apply(Multiply, [18, 19, 0]), Apply(Multiply, [20, 19, 0]), Apply(Add, [17, 21, 0]), Scalar(5), Apply(Add, [22, 23, 0]), Apply(Sqrt, [24, 0, 0]), Apply(Pow, [15, 4, 0]), Apply(Subtract, [2, 26, 0]), Apply(Sqrt, [27, 0, 0]), Apply(Divide, [2, 28, 0]), Apply(Multiply, [25, 29, 0]), Scalar(4), Apply(Add, [30, 31, 0]), Apply(Divide, [14, 32, 0]), Apply(Subtract, [0, 33, 0])], Wanted { outputs: &[34, 13, 24], results: &[], guard: None }),
     ("AdEmaMix", &[Leaf(1), Scalar(1), Scalar(2), Leaf(2), Apply(Multiply, [2, 3, 0]), Constant(1.0), Apply(Subtract, [5, 2, 0]), Leaf(0), Apply(Multiply, [6, 7, 0]), Apply(Add, [4, 8, 0]), Scalar(0), Apply(Pow, [2, 10, 0]), Apply(Subtract, [5, 11, 0]), Apply(Divide, [9, 12, 0]), Scalar(5), Scalar(4), Leaf(3), Apply(Multiply, [15, 16, 0]), Apply(Subtract, [5, 15, 0]), Apply(Multiply, [18, 7, 0]), Apply(Add, [17, 19, 0]), Apply(Multiply, [14, 20, 0]), Apply(Add, [13, 21, 0]), Scalar(3), Leaf(4), Apply(Multiply, [23, 24, 0]), Apply(Subtract, [5, 23, 0]), Apply(Multiply, [26, 7, 0]), Apply(Multiply, [27, 7, 0]), Apply(Add, [25, 28, 0]), Apply(Sqrt, [29, 0, 0]), Apply(Pow, [23, 10, 0]), Apply(Subtract, [5, 31, 0]), Apply(Sqrt, [32, 0, 0]), Apply(Divide, [5, 33, 0]), Apply(Multiply, [30, 34, 0]), Scalar(6), Apply(Add, [35, 36, 0]), Apply(Divide, [22, 37, 0]), Scalar(7), Apply(Multiply, [39, 0, 0]), Apply(Add, [38, 40, 0]), Apply(Multiply, [1, 41, 0]), Apply(Subtract, [0, 42, 0])], Wanted { outputs: &[43, 9, 20, 29], results: &[], guard: None }),
     ("Adopt", &[Leaf(1), Scalar(1), Scalar(0), Constant(1.0), Apply(Equal, [2, 3, 0]), Leaf(2), Scalar(2), Apply(Multiply, [6, 5, 0]), Apply(Subtract, [3, 6, 0]), Leaf(0), Leaf(3), Apply(Sqrt, [10, 0, 0]), Scalar(4), Apply(Maximum, [11, 12, 0]), Apply(Divide, [9, 13, 0]), Apply(Subtract, [2, 3, 0]), Constant(0.25), Apply(Pow, [15, 16, 0]), Apply(Negative, [17, 0, 0]), Apply(Maximum, [14, 18, 0]), Apply(Minimum, [19, 17, 0]), Apply(Multiply, [8, 20, 0]), Apply(Add, [7, 21, 0]), Apply(Where, [4, 5, 22]), Apply(Multiply, [1, 23, 0]), Apply(Subtract, [0, 24, 0]), Apply(Multiply, [9, 9, 0]), Scalar(3), Apply(Multiply, [27, 10, 0]), Apply(Subtract, [3, 27, 0]), Apply(Multiply, [29, 9, 0]), Apply(Multiply, [30, 9, 0]), Apply(Add, [28, 31, 0]), Apply(Where, [4, 26, 32])], Wanted { outputs: &[25, 23, 33], results: &[], guard: None }),
@@ -142,6 +146,23 @@ impl NativeCode<3, 5, 2> for Asgd {
         let t6 = meaning::Divide.call(t5, s18);
         let t7 = meaning::Add.call(in2, t6);
         let out1 = meaning::Where.call(s17, t7, out0);
+        [out0, out1]
+    }
+}
+
+pub(crate) struct OptimisticSgd;
+
+impl NativeCode<3, 5, 2> for OptimisticSgd {
+    #[inline(always)]
+    fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s5, s6, s2, s0]: [L; 5]) -> [L; 2] {
+        let t0 = meaning::Multiply.call(s1, in0);
+        let t1 = meaning::Subtract.call(in0, in2);
+        let t2 = meaning::Where.call(s5, s6, t1);
+        let t3 = meaning::Multiply.call(s2, t2);
+        let t4 = meaning::Add.call(t0, t3);
+        let t5 = meaning::Multiply.call(s0, t4);
+        let out0 = meaning::Subtract.call(in1, t5);
+        let out1 = meaning::Positive.call(in0);
         [out0, out1]
     }
 }
@@ -584,6 +605,36 @@ impl NativeCode<4, 10, 3> for RAdam {
         let t13 = meaning::Multiply.call(t9, out1);
         let out0 = meaning::Subtract.call(in1, t13);
         [out0, out1, out2]
+    }
+}
+
+pub(crate) struct OptimisticAdam;
+
+impl NativeCode<5, 13, 4> for OptimisticAdam {
+    #[inline(always)]
+    fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s2, s9, s8, s12, s13, s14, s18, s19, s1, s21, s22, s20, s0]: [L; 13]) -> [L; 4] {
+        let t0 = meaning::Multiply.call(s2, in2);
+        let t1 = meaning::Multiply.call(s9, in0);
+        let out1 = meaning::Add.call(t0, t1);
+        let t3 = meaning::Multiply.call(s8, out1);
+        let t4 = meaning::Multiply.call(s12, in0);
+        let t5 = meaning::Add.call(t3, t4);
+        let t6 = meaning::Multiply.call(s13, in3);
+        let t7 = meaning::Multiply.call(s14, in0);
+        let t8 = meaning::Multiply.call(t7, in0);
+        let out2 = meaning::Add.call(t6, t8);
+        let t10 = meaning::Sqrt.call(out2);
+        let t11 = meaning::Multiply.call(t10, s18);
+        let t12 = meaning::Add.call(t11, s19);
+        let out3 = meaning::Divide.call(t5, t12);
+        let t14 = meaning::Multiply.call(s1, out3);
+        let t15 = meaning::Subtract.call(out3, in4);
+        let t16 = meaning::Where.call(s21, s22, t15);
+        let t17 = meaning::Multiply.call(s20, t16);
+        let t18 = meaning::Add.call(t14, t17);
+        let t19 = meaning::Multiply.call(s0, t18);
+        let out0 = meaning::Subtract.call(in1, t19);
+        [out0, out1, out2, out3]
     }
 }
 

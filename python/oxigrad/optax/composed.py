@@ -1,0 +1,177 @@
+"""Functions under optax's names that need more than the hyperparameters of a rule: parts by shape, a random key, or the loss."""
+
+from typing import Any, Literal
+
+from oxigrad import optim, rules, xp
+from oxigrad._core import is_inexact
+from oxigrad.ops.backends import is_complex
+from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of
+from oxigrad.optax.transformation import Make, State, Steps, Transformation, jax, made_of, transformation
+from oxigrad.rules import gradient_transforms
+from oxigrad.stepping.precision import half
+
+# The rule has no optimizer in `oxigrad.optim`, whose steps are not given the loss.
+PolyakSGD = optim.define(rules.polyak_sgd, "PolyakSGD")
+
+
+def muon(
+    learning_rate: Any,
+    ns_coeffs: tuple[float, float, float] | str = (3.4445, -4.7750, 2.0315),
+    ns_steps: int = 5,
+    beta: Any = 0.95,
+    eps: Any = 1e-8,
+    weight_decay: Any = 0.0,
+    *,
+    nesterov: bool = True,
+    adam_b1: Any = 0.9,
+    adam_b2: Any = 0.999,
+    adam_weight_decay: Any = 0.0,
+    adam_learning_rate: Any = None,
+) -> Transformation:
+    """Muon for matrices, and AdamW for all else, with Nesterov's momentum where ``nesterov`` says so.
+
+    Arguments are those of ``optax.contrib.muon``; the rules are those of `oxigrad.optim.Muon`, `oxigrad.optim.AdamW` and
+    `oxigrad.optim.NAdam`. ``ns_coeffs`` are three numbers or "dion".
+    """
+    coefficients = (
+        {"coefficients": ns_coeffs} if isinstance(ns_coeffs, str) else dict(zip("abc", ns_coeffs, strict=True))
+    )
+    own = {"learning_rate": learning_rate, "momentum": beta, "epsilon": eps, "weight_decay": weight_decay}
+    matrices = optimizer_of(
+        (optim.Muon,),
+        {name: number(name, value) for name, value in own.items()}
+        | {"iterations": ns_steps, "nesterov": nesterov, **coefficients},
+    )
+    rate = learning_rate if adam_learning_rate is None else adam_learning_rate
+    own = {"learning_rate": rate, "beta1": adam_b1, "beta2": adam_b2, "epsilon": eps, "weight_decay": adam_weight_decay}
+    others = optimizer_of(
+        ALIASES["adamw"].nesterov or () if nesterov else (optim.AdamW,),
+        {name: number(name, value) for name, value in own.items()},
+    )
+    return transformation(optim.partition({(lambda path, array: len(array.shape) == 2): matrices, "*": others}))
+
+
+def optimistic_adam(
+    learning_rate: Any,
+    optimism: Any = None,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+) -> Transformation:
+    """Optimistic Adam, whose ``optimism``, the learning rate by default, weighs the change of Adam's direction.
+
+    Arguments are those of ``optax.optimistic_adam``, which is deprecated there; the rule is that of `oxigrad.optim.OptimisticAdam`.
+    """
+    optimism = learning_rate if optimism is None else optimism
+    own = {"alpha": learning_rate, "beta": optimism, "b1": b1, "b2": b2, "eps": eps, "eps_root": eps_root}
+    return function("optimistic_adam_v2")(1.0, **own, mu_dtype=mu_dtype, nesterov=nesterov)
+
+
+# --- noise --------------------------------------------------------------------------------------------------------------
+
+
+def noisy_sgd(learning_rate: Any, eta: Any = 0.01, gamma: Any = 0.55, key: Any = 0) -> Transformation:
+    """SGD with normal noise of variance ``eta / step**gamma`` added to gradients.
+
+    Arguments are those of ``optax.noisy_sgd``; the rules are those of `oxigrad.optim.GradientNoise` and `oxigrad.optim.SGD`. JAX draws
+    the numbers, from ``key``, a whole number or a key of JAX, and the count of steps.
+    """
+    noise = {"eta": number("eta", eta), "gamma": number("gamma", gamma)}
+    optim.GradientNoise(**noise)  # checks them
+    opt = optimizer_of((optim.SGD,), {"learning_rate": number("learning_rate", learning_rate)})
+    return made_of(_Noisy(lambda params: opt, key, noise))
+
+
+class _Noisy(Steps):
+    """Steps whose gradients have noise."""
+
+    def __init__(self, make: Make, key: Any, noise: dict[str, Any]) -> None:
+        super().__init__(make, {}, {})
+        is_key = hasattr(key, "dtype") and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+        is_whole = isinstance(key, int) or (
+            hasattr(key, "dtype") and jax.dtypes.issubdtype(key.dtype, jax.numpy.integer)
+        )
+        if not is_key and not is_whole:
+            raise TypeError(f"key is {key!r}: expected a whole number or a key of JAX")
+        self._key = key if is_key else jax.random.key(key)
+        self._noise = noise
+
+    def update(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
+        """The changes of the parameters in a step, and the next state; further arguments are ignored."""
+        return super().update(self._noisy(updates, state), state, params)
+
+    def apply(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
+        """The new parameters, and the next state; further arguments are ignored."""
+        return super().apply(self._noisy(updates, state), state, params)
+
+    def _noisy(self, updates: Any, state: State) -> Any:
+        """The gradients with noise."""
+        values = {name: value(state.count) if callable(value) else value for name, value in self._noise.items()}
+        step = jax.random.fold_in(self._key, state.count)
+        leaves, structure = jax.tree.flatten(updates)
+        found = [_with_noise(g, jax.random.fold_in(step, at), state.count + 1, values) for at, g in enumerate(leaves)]
+        return structure.unflatten(found)
+
+
+def _with_noise(g: Any, key: Any, step: Any, values: dict[str, Any]) -> Any:
+    """A gradient with noise, computed in float32 where it has half precision; of another dtype, itself."""
+    if not is_inexact(g) or is_complex(g):
+        return g
+    wide = xp.astype(g, "float32") if half(g) else g
+    keys = iter(jax.random.split(key))
+
+    def noise() -> Any:
+        return jax.random.uniform(next(keys), wide.shape, wide.dtype)
+
+    return xp.astype(gradient_transforms.gradient_noise(xp, None, wide, step=step, noise=noise, **values), g.dtype)
+
+
+# --- the loss -----------------------------------------------------------------------------------------------------------
+
+
+def polyak_sgd(
+    max_learning_rate: Any = 1.0,
+    scaling: Any = 1.0,
+    f_min: Any = 0.0,
+    eps: Any = 0.0,
+    variant: Literal["sps", "sps+"] = "sps",
+) -> Transformation:
+    """SGD with Polyak's step size, which is computed from the loss: ``update(updates, state, params, value=loss)``.
+
+    Arguments are those of ``optax.polyak_sgd``; the rule is `oxigrad.rules.polyak_sgd`. ``apply`` takes ``value`` too.
+
+    >>> import jax.numpy as jnp
+    >>> params = jnp.array([1.0, 2.0, 3.0])
+    >>> tx = polyak_sgd()
+    >>> tx.apply(2 * params, tx.init(params), params, value=jnp.sum(params**2))[0]
+    Array([0.5, 1. , 1.5], dtype=float32)
+    """
+    given = {"learning_rate": scaling, "max_size": max_learning_rate, "minimum": f_min, "epsilon": eps}
+    own = {name: number(name, value) for name, value in given.items()} | {"variant": variant}
+    return made_of(_Valued(own))
+
+
+class _Valued(Steps):
+    """Steps that read the loss."""
+
+    def __init__(self, hyperparameters: dict[str, Any]) -> None:
+        opt = optimizer_of((PolyakSGD,), hyperparameters)
+        super().__init__(lambda params: opt, {}, {})
+        self._hyperparameters = hyperparameters
+
+    def update(self, updates: Any, state: State, params: Any = None, *, value: Any, **extra: Any) -> tuple[Any, State]:
+        """The changes of the parameters in a step, and the next state; ``value`` is the loss, further arguments are ignored."""
+        return self._at(value).update(updates, state, params)
+
+    def apply(self, updates: Any, state: State, params: Any = None, *, value: Any, **extra: Any) -> tuple[Any, State]:
+        """The new parameters, and the next state; ``value`` is the loss, further arguments are ignored."""
+        return self._at(value).apply(updates, state, params)
+
+    def _at(self, value: Any) -> Steps:
+        """The steps where the loss has this value."""
+        opt = optimizer_of((PolyakSGD,), {**self._hyperparameters, "loss": number("value", value)})
+        return Steps(lambda params: opt, {}, {})
