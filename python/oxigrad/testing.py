@@ -73,9 +73,9 @@ def check_grads(
     """Checks the derivatives of ``f`` at ``args`` against central differences, along random directions, up to ``order``.
 
     Every sequence of modes is checked: forward over reverse, reverse over forward, and so on.
-    ``args`` are floats, float64 or complex128 arrays, or trees of them; complex ones move in complex directions. Raises
-    `AssertionError` with both numbers where they differ by more than ``tolerance``, relative to the largest of both and 1. No
-    kink may lie within ``step`` of the point.
+    ``args`` are floats, float64 or complex128 arrays, or trees of them; complex arguments are perturbed in complex directions. ``f`` must
+    be smooth within ``step`` of the point. Raises `AssertionError` with both numbers where they differ by more than
+    ``tolerance``, relative to the largest of both and 1.
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """
@@ -113,9 +113,9 @@ def _check(
 
 # --- rules -------------------------------------------------------------------------------------------------------------
 
-# The largest error that is allowed of each dtype, relative to the largest element of an array.
+# The default tolerance of each dtype, relative to the largest element of an array.
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-2, "bfloat16": 0.2}
-# Sizes of gradients for which results must be finite: zeros divide zero by zero, the others overflow or underflow.
+# Sizes of gradients for which results must be finite: zeros test for division of zero by zero, the others for overflow and underflow.
 _SIZES = (0.0, 1e-3, 1.0, 1e3)
 
 
@@ -124,7 +124,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-# The kinds of memory of parameters, each updated by another executor.
+# The kinds of memory of parameters, each updated by a different executor.
 _MEMORY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "an array": lambda x: x,
     "a strided array": lambda x: np.stack([x, x], axis=-1)[..., 0],
@@ -232,7 +232,7 @@ def _compare(
 
 
 def _checked(rule: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The rule, called on arrays: its arguments must stay as they are, its results must have their shapes, and real dtypes."""
+    """The rule on arrays; checks that it changes no argument, and that its results have the same shapes, and real dtypes."""
     names = ["parameter", *(f"slot {p}" for p in list(inspect.signature(rule).parameters)[3:])]
 
     @functools.wraps(rule)

@@ -61,8 +61,8 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """A tree of `structure` with `leaves`, in new containers.
 
-    Instances are made without calling `__init__` or `__post_init__`, frozen or not, and keep the attributes that are
-    no fields.
+    Instances are made without calling `__init__` or `__post_init__`, frozen or not, and keep attributes that are
+    not fields.
 
     Raises `StructureError` where the number of leaves is not that of the structure.
 
@@ -198,7 +198,7 @@ def register(
     """Registers a class whose instances are containers; without `cls`, returns a decorator. Returns the class.
 
     By attributes: those named in `fields` are the children. A new instance is made without calling `__init__`, with all
-    other attributes as they were, and subclasses are containers too. By functions, where attributes do not say it:
+    other attributes as they were, and subclasses are containers too. By functions, where children are not attributes:
     `flatten(instance)` returns the children and anything else, `unflatten(anything_else, children)` a new instance. The
     children then have index paths and are not writable in place, and a subclass has to be registered by itself.
 
@@ -207,7 +207,7 @@ def register(
         not_trainable: those of `fields` that are not trained.
         writable: whether instances accept assignment to the fields.
 
-    Two registrations of one class do not add up: the last one counts.
+    A second registration of a class replaces the first.
 
     Raises `TypeError` where neither or both ways are given.
 

@@ -281,7 +281,7 @@ def test_a_part_that_is_replaced_is_found() -> None:
     net.added = nn.Linear(2, 2)
     net.forward = lambda x: net.added(Net.forward(net, x))
     backward(net)
-    with pytest.raises(ox.StructureError, match="added.weight: a new parameter"):
+    with pytest.raises(ox.StructureError, match="added.weight: the parameter is new"):
         opt.update(net)
 
 

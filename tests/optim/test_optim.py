@@ -453,7 +453,7 @@ def nothing(xp, p, g):
     ids=lambda r: r.__name__,
 )
 def test_an_untraceable_rule_is_refused_by_define(rule: Any) -> None:
-    with pytest.raises(ox.RuleError, match=rf"^the rule {rule.__name__}: .*elementwise=False"):
+    with pytest.raises(ox.RuleError, match=rf"^the rule {rule.__name__}: (?!the rule).*elementwise=False"):
         optim.define(rule)
 
 

@@ -571,9 +571,9 @@ def test_subclasses_with_the_usual_arithmetic_work(tmp_path: Any) -> None:
 
 
 def test_masked_rows_are_refused() -> None:
-    with pytest.raises(ox.DtypeError, match="what SparseRows has for values is a MaskedArray"):
+    with pytest.raises(ox.DtypeError, match="SparseRows: the argument values is a MaskedArray"):
         SparseRows([0], np.ma.MaskedArray(np.ones((1, 4)), mask=True), SHAPE)
-    with pytest.raises(ox.DtypeError, match="what SparseRows has for indices is a MaskedArray"):
+    with pytest.raises(ox.DtypeError, match="SparseRows: the argument indices is a MaskedArray"):
         SparseRows(np.ma.MaskedArray([0], mask=[True]), np.ones((1, 4)), SHAPE)
 
 

@@ -194,7 +194,7 @@ def test_a_partition_has_averages_of_both_kinds() -> None:
     assert found.keys() == {"a", "b"}
     assert found["a"] is opt.slots["a"]["average"]
     np.testing.assert_allclose(found["b"], schedule_free(np.ones(3), [np.ones(3)], 0.1, 0.9)[1], rtol=1e-14)
-    with pytest.raises(ox.StateError, match="computed from the parameters: give the model"):
+    with pytest.raises(ox.StateError, match="computed from the parameters: expected a model"):
         opt.averaged_parameters()
 
 

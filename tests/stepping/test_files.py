@@ -91,7 +91,7 @@ def test_an_unsupported_state_is_refused_before_writing(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("before")
     with pytest.raises(ox.StateError, match=r"m\.w: the dtype complex128 cannot be saved"):
         safetensors_io.write(tmp_path / "x", {"m.w": np.ones(2, complex)}, {})
-    with pytest.raises(ox.StateError, match="no plain data"):
+    with pytest.raises(ox.StateError, match="not plain data"):
         state.write(tmp_path / "x", {**trained().state_dict(), "remembered": {"a": {"b": object()}}})
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
     assert (tmp_path / "x").read_text() == "before"
@@ -589,8 +589,8 @@ def metadata(**changes: Any) -> dict[str, str]:
 
 SLOTS = {f"{name}.a": np.ones(3) for name in "mv"} | {f"{name}.b.c": np.ones((2, 2), np.float32) for name in "mv"}
 MALICIOUS: dict[str, tuple[dict[str, Any], dict[str, str] | None, str]] = {
-    "no metadata": (SLOTS, None, "no state of an optimizer, only arrays"),
-    "other metadata": (SLOTS, {"format": "pt"}, "no state of an optimizer, only arrays"),
+    "no metadata": (SLOTS, None, "arrays, but not the state of an optimizer"),
+    "other metadata": (SLOTS, {"format": "pt"}, "arrays, but not the state of an optimizer"),
     "no JSON": (SLOTS, {"oxigrad": "{"}, "metadata cannot be read"),
     "no dict": (SLOTS, {"oxigrad": "[1]"}, "metadata is list"),
     "deep JSON": (SLOTS, {"oxigrad": "[" * 1_000_000}, "metadata cannot be read"),
@@ -608,11 +608,11 @@ MALICIOUS: dict[str, tuple[dict[str, Any], dict[str, str] | None, str]] = {
     ),
     "parameters of another kind": (SLOTS, metadata(parameters={"a": 1}), "does not list the parameters"),
     "parameters that are no text": (SLOTS, metadata(parameters=[["a"]]), "does not list the parameters"),
-    "a parameter too few": (SLOTS, metadata(parameters=["a"]), r"'m\.b\.c' is no slot"),
+    "a parameter too few": (SLOTS, metadata(parameters=["a"]), r"'m\.b\.c' is not a slot"),
     "a parameter too many": (SLOTS, metadata(parameters=["a", "b.c", "d"]), "unexpected: d"),
-    "a path as a name": ({**SLOTS, "../../etc/passwd": np.ones(1)}, metadata(), "is no slot of a parameter"),
-    "an absolute path": ({**SLOTS, "/etc/passwd": np.ones(1)}, metadata(), "is no slot of a parameter"),
-    "no name": ({**SLOTS, "": np.ones(1)}, metadata(), "is no slot of a parameter"),
+    "a path as a name": ({**SLOTS, "../../etc/passwd": np.ones(1)}, metadata(), "is not a slot of a parameter"),
+    "an absolute path": ({**SLOTS, "/etc/passwd": np.ones(1)}, metadata(), "is not a slot of a parameter"),
+    "no name": ({**SLOTS, "": np.ones(1)}, metadata(), "is not a slot of a parameter"),
     "an attribute as a slot": ({**SLOTS, "__class__.a": np.ones(1)}, metadata(), "unexpected: a: slot __class__"),
     "another dtype": ({**SLOTS, "m.a": np.ones(3, np.float32)}, metadata(), "a: slot m has shape"),
     "integers": ({**SLOTS, "m.a": np.ones(3, np.int64)}, metadata(), "dtype int64"),

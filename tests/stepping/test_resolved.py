@@ -210,7 +210,7 @@ def test_groups_that_freeze_all_parameters_of_an_optimizer() -> None:
     for _ in range(2):
         opt.update(w, {"b": np.ones(1)})
     opt.optimizers["a"].groups = {}
-    with pytest.raises(ox.StructureError, match="a: a new parameter"):
+    with pytest.raises(ox.StructureError, match="a: the parameter is new"):
         opt.update(w, {"a": np.ones(1), "b": np.ones(1)})
     assert (w["a"], w["b"]) == (0.0, -2.0)
 

@@ -399,7 +399,7 @@ def test_the_states_of_schedules_and_the_loss_scale() -> None:
         for _ in range(3):
             one.update(its, grads)
     same(model, other)
-    with pytest.raises(ox.StateError, match="missing: loss_scale: what it remembers"):
+    with pytest.raises(ox.StateError, match="missing: loss_scale: its state"):
         make().load_state_dict({**found, "remembered": {}})
     third = make()
     for bad in ({}, {"calls": "three"}, None):
@@ -537,11 +537,11 @@ GOOD = {
 }
 WRONG: dict[str, tuple[Any, str]] = {
     "no dict": (3, "the state is int"),
-    "of torch": ({"state": {}, "param_groups": []}, "other parts than expected: config, format"),
+    "of torch": ({"state": {}, "param_groups": []}, "unexpected or missing keys: config, format"),
     "a later format": ({**GOOD, "format": 2}, "the format 2: expected 1"),
     "a format of another kind": ({**GOOD, "format": "1"}, "the format '1'"),
-    "a part too many": ({**GOOD, "extra": 1}, "other parts than expected: extra"),
-    "a part too few": ({k: v for k, v in GOOD.items() if k != "micro"}, "other parts than expected: micro"),
+    "a part too many": ({**GOOD, "extra": 1}, "unexpected or missing keys: extra"),
+    "a part too few": ({k: v for k, v in GOOD.items() if k != "micro"}, "unexpected or missing keys: micro"),
     "a step that is no number": ({**GOOD, "step": "3"}, "step '3': expected int"),
     "a flag as a step": ({**GOOD, "step": True}, "step True"),
     "a fraction": ({**GOOD, "step": 3.0}, "step 3.0"),

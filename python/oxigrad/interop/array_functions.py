@@ -1,4 +1,4 @@
-"""Functions of lists of arrays, and their derivatives as such functions: what is handed to another library's autodiff."""
+"""Functions of lists of arrays, with derivatives of the same kind, for another library's autodiff."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ class ArrayFunction:
         self.compute = compute
 
     def pushed(self, at: Sequence[int], outputs: Sequence[int]) -> "ArrayFunction":
-        """The tangents of these ``outputs``, of the arguments followed by the tangents of those ``at`` these positions."""
+        """The tangents of ``outputs``, a function of the arguments and the tangents of those ``at`` these positions."""
 
         def compute(arrays: Arrays) -> list[Any]:
             primals, tangents = arrays[: len(arrays) - len(at)], arrays[len(arrays) - len(at) :]
@@ -33,9 +33,9 @@ class ArrayFunction:
         return ArrayFunction(compute)
 
     def pulled(self, at: Sequence[int], outputs: Sequence[int], *, conjugated: bool = False) -> "ArrayFunction":
-        """The cotangents of the arguments ``at`` these positions, of the arguments followed by the cotangents of ``outputs``.
+        """The cotangents of the arguments ``at`` these positions, a function of the arguments and the cotangents of ``outputs``.
 
-        Where they are ``conjugated``, all are the complex conjugates, as PyTorch has gradients.
+        ``conjugated`` cotangents are the complex conjugates, PyTorch's convention.
         """
 
         def compute(arrays: Arrays) -> list[Any]:
@@ -46,9 +46,9 @@ class ArrayFunction:
         return ArrayFunction(compute)
 
     def pullback(self, primals: Arrays, at: Sequence[int], *, conjugated: bool = False) -> tuple[list[Any], Pullback]:
-        """The outputs, and the function that gives the cotangents of the arguments ``at`` these positions.
+        """The outputs, and the pullback to the arguments ``at`` these positions.
 
-        It takes the cotangents of outputs by position. Where they are ``conjugated``, all are the complex conjugates.
+        It takes the cotangents of outputs by position. ``conjugated`` cotangents are the complex conjugates.
         """
         values, pull = vjp(functools.partial(self._varied, primals, at), *(primals[i] for i in at))
         conjugate = _conjugate if conjugated else lambda x: x
@@ -73,13 +73,13 @@ def _conjugate(x: Any) -> Any:
 
 
 class TreeCall:
-    """A call of a function of trees: its arrays, and the function of them alone.
+    """A call of a function of trees, as a function of its arrays.
 
     Args:
         f: the function.
         args: its arguments, trees.
         named: its keyword arguments, trees.
-        is_theirs: tells the leaves that are arrays for the other library; the others are passed on to ``f``.
+        is_theirs: whether a leaf is an array for the other library; others are passed to ``f`` unchanged.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class TreeCall:
         self._chosen = [i for i, leaf in enumerate(self._leaves) if is_theirs(leaf)]
         #: The arrays among the arguments.
         self.arrays = [self._leaves[i] for i in self._chosen]
-        for i in self._chosen:  # a graph may keep the call, and must not keep them with it
+        for i in self._chosen:  # a graph may keep the call alive, but must not keep the arrays
             self._leaves[i] = None
         self._is_theirs = is_theirs
         self._result: tuple[list[Any], list[int], tree.Structure] | None = None
@@ -114,7 +114,7 @@ class TreeCall:
         return found
 
     def result(self, arrays: Arrays) -> Any:
-        """The result of the function, with these as its arrays."""
+        """The result of the function, with its arrays replaced by these."""
         assert self._result is not None, "the function has been called"  # noqa: S101
         leaves, at, structure = self._result
         filled = list(leaves)

@@ -25,7 +25,7 @@ from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall
 from oxigrad.interop.their_functions import Function, differentiable
 from oxigrad.ops.backends import REFUSALS, dtype_name, is_array, is_smooth, to_host
 
-jax: Any = importlib.import_module("jax")  # a statement would mean this file, to a checker of types without JAX
+jax: Any = importlib.import_module("jax")  # without JAX, a type checker takes an import statement to mean this file
 ad, batching, mlir = (importlib.import_module(f"jax.interpreters.{name}") for name in ("ad", "batching", "mlir"))
 _Primitive: Any = importlib.import_module("jax.extend.core").Primitive
 
@@ -36,25 +36,25 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-# --- ours in theirs ----------------------------------------------------------------------------------------------------
+# --- functions of oxigrad in JAX ---------------------------------------------------------------------------------------
 
 
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function ``f`` as a differentiable function of JAX's arrays, which runs on the host and is differentiated by oxigrad.
 
-    Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with arrays of any shape and dtype; whatever
-    else is in them is passed on, Python numbers too. ``f`` gets NumPy arrays, or variables of oxigrad's that stand for them. It
+    Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with arrays of any shape and dtype; other
+    leaves, Python numbers included, are passed to ``f`` unchanged. ``f`` gets NumPy arrays, or variables of oxigrad in their place. It
     may be any Python code, with branches on values, that oxigrad differentiates. It must be pure: JAX may
     call it any number of times, or never.
 
     It works under `jax.jit`, `jax.grad`, `jax.jvp`, `jax.vmap`, `jax.lax.scan` and compositions of these, to any order and
-    in both modes. What it costs:
+    in both modes. Costs:
 
-    * Arrays go to the host and back in each call.
+    * Each call copies arrays to the host and back.
     * No tape is kept between a forward and a backward pass: the pullback calls ``f`` again.
     * Under `jax.vmap` it is called once for each element.
-    * Under `jax.jit` shapes and dtypes of the result are found as `jax.eval_shape` finds them; where ``f`` takes no tracers,
-      by a call on arrays of ones, once a trace. Results are cast to these dtypes.
+    * Under `jax.jit` shapes and dtypes of the result are found by `jax.eval_shape`; where ``f`` takes no tracers,
+      by a call on arrays of ones, once per trace. Results are cast to these dtypes.
 
     Raises `DtypeError`, with the argument and the key path, for random keys and other extended dtypes.
 
@@ -109,7 +109,7 @@ class _HostCall:
             given = [_type(x) for x in arguments]
             try:
                 found = jax.eval_shape(lambda *arrays: self._function.compute(arrays), *given)
-            except (*REFUSALS, IndexError):  # it takes no tracers, or fails on the host as well
+            except (*REFUSALS, IndexError):  # it takes no tracers, or would raise on the host too
                 found = self.host(*(np.ones(x.shape, x.dtype) for x in given))
             self._types = [_type(y) for y in found]
         return self._types
@@ -199,7 +199,7 @@ def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, call: _HostCall) -> 
     stacked = [jax.numpy.moveaxis(arrays[i], axes[i], 0) for i in mapped]
     if any(isinstance(x, jax.core.Tracer) for x in arrays) or not stacked[0].shape[0]:
         found = jax.lax.map(one, stacked)
-    else:  # without a program to compile
+    else:  # not compiled
         found = [jax.numpy.stack(column) for column in zip(*map(one, zip(*stacked, strict=True)), strict=True)]
     return found, [0] * len(found)
 
@@ -210,18 +210,18 @@ ad.primitive_transposes[_host_call] = _transposed
 batching.primitive_batchers[_host_call] = _batched
 
 
-# --- theirs in ours ----------------------------------------------------------------------------------------------------
+# --- functions of JAX in oxigrad ---------------------------------------------------------------------------------------
 
 
 def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f`` of JAX's arrays as a function of any arrays that oxigrad differentiates, by `jax.vjp`.
+    """The function ``f`` of JAX arrays as a function of arrays of any library, which oxigrad differentiates by `jax.vjp`.
 
-    Arguments and results are trees. ``f`` gets an array of JAX's for each array of any library and for each variable; whatever
-    else is in the trees is passed on. Arrays of JAX's in the result become arrays of the library of the first array among the
+    Arguments and results are trees. ``f`` gets a JAX array for each array of any library and for each variable; other
+    leaves are passed on unchanged. JAX arrays in the result become arrays of the library of the first array among the
     arguments, in the same memory where that is possible: NumPy's are then read-only. Numbers give numbers.
 
     Derivatives of any order are available in both modes; forward mode transposes the pullback. ``f`` may be compiled,
-    ``from_jax(jax.jit(f))``. The residuals of `jax.vjp` are kept as long as the tape. Where an argument is of float64 or complex128,
+    ``from_jax(jax.jit(f))``. The tape keeps the residuals of `jax.vjp`. Where an argument is of float64 or complex128,
     or all are Python numbers, ``f`` runs under ``jax.enable_x64``.
 
     >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Functions of another library's arrays as differentiable functions of oxigrad's, by that library's own autodiff."""
+"""Functions of another library as differentiable functions of oxigrad, by that library's own autodiff."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import device_of, is_array, namespace
 from oxigrad.ops.primitives import TupleCotangent
 
-# A function from a list of their arrays to another, and the cotangents of some arguments from those of outputs.
+# A function from a list of the library's arrays to another, and a pullback from cotangents of outputs to those of arguments.
 Function = Callable[[Sequence[Any]], list[Any]]
 Pullback = Callable[[Mapping[int, Any]], list[Any]]
 
@@ -22,15 +22,15 @@ class Autodiff(Protocol):
     """Another library's automatic differentiation."""
 
     def array(self, value: Any) -> Any:
-        """A plain array or number as an array of theirs, in the same memory where that is possible."""
+        """A plain array or number as an array of the library, in the same memory where that is possible."""
         ...
 
     def is_array(self, value: Any) -> bool:
-        """Whether a value is an array of theirs."""
+        """Whether a value is an array of the library."""
         ...
 
     def to_host(self, array: Any) -> Any:
-        """An array of theirs as NumPy's, in the same memory where that is possible."""
+        """An array of the library as a NumPy array, in the same memory where that is possible."""
         ...
 
     def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
@@ -40,17 +40,17 @@ class Autodiff(Protocol):
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         """The outputs of a function, and the pullback to the arguments ``at`` these positions.
 
-        Cotangents are not conjugated. The library differentiates the pullback where it does so with the function.
+        Cotangents are not conjugated. The pullback is differentiable where the library differentiates the function twice.
         """
         ...
 
     def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
-        """The cotangents that a pullback gives, without derivatives."""
+        """The cotangents of a pullback, without derivatives."""
         ...
 
 
 def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any]:
-    """A function of trees of their arrays as one of trees of any arrays, which oxigrad differentiates."""
+    """A function of trees of the library's arrays as one of trees of any arrays, which oxigrad differentiates."""
     if not callable(f):
         raise TypeError(f"found {f!r}: expected a function")
 
@@ -77,7 +77,7 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any
             return [results[i] for i in found[1]]
 
         values = [leaves[i] for i in at]
-        for i in at:  # a tape keeps the function, and must not keep the variables with it
+        for i in at:  # a tape keeps the function alive, but must not keep the variables
             leaves[i] = None
         outputs = _called(flat, values, [like], theirs)
         results, positions, result_structure = found
@@ -90,16 +90,16 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any
 
 
 def _lowest(value: Any) -> Any:
-    """The plain value under variables of any number of tapes."""
+    """The plain value of a variable, of nested tapes too."""
     while isinstance(value, Variable):
         value = value.value
     return value
 
 
 def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Autodiff) -> list[Any]:
-    """The outputs of a function of theirs, recorded where values are variables.
+    """The outputs of a library's function, recorded where values are variables.
 
-    Each is an array of the library of its item of ``likes``, of which the last stands for all further ones.
+    Each is an array of the library of its item of ``likes``, whose last item also counts for all further outputs.
     """
 
     def ours(outputs: Sequence[Any]) -> list[Any]:
@@ -136,7 +136,7 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
 
 
 def _like(like: Any, array: Any, theirs: Autodiff) -> Any:
-    """An array of theirs as one of the library of ``like``; a number where that is one or None, and it has no dimensions."""
+    """An array as one of the library of ``like``; a number if it has no axes, and ``like`` is a number or None."""
     if like is not None and theirs.is_array(like):
         return array
     found = theirs.to_host(array)

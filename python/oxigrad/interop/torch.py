@@ -1,4 +1,4 @@
-"""Functions differentiated by oxigrad in PyTorch's autodiff, and functions of PyTorch's in that of oxigrad.
+"""Functions differentiated by oxigrad in PyTorch's autograd, and functions of PyTorch in the automatic differentiation of oxigrad.
 
 >>> from oxigrad import xp
 >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -27,7 +27,9 @@ from oxigrad.interop.their_functions import Function, differentiable
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, is_array, to_host
 
-torch: Any = importlib.import_module("torch")  # a statement would mean this file, to a checker of types without PyTorch
+torch: Any = importlib.import_module(
+    "torch"
+)  # without PyTorch, a type checker takes an import statement to mean this file
 
 __all__ = ["from_torch", "function"]
 
@@ -36,24 +38,24 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-# --- ours in theirs ----------------------------------------------------------------------------------------------------
+# --- functions of oxigrad in PyTorch -----------------------------------------------------------------------------------
 
 
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function ``f`` as a differentiable function of PyTorch's tensors, whose derivatives oxigrad computes.
 
     Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with tensors of any shape, dtype and device;
-    whatever else is in them is passed on. ``f`` gets the tensors, detached, or variables of oxigrad's that stand for them, and
-    uses `oxigrad.xp`, operators, and what is differentiable in oxigrad. It must not change its arguments.
+    other leaves are passed on unchanged. ``f`` gets the tensors, detached, or variables of oxigrad in their place, and uses
+    `oxigrad.xp`, operators, and functions that oxigrad differentiates. It must not change its arguments.
 
-    Gradients have the dtypes and devices of the arguments; for complex tensors they are conjugated, as PyTorch has them.
+    Gradients have the dtypes and devices of the arguments; for complex tensors they are conjugated, PyTorch's convention.
     Derivatives of any order and both modes are available, ``create_graph=True`` and `torch.func` included. Under
     `torch.func.vmap` the function is called once for each element. `torch.compile` breaks the graph around it.
 
     The tape is kept until the graph is freed. A backward pass with ``create_graph=True``, and any under `torch.func`,
     calls ``f`` again.
 
-    Raises what ``f`` raises, and `DtypeError` or `ShapeError` where a cotangent does not fit.
+    Exceptions of ``f`` propagate. Raises `DtypeError` or `ShapeError` for a cotangent of another dtype or shape than its output.
 
     >>> from oxigrad import xp
     >>> f = function(lambda tree: {"y": xp.sin(tree["x"])})
@@ -66,7 +68,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        # `torch.compile` cannot trace the core. Importing what tells it so takes seconds: nothing else imports it here.
+        # `torch.compile` cannot trace the core. The import of the function that excludes it takes seconds.
         run = _called if "torch._dynamo" not in sys.modules else torch.compiler.disable(_called)
         return run(f, args, named)
 
@@ -90,7 +92,7 @@ def _is_smooth(tensor: Any) -> bool:
 
 
 class _Call:
-    """One call of a function of tensors, and the pullback that it leaves for a backward pass."""
+    """One call of a function of tensors, and its pullback for a backward pass."""
 
     def __init__(self, function: ArrayFunction, recorded: Sequence[int] = ()) -> None:
         self.function = function
@@ -103,7 +105,7 @@ class _Call:
         detached = [x.detach() for x in tensors]
         if self._recorded:
             values, self._pull = self.function.pullback(detached, self._recorded, conjugated=True)
-            # PyTorch gives the outputs the graph, which keeps this call: the tape has tensors of its own, in the same memory.
+            # The outputs get the graph, which keeps this call alive: the tape has other tensors of the same memory.
             self._kept = [(y, y._version) for y in values]
             values = [y.detach() for y in values]
         else:
@@ -111,7 +113,7 @@ class _Call:
         return tuple(apart(values, detached))
 
     def pulled(self, tensors: Sequence[Any], at: Sequence[int], cotangents: Mapping[int, Any]) -> Mapping[int, Any]:
-        """The cotangents of the tensors ``at`` these positions; by the tape that was kept, where no graph is recorded."""
+        """The cotangents of the tensors ``at`` these positions; by the tape of the forward pass, where no graph is recorded."""
         if any(y._version != version for y, version in self._kept):  # changed in place since: the tape is not valid
             self._pull, self._kept = None, []
         if self._pull is None or torch.is_grad_enabled():
@@ -158,7 +160,7 @@ class _Node(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], call: _Call, *tensors: Any) -> tuple[Any, Any]:
         if not info.batch_size:
-            raise ShapeError("vmap: a function of oxigrad's is called for each element, and there is none")
+            raise ShapeError("vmap: a function of oxigrad is called for each element: expected at least one")
         dims = in_dims[1:]
         rows = [
             _applied(call.function, [x if d is None else x.select(d, at) for x, d in zip(tensors, dims, strict=True)])
@@ -167,19 +169,19 @@ class _Node(torch.autograd.Function):
         return tuple(torch.stack(column) for column in zip(*rows, strict=True)), (0,) * len(rows[0])
 
 
-# --- theirs in ours ----------------------------------------------------------------------------------------------------
+# --- functions of PyTorch in oxigrad -----------------------------------------------------------------------------------
 
 
 def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f`` of PyTorch's tensors as a function of any arrays that oxigrad differentiates, by PyTorch's autograd.
+    """The function ``f`` of tensors as a function of arrays of any library, which oxigrad differentiates by PyTorch's autograd.
 
     Arguments and results are trees. ``f`` gets a tensor for each array of any library and for each variable, in the same
-    memory where that is possible, and must not change it; whatever else is in the trees is passed on. Tensors in the
+    memory where that is possible, and must not change it; other leaves are passed on unchanged. Tensors in the
     result become arrays of the library of the first array among the arguments; numbers, where all arguments are numbers.
     Tensors that ``f`` uses otherwise, such as the parameters of a module, are constants.
 
     Derivatives of any order are available in both modes, as far as PyTorch differentiates ``f`` twice; forward mode
-    transposes the pullback. The graph is kept as long as the tape.
+    transposes the pullback. The tape keeps the graph.
 
     >>> import numpy as np
     >>> import oxigrad as ox
@@ -219,7 +221,7 @@ class _Autograd:
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         with torch.enable_grad():
             filled = list(arrays)
-            for i in at:  # within a pullback that is differentiated, they have a graph
+            for i in at:  # in a pullback that is differentiated, they have a graph
                 filled[i] = filled[i] if filled[i].requires_grad else filled[i].detach().requires_grad_()
             outputs = f(filled)
         inputs = [filled[i] for i in at]
@@ -249,7 +251,7 @@ _TORCH = _Autograd()
 
 
 def _fitted(cotangent: Any, output: Any) -> Any:
-    """A cotangent as PyTorch has it: conjugated, and of the dtype and on the device of the output."""
+    """A cotangent in PyTorch's convention: conjugated, and of the dtype and on the device of the output."""
     return cotangent.conj().to(dtype=output.dtype, device=output.device).reshape(output.shape)
 
 

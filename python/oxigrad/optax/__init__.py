@@ -17,7 +17,7 @@ what differs.
 >>> optax.apply_updates(params, updates)["w"].round(2)
 Array([ 0.9, -1.1], dtype=float32)
 
-``apply`` takes the whole step, and spares writing the updates:
+``apply`` takes the whole step, and does not write the updates:
 
 >>> tx = oxigrad.optax.adamw(1e-1)
 >>> params, state = tx.apply({"w": jnp.array([0.3, 0.4])}, tx.init(params), params)

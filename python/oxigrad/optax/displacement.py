@@ -12,10 +12,10 @@ from oxigrad.rules.rule import Rule, Stages
 
 
 class Displaced:
-    """The parameter, moved: its ``value``, as the rule computes it, and how far that is from the parameter.
+    """A displaced parameter: its ``value``, as the rule computes it, and its ``offset`` from the parameter.
 
-    Sums with arrays, and products with them, know their ``offset`` from the parameter, which is computed only where it is asked for. Anything
-    else that a rule does reads the value.
+    Sums and products with arrays keep track of the ``offset``, which is computed when it is read. Any other operation uses the
+    value.
     """
 
     __slots__ = ("_offset", "_parameter", "value")
@@ -27,7 +27,7 @@ class Displaced:
 
     @classmethod
     def of(cls, parameter: Any) -> "Displaced":
-        """The parameter where it is."""
+        """The parameter with offset zero."""
         return cls(parameter, parameter, lambda: 0.0)
 
     @property
@@ -81,12 +81,12 @@ class Displaced:
 
 
 def plain(value: Any) -> Any:
-    """The value of a moved parameter; anything else, itself."""
+    """The value of a displaced parameter; anything else unchanged."""
     return value.value if isinstance(value, Displaced) else value
 
 
 class _Namespace:
-    """A namespace whose functions read the values of moved parameters."""
+    """A namespace whose functions read the values of displaced parameters."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -102,12 +102,12 @@ class _Namespace:
 
 
 def _called(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """The result of a function for the values of moved parameters."""
+    """The result of a function for the values of displaced parameters."""
     return function(*map(_read, args), **{key: _read(value) for key, value in named.items()})
 
 
 def _read(argument: Any) -> Any:
-    """An argument of a function with values in the place of moved parameters."""
+    """An argument of a function with values in place of displaced parameters."""
     return [plain(each) for each in argument] if isinstance(argument, list) else plain(argument)
 
 
@@ -115,13 +115,15 @@ _XP = _Namespace(xp)
 
 
 def displacement(rule: Rule) -> Rule:
-    """The rule that returns the change of the parameter in its place: ``new - p``.
+    """The rule that returns the change ``new - p`` in place of the new parameter.
 
     A rule most often ends in ``p - move``, or in ``(1 - rate) * p - move``: the change is then ``-move``, or ``-rate * p - move``, which keeps the
     bits that rounding the new parameter loses. Elsewhere it is the difference. Raises `RuleError` for a rule with a guard.
     """
     if "guard" in rule.supplied:
-        raise RuleError(f"the rule {rule.name} may drop the step by a guard, which a transformation of optax cannot do")
+        raise RuleError(
+            f"the rule {rule.name} has a guard that may skip the step, which a transformation of optax cannot do"
+        )
 
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
         new, *after = yield from rule.stages(_XP, Displaced.of(p), g, slots, named)

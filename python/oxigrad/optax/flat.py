@@ -1,4 +1,4 @@
-"""Transformations whose slots are one array for all parameters each."""
+"""Transformations with flat slots: one array each for all parameters."""
 
 import functools
 import itertools
@@ -16,12 +16,12 @@ from oxigrad.stepping.writes import called_leaves
 def flat(tx: Transformation) -> Transformation:
     """The transformation with one array for each slot, which has the elements of all parameters one after the other.
 
-    A program of JAX pays for every array that it takes and returns, which where there are many small ones is more than the step
-    costs: here gradients and parameters alone are many. A slot of one number is a vector with a number for each parameter. ``update`` gives the difference of
-    the new parameters and the old ones, as they are rounded.
+    A compiled program of JAX has a cost for each array that it takes and returns, which for many small arrays exceeds that of the
+    step; here only gradients and parameters are many. A slot of one number is a vector with a number for each parameter.
+    ``update`` returns the rounded new parameters minus the old ones.
 
-    ``tx`` is one that `oxigrad.optax` made, of one rule with the same hyperparameters for all. ``init`` raises `RuleError` where the rule is called on whole
-    arrays or parameters have groups, and `DtypeError` where they differ in dtype.
+    ``tx`` is a transformation of `oxigrad.optax`, of one rule with the same hyperparameters for all parameters. ``init`` raises
+    `RuleError` where the rule is called on whole arrays or parameters have groups, and `DtypeError` where they differ in dtype.
 
     >>> import jax.numpy as jnp
     >>> import oxigrad.optax
@@ -102,7 +102,7 @@ class _FlatSteps(Steps):
                 )
         if len(plan.groups) > 1 or len(plan.parameters) < len(leaves) or not plan.groups[0].rule().elementwise:
             raise RuleError(
-                "a flat transformation is of one rule, with the same hyperparameters for all parameters, that is not called on whole arrays"
+                "a flat transformation requires one elementwise rule, with the same hyperparameters for all parameters"
             )
         return plan, leaves, opt
 

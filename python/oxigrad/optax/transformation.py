@@ -1,4 +1,4 @@
-"""Optimizers as gradient transformations of optax: the state as a pytree, and one step of it."""
+"""Optimizers as gradient transformations of optax: the state is a pytree, and a step is a pure function."""
 
 import dataclasses
 import importlib
@@ -26,7 +26,7 @@ except ModuleNotFoundError as error:
 # A function that makes the optimizer for the parameters.
 Make = Callable[[Any], Optimizer]
 
-# Options whose work optax does, and the values with which they do none.
+# Options that optax provides by other means, with the values that disable them.
 _OPTIONS = {"accumulate": 1, "nonfinite": "propagate", "loss_scale": None, "sparse": "dense", "zero_gradients": False}
 
 
@@ -43,9 +43,9 @@ class State(NamedTuple):
 class Transformation(optax.GradientTransformationExtraArgs):
     """An ``optax.GradientTransformationExtraArgs``, whose third function takes the whole step.
 
-    ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` does what ``update`` and
-    then ``optax.apply_updates`` do, and returns the new parameters and the new state. ``averaged_parameters(state, params)`` is the average that an
-    optimizer keeps, such as the schedule-free ones; it raises `StateError` where there is none.
+    ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` is ``update``
+    followed by ``optax.apply_updates``, and returns the new parameters and the new state. ``averaged_parameters(state, params)``
+    is the average that optimizers such as the schedule-free ones keep; it raises `StateError` where there is none.
     """
 
     apply: Callable[[Any, State, Any], tuple[Any, State]]
@@ -59,9 +59,9 @@ def transformation(
     """Any optimizer of `oxigrad.optim` as a gradient transformation of optax.
 
     Args:
-        opt: the optimizer, whose own state is neither read nor changed; or a function of the parameters that makes it.
-        dtypes: the dtypes of slots, by the name of the slot; None for that which the optimizer gives it.
-        flags: traced numbers for hyperparameters that are no numbers of the step, such as ``epsilon_root``.
+        opt: the optimizer, whose own state is neither read nor changed; or a function of the parameters that returns it.
+        dtypes: the dtypes of slots, by the name of the slot; None for the optimizer's own choice.
+        flags: traced numbers for hyperparameters that are flags of the rule, such as ``epsilon_root``.
 
     Parameters are any pytree of JAX. Their key paths, which patterns of ``groups`` match, are the keys, fields and indices joined
     by dots. One array at two key paths is two parameters, as it is under ``jax.jit``. The updates of leaves that are frozen, or not of a floating-point dtype,
@@ -82,7 +82,7 @@ def transformation(
     if isinstance(opt, Optimizer):
         _check(opt)
     elif not callable(opt):
-        raise TypeError(f"found {opt!r}: expected an optimizer of oxigrad.optim, or a function that makes one")
+        raise TypeError(f"found {opt!r}: expected an optimizer of oxigrad.optim, or a function that returns one")
     steps = Steps((lambda params: opt) if isinstance(opt, Optimizer) else opt, dtypes or {}, flags or {})
     return made_of(steps)
 
@@ -103,7 +103,7 @@ def _check(opt: Optimizer) -> None:
 
 
 class Named:
-    """The leaves of a pytree of JAX by key path, as a tree of ours: nested dicts."""
+    """The leaves of a pytree of JAX by key path, as a tree of oxigrad: nested dicts."""
 
     def __init__(self, params: Any) -> None:
         self.params = params
@@ -141,7 +141,7 @@ class Named:
         return any(map(is_inexact, self.leaves))
 
     def gradients(self, updates: Any) -> Any:
-        """The gradients of the leaves, in nested dicts, of the dtypes of these."""
+        """The gradients of the leaves, in nested dicts, in the dtypes of the leaves."""
         given = self.like(updates, "updates")
         return self.nested([_of_dtype(g, leaf) for g, leaf in zip(given, self.leaves, strict=True)])
 
@@ -164,7 +164,7 @@ class Named:
 
 
 def _of_dtype(g: Any, leaf: Any) -> Any:
-    """A gradient in the dtype of its parameter, or in float32 for one of half precision; a leaf that is no parameter for its own."""
+    """A gradient in the dtype of its parameter, or in float32 for one of half precision; the leaf itself if it is not a parameter."""
     if not is_inexact(leaf):
         return leaf
     if not is_inexact(g) or is_complex(g) or is_complex(leaf):
@@ -188,7 +188,7 @@ def _key(key: Any) -> Any:
 
 
 def _distinct(leaves: list[Any]) -> list[Any]:
-    """The leaves, each an array of its own: one that comes again is copied."""
+    """The leaves without repeated arrays: repetitions are copies."""
     seen: set[int] = set()
     for number, leaf in enumerate(leaves):
         if id(leaf) in seen:
@@ -198,7 +198,7 @@ def _distinct(leaves: list[Any]) -> list[Any]:
 
 
 class _Stepping:
-    """An optimizer as a step reads it, with traced flags; its rules may return the change of a parameter in its place."""
+    """An optimizer as a step reads it, with traced flags; if ``displaced``, its rules return the change of a parameter."""
 
     def __init__(self, opt: Optimizer, flags: Mapping[str, Any], displaced: bool) -> None:
         self._opt, self._flags, self._displaced = opt, flags, displaced
@@ -294,13 +294,13 @@ class Steps:
         return opt
 
     def _cast(self, name: str, slot: Any) -> Any:
-        """A slot in the dtype that was asked for."""
+        """A slot in the requested dtype."""
         dtype = self._dtypes.get(name)
         return slot if dtype is None else jax.tree.map(lambda array: array.astype(dtype), slot)
 
 
 def given_parameters(params: Any) -> Named:
-    """The parameters that a step is given; `ValueError` where it is given none."""
+    """The parameters of a step; raises `ValueError` for None."""
     if params is None:
         raise ValueError("params is None: expected the parameters, as in update(updates, state, params)")
     return Named(params)

@@ -11,11 +11,11 @@ from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, is_array, name
 
 
 def combined(operation: Callable[[Any, Any], Any], paths: Sequence[str], values: Sequence[Any]) -> Any:
-    """The values of the leaves at ``paths``, without axes, combined by an operation of two values.
+    """The values of the leaves at ``paths``, arrays without axes, reduced by a binary operation.
 
     Arrays of one library on one device are combined there. Others are copied to the host, which waits for their devices, and the
-    result is a number, which an array of any library takes. Where arrays cannot be read, such as those of a program that is traced,
-    but are of one library and the others are in host memory, the result is of that library.
+    result is a number, which combines with arrays of any library. Where some arrays, of one library, cannot be read, as in a traced
+    program, and the others are in host memory, the result is of that library.
 
     Raises `ArrayMemoryError` with the key paths for lazy arrays beside arrays of another library, and for arrays of two libraries that
     cannot be read.
@@ -36,7 +36,7 @@ def combined(operation: Callable[[Any, Any], Any], paths: Sequence[str], values:
 
 
 def _is_one_device(values: Sequence[Any]) -> bool:
-    """Whether no two arrays name different devices; in a program that is traced, they name none."""
+    """Whether no two arrays name different devices; in a traced program, they name none."""
     devices = [device for device in map(device_of, values) if device is not None]
     return all(device == devices[0] for device in devices[1:])
 

@@ -1,8 +1,8 @@
 """The factors by which a step with a zero gradient multiplies slots, read off the rule.
 
-The rule is evaluated once on values that stand for what a row may hold: each slot, and the parameter, is a term of its own, the
-gradient is zero, and hyperparameters are the numbers that they are. Where a slot comes out as itself times a number that is the same
-in every step, that is its factor. A slot may declare its factor instead (``Slot.zeros(decay="beta2")``).
+The rule is evaluated once on symbolic values: each slot, and the parameter, is a term of its own, the gradient is zero, and
+hyperparameters have their present values. If the new slot is the old one times a number that is the same in every step, that number
+is its factor. A slot may declare its factor instead (``Slot.zeros(decay="beta2")``).
 """
 
 import operator
@@ -62,7 +62,7 @@ def _factor(rule: Rule, name: str, after: Mapping[str, Any]) -> Any:
 
 
 def _multiple(value: Any, name: str) -> Any:
-    """The number of times that a value is the slot of this name; None where it is something else, too."""
+    """The factor by which a value is a multiple of the slot of this name; None where it is not a multiple."""
     if isinstance(value, _Linear):
         terms = value.terms
     else:
@@ -219,7 +219,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def _elementwise(name: str, *args: Any) -> Any:
-    """A function of numbers as `oxigrad.xp` has it; of anything else unknown, but where zeros lead to a number."""
+    """The function of `oxigrad.xp` for numbers; for other values an unknown, unless zeros determine the result."""
     if any(isinstance(arg, tuple) or (isinstance(arg, _Unknown) and not _is_zero(arg)) for arg in args):
         return _unknown(name, *args)
     found = getattr(arrays, name)(*(0.0 if isinstance(arg, _Unknown) else arg for arg in args))

@@ -28,7 +28,7 @@ def trace(
     writes_change: bool = False,
     totals: str = "computed",
 ) -> Any:
-    """The rule called once on symbols: a kernel. Raises `RuleError` where it does what no kernel can do.
+    """The kernel of a rule, traced by one call on symbols. Raises `RuleError` where it is not elementwise.
 
     With ``zero_gradients`` it leaves zeros in the gradient; where it ``writes_change``, it leaves the change of the parameter there,
     and the parameter as it was; where it ``catches_up``, slots are first multiplied by factors, further array inputs in the order
@@ -67,12 +67,14 @@ def trace(
             guard = guard * further
         return tape.compile([a for _, a in changed], [k for k, _ in changed], results, guard)
     except RuleError as error:
-        raise RuleError(f"the rule {rule.name}: {error}; define(..., elementwise=False) calls it on arrays") from None
+        prefix = f"the rule {rule.name}: "  # which errors of the rule itself have
+        message = f"{prefix}{str(error).removeprefix(prefix)}; define(..., elementwise=False) calls it on arrays"
+        raise RuleError(message) from None
 
 
 @dataclasses.dataclass
 class Leaf:
-    """One parameter that a rule is called on: where it is, its arrays, and its numbers of the step.
+    """One parameter that a rule is called on: its key path, its arrays, and its hyperparameters of the step.
 
     Where slots catch up, ``decays`` are theirs. ``rows`` are those of the parameter that the arrays are of, if not all.
     """
@@ -103,7 +105,7 @@ class Leaf:
         return dataclasses.replace(self, p=p, g=g, slots=slots, rows=rows)
 
     def stamped(self) -> Any:
-        """The slot of the steps in which rows were last updated, after this one."""
+        """The slot `LAST_STEP` after this step."""
         last = self.slots[LAST_STEP]
         if not isinstance(self.g, SparseRows):
             return xp.zeros_like(last) + self.values["step"]
@@ -145,9 +147,9 @@ def _check_totals(leaves: Sequence[Leaf], totals: Sequence[Any]) -> None:
 
 
 def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The results as arrays of their own, but where a rule returned the parameter or the slot itself, which then stays.
+    """The results, copied where they share memory with arguments; a parameter or slot that a rule returned itself is kept.
 
-    So a slot is never a part of a parameter or of a gradient, which are the user's.
+    So a slot never shares memory with a parameter or a gradient, which the user may change.
     """
     given: list[Any] = []
     for leaf in leaves:
@@ -182,7 +184,7 @@ def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
 
 
 def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
-    """The rule on all there is of a leaf, computed in float32 where it has half precision."""
+    """The rule on the arrays of a leaf, computed in float32 for half precision."""
     check_gradient(leaf)
     p, g, path = widened(leaf.p), leaf.g, leaf.path
     supplied = {"noise": _noise(leaf, p, seed), "guard": lambda guard: guards.append((path, guard))}
@@ -199,7 +201,7 @@ def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stag
 
 
 def check_gradient(leaf: Leaf) -> None:
-    """Raises `ShapeError` or `DtypeError` for a gradient that is not as its parameter is; of half precision, it may be of float32."""
+    """Raises `ShapeError` or `DtypeError` for a gradient whose shape or dtype is not the parameter's; for half precision, float32 is allowed."""
     p, g, path = leaf.p, leaf.g, leaf.path
     if tuple(g.shape) != tuple(p.shape):
         raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
@@ -212,7 +214,7 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
     path = leaf.path
     if old is None:
         if new is not None:
-            raise RuleError(f"{path}: the rule returned a {what} for a parameter that has none")
+            raise RuleError(f"{path}: the rule returned a {what} that the parameter does not have")
         return None
     library = namespace(leaf.p)
     value = new if is_array(new) else library.full((), new, dtype=old.dtype, device=device_of(old))

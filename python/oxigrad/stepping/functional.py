@@ -33,7 +33,7 @@ def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, An
     plan.check_known(state["slots"])
     step = state["step"]
     if isinstance(step, int) and step >= _core.MOST_STEPS:
-        raise StateError(f"{step} steps have been taken, which is as many as are counted")
+        raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
     values = [{**now, **group.flags, **group.numbers(step)} for group in plan.groups]

@@ -1,8 +1,8 @@
 """Kernels called from inside of a function that an array library compiles, such as ``jax.jit``.
 
 Where an adapter has ``call_kernels`` (see `oxigrad.ops.backends.generic`), the elementwise rules of all leaves become one call.
-It runs the kernels that update host memory, and so gives the same bits; a result lies in the memory of its operand where the
-library may reuse that. Elsewhere, such as on a GPU and for derivatives, the rules are called on the arrays.
+It runs the kernels that update host memory, with bitwise equal results; a result reuses the memory of its operand where the
+library allows it. Elsewhere, such as on a GPU and for derivatives, the rules are called on the arrays.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ Kernels = Callable[..., "_core.Program | None"]
 
 
 def run_rules(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
-    """The new parameter and slots of each leaf, as `call_rules`, but where a guard stops the step they are the old ones.
+    """The new parameter and slots of each leaf, as `call_rules`, except that they are the old ones where a guard stops the step.
 
     Leaves of elementwise rules go through kernels where their library has calls of them, the others by their rules. Also returns
     whether the step was taken: True, or a Boolean array.
@@ -36,7 +36,7 @@ def run_rules(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> 
     programs = [kernel() if fit else None for kernel, fit in zip(kernels, fits, strict=True)]
     fits = [program is not None for program in programs]
     if not all(fits) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
-        fits = [False] * len(leaves)  # what is of all leaves is computed in one place
+        fits = [False] * len(leaves)  # a value over all leaves is computed in one place
     own = [(leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit]
     found = _Step([leaf for leaf, _ in own], [kernel for _, kernel in own], seed).run() if own else None
     if found is None:
@@ -53,7 +53,7 @@ def run_flat(
     """As `run_rules`, for leaves of one rule whose slots are one array each, which holds all leaves one after the other.
 
     A slot that is an array is a vector with as many elements as all leaves together, one that is a number a vector with a number
-    for each leaf. The slots of the leaves themselves are not looked at. A compiled function pays for each array that it
+    for each leaf. The slots of the leaves themselves are ignored. A compiled function pays for each array that it
     returns, so that this is faster where there are many leaves.
 
     Returns the new parameters, or where it ``writes_change`` those minus the old ones; the new slots; and whether the step was
@@ -131,7 +131,7 @@ def _fits(leaf: Leaf, slots: Mapping[str, Any] | None = None) -> bool:
 
 
 def _fit_flat(leaves: Sequence[Leaf], slots: Mapping[str, Any]) -> bool:
-    """Whether kernels take the arrays of these leaves, and slots that are one array for all of them each."""
+    """Whether kernels take the arrays of these leaves, and their flat slots."""
     return all(_fits(leaf) for leaf in leaves) and _slots_fit(leaves[0], slots, (_ends(leaves)[-1],), (len(leaves),))
 
 
@@ -162,7 +162,7 @@ class _Places:
 
 
 class _Step:
-    """A step of some leaves by calls of kernels. Where slots are ``flat``, they are one array for all leaves each.
+    """A step of some leaves by calls of kernels. ``flat`` slots are one array each for all leaves.
 
     The operands are the scalars that are known only when the calls run, then the arrays of the leaves, and then flat slots. Those of
     a call are some of them, in the order that ``rust/python/src/xla/handler.rs`` states.
@@ -283,7 +283,7 @@ class _Step:
         totals: Any = None,
         measures: bool = False,
     ) -> list[Any]:
-        """Makes a call for some leaves: puts changed operands in the place of those before, and returns the ``new`` results.
+        """Makes a call for some leaves: replaces changed operands, and returns the ``new`` results.
 
         One that ``measures`` changes nothing, and takes only the arrays that the programs read.
         """
@@ -368,7 +368,7 @@ class _Layout:
     numbers: list[list[int]]
 
     def limit(self, programs: Sequence["_core.Program"]) -> None:
-        """Leaves out the arrays that programs do not read; a leaf has one at least."""
+        """Leaves out the arrays that programs do not read; each leaf keeps at least one."""
         self.arrays = [own[: max(program.inputs, 1)] for own, program in zip(self.arrays, programs, strict=True)]
 
     def operands(self, *, is_flat: bool) -> list[int]:

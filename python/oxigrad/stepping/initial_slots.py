@@ -17,7 +17,7 @@ from oxigrad.stepping.sparse_rows import LAST_STEP
 
 
 def new_slots(group: ParameterGroup, path: str, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
-    """The initial slots of the parameter ``p``, but for those that are ``known``.
+    """The initial slots of the parameter ``p``, except those that are ``known``.
 
     Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
     the key path, and `ArrayMemoryError` for a parameter that cannot be read.

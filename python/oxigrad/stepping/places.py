@@ -1,4 +1,4 @@
-"""Checks of arrays that rules are called on: whether they can be read, and lie where the parameter does."""
+"""Checks of the arrays that rules are called on: readable, and on the device of the parameter."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows
 
 
 def check_places(path: str, p: Any, g: Any, slots: Mapping[str, Any]) -> None:
-    """Raises where a rule cannot be called on the arrays of one parameter together, or failed for that.
+    """Raises where the arrays of one parameter cannot be arguments of one rule.
 
     `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a gradient or a
     slot of another array library.
@@ -30,13 +30,13 @@ def check_places(path: str, p: Any, g: Any, slots: Mapping[str, Any]) -> None:
 def _others(g: Any, slots: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield from [("gradient", g.values), ("gradient", g.indices)] if isinstance(g, SparseRows) else [("gradient", g)]
     for name, slot in slots.items():
-        # A number goes with arrays on any device.
+        # A number combines with arrays on any device.
         if slot is not None and not isinstance(slot, Quantized) and name != LAST_STEP and len(slot.shape):
             yield f"slot {name}", slot
 
 
 def check_readable(path: str, what: str, array: Any) -> str | None:
-    """The place of an array; None if it goes with arrays of any. Raises `ArrayMemoryError` if it cannot be read."""
+    """The place of an array; None if it combines with arrays of any place. Raises `ArrayMemoryError` if it cannot be read."""
     if isinstance(array, (np.ndarray, _core.Variable)):
         return None
     adapter = adapter_of(array)
@@ -50,7 +50,7 @@ def _name(array: Any) -> str:
 
 
 def refuse_traced(path: str, what: str, array: Any) -> None:
-    """Raises `StateError` for an array inside of a transformation of its library, which the slots would outlive."""
+    """Raises `StateError` for a tracer of its library, which the slots would outlive."""
     array = array.values if isinstance(array, SparseRows) else array
     if isinstance(array, (np.ndarray, _core.Variable)):
         return
@@ -64,12 +64,12 @@ def refuse_traced(path: str, what: str, array: Any) -> None:
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether an error is of a class of this package, and so says where it is from."""
+    """Whether the class of an error is defined in this package, so that its message has the key path."""
     return type(error).__module__ == _core.ShapeError.__module__
 
 
 def refuse_shapeless(named: Iterable[tuple[str, Any]]) -> None:
-    """Raises `ArrayMemoryError` for the first array, given with what it is called, whose shape or dtype cannot be read."""
+    """Raises `ArrayMemoryError` for the first array, given with its name, whose shape or dtype cannot be read."""
     for what, array in named:
         try:
             _ = getattr(array, "shape", None), getattr(array, "dtype", None)

@@ -101,7 +101,7 @@ class Plan:
         present: bytes | None = None,
     ) -> None:
         self.versions = [*versions, *owner._versions()]
-        self._made = [version.structure for version in self.versions]  # before what they are of is read
+        self._made = [version.structure for version in self.versions]  # before the settings are read
         self.structure = structure
         self.present = present
         self.sparse = owner.sparse != "dense"
@@ -162,11 +162,11 @@ class Plan:
             p.executor = executor(leaves[p.index], rules[p.group].elementwise)
             if p.executor in ("copy", "rule") and any(self._holds_gradients[i] for i in p.indices):
                 why = obstacle(leaves[p.index]) or f"on the device {device_of(leaves[p.index])}, or cannot be written"
-                raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container takes no other in its place")
+                raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container cannot be given another array")
             if p.executor == "rule" and (why := obstacle(leaves[p.index])):
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
         if any(p.executor in ("rule", "into") for p in self.parameters) and any(r.supplied & {"total"} for r in rules):
-            for p in self.parameters:  # A total is over all of them: all of them by one executor.
+            for p in self.parameters:  # A total over all parameters needs one executor.
                 p.executor = executor(leaves[p.index], elementwise=False)
         self.host = [p for p in self.parameters if p.executor in ("host", "copy")]
         self.pick = _picker([p.index for p in self.host], len(leaves))
@@ -179,9 +179,9 @@ class Plan:
         self.is_tied = bool(self._tied)
         self._may_change = bool(self._tied or self._looked_at)
         self.recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
-        # Of these, the parameters that the core does not read as they are.
+        # Those of them that the core cannot read directly.
         self._unread = [p for p in self.recorded if p.executor != "host" or not _core.exports_memory(leaves[p.index])]
-        # The core checks the gradients that go to it as they are.
+        # The core checks the other gradients.
         self._checked_here = self.parameters if self.ruled else self._tied
 
     def is_current(self) -> bool:
@@ -195,7 +195,7 @@ class Plan:
     def leaves(self, model: Any) -> list[Any] | None:
         """The leaves of a model for which the plan holds; None for any other.
 
-        What else may change from step to step, such as shapes and dtypes, the core checks.
+        The core checks what may change from step to step, such as shapes and dtypes.
         """
         try:
             leaves = _core.tree_leaves(model, self.structure, trainable=True)
@@ -217,14 +217,14 @@ class Plan:
     def detach(self, leaves: list[Any], *, for_core: bool = False) -> list[Any]:
         """The leaves, with parameters detached from their library's own autodiff, which must not record steps.
 
-        Where they are ``for_core`` alone, only those are detached that it could not read otherwise.
+        With ``for_core``, only those are detached that the core could not read otherwise.
         """
         for p in self._unread if for_core else self.recorded:
             leaves[p.index] = detached(leaves[p.index])
         return leaves
 
     def unrecorded(self, gradients: list[Any]) -> list[Any]:
-        """The gradients, with those that rules are called on detached: slots computed from them would keep their graphs alive."""
+        """The gradients, detached where rules are called on them: slots computed from them would keep their graphs alive."""
         for _, p in self.ruled:
             g = gradients[p.index]
             gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
@@ -242,13 +242,11 @@ class Plan:
             if text not in slots:
                 if text in rested:
                     continue
-                raise StructureError(f"{text}: a new parameter; the optimizer was begun without it")
+                raise StructureError(f"{text}: the parameter is new: the model did not have it at the first step")
             if text not in found:
                 if text in self.resting:
                     continue
-                raise StructureError(
-                    f"{text}: the model has no such parameter any more; the optimizer was begun with it"
-                )
+                raise StructureError(f"{text}: the parameter is missing: the model had it at the first step")
             for slot in self.groups[found[text].group].rule().slots:
                 begun = slots[text].get(slot.name)
                 if slot.begin is None and begun is not None and tuple(begun.shape) != found[text].shape:
@@ -378,7 +376,7 @@ class Plan:
     def check_parameters(self, leaves: list[Any]) -> None:
         """Raises `AliasError` for two parameters in host memory that share elements, by whichever executors they are updated.
 
-        Raises `DtypeError` for a parameter that means more than its numbers.
+        Raises `DtypeError` for a masked array, an array with units, or the like.
         """
         for p in self.parameters:
             refuse_meaning(leaves[p.index], f"{p.text}: the parameter")
@@ -389,7 +387,7 @@ class Plan:
     ) -> None:
         """Raises `ArrayMemoryError` for arrays that cannot be written, `AliasError` for those that share memory that is written.
 
-        Raises `StateError` for arrays inside of a transformation of their library.
+        Raises `StateError` for tracers of a library.
 
         The core checks the arrays itself where it updates all parameters in place and no gradient is ``zeroed`` besides.
         """
@@ -410,7 +408,7 @@ class Plan:
     def written_with(
         self, leaves: list[Any], values: Mapping[str, Any]
     ) -> tuple[list[tuple[_core.KeyPath, Any]], list[tuple[Any, Any]]]:
-        """The replacements and the copies (see `_core.Writes`) by which parameters get other values, given by key path."""
+        """The replacements and the copies (see `_core.Writes`) that give parameters other values, by key path."""
         self.check_parameters(leaves)
         replacements, copies = [], []
         for p in self.parameters:
@@ -433,7 +431,7 @@ class Plan:
             )
 
     def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:
-        """The gradients of a tree that agrees with the model only where it has arrays."""
+        """The gradients of a tree of another structure than the model, matched by key path."""
         found = {str(structure.path(i)): g for i, g in enumerate(given) if is_array(g)}
         aligned: list[Any] = [None] * count
         for parameter in self.parameters:
@@ -475,7 +473,7 @@ def _check_alike(path: str, g: Any, parameter: Parameter) -> None:
 
 
 def _distinct(gradients: list[Any]) -> list[Any]:
-    """The gradients, but each array once."""
+    """The gradients without repeated arrays."""
     found: list[Any] = []
     for g in gradients:
         if not any(_is_same(g, other) for other in found):

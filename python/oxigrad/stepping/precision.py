@@ -22,7 +22,7 @@ _SMALLEST_8BIT = 4096
 
 
 def half(array: Any) -> str | None:
-    """The name of the array's dtype where that has two bytes, and None elsewhere.
+    """The name of the array's dtype if it has two bytes, else None.
 
     >>> half(np.ones(2, np.float16)), half(np.ones(2))
     ('float16', None)
@@ -114,8 +114,8 @@ def _compensated(rule: Rule, storage: str) -> Rule:
 def rounded(value: Any, dtype: Any, random: Any) -> Any:
     """A float32 array in a dtype of half precision, rounded stochastically, as kernels do it.
 
-    ``random`` are whole numbers from 0 to 65535. What lies between two numbers of the dtype goes to the one further from zero
-    with the probability of its distance to the nearer one, so that its expectation is itself.
+    ``random`` are whole numbers from 0 to 65535. A value between two numbers of the dtype is rounded away from zero with a
+    probability proportional to its distance from the one nearer to zero, so that rounding is unbiased.
     """
     near = xp.astype(value, dtype)
     zero = xp.zeros_like(near)

@@ -16,8 +16,8 @@ class Quantized:
 
     A block's largest magnitude is exact; the error of another number is at most 3.2 % of itself (1.6 % in a block without
     negative numbers) down to a sixteenth of the largest, at most twice that down to a 256th, and so on for twenty powers of two.
-    Zero stays zero, and in a block without negative numbers what is positive stays positive. ``codes`` (uint8, of the shape of the array) and
-    ``scales`` (float32) are all there is to it; the formula stands in ``quantized.rs`` of the core.
+    Zero stays zero, and in a block without negative numbers positive numbers stay positive. ``codes`` (uint8, of the shape of the array) and
+    ``scales`` (float32) are its only data; the formula is in ``quantized.rs`` of the core.
 
     >>> x = Quantized.zeros((2, 3))
     >>> x[...] = [[0.0, 0.5, 2.0], [0.1, 0.0, 1.0]]

@@ -1,4 +1,4 @@
-"""A plan resolved to kernels and their numbers, which serves each step until a version changes.
+"""A plan resolved to kernels and their scalars, reused in each step until a version changes.
 
 A constant hyperparameter is read once, here. A step fills in what differs from step to step: the number of the step, the values of
 schedules, the number of accumulated gradients and the loss scale.

@@ -39,9 +39,9 @@ _OLD = 24 * 3600.0
 def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
     """Writes arrays of any library, and text by name, to a file, which is replaced if it exists.
 
-    That stays as it is until all is written and on the disk: another file takes its place then, at once. What a process that
-    was killed while it saved this file has left behind is removed. Raises `StateError` for a dtype that such a file cannot
-    have, and `OSError` where it cannot be written.
+    The write is atomic: the old file is replaced once the new one is complete and on the disk. Temporary files of killed
+    processes that were saving this file are removed. Raises `StateError` for a dtype that the format lacks, and `OSError` where
+    the file cannot be written.
     """
     for name, array in arrays.items():
         if dtype_name(array.dtype) not in _NAMES:
@@ -57,11 +57,11 @@ def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> 
 def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and the text by name that are in a file.
 
-    Raises `StateError` where it is no such file or is damaged, and `OSError` where it cannot be read.
+    Raises `StateError` for a file of another format or a damaged one, and `OSError` where it cannot be read.
     """
     path = os.fspath(file)
     try:
-        # Read rather than mapped: what happens to the file later is nothing to the arrays.
+        # Read rather than memory-mapped, so that later changes of the file do not affect the arrays.
         with safe_open(path, framework="np", backend="pread") as opened:
             codes = {opened.get_slice(name).get_dtype() for name in opened.offset_keys()}
             if unknown := sorted(codes - _DTYPES.keys()):
@@ -78,10 +78,10 @@ def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 @contextlib.contextmanager
 def _replacing(file: Any) -> Iterator[str]:
-    """The path of a new file, which takes the place of ``file`` once the block is done, and is gone if it fails.
+    """The path of a new file, which replaces ``file`` at the end of the block, and is removed if the block fails.
 
-    It is alone in a folder of its own, so that what else the block writes beside it goes with it. The folder is locked until
-    then: that tells it from one that was left behind.
+    It is in a temporary folder, which is removed with everything that the block writes there. The folder is locked meanwhile: a
+    folder without a lock is stale.
     """
     target = os.path.realpath(os.fspath(file))
     parent, name = os.path.split(target)
@@ -117,7 +117,7 @@ def _folder(parent: str, prefix: str) -> Iterator[str]:
 def _locked(folder: str) -> int | None:
     """The handle that holds a new folder's lock, 0 where there are no locks.
 
-    None where another save took the folder for one that was left behind, before it was locked.
+    None where another save removed the folder as stale before it was locked.
     """
     if fcntl is None:
         return 0

@@ -12,7 +12,7 @@ from oxigrad.stepping.version import Version
 class ParameterSlots(dict[str, Any]):
     """A dict of slots whose arrays can be replaced by others of the same shape and dtype, which are copied.
 
-    The next step goes on from what is assigned; each assignment raises ``version``. Slots cannot be added or removed: the rule
+    The next step starts from the assigned values; each assignment raises ``version``. Slots cannot be added or removed: the rule
     declares them.
     """
 

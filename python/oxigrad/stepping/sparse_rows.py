@@ -1,13 +1,13 @@
-"""Gradients that touch some rows of a table only, as those of embeddings, and the treatment of the other rows.
+"""Sparse gradients, which are zero except in some rows of a table, such as those of embeddings.
 
 An optimizer's option ``sparse`` selects one of three treatments:
 
 * "dense": the step of the dense gradient, whose other rows are zeros. Slots decay and rows move everywhere, to the same
-  numbers, so that it costs what a dense step does. It is the default: how a gradient is written down changes no result.
+  numbers, so that it costs what a dense step does. It is the default: the representation of a gradient changes no result.
 * "lazy": the rows that are touched, and their slots, are updated as by a dense step, bias correction by the step of the
   optimizer; no other row changes (torch's SparseAdam, TensorFlow's LazyAdam). What the step costs grows with the rows touched.
 * "catch_up": as "lazy", but first the slots of a touched row are multiplied by what the steps that skipped it would have
-  multiplied them by: their decay, to the power of the number of steps, which `LAST_STEP`, a slot, remembers.
+  multiplied them by: their decay, to the power of the number of steps, which the slot `LAST_STEP` gives.
 
 Sums over a leaf (the norms of LAMB, of clipping) and totals over all of them are over the rows that are touched: for gradients, which
 are zero elsewhere, this is exact; for "lazy" and "catch_up", norms of parameters and of updates are those of the touched rows.
@@ -43,7 +43,7 @@ from oxigrad.ops.backends import (
 )
 
 FAMILIES = ("dense", "lazy", "catch_up")
-# The slot that remembers in which step each row was last updated.
+# The slot of the step in which each row was last updated.
 LAST_STEP = "last-step"
 
 
@@ -54,10 +54,10 @@ class SparseRows:
     up. ``values`` has the shape ``(len(indices), *shape[1:])`` and the dtype of the parameter. In a tree it is one
     leaf.
 
-    Raises `ShapeError`, `DtypeError` or `IndexError`. Where indices cannot be looked at, as under ``jax.jit``, their range is not
-    checked.
+    Raises `ShapeError`, `DtypeError` or `IndexError`. The range of traced indices, as under
+    ``jax.jit``, is not checked.
 
-    A lookup has such a gradient: differentiate with respect to the rows that were looked up, rather than to the table.
+    For such a gradient of a lookup, differentiate with respect to the rows that were looked up, not to the table.
 
     >>> import oxigrad as ox
     >>> model = {"table": np.zeros((1000, 2)), "scale": np.ones(2)}
@@ -74,13 +74,13 @@ class SparseRows:
     """
 
     __slots__ = ("indices", "shape", "values")
-    __array_ufunc__ = None  # NumPy's arrays leave `array + SparseRows` to us.
+    __array_ufunc__ = None  # so that `array + SparseRows` of NumPy's arrays calls `__radd__`
 
     def __init__(self, indices: Any, values: Any, shape: tuple[int, ...]) -> None:
         self.values = values if is_array(values) else np.asarray(values, np.float64)
         self.indices = _as_indices(indices, self.values)
         self.shape = tuple(map(operator.index, shape))
-        refuse_meaning(self.values, "what SparseRows has for values")
+        refuse_meaning(self.values, "SparseRows: the argument values")
         self.shape = tuple(map(int, shape))
         self._check()
 
@@ -118,7 +118,7 @@ class SparseRows:
     def coalesce(self) -> "SparseRows":
         """The same gradient with unique row indices in increasing order: values of the same index are added up.
 
-        Where indices cannot be looked at, a row stays as often as it was, each time with the sum.
+        With traced indices, a repeated row stays repeated, each time with the sum.
 
         >>> SparseRows([4, 1, 4], [[1.0], [2.0], [3.0]], (5, 1)).coalesce()
         SparseRows(array([1, 4]), array([[2.], [4.]]), (5, 1))
@@ -142,7 +142,7 @@ class SparseRows:
         )
 
     def map(self, f: Callable[[Any], Any]) -> "SparseRows":
-        """The same rows, their indices and values as ``f`` returns them: in other memory, say."""
+        """The rows with ``f`` applied to indices and values, such as a copy."""
         return self._checked(f(self.indices), f(self.values), self.shape)
 
     def todense(self) -> Any:
@@ -162,7 +162,7 @@ class SparseRows:
     def __add__(self, other: Any) -> Any:
         """The sum of two gradients: of rows, or, with an array, an array."""
         if not isinstance(other, SparseRows):
-            if isinstance(other, int) and other == 0:  # where `sum` begins
+            if isinstance(other, int) and other == 0:  # the start value of `sum`
                 return self
             return self.todense() + other if is_array(other) else NotImplemented
         if other.shape != self.shape:
@@ -183,7 +183,7 @@ def _as_indices(given: Any, values: Any) -> Any:
     library, device = standard_namespace(values), _device_of(values)
     if not is_array(given):
         given = np.asarray(given, np.int64)
-    refuse_meaning(given, "what SparseRows has for indices")
+    refuse_meaning(given, "SparseRows: the argument indices")
     if standard_namespace(given) is not library:
         given = library.asarray(given, device=device)
     if not library.isdtype(given.dtype, "integral"):
@@ -198,7 +198,7 @@ def _device_of(array: Any) -> Any:
 
 
 def _truth(array: Any) -> bool | None:
-    """Whether an array of one element is true; None where it cannot be looked at, as under ``jax.jit``, or is lazy."""
+    """Whether an array of one element is true; None where it is traced, as under ``jax.jit``, or lazy."""
     if adapter_of(array).is_lazy:
         return None
     for look in (plain, fetched):
@@ -206,7 +206,7 @@ def _truth(array: Any) -> bool | None:
             return bool(look(array))
         except RecursionError:
             raise
-        except REFUSALS:  # it lies elsewhere, or is being traced
+        except REFUSALS:  # on a device, or traced
             continue
     return None
 

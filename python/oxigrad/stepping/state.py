@@ -40,7 +40,7 @@ def __dir__() -> list[str]:
 
 
 FORMAT = 1
-# Slots of the optimizer's own, by the names that they had before: rules may have slots of these names.
+# Former names of the optimizer's own slots; a rule may have slots of these names.
 _RENAMED = {
     **NAMES,
     "master": MASTER,
@@ -78,7 +78,7 @@ class Swappable(Protocol):
     """The averages of an optimizer, which may be swapped with the parameters."""
 
     def refuse_swapped(self) -> None:
-        """Raises `StateError` while they are."""
+        """Raises `StateError` while the averages are swapped with the parameters."""
         ...
 
 
@@ -101,12 +101,12 @@ class Stepping(Protocol):
 
     @property
     def slots(self) -> Slots:
-        """The slots, to be handed out."""
+        """The slots, whose arrays the user may keep."""
         ...
 
     @property
     def own_slots(self) -> Slots:
-        """The slots, for what hands none of them out."""
+        """As `slots`, for readers that give no array to the user."""
         ...
 
     def check_whole(self) -> None:
@@ -161,7 +161,9 @@ class Report:
         lines = list(self.lines())
         more = [f"and {len(lines) - _AT_MOST} more"] if len(lines) > _AT_MOST else []
         raise StateError(
-            "\n  ".join(["the state does not fit; strict=False takes what does", *lines[:_AT_MOST], *more])
+            "\n  ".join(
+                ["the state does not match the optimizer; strict=False loads what matches", *lines[:_AT_MOST], *more]
+            )
         )
 
 
@@ -169,7 +171,7 @@ class Report:
 
 
 def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
-    """See `Optimizer.state_dict`; what goes ``to_file`` is seen by no one else."""
+    """See `Optimizer.state_dict`; ``to_file`` if it is only written to a file, so that the user keeps no array."""
     stepper: Stepping = opt._stepper
     slots = stepper.own_slots if copy or to_file else stepper.slots
     stepper.averages.refuse_swapped()
@@ -190,7 +192,7 @@ def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[
 def _config(opt: Stateful) -> dict[str, Any] | None:
     try:
         return opt.get_config()
-    except TypeError:  # a function of the user's is a part of it
+    except TypeError:  # it has a function of the user
         return None
 
 
@@ -213,12 +215,12 @@ def _copied_like(array: Any, like: Any) -> Any:
 def checked(state: Any) -> Mapping[str, Any]:
     """The state; raises `StateError` where it is not one, or has an unknown format."""
     if not isinstance(state, Mapping):
-        raise StateError(f"the state is {type(state).__name__}: expected what state_dict gives")
+        raise StateError(f"the state is {type(state).__name__}: expected the result of state_dict")
     if "format" in state and state["format"] != FORMAT:
         raise StateError(f"the state has the format {state['format']!r}: expected {FORMAT}; a later version wrote it")
     if wrong := sorted(_FIELDS.keys() ^ state.keys(), key=str):
         raise StateError(
-            f"the state has other parts than expected: {', '.join(map(str, wrong))}; it has to have {[*_FIELDS]}"
+            f"the state has unexpected or missing keys: {', '.join(map(str, wrong))}; expected {[*_FIELDS]}"
         )
     for name, kind in _FIELDS.items():
         if not isinstance(state[name], kind) or isinstance(state[name], bool):
@@ -242,7 +244,7 @@ def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
         report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
     if state["micro"] >= opt.accumulate:
         report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
-    _compare(report, parts, state["remembered"], "{}: what it remembers".format)
+    _compare(report, parts, state["remembered"], "{}: its state".format)
     if stepper.slots and stepper.fitting is None:
         slots, waits = fitting(state["slots"], stepper.slots), None
     else:
@@ -256,7 +258,7 @@ def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
         fitting.check(report)
         counts = {**{name: state[name] for name in _COUNTS}, **({"micro": 0} if report else {})}
         opt._resume(stepper.resumed(counts, slots, waits))
-    except BaseException:  # An interrupt may come at any place: all is as it was, then.
+    except BaseException:  # An interrupt may come anywhere, and everything is restored.
         opt._resume(stepper)
         for name, part in parts.items():
             part.load_state_dict(before[name])
@@ -265,7 +267,7 @@ def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
 
 
 def _remind(report: Report, name: str, part: Remembering, before: Any, remembered: Any) -> None:
-    """Loads the state of a part; where the part refuses it, loads the one before, and reports it."""
+    """Loads the state of a part; where the part raises, restores the previous one, and reports the error."""
     try:
         part.load_state_dict(remembered)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -352,7 +354,7 @@ def write(file: Any, state: Mapping[str, Any]) -> None:
         text = json.dumps(rest)
         text.encode()
     except (TypeError, ValueError) as error:
-        raise StateError(f"what schedules or the loss scale remember is no plain data: {error}") from error
+        raise StateError(f"the state of a schedule or of the loss scale is not plain data: {error}") from error
     _files().write(file, arrays, {"oxigrad": text})
 
 
@@ -398,7 +400,7 @@ def read(file: Any) -> Mapping[str, Any]:
     try:
         rest = json.loads(metadata["oxigrad"])
     except KeyError:
-        raise StateError(f"{os.fspath(file)}: it has no state of an optimizer, only arrays") from None
+        raise StateError(f"{os.fspath(file)}: it has arrays, but not the state of an optimizer") from None
     except (ValueError, RecursionError) as error:
         raise StateError(f"{os.fspath(file)}: its metadata cannot be read: {error}") from error
     if not isinstance(rest, dict):
@@ -409,10 +411,10 @@ def read(file: Any) -> Mapping[str, Any]:
     slots: dict[str, dict[str, Any]] = {path: {} for path in paths}
     for name, array in arrays.items():
         slot, _, path = name.partition(".")
-        if slot.isdecimal():  # the number of a part of a chain is a part of the slot's name
+        if slot.isdecimal():  # the slot's name begins with the number of a part of a chain
             slot, path = f"{slot}.{path.partition('.')[0]}", path.partition(".")[2]
         if (own := slots.get(path)) is None:
-            raise StateError(f"{os.fspath(file)}: the array {name!r} is no slot of a parameter")
+            raise StateError(f"{os.fspath(file)}: the array {name!r} is not a slot of a parameter")
         own[slot] = array
     try:
         whole = {path: _whole(parts) for path, parts in slots.items()}

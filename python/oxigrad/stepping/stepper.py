@@ -66,13 +66,13 @@ class Stepper:
 
     @property
     def slots(self) -> Mapping[str, ParameterSlots]:
-        """The slots of each parameter, by key path and name, for users to see and change."""
+        """The slots of each parameter, by key path and name, for users to read and assign."""
         self._core.expose()
         return self._slots
 
     @property
     def own_slots(self) -> Mapping[str, ParameterSlots]:
-        """As `slots`, for what hands none of them out."""
+        """As `slots`, for readers that give no array to the user."""
         return self._slots
 
     @slots.setter
@@ -164,7 +164,7 @@ class Stepper:
         loaded = {path: own for path, own in self._slots.items() if path not in resting}
         self.slots = {**fitting(loaded, first), **resting}
         if fitting.report:
-            self._core.micro = 0  # The mean of the gradients so far may be a part of what did not fit.
+            self._core.micro = 0  # The mean of the gradients so far may not have matched.
         self.fitting = None
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class Stepper:
         begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
         self.slots = {**self._slots, **begun}
         self._resolved.clear()
-        self._plan = None  # An interrupt from here on leaves none, rather than one that the core was not told of.
+        self._plan = None  # dropped first: after an interrupt the core may not have been prepared for it
         prepared = []
         for position, p in enumerate(plan.parameters):
             if p.executor not in _ON_HOST:
@@ -327,7 +327,7 @@ class Stepper:
         self._rested |= plan.resting
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
-        """The slots of one parameter that its rule has: existing ones, and new ones in place of missing ones."""
+        """The slots of one parameter that its rule has: existing ones, and new ones where they are missing."""
         group, path = plan.groups[parameter.group], parameter.text
         if path in self._slots:
             self._slots[path].check()
@@ -348,7 +348,7 @@ class Stepper:
             bad = [path for path, g in given.items() if not fetched(xp.all(xp.isfinite(g)))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
         if self.skipped >= _core.MOST_STEPS:
-            raise StateError(f"{self.skipped} steps have been skipped, which is as many as are counted")
+            raise StateError(f"{self.skipped} steps have been skipped: the count cannot exceed this")
         self.skipped += 1
         self._owner._observe(finite=False)
         return model
@@ -387,7 +387,7 @@ class Stepper:
         if model is not None and self._slots:
             found = self.averages.compute(*self._planned(model), self.slots, self.count)
         elif self._plan and any(group.rule().average for group in self._plan.groups):
-            raise StateError("the averages are computed from the parameters: give the model")
+            raise StateError("the averages are computed from the parameters: expected a model")
         else:
             found = named(self.slots, "average")
         return some(found, "averages")
@@ -417,7 +417,7 @@ class Stepper:
     ) -> Any:
         """The model with other values for its parameters, in place where they can be written; notes what is ``swapped``."""
         replacements, copies = plan.written_with(leaves, values)
-        self._resolved.clear()  # so that the next step looks whether averages are swapped in
+        self._resolved.clear()  # so that the next step checks for swapped averages
         # As a part of the write, so that no interrupt comes between.
         noted = [(vars(self.averages), "swapped", swapped)]
         return self._core.write(model, _core.Writes(replacements=replacements, assignments=noted, copies=copies))

@@ -7,7 +7,7 @@ _T = TypeVar("_T")
 
 
 def alive(reference: "weakref.ref[_T]") -> _T:
-    """The object that is referred to; raises `ReferenceError` where it is gone."""
+    """The referent; raises `ReferenceError` if it no longer exists."""
     if (found := reference()) is None:
-        raise ReferenceError("the optimizer is gone that this is a part of")
+        raise ReferenceError("the optimizer of this object no longer exists")
     return found

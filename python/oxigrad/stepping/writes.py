@@ -101,8 +101,8 @@ def touch(
 ) -> tuple[list[Touched], list[tuple[Any, Any, Any]]]:
     """The rows that are touched, and the items of slots to assign, after ``count`` steps.
 
-    Puts the values of sparse gradients in the place of these. Raises `ShapeError` or `ArrayMemoryError` for a slot `LAST_STEP` that is
-    not as it must be.
+    Replaces sparse gradients by their values. Raises `ShapeError` or `ArrayMemoryError` for a slot `LAST_STEP` of another shape or
+    dtype, or one that cannot be written.
     """
     plan = resolved.plan
     touched: list[Touched] = []

@@ -1,7 +1,7 @@
 """Optimizers for PyTorch: every optimizer as a `torch.optim.Optimizer`. Nothing else of oxigrad imports this package.
 
-Classes that PyTorch has too carry its names, arguments, defaults, ``param_groups`` and ``state``, so that one import is all there is to
-change, and states go to and fro:
+Classes that PyTorch has too carry its names, arguments, defaults, ``param_groups`` and ``state``, so that only the import
+changes, and state dicts load in both directions:
 
 >>> import torch
 >>> from oxigrad.torch import AdamW
@@ -24,7 +24,7 @@ Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
 * ``amp_fused``: whether a step with `torch.amp.GradScaler` divides gradients by the scale, rather than the scaler before it.
 
 A step updates all tensors in host memory in one dispatch. On tensors elsewhere, and where a rule needs whole matrices, the rule itself is
-called. Of DTensors, each process updates its part, by rules that are elementwise.
+called. Each process updates its local part of a DTensor, by elementwise rules only.
 """
 
 from oxigrad import optim

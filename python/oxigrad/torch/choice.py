@@ -17,7 +17,7 @@ class Choice:
     """The composed rule of a parameter group, its kernel, and its numbers of the present step.
 
     ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are divided by
-    the scale of the loss. It is what `oxigrad.stepping.initial_slots.new_slots` takes for a group.
+    the scale of the loss. `oxigrad.stepping.initial_slots.new_slots` takes it as a group.
     """
 
     catches_up = False
@@ -53,7 +53,7 @@ class Choice:
         return parts, absent, flags
 
     def is_current(self) -> bool:
-        """Whether the group still asks for this rule."""
+        """Whether the hyperparameters of the group still select this rule."""
         return self._read_key() == self._key
 
     def read(self, inverse_scale: float) -> list[float]:
@@ -75,7 +75,7 @@ class Choice:
 
     @property
     def sums(self) -> bool:
-        """Whether the rule needs the whole parameter, and not only one element of it at a time."""
+        """Whether the rule needs the whole parameter, rather than one element at a time."""
         return not self._rule.elementwise or "= sum(" in str(self.program())
 
     @property

@@ -13,7 +13,7 @@ from oxigrad.torch.table import Entry
 
 
 class DropIn(SteppingOptimizer):
-    """Base class of optimizers that PyTorch has; its class of the same name, another base, checks arguments and old states."""
+    """Base class of optimizers that PyTorch has; PyTorch's class, the other base, checks arguments and loads old states."""
 
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
         self._take_options(keywords)
@@ -34,7 +34,7 @@ class DropIn(SteppingOptimizer):
     def _take_recorded(self, scale: Any) -> None:
         """Takes the step of PyTorch's class."""
         step = self.theirs.step
-        step = step.__wrapped__ if getattr(step, "hooked", False) else step  # Hooks are called already.
+        step = step.__wrapped__ if getattr(step, "hooked", False) else step  # The hooks have been called.
         if scale is None:
             step(self)
             return
@@ -50,7 +50,7 @@ class DropIn(SteppingOptimizer):
 
 
 class LazyAdagrad(DropIn):
-    """Base class of Adagrad, whose state is made by the first step as that of the others; PyTorch's makes it at construction."""
+    """Base class of Adagrad, whose state is made by the first step, as in other optimizers; PyTorch makes it at construction."""
 
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
         super().__init__(params, *args, **keywords)
@@ -73,8 +73,8 @@ _SPARSE = ("SGD", "Adagrad")
 
 _EXAMPLE = """
 
-    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``, so that states go to and fro. By
-    keyword it has the options of `oxigrad.torch` too.
+    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``, so that state dicts load in both
+    directions. It also takes the options of `oxigrad.torch`, by keyword.
 
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.ones({shape}))
@@ -86,8 +86,8 @@ _EXAMPLE = """
     """
 _SPARSE_EXAMPLE = """
 
-    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``. It updates the rows that sparse gradients
-    have.
+    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``. It updates the rows of sparse
+    gradients.
 
     >>> import torch
     >>> table = torch.nn.Embedding(5, 2, sparse=True)

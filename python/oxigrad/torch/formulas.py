@@ -1,4 +1,4 @@
-"""Rules that only PyTorch needs: weight decay as a part of any, and ASGD, NAdam and Rprop with the state that PyTorch keeps."""
+"""Rules for PyTorch only: L2 weight decay for any rule, and ASGD, NAdam and Rprop with the state of PyTorch's classes."""
 
 from oxigrad import rules
 from oxigrad.rules import gradient_transforms, rule
@@ -25,7 +25,7 @@ def asgd(
     lambd=1e-4,
     alpha=0.75,
 ):
-    """`oxigrad.rules.asgd` with ``lag``, written as torch.optim.ASGD keeps it: the rate and weight of the next step are in the state."""
+    """`oxigrad.rules.asgd` with ``lag``, with the state of torch.optim.ASGD: the rate and weight of the next step."""
     g = g + weight_decay * p
     p = (1 - lambd * eta) * p - eta * g
     ax = xp.where(mu == 1.0, p, ax + mu * (p - ax))
@@ -54,7 +54,7 @@ def nadam(
     epsilon=1e-8,
     momentum_decay=4e-3,
 ):
-    """`oxigrad.rules.nadam` as torch.optim.NAdam keeps it: the product is computed in float32."""
+    """`oxigrad.rules.nadam` with the state of torch.optim.NAdam: the product is computed in float32."""
     mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
     known = xp.where(mu > 0, _float32(product * _float32(mu)) / xp.where(mu > 0, mu, 1.0), product)
     return rules.nadam(
@@ -86,7 +86,7 @@ def rprop(
     min_size=1e-6,
     max_size=50.0,
 ):
-    """`oxigrad.rules.rprop` as torch.optim.Rprop keeps it: the last gradient, zero where its sign changed, rather than the last move."""
+    """`oxigrad.rules.rprop` with the state of torch.optim.Rprop: the last gradient, zero where its sign changed, not the last update."""
     agreement = g * prev
     factor = xp.where(agreement > 0, eta_plus, xp.where(agreement < 0, eta_minus, 1.0))
     step_size = xp.clip(step_size * factor, min_size, max_size)

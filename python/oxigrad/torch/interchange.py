@@ -39,14 +39,14 @@ def load_state_dict(
     """Loads the ``state_dict()`` of one of PyTorch's optimizers into ``opt``.
 
     Args:
-        opt: the optimizer that is the same formula; hyperparameters are not looked at.
-        state: what ``state_dict()`` of theirs gave.
+        opt: the optimizer of the same formula; hyperparameters are not compared.
+        state: the result of ``state_dict()`` of PyTorch's optimizer.
         names: the key paths of the parameters, in the order in which PyTorch's optimizer was given them. For a model
             ``dict(module.named_parameters())`` these are ``map(str, oxigrad.tree.parameters(model))``.
-        step: how many steps were taken, which SGD does not say.
-        strict: as for `Optimizer.load_state_dict`, which this ends in.
+        step: the number of steps taken, which the state of SGD lacks.
+        strict: as for `Optimizer.load_state_dict`.
 
-    Raises `StateError`, with nothing changed, where the state is not of that kind or does not fit.
+    Raises `StateError`, with nothing changed, for a state of another kind, or one that does not match the optimizer.
     """
     paths, their_state = _by_index(state["param_groups"], names), state["state"]
     if unknown := sorted(their_state.keys() - paths.keys()):
@@ -67,14 +67,14 @@ def load_state_dict(
 
 
 def state_dict(opt: Any, names: Iterable[str], param_groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state of ``opt`` for ``load_state_dict`` of one of PyTorch's optimizers that is the same formula.
+    """The state of ``opt`` for ``load_state_dict`` of one of PyTorch's optimizers, of the same formula.
 
     Args:
         opt: the optimizer.
         names: the key paths of the parameters, in the order in which PyTorch's optimizer was given them.
         param_groups: those of its ``state_dict()``, with its hyperparameters, which stay as they are.
 
-    Raises `StateError` where it keeps what PyTorch's does not.
+    Raises `StateError` for slots that PyTorch's optimizer lacks.
     """
     ours, paths = opt.state_dict(), _by_index(param_groups, names)
     if ours["micro"]:
@@ -88,7 +88,7 @@ def state_dict(opt: Any, names: Iterable[str], param_groups: Sequence[Mapping[st
 
 
 def _by_index(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[int, str]:
-    """The key path of each of the numbers by which PyTorch has parameters."""
+    """The key path of each parameter index of PyTorch."""
     indices, paths = [index for group in groups for index in group["params"]], [*names]
     if len(indices) != len(paths):
         raise StateError(f"the groups have {len(indices)} parameters: expected as many names, found {len(paths)}")
@@ -98,7 +98,7 @@ def _by_index(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict
 def _step(path: str, own: Mapping[str, Any], given: int | None) -> int:
     step = own.get("step", given)
     if step is None:
-        raise StateError(f"{path}: the state does not say how many steps were taken: give step")
+        raise StateError(f"{path}: the state lacks the number of steps taken: expected the argument step")
     if int(step) != step:
         raise StateError(f"{path}: the state has step {step}: expected a whole number")
     return int(step)

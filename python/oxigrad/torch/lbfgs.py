@@ -1,4 +1,4 @@
-"""L-BFGS as PyTorch has it, which keeps its parameters in the group alone."""
+"""PyTorch's L-BFGS, with its parameters in the group only."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from oxigrad.torch.loading import KeepingDtypes
 
 
 class LBFGS(KeepingDtypes, torch.optim.LBFGS):
-    """L-BFGS (Liu and Nocedal 1989), as `torch.optim.LBFGS`, whose steps are PyTorch's: it takes its parameters from the group in each step.
+    """L-BFGS (Liu and Nocedal 1989), a subclass of `torch.optim.LBFGS` whose steps are PyTorch's.
 
-    PyTorch's class keeps them in an attribute besides, so that it cannot be pickled, nor its parameters be replaced.
+    It takes its parameters from the group in each step. PyTorch's class also has them in an attribute, so that it cannot be
+    pickled, and its parameters cannot be replaced.
     `oxigrad.optim.LBFGS` is the optimizer for functions of a model.
 
     >>> import torch
@@ -35,7 +36,7 @@ class LBFGS(KeepingDtypes, torch.optim.LBFGS):
 
     @_params.setter
     def _params(self, params: list[Any]) -> None:
-        """Ignores what PyTorch's constructor keeps."""
+        """Ignores the list that PyTorch's constructor assigns."""
 
     def _numel(self) -> int:
         """The number of real numbers in all parameters."""

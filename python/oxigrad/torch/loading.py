@@ -55,10 +55,10 @@ def _open(value: Any, p: Any, *, counts_there: bool, name: Any = None) -> Any:
 
 
 class KeepingDtypes(torch.optim.Optimizer):
-    """`torch.optim.Optimizer` whose ``load_state_dict`` copies what it loads, and keeps its dtypes."""
+    """`torch.optim.Optimizer` whose ``load_state_dict`` copies tensors with their dtypes."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Loads what ``state_dict`` of this class, or of PyTorch's class of this name, gave: copies, of the same dtypes."""
+        """Loads the result of ``state_dict`` of this class, or PyTorch's class of this name: copies, of the same dtypes."""
         handle = self.register_load_state_dict_pre_hook(sealed)  # the last one, after those of the user
         try:
             super().load_state_dict(state_dict)

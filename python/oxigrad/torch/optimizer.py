@@ -1,6 +1,6 @@
 """The base class of optimizers for PyTorch: `torch.optim.Optimizer` with the step of oxigrad.
 
-All that an optimizer knows is in ``state``, ``param_groups`` and ``defaults``, as PyTorch keeps it; what a step resolves from them is
+All data of an optimizer is in ``state``, ``param_groups`` and ``defaults``, as in PyTorch's; the step that is resolved from them is
 dropped when they change.
 """
 
@@ -16,7 +16,7 @@ from oxigrad.torch.resolved import ResolvedStep
 from oxigrad.torch.state import number_dtype
 from oxigrad.torch.table import Entry
 
-# The options of all classes by keyword, as they are by default. They are in the groups where they are given.
+# The options of all classes by keyword, with their defaults. Groups have those that are given.
 OPTIONS: dict[str, Any] = {
     "state_dtype": None,
     "master": False,
@@ -49,17 +49,17 @@ class SteppingOptimizer(KeepingDtypes):
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
-        """Whether a `torch.amp.GradScaler` leaves it to the step to divide gradients by the scale."""
+        """Whether `torch.amp.GradScaler` leaves the unscaling of gradients to the step."""
         return any(group.get("amp_fused") for group in self.param_groups)
 
     @_step_supports_amp_scaling.setter
     def _step_supports_amp_scaling(self, value: bool) -> None:
-        """Ignores what PyTorch's classes set for ``fused``: ``amp_fused`` says it."""
+        """Ignores the value that PyTorch's classes set for ``fused``: ``amp_fused`` determines it."""
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Takes one step with the gradients of the parameters, and returns what ``closure`` did.
+        """Takes one step with the gradients of the parameters, and returns the result of ``closure``.
 
         Args:
             closure: a function that computes the gradients anew and returns the loss, called first, with gradients enabled.
@@ -84,7 +84,7 @@ class SteppingOptimizer(KeepingDtypes):
                 try:
                     resolved.take(self, factor)
                 except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
-                    pass  # A tensor is not what it was; nothing has been written.
+                    pass  # A tensor was replaced or changed; nothing has been written.
                 else:
                     return
             self._resolved = None
@@ -101,7 +101,7 @@ class SteppingOptimizer(KeepingDtypes):
         """Raises for a gradient, or a parameter, that the optimizer does not take."""
         name = type(self).__name__
         if p.device.type == "meta":
-            raise RuntimeError(f"{path}: the parameter is on the device meta, where it has no numbers")
+            raise RuntimeError(f"{path}: the parameter is on the device meta, which has no data")
         if p.grad.layout is not torch.strided:
             raise RuntimeError(f"{name} does not support sparse gradients")
         if not self.entry.takes_complex and p.is_complex():
@@ -119,11 +119,11 @@ class SteppingOptimizer(KeepingDtypes):
             self._count_with_tensors()
 
     def _remembered(self) -> Mapping[str, Any]:
-        """The defaults that a group without them, of an older state or of PyTorch's, has."""
+        """The defaults for groups without them, of an older state or of PyTorch's."""
         return {name: self.defaults[name] for name in OPTIONS if name in self.defaults}
 
     def _count_with_tensors(self) -> None:
-        """Makes tensors of numbers of steps that are numbers of Python's."""
+        """Converts step counts that are Python numbers to tensors."""
         for own in self.state.values():
             if "step" in own and not isinstance(own["step"], torch.Tensor):
                 own["step"] = torch.tensor(float(own["step"]), dtype=number_dtype())
@@ -146,5 +146,5 @@ def _kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
 
 @torch._disable_dynamo
 def _take_untraced(opt: SteppingOptimizer, scale: Any) -> None:
-    """Takes a step; `torch.compile` breaks its graph here, and does not trace what a step is made of."""
+    """Takes a step; `torch.compile` breaks its graph here, rather than trace the step."""
     opt._take(scale)

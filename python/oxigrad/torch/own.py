@@ -1,4 +1,4 @@
-"""Optimizers that PyTorch does not have: those of `oxigrad.optim`, with the names that PyTorch gives to arguments."""
+"""Optimizers that PyTorch does not have: those of `oxigrad.optim`, with PyTorch's names for arguments."""
 
 import inspect
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from oxigrad.torch.optimizer import SteppingOptimizer
 from oxigrad.torch.resolved import ResolvedStep
 from oxigrad.torch.table import Entry
 
-# What every optimizer of PyTorch's has by keyword.
+# The keywords of every optimizer of PyTorch.
 _FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None}
 
 
@@ -18,7 +18,7 @@ class OwnOptimizer(SteppingOptimizer):
     """Base class of optimizers that PyTorch does not have.
 
     By keyword they have ``maximize``, and ``foreach`` and ``fused``, which change nothing: a step is always fused. ``differentiable`` steps
-    are recorded by autograd; ``capturable`` ones there are none.
+    are recorded by autograd; ``capturable=True`` raises `RuntimeError`.
     """
 
     __signature__: ClassVar[inspect.Signature]
@@ -35,7 +35,7 @@ class OwnOptimizer(SteppingOptimizer):
         super().__init__(params, defaults)
 
     def _check(self, group: Mapping[str, Any]) -> None:
-        """Raises `ValueError` or `TypeError` for hyperparameters that the rule does not admit."""
+        """Raises `ValueError` or `TypeError` for hyperparameters that are out of the range of the rule."""
         if isinstance(group["lr"], torch.Tensor) and group["lr"].numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         for name, (key, item) in self.entry.places.items():
@@ -51,7 +51,7 @@ class OwnOptimizer(SteppingOptimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters, which are checked."""
-        given: Any = param_group  # PyTorch refuses what is no dict.
+        given: Any = param_group  # PyTorch raises for anything but a dict.
         if type(given) is dict:
             self._check(self.defaults | given)
         super().add_param_group(param_group)
@@ -70,7 +70,7 @@ class OwnOptimizer(SteppingOptimizer):
 
 
 def arguments(entry: Entry) -> dict[str, Any]:
-    """The names and defaults of the arguments that stand for the hyperparameters of a rule: tuples for those with items."""
+    """The names and defaults of the arguments for the hyperparameters of a rule: tuples for those with items."""
     found: dict[str, Any] = {}
     for name, (key, item) in entry.places.items():
         default = entry.rule.defaults[name]
@@ -79,7 +79,7 @@ def arguments(entry: Entry) -> dict[str, Any]:
 
 
 def _check_flags(values: Mapping[str, Any]) -> None:
-    """The rules that PyTorch has for its flags."""
+    """Raises `RuntimeError` for combinations of flags that PyTorch excludes."""
     if values["fused"] and values["differentiable"]:
         raise RuntimeError("`fused` does not support `differentiable`")
     if values["fused"] and values["foreach"]:

@@ -1,7 +1,7 @@
-"""A step resolved for the tensors of an optimizer: the kernels, the memory of slots, and which steps each parameter has taken.
+"""A step resolved for the tensors of an optimizer: the kernels, the memory of slots, and the step count of each parameter.
 
-It serves the steps that follow for as long as the same tensors are in the groups and in the state, the same parameters have
-gradients, and the groups ask for the same rules. Whatever else changes (hyperparameters, numbers of steps in place, memory of tensors) is
+It is reused while the same tensors are in the groups and in the state, the same parameters have gradients, and the groups select
+the same rules. Anything else that changes (hyperparameters, numbers of steps in place, memory of tensors) is
 read in each step, or checked by the core.
 """
 
@@ -56,7 +56,7 @@ def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
         for at, p in enumerate(group["params"]):
             path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
             place = next(position)
-            if id(p) not in seen:  # One tensor twice is one parameter.
+            if id(p) not in seen:  # A repeated tensor is one parameter.
                 yield path, place, number, p
             seen.add(id(p))
 
@@ -86,7 +86,7 @@ def are_same(found: list[Any], before: list[Any]) -> bool:
 class ResolvedStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
-    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records what the step does.
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step.
     """
 
     def __init__(self, opt: Any, *, scaled: bool, recorded: bool = False) -> None:
@@ -129,7 +129,7 @@ class ResolvedStep:
                 opt.state[p] = own
             step = int(own["step"]) if choice.entry.counts else 0 if is_new else max(1, noise_step(opt))
             if not step and not choice.value("learning_rate") and not torch.count_nonzero(p.grad):
-                continue  # So checkpoints make the state, which is to be loaded: nothing else happens.
+                continue  # This is how checkpoint loaders make a state to load into; nothing else changes.
             self.parameters.append(Parameter(path, position, p, own, choice, on_host, step))
 
     def _choice(self, opt: Any, number: int, storage: str | None) -> Choice:
@@ -197,7 +197,7 @@ class ResolvedStep:
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def is_current(self, opt: Any, *, scaled: bool) -> bool:
-        """Whether the step may be taken as it was resolved, if all parameters that had gradients then have them, which `take` sees."""
+        """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""
         if scaled is not self.scaled or not are_same(tensors_of(opt), self.params):
             return False
         if not are_same(state_of(opt), self.state) or any(p.grad is not None for p in self._without):
@@ -211,7 +211,7 @@ class ResolvedStep:
     def take(self, opt: Any, scale: float) -> None:
         """Takes the step."""
         seed = int(opt.param_groups[0].get("seed") or 0)
-        looked_at = self.parameters if self._is_viewed else self.called  # The core looks at the others.
+        looked_at = self.parameters if self._is_viewed else self.called  # The core checks the others.
         if any(p.tensor.grad is None for p in looked_at):
             raise StructureError("a gradient is missing")
         numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
@@ -234,7 +234,7 @@ class ResolvedStep:
         self._count(opt)
 
     def _call(self, seed: int, scale: float) -> list[tuple[Any, Any]]:
-        """The results of rules called on tensors, with the tensors that they are for, those in host memory first."""
+        """The results of rules called on tensors, with the tensors that receive them, those in host memory first."""
         if not self.called:
             return []
         leaves = [self._leaf(p, scale) for p in self.called]

@@ -1,4 +1,4 @@
-"""Schedule-free optimizers for PyTorch: the model holds the point of the gradients, or the average to be used."""
+"""Schedule-free optimizers for PyTorch: the model has the point where gradients are taken, or the average for evaluation."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _POINT = "train_point"
 class ScheduleFree(OwnOptimizer):
     """Base class of schedule-free optimizers: call ``eval()`` before the model is evaluated or saved, ``train()`` before it is trained on.
 
-    As in the authors' program, a group says by ``train_mode`` what its parameters are. A step in the other mode raises `RuntimeError`.
+    As in the authors' program, ``train_mode`` of a group tells which its parameters are. A step in evaluation mode raises `RuntimeError`.
     """
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -31,7 +31,7 @@ class ScheduleFree(OwnOptimizer):
                     group["train_mode"] = mode
 
     def eval(self) -> None:
-        """Puts the averages into the parameters, which are the ones to use."""
+        """Puts the averages, which are for evaluation, into the parameters."""
         self.train(mode=False)
 
     def _convert(self, group: dict[str, Any], to_train: bool) -> None:

@@ -1,4 +1,4 @@
-"""Adam for sparse gradients: the rows with gradients are updated, and no others."""
+"""Adam for sparse gradients: only the rows with gradients are updated."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from oxigrad.torch.library import torch
 
 
 class SparseDropIn(DropIn):
-    """Base class of SparseAdam: each gradient is a table of rows, by as many leading axes as are sparse."""
+    """Base class of SparseAdam: each gradient is a table of rows, whose leading axes are the sparse ones."""
 
     def _take(self, scale: Any) -> None:
         with torch.no_grad():

@@ -1,7 +1,7 @@
-"""The state of a parameter as PyTorch keeps it, and as a step takes it.
+"""The state of a parameter, converted between the form of PyTorch and that of a step.
 
 A slot is a tensor of the parameter's layout: complex for a complex parameter, a DTensor for a DTensor. A step takes the local, real
-tensor of the same memory. Codes of eight bits are a dict of ``codes`` and ``scales``, so that nothing takes them for an array of the
+tensor of the same memory. Codes of eight bits are a dict of ``codes`` and ``scales``, so that they are not mistaken for an array of the
 parameter's shape.
 """
 
@@ -35,7 +35,7 @@ def real(tensor: Any) -> Any:
 
 
 def is_plain(tensor: Any) -> bool:
-    """Whether a tensor is its own `local`, but for its gradient."""
+    """Whether `local` of a tensor is the tensor itself, without its gradient."""
     return not (tensor.is_complex() or is_distributed(tensor))
 
 
@@ -66,7 +66,7 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bo
         own["step"] = torch.zeros((), dtype=number_dtype())
     if len(known) == len(keys):
         return is_new
-    group: Any = choice  # It has what is asked of a group.
+    group: Any = choice  # It has the attributes of a group that are read.
     found = new_slots(group, path, local(p), on_host=on_host, known=known)
     numbers = {slot.name for slot in rule.slots if slot.is_number}
     for name, value in found.items():

@@ -24,7 +24,7 @@ _SLOTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """The rule of an optimizer, and where its values are in ``param_groups`` and ``state``.
+    """The rule of an optimizer, and the places of its values in ``param_groups`` and ``state``.
 
     Args:
         rule: the rule.
@@ -35,7 +35,7 @@ class Entry:
         missing: hyperparameters in place of None.
         counts: whether the state of a parameter has its number of steps, ``step``.
         takes_complex: whether complex parameters are taken, as twice as many real numbers.
-        follows_torch: whether state is as that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
+        follows_torch: whether the state is that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
     """
 
     rule: Rule

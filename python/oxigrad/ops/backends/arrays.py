@@ -29,7 +29,7 @@ def dtype_of(value: Any) -> Any:
 
 
 def device_of(value: Any) -> Any:
-    """The device of an array; None where its library chooses one, as while a program is traced; ``"cpu"`` for a number."""
+    """The device of an array; None where it has none yet, as in a traced program; ``"cpu"`` for a number."""
     return getattr(value, "device", None if is_array(value) else "cpu")
 
 

@@ -1,6 +1,6 @@
-"""Dask: lazy arrays in blocks. What Dask lacks is computed block by block, by the library of the blocks, when Dask computes.
+"""Dask: lazy arrays in blocks. An op that Dask lacks is mapped over the blocks, and computed by their library.
 
-Nothing here reads a number: an op adds to the graph of its result.
+All ops are lazy: they add to the task graph, and compute nothing.
 """
 
 import functools
@@ -28,7 +28,7 @@ _SIGNATURES = {
     "qr": "(m,n)->(m,k),(k,n)",
     "svd": "(m,n)->(m,k),(k),(k,n)",
 }
-# What Dask has for matrices of many blocks along one dimension.
+# Functions that Dask has for matrices of many blocks along one dimension.
 _IN_BLOCKS = {"qr", "svd"}
 
 
@@ -51,7 +51,7 @@ class DaskAdapter(Adapter):
     def _of_matrices(self, name: str, x: Any, **named: Any) -> Any:
         if name in _IN_BLOCKS and x.ndim == 2 and min(x.numblocks) == 1 < max(x.numblocks):
             return self._by_extension(name, x, **named)
-        if name == "eig":  # whose results are complex for any matrix: a dtype does not depend on numbers
+        if name == "eig":  # complex for any matrix: the dtype of a lazy array cannot depend on values
             x = self.library.astype(x, np.result_type(x.dtype, np.complex64))
         sizes = {"k": min(x.shape[-2:])} if "k" in _SIGNATURES[name] else {}
         return self._by_block(name, _SIGNATURES[name], x, sizes=sizes, **named)
@@ -68,7 +68,7 @@ class DaskAdapter(Adapter):
         return self._by_block("solve", "(n,n),(n)->(n)" if x2.ndim == 1 else "(n,n),(n,k)->(n,k)", x1, x2)
 
     def op_index(self, x: Any, *, key: Any) -> Any:
-        """``x[key]``; several arrays of indices become one, which is all that Dask takes."""
+        """``x[key]``; several arrays of indices become one, since Dask takes no more."""
         if not (isinstance(key, tuple) and len(key) > 1 and all(map(is_array, key))):
             return super().op_index(x, key=key)
         numbers: Any = 0
@@ -86,7 +86,7 @@ class DaskAdapter(Adapter):
         return self.library.moveaxis(taken, -1, axis)
 
     def _by_block(self, name: str, signature: str, *args: Any, sizes: Any = None, **named: Any) -> Any:
-        """The op on each block, as a generalized ufunc of this signature; arguments that are no arrays are given to each."""
+        """The op on each block, as a generalized ufunc of this signature; other arguments are passed to each call."""
         arrays = [x for x in (*args, *named.values()) if is_array(x)]
         places = (
             [_ARRAY if is_array(x) else x for x in args],
@@ -101,7 +101,7 @@ class DaskAdapter(Adapter):
         )
 
 
-_ARRAY = np.ndarray  # the place of an array among arguments; a class is itself in another process too
+_ARRAY = np.ndarray  # placeholder of an array among arguments: a class keeps its identity in another process
 
 
 def _on_block(name: str, args: Any, named: Any, *blocks: Any) -> Any:
@@ -113,7 +113,7 @@ def _on_block(name: str, args: Any, named: Any, *blocks: Any) -> Any:
 
 
 def _one(ndim: int, dtype: Any) -> np.ndarray:
-    """An array of one element: a one, and a zero where it may be an index."""
+    """An array of one element: 1, or 0 for integers, which may be indices."""
     return (np.ones if np.issubdtype(dtype, np.inexact) else np.zeros)((1,) * ndim, dtype)
 
 

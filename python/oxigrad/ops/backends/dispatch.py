@@ -18,7 +18,7 @@ _NUMBERS = (bool, int, float, complex)
 _NUMPY = NumPyAdapter(np)
 _UNKNOWN = Adapter(None)
 
-# By the identity of a class: a reference that removes the entry with the class, the namespace (None for numbers), the adapter.
+# Keyed by the id of a class: a weak reference whose callback removes the entry, the namespace (None for numbers), the adapter.
 _Entry = tuple[weakref.ref[type], Any, Adapter]
 _known: dict[int, _Entry] = {}
 
@@ -67,7 +67,7 @@ def _namespace_of(value: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _completed(library: Any) -> Any:
-    """The namespace with what the standard has and the library lacks, where the library's file in this folder has that."""
+    """The namespace as ``complete`` of the library's file in this folder returns it, where the file has that function."""
     complete = getattr(_file_of(_root(library)), "complete", None)
     return library if complete is None else complete(library)
 

@@ -58,7 +58,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
 
 
 class Adapter:
-    """One array library: its arrays' properties and its implementation of each op, by the standard alone.
+    """Adapter of an array library: properties of its arrays and its implementation of each op, by functions of the standard.
 
     A library that differs has a file of its name in this folder, whose ``ADAPTER`` is a subclass. A method ``op_<name>``
     implements the op ``<name>``; every other op is the namespace's function of that name, one of its extensions `linalg`,
@@ -73,12 +73,12 @@ class Adapter:
     is_lazy = False
     # ``put_rows(array, indices, rows)``, a copy with other rows at sorted indices, where the library has a scatter for it.
     put_rows: Callable[..., Any] | None = None
-    # ``call_kernels(by_kernels, by_rules, operands, everywhere=...)``, where functions of the library are compiled and may call
-    # kernels: a step in such a function; None if none is being compiled. ``by_rules(*operands)`` are its results. They are computed
-    # so for derivatives and, unless the step is not one for ``everywhere``, for devices on which kernels do not run. On others they
-    # are ``by_kernels(call, *operands)``: ``call(text, operands, results)`` runs the call of this text (see
-    # ``rust/python/src/xla/call.rs``). Each of its results is described by the number of an operand that it takes the place of, in
-    # its memory if possible, or by the shape and the name of the dtype of a new array.
+    # ``call_kernels(by_kernels, by_rules, operands, everywhere=...)``, for a library that compiles functions which may call kernels:
+    # the results of a step inside a function that is being compiled, or None outside of one. Derivatives and, with ``everywhere``,
+    # devices without kernels use ``by_rules(*operands)``; other devices use ``by_kernels(call, *operands)``, in which
+    # ``call(text, operands, results)`` makes the call that ``text`` describes (see ``rust/python/src/xla/call.rs``). An item of
+    # ``results`` is the number of the operand that the result replaces, in the same memory if possible, or the shape and the name
+    # of the dtype of a new array.
     call_kernels: Callable[..., list[Any] | None] | None = None
 
     def __init__(self, library: Any) -> None:
@@ -115,18 +115,18 @@ class Adapter:
         return ""
 
     def is_traced(self, array: Any) -> bool:
-        """Whether the array stands for values inside of a transformation of its library, and lives no longer than that."""
+        """Whether the array is a tracer: it represents values inside a transformation of its library, and is invalid outside."""
         return False
 
     def is_apart(self, p: Any, g: Any) -> bool:
-        """Whether a gradient lies elsewhere than its parameter in a way of which the library raises no error.
+        """Whether gradient and parameter differ in library, device or layout, and an op on both would raise no error.
 
-        It is asked in each step that calls a rule, and so looks at what costs little.
+        Called in each step that calls a rule, so that it must be cheap.
         """
         return type(g) is not type(p)
 
     def place(self, array: Any) -> str | None:
-        """The place of the array, such as its device: a computation takes arrays of one place; None if it goes with any."""
+        """The place of the array, such as its device: a computation takes arrays of one place; None if it takes this array with any."""
         return str(device_of(array))
 
     # --- copies --------------------------------------------------------------------------------------------------------
@@ -154,7 +154,9 @@ class Adapter:
     def from_host(self, array: np.ndarray, like: Any) -> Any:
         """A copy of a NumPy array as one of this library, with the dtype and on the device of ``like``."""
         array = np.array(array)  # in memory of its own: a library may warn about read-only arrays
-        if array.dtype.isbuiltin == 2:  # of ml_dtypes, which most libraries cannot read: float32 holds all its values
+        if (
+            array.dtype.isbuiltin == 2
+        ):  # a dtype of ml_dtypes, which most libraries cannot read: float32 represents its values exactly
             array = array.astype(np.float32)
         return self.copied_like(array, like)
 
@@ -263,7 +265,7 @@ class Adapter:
         return self.library.take_along_axis(x, indices, axis=axis)
 
     def op_index(self, x: Any, *, key: Any) -> Any:
-        """``x[key]``; a vector of indices along one axis goes by ``take``, which is all that the standard has for it."""
+        """``x[key]``; a vector of indices along one axis uses ``take``, the standard's only function for it."""
         if isinstance(key, tuple) and len(key) > 1 and key[-1] is ...:
             *before, last = key[:-1]
             is_whole = all(isinstance(part, slice) and part == slice(None) for part in before)

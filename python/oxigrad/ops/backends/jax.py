@@ -22,7 +22,7 @@ class JaxAdapter(Adapter):
     is_immutable = True
 
     def unreadable(self, array: Any) -> str:
-        """Whether the array is deleted, or donated, or a tracer whose trace has ended."""
+        """The reason: a deleted or donated array, or a tracer whose trace has ended."""
         if not self.is_traced(array):
             gone = "an array that is deleted, or donated to a compiled function: expected the function's result"
             return gone if array.is_deleted() else ""
@@ -33,7 +33,7 @@ class JaxAdapter(Adapter):
         return ""
 
     def is_apart(self, p: Any, g: Any) -> bool:
-        """NumPy's arrays go with JAX's, whose errors name all else."""
+        """False: JAX takes NumPy arrays, and raises for other differences."""
         return False
 
     def is_traced(self, array: Any) -> bool:
@@ -41,7 +41,7 @@ class JaxAdapter(Adapter):
         return isinstance(array, _jax().core.Tracer)
 
     def place(self, array: Any) -> str | None:
-        """The devices, where the array is committed to them."""
+        """The devices of an array that is committed to them."""
         if self.is_traced(array) or not getattr(array, "committed", False):
             return None
         return ", ".join(sorted(map(str, array.devices())))
@@ -62,7 +62,7 @@ class JaxAdapter(Adapter):
         *,
         everywhere: bool,
     ) -> list[Any] | None:
-        """Custom calls of XLA's on the CPU; inside of `jax.jit` only."""
+        """XLA custom calls on the CPU; None outside of `jax.jit`."""
         jax = _jax()
         if not isinstance(self.library.zeros(()), jax.core.Tracer) or not hasattr(jax, "ffi"):
             return None
@@ -81,7 +81,7 @@ class JaxAdapter(Adapter):
 
 
 def _custom_call(text: str, operands: list[Any], results: list[Any]) -> list[Any]:
-    """A call of kernels. Under `jax.vmap`, it is made for one element of the batch after the other."""
+    """A custom call of kernels; `jax.vmap` maps it sequentially."""
     jax = _jax()
 
     def described(result: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Matrix functions that no array library has, in terms of the standard's `linalg`: of one library's plain arrays."""
+"""Matrix functions of plain arrays that no array library has, in terms of the standard's `linalg`."""
 
 import math
 from typing import Any

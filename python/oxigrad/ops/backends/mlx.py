@@ -1,6 +1,6 @@
-"""MLX: a namespace with the signatures of the standard, and what MLX lacks by NumPy, in the memory that both read.
+"""MLX: a namespace with the standard's signatures. NumPy computes the functions that MLX lacks, in shared memory.
 
-MLX's arrays have no device, and are computed when they are read. Its linear algebra is of real matrices, in host memory.
+MLX's arrays have no device, and are evaluated lazily. Its linear algebra is of real matrices, in host memory.
 """
 
 import functools
@@ -14,18 +14,18 @@ from oxigrad.ops.backends.arrays import dtype_name, is_array
 from oxigrad.ops.backends.copies import to_host
 from oxigrad.ops.backends.generic import Adapter
 
-# Functions that make arrays: they take a device, of which MLX has none.
+# Creation functions: the standard gives them an argument ``device``, which MLX lacks.
 _MADE = "arange empty empty_like eye full full_like linspace ones ones_like zeros zeros_like".split()
 # Functions that MLX lacks.
 _LACKING = (
     "copysign hypot isin nextafter nonzero repeat signbit unique_all unique_counts unique_inverse unique_values".split()
 )
-# What MLX has for real matrices alone.
+# Functions that MLX has for real matrices only.
 _OF_REAL_MATRICES = {"cholesky", "det", "eigh", "eigvalsh", "inv", "pinv", "slogdet"}
 
 
 class _Namespace(types.ModuleType):
-    """MLX's functions, but for those that are set as attributes."""
+    """MLX's functions, except those that are set as attributes."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(module.__name__)
@@ -46,7 +46,7 @@ class _Linalg(_Namespace):
         is_own = name in _OF_REAL_MATRICES and not (args or named) and dtype_name(x.dtype) in ("float32", "float64")
         if not is_own:
             return _by_numpy(module, numpys, x, *args, **named)
-        found = getattr(module.linalg, name)(x, stream=module.cpu)  # where alone MLX has it
+        found = getattr(module.linalg, name)(x, stream=module.cpu)  # MLX has it on the CPU only
         return tuple(found) if isinstance(found, (list, tuple)) else found
 
 
@@ -64,7 +64,7 @@ def complete(module: Any) -> Any:
 
 
 def _make(function: Callable[..., Any], *args: Any, device: Any = None, **named: Any) -> Any:
-    """An array; without the arguments that say nothing."""
+    """The result of a creation function, without ``device`` and arguments that are None."""
     return function(*args, **{name: value for name, value in named.items() if value is not None})
 
 
@@ -84,13 +84,13 @@ def _clip(module: Any, x: Any, /, min: Any = None, max: Any = None) -> Any:
 
 
 def _asarray(module: Any, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """An array, of the dtype of NumPy's one: MLX by itself makes float32 of float64."""
+    """An array of the same dtype as NumPy's `asarray` gives: MLX alone converts float64 to float32."""
     if isinstance(obj, module.array) and not copy:
         return obj if dtype in (None, obj.dtype) else obj.astype(dtype)
     if dtype is None and isinstance(obj, (np.ndarray, np.generic)):
         name = obj.dtype.name
         dtype = getattr(module, {"complex128": "complex64", "bool": "bool_"}.get(name, name))
-        obj = obj.astype(np.float32) if name == "bfloat16" else obj  # whose values it holds
+        obj = obj.astype(np.float32) if name == "bfloat16" else obj  # which represents its values exactly
     return module.array(obj, dtype)
 
 
@@ -120,7 +120,7 @@ class MLXAdapter(Adapter):
     """MLX's arrays."""
 
     def op_index(self, x: Any, *, key: Any) -> Any:
-        """``x[key]``; a mask becomes indices, which is all that MLX takes."""
+        """``x[key]``; a mask becomes indices, since MLX takes no masks."""
         if is_array(key) and dtype_name(key.dtype) == "bool":
             key = self.library.nonzero(key)
         return super().op_index(x, key=key)

@@ -1,4 +1,4 @@
-"""NumPy: the core's kernels for functions that it lacks, or whose digits it loses next to their roots."""
+"""NumPy; functions that it lacks, or computes inaccurately near their roots, are kernels of the core."""
 
 import functools
 from collections.abc import Callable
@@ -11,23 +11,23 @@ from oxigrad.ops.backends import kernels
 from oxigrad.ops.backends.arrays import is_array
 from oxigrad.ops.backends.generic import Adapter, is_basic
 
-# Functions whose NumPy versions lose digits near their roots.
+# Functions that NumPy computes inaccurately near their roots.
 _INACCURATE = {"logaddexp", "logaddexp2"}
 
 
 class NumPyAdapter(Adapter):
-    """NumPy's arrays and scalars, and Python's numbers where no array is among the arguments."""
+    """NumPy's arrays and scalars, and Python's numbers without an array among the arguments."""
 
     def is_of_kind(self, dtype: Any, kind: str | tuple[str, ...]) -> bool:
-        """As `isdtype`, of everything that `numpy.dtype` takes."""
+        """Whether a dtype is of a kind, as `isdtype`, for anything that `numpy.dtype` accepts."""
         return super().is_of_kind(np.dtype(dtype), kind)
 
     def to_host(self, array: Any) -> np.ndarray:
-        """The array itself; an array of a scalar."""
+        """The array itself; a scalar as an array."""
         return np.asarray(array)
 
     def is_apart(self, p: Any, g: Any) -> bool:
-        """Arrays that convert to NumPy's go with them."""
+        """False: NumPy converts other arrays, or raises."""
         return False
 
     def from_host(self, array: np.ndarray, like: Any) -> np.ndarray:
@@ -39,7 +39,7 @@ class NumPyAdapter(Adapter):
     copied_like = from_host
 
     def implementation(self, name: str) -> Callable[..., Any]:
-        """The ufunc or function, called as it is; the core's kernel where there is none."""
+        """NumPy's ufunc or function; the core's kernel where there is none."""
         if name in _INACCURATE:
             return functools.partial(_with_all_digits, name)
         own = getattr(self, f"op_{name}", None) or getattr(np, name, None)
@@ -55,7 +55,7 @@ class NumPyAdapter(Adapter):
         return kernels.compute(f"round_to_{name}", x)
 
     def op_broadcast_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
-        """A read-only view; of a number, a tenth of the time that `numpy.broadcast_to` takes."""
+        """A read-only view; for a number, ten times faster than `numpy.broadcast_to`."""
         if type(x) is not np.ndarray and isinstance(x, np.generic):
             x = np.asarray(x)
         if type(x) is np.ndarray and x.ndim == 0:
@@ -65,7 +65,7 @@ class NumPyAdapter(Adapter):
         return np.broadcast_to(x, shape)
 
     def op_where(self, condition: Any, x1: Any, x2: Any) -> Any:
-        """`numpy.where`; one of two numbers where none of the three is an array."""
+        """`numpy.where`; a number where no argument is an array."""
         if not (is_array(x1) or is_array(x2) or is_array(condition)):
             return x1 if condition else x2
         return np.where(condition, x1, x2)

@@ -1,4 +1,4 @@
-"""PyTorch: tensors that record their own derivatives, and lazy views, whose values are computed when they are read.
+"""PyTorch: tensors that record their own derivatives, and lazy views, evaluated when they are read.
 
 Negation and conjugation are bits of a tensor, and a tensor of zeros may have no memory. The core reads no such tensor.
 """
@@ -28,7 +28,7 @@ class TorchAdapter(Adapter):
         return array.resolve_conj().resolve_neg()
 
     def obstacle(self, array: Any) -> str:
-        """The layout or the laziness that keeps a tensor from being updated in place."""
+        """The reason: a layout, or a lazy view, that cannot be updated in place."""
         if why := self.unreadable(array):
             return why
         if array.is_neg():
@@ -38,7 +38,7 @@ class TorchAdapter(Adapter):
         return ""
 
     def unreadable(self, array: Any) -> str:
-        """The layout that no rule is called on, or that the memory is freed."""
+        """The reason: an unsupported layout, or freed memory."""
         if str(array.layout) != "torch.strided":
             return f"a tensor of layout {array.layout}: expected torch.strided"
         if _is_freed(array):
@@ -56,16 +56,16 @@ class TorchAdapter(Adapter):
         return False
 
     def is_apart(self, p: Any, g: Any) -> bool:
-        """Whether layout, device or placements differ: PyTorch takes sparse tensors, and distributes ``DTensor``s anew.
+        """Whether layout, device or placements differ: PyTorch raises no error for some of them.
 
-        It reads tensors whose memory is freed, too.
+        It takes sparse tensors, redistributes ``DTensor``s, and reads freed memory.
         """
         if not isinstance(g, type(p)):
             return True
         return p.layout != g.layout or p.device != g.device or hasattr(p, "placements") or _is_freed(g)
 
     def place(self, array: Any) -> str | None:
-        """The device; of a ``DTensor`` the placements, of a ``FakeTensor`` that it is one."""
+        """The device, marked for a ``FakeTensor``; the placements of a ``DTensor``."""
         if hasattr(array, "placements"):
             return f"a DTensor of placements {tuple(array.placements)} on {array.device_mesh}"
         return f"{array.device}, fake" if hasattr(array, "fake_mode") else str(array.device)
@@ -84,7 +84,7 @@ class TorchAdapter(Adapter):
 
 
 def container(cls: type) -> Any:
-    """The attributes in which a module holds its parameters, buffers and parts: see `oxigrad.ops.backends.container_of`."""
+    """The attributes in which a module holds its parameters, buffers and submodules: see `oxigrad.ops.backends.container_of`."""
     modules = sys.modules.get("torch.nn")
     if modules is None or not issubclass(cls, modules.Module):
         return None

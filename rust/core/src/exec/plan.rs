@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::batch::{CHUNK, Leaf, Part};
 use crate::kernel::Kernel;
 
-/// Fewest and most elements of a task: its cost should exceed that of scheduling it, and be small beside a thread's
-/// share.
+/// The minimum and maximum number of elements of a task: its cost should exceed that of scheduling it, and be small
+/// compared with a thread's share.
 const SMALLEST: usize = 1 << 16;
 const LARGEST: usize = 1 << 18;
 /// Tasks for each thread, to balance threads that start late or are slow.
@@ -51,15 +51,15 @@ impl<'a> Plan<'a> {
             }
         }
         let partials = (0..chunks * kernel.sums).map(|_| AtomicU64::new(0)).collect();
-        // The term that a leaf adds to a total may differ from leaf to leaf before there is any sum.
+        // The terms of a total may differ between leaves before there is any sum.
         let of_each_leaf = !kernel.totals.is_empty();
         let owners = if of_each_leaf { leaves.len() } else { sets };
         let values = (0..owners).map(|_| Vec::with_capacity(kernel.scalar_steps.len())).collect();
         Self { kernel, inputs, leaves, starts, values, of_each_leaf, partials, first_chunks }
     }
 
-    /// Computes the scalars of a phase, or up to the next total: then returns the term of these leaves, and continues
-    /// in the next call, after `set_total`.
+    /// Computes the scalars of a phase, or up to the next total: then returns the term of these leaves; the next
+    /// call, after `set_total`, continues.
     pub fn enter(&mut self, phase: usize) -> Option<f64> {
         if phase > 0 && !self.of_each_leaf {
             self.values = self.leaves.iter().map(|leaf| self.scalars(0, leaf).to_vec()).collect();

@@ -6,17 +6,17 @@ use super::batch::Part;
 use crate::array::buffer::Layout;
 use crate::simd::fetch;
 
-/// Bytes that come from memory together.
+/// The size of a cache line in bytes.
 const LINE: usize = 64;
-/// Lines of each input that are prefetched before a part begins. The processor itself prefetches the lines after them.
+/// The number of cache lines of each input that are prefetched before a part begins; the hardware prefetches the rest.
 const FIRST: usize = 8;
 
-/// The fewest loops of a phase, and the elements of a part above which, blocks are prefetched. With few loops, memory
-/// is never idle; small arrays are often in the cache already.
+/// The minimum numbers of loops of a phase, and of elements of a part, for which blocks are prefetched. With few loops,
+/// memory is never idle; small arrays are often in the cache already.
 const LOOPS: usize = 4;
 const ELEMENTS: usize = 1 << 13;
 
-/// Prefetches the memory in which a part begins.
+/// Prefetches the first cache lines of a part.
 pub(super) fn fetch_first(part: &Part) {
     for buffer in part.leaf.inputs.iter().filter(|buffer| buffer.layout == Layout::Contiguous) {
         let size = buffer.dtype.size();
@@ -26,10 +26,10 @@ pub(super) fn fetch_first(part: &Part) {
     }
 }
 
-/// The start of a contiguous buffer, and the bytes of an element.
+/// The address of a contiguous buffer, and the size of its elements in bytes.
 pub(super) type Stored = (*const u8, usize);
 
-/// The contiguous buffers that a part reads or writes, each once, if prefetching them pays off.
+/// The contiguous buffers that a part reads or writes, each once, if prefetching them is faster.
 pub(super) fn contiguous(part: &Part, found: &mut Vec<Stored>) {
     let read = part.phase.reads.iter().map(|input| &part.leaf.inputs[usize::from(*input)]);
     let written = part.phase.writes.iter().map(|write| &part.leaf.outputs[usize::from(write.output)]);
@@ -45,13 +45,13 @@ pub(super) fn contiguous(part: &Part, found: &mut Vec<Stored>) {
     }
 }
 
-/// The prefetch of the next block's memory. Each loop prefetches its share, since the processor waits for a few dozen
-/// lines at a time, and memory would be idle while loops work on the cache.
+/// The prefetch of the next block's memory. Each loop prefetches its share, since the processor fetches a few dozen
+/// lines at a time, and memory would be idle while loops run from the cache.
 pub(super) struct Prefetch {
     elements: Range<usize>,
     /// The number of lines in all buffers.
     lines: usize,
-    /// The number of buffers that were begun, and the rest of the last of them.
+    /// The number of buffers whose prefetch has begun, and the rest of the last of them.
     begun: usize,
     line: *const u8,
     left: usize,
@@ -64,7 +64,7 @@ impl Prefetch {
         Self { elements, lines, begun: 0, line: std::ptr::null(), left: 0 }
     }
 
-    /// Prefetches one of so many parts.
+    /// Prefetches one of `parts` equal shares of the remaining lines.
     #[inline(never)]
     pub fn fetch_share(&mut self, buffers: &[Stored], parts: usize) {
         let mut share = self.lines.div_ceil(parts);

@@ -3,8 +3,8 @@
 use crate::array::buffer::Dtype;
 use crate::noise::Draws;
 
-/// The memory of a register: numbers of the leaf's type (or halves, for native code) one after the other; of a register
-/// that does not move, one lane of the leaf's type.
+/// The memory of a register: contiguous numbers of the leaf's type (or halves, for native code); for a constant
+/// register, one lane of the leaf's type.
 #[derive(Clone, Copy)]
 pub(super) struct Register {
     pub pointer: *mut u8,

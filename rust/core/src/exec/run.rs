@@ -1,4 +1,4 @@
-//! The entry points: kernels run over the leaves of a tree in one fork-join, balanced over the threads as they go.
+//! The entry points: kernels run over the leaves of a tree in one fork-join, with dynamic load balancing.
 
 use rayon::ThreadPool;
 
@@ -11,36 +11,36 @@ use crate::kernel::Kernel;
 use crate::parallel::share;
 use crate::simd::dispatch::Isa;
 
-/// Runs kernels over leaves, together: their totals are over the leaves of all, and nothing is written if a guard says
-/// so.
+/// Runs kernels over leaves, together: totals are over all leaves, and nothing is written if a guard is
+/// zero.
 ///
-/// With a pool, its threads and the calling one share the work; without, or for little work, the calling thread does
-/// all. Everything is checked before anything is written. Returns the results of each kernel for each leaf
+/// With a pool, its threads and the calling one share the work; without one, or for little work, only the calling
+/// thread runs. Everything is checked before anything is written. Returns the results of each kernel for each leaf
 /// ([`Kernel::results`] numbers a leaf); `None` if a guard stopped it and nothing was written.
 ///
 /// # Errors
-/// `Shape` if a leaf has too few buffers, a buffer not `length` elements, or there is no such set of scalars;
-/// `Dtype` if a leaf's dtype is none that kernels compute in, or an output is not of floating point; `Memory` if
-/// an output is read-only or overlaps itself; `Alias` if an output overlaps another buffer of its leaf otherwise
-/// than element for element; `Rule` if kernels do not have the same totals and guards.
+/// `Shape` if a leaf has too few buffers, a buffer not `length` elements, or a set of scalars does not exist;
+/// `Dtype` if kernels do not compute in a leaf's dtype, or an output is not of floating point; `Memory` if
+/// an output is read-only or overlaps itself; `Alias` if an output overlaps another buffer of its leaf other
+/// than element by element; `Rule` if kernels do not have the same totals and guards.
 ///
 /// # Safety
 /// The memory of every buffer (its `span`) must be valid to read, and of every output to write, for the whole call, and
-/// nobody else may write any of it or read the outputs meanwhile. No output may overlap a buffer of another leaf:
-/// [`crate::array::overlap::Sweep`] finds out.
+/// it may not be written, nor the outputs read, by others meanwhile. No output may overlap a buffer of another leaf:
+/// [`crate::array::overlap::Sweep`] checks this.
 pub unsafe fn run(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
     check(batches)?;
     // SAFETY: the caller's promise, and what was just checked.
     unsafe { run_checked(batches, isa, threads) }
 }
 
-/// As [`run`], for kernels and buffers for which [`check`] found nothing wrong.
+/// As [`run`], for kernels and buffers that passed [`check`].
 ///
 /// # Errors
-/// `Shape` if there are not as many scalars as there must be.
+/// `Shape` if the number of scalars is wrong.
 ///
 /// # Safety
-/// As [`run`]; and `check` must have been asked about batches of the same kernels and buffers.
+/// As [`run`]; and `check` must have passed for batches of the same kernels and buffers.
 pub unsafe fn run_checked(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
     let mut plans = Vec::with_capacity(batches.len());
     for Batch { kernel, scalars, leaves } in batches {
@@ -81,7 +81,7 @@ fn enter(plans: &mut [Plan], phase: usize) {
 /// Runs the kernel over one leaf, on the calling thread. Nothing is allocated once `scratch` has grown.
 ///
 /// # Errors
-/// As [`run`], and `Rule` if the kernel hands back results or may be stopped.
+/// As [`run`], and `Rule` if the kernel returns results or has a guard.
 ///
 /// # Safety
 /// As [`run`], for the one leaf.

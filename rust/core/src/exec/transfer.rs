@@ -1,4 +1,4 @@
-//! Elements of any layout and type into a block, and back. One of the files that touch foreign memory.
+//! Transfer of elements of any layout and type into a block, and back. One of the files that touch foreign memory.
 
 use crate::array::buffer::{Axis, Buffer, Dtype, Layout, Rounding};
 use crate::array::dtype::{DtypeVisitor, Stored};
@@ -11,9 +11,9 @@ pub(super) trait Compute: Element {
     const DTYPE: Dtype;
     fn read<T: Stored>(value: T) -> Self;
     fn write<T: Stored>(self) -> T;
-    /// A number of `H` next to it, chosen by sixteen random bits.
+    /// Its stochastic rounding to `H`, by sixteen random bits.
     fn round<H: Half>(self, random: u16) -> Self;
-    /// A whole block of numbers as they are coded, where this is their type.
+    /// A whole block of numbers of the type in which they are encoded, if this is that type.
     fn as_numbers(block: &mut [Self]) -> Option<&mut quantized::Numbers>;
 }
 
@@ -57,8 +57,8 @@ impl Compute for f64 {
     }
 }
 
-/// Some consecutive elements of a buffer, and as many numbers of a block. Of a quantized buffer, whole blocks of its
-/// scales, but for the last.
+/// Consecutive elements of a buffer, and as many numbers of a block. In a quantized buffer, these are whole blocks of
+/// its scales, except the last.
 pub(super) struct Transfer<'a, E> {
     pub buffer: &'a Buffer,
     pub start: usize,
@@ -84,8 +84,8 @@ impl<E: Compute> Transfer<'_, E> {
         }
     }
 
-    /// Writes the block to the elements, converted; stochastic rounding draws by the `key` of the leaf's noise. What is
-    /// in the block after that is unspecified.
+    /// Writes the block to the elements, converted; stochastic rounding draws by the `key` of the leaf's noise. The
+    /// block is unspecified afterwards.
     ///
     /// # Safety
     /// The buffer has these elements, and its memory is valid and may be written.
@@ -111,13 +111,13 @@ impl<E: Compute> Transfer<'_, E> {
         }
     }
 
-    /// Whether it is worth code of its own for each instruction set.
+    /// Whether it has specialized code for each instruction set.
     #[inline(always)]
     fn is_vectorised(&self) -> bool {
         E::DTYPE == Dtype::F32 && self.buffer.layout == Layout::Contiguous && self.buffer.rows.is_none()
     }
 
-    /// `gather`, but for any dtype and layout, and of no instruction set.
+    /// `gather` for any dtype and layout, without an instruction set.
     ///
     /// # Safety
     /// As `gather`.
@@ -169,7 +169,7 @@ impl<E: Compute> Transfer<'_, E> {
         }
     }
 
-    /// Rounds the numbers of the block to halves at random, so that writing them will be exact.
+    /// Rounds the numbers of the block to halves stochastically, so that writing them is exact.
     #[inline(always)]
     fn round<H: Half>(&mut self, key: u64, number: u32) {
         match &self.buffer.rows {
@@ -254,7 +254,7 @@ unsafe fn encode_some<E: Compute>(to: *mut u8, scale: *mut f32, block: &[E]) {
     }
 }
 
-/// Rounds numbers, the first of which is that of the element `index`, to halves at random.
+/// Rounds numbers, those of the elements from `index` on, to halves stochastically.
 #[inline(always)]
 fn round<E: Compute, H: Half>(numbers: &mut [E], key: u64, number: u32, index: usize) {
     // The draws change with the upper half of the index.
@@ -277,7 +277,7 @@ fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
         rows.runs(index, 1, |first, _, _| element = first);
     }
     let index = element;
-    debug_assert!(index.is_multiple_of(quantized::BLOCK), "parts start where blocks of codes do");
+    debug_assert!(index.is_multiple_of(quantized::BLOCK), "parts start at blocks of codes");
     let scales = buffer.scales.cast::<f32>();
     (buffer.pointer.wrapping_add(index), scales.wrapping_add(index / quantized::BLOCK))
 }

@@ -115,7 +115,7 @@ fn narrow(low: F64x8, high: F64x8) -> F32x16 {
     }
 }
 
-/// As [`crate::array::half::Half::nearest`]; the instruction for it takes subnormal numbers for zero.
+/// As [`crate::array::half::Half::nearest`]; the instruction for it flushes subnormal numbers to zero.
 #[inline(always)]
 fn bfloat16(lane: F32x16) -> __m256i {
     // SAFETY: register arithmetic only, and the instruction set was detected.

@@ -1,4 +1,4 @@
-//! The instruction sets, a row each, and the choice among them: the only file that detects the features of the
+//! The table of instruction sets, and the choice among them: the only file that detects the features of the
 //! processor.
 
 use super::float_env;
@@ -6,7 +6,7 @@ use super::lane::{Body, Simd, Task};
 use super::scalar::Scalar;
 
 /// An instruction set that this processor has.
-/// The results do not depend on the choice, only the speed does.
+/// The choice affects speed only, not results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Isa(Set);
 
@@ -93,7 +93,7 @@ impl Isa {
     /// One number at a time: any processor.
     pub const SCALAR: Self = Self(Set::Scalar);
 
-    /// The fastest instruction set of this processor. Detect once and pass it on.
+    /// The fastest instruction set of this processor. Detect it once, and pass it to callees.
     #[must_use]
     pub fn detect() -> Self {
         Self::available()[0]

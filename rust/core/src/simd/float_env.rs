@@ -1,13 +1,13 @@
 //! The floating-point environment. Kernels run in the default one of IEEE 754: rounding to nearest, subnormal numbers
-//! kept, no traps. Some libraries change it for a thread and the threads that it starts; the former settings are
+//! kept, no traps. Some libraries change it for a thread and the threads that it starts; the previous settings are
 //! restored afterwards.
 
 use imp::{STANDARD, read, write};
 
-/// A guard that restores the former settings when it is dropped.
+/// A guard that restores the previous settings when it is dropped.
 pub(super) struct Found(u64);
 
-/// Makes the settings standard.
+/// Sets the standard settings.
 #[inline]
 pub(super) fn standard() -> Found {
     let found = read();
@@ -43,7 +43,7 @@ mod imp {
     }
 
     #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "what `read` gave has 32 bits")]
+    #[allow(clippy::cast_possible_truncation, reason = "the result of `read` has 32 bits")]
     pub fn write(word: u64) {
         let word = word as u32;
         // SAFETY: the word is the standard one or was in this register before.

@@ -1,6 +1,6 @@
-//! Macros by which the files of instruction sets state a method as an expression of intrinsics.
+//! Macros that define the methods of instruction sets as expressions of intrinsics.
 
-/// Methods that are instructions on registers, that need no memory.
+/// Methods that are instructions on registers, without memory.
 macro_rules! detected {
     ($(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
         #[inline(always)]

@@ -7,33 +7,33 @@ use crate::noise::Draws;
 pub trait Element: Copy + Send + Sync + 'static {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;
-    /// The same number.
+    /// The number as `f64`.
     fn to_f64(self) -> f64;
 }
 
 /// A vector of `WIDTH` floating-point numbers of one instruction set. Every method is IEEE 754, rounds to nearest even
-/// and keeps subnormal numbers, so that all lanes agree to the bit (which NaN comes out aside).
+/// and keeps subnormal numbers, so that all lanes agree bitwise (except for the payload of NaN).
 #[allow(clippy::return_self_not_must_use, clippy::must_use_candidate, reason = "arithmetic, like that of `f32`")]
 pub trait Lane: Copy {
     /// The result of a comparison: a truth value for each element.
     type Mask: Copy;
-    /// One of the numbers.
+    /// The type of the elements.
     type Element: Element;
-    /// The lane of the same instruction set that holds `f64`: functions are computed there.
+    /// The lane of `f64` of the same instruction set, in which functions are computed.
     type Wide: Wide;
     /// The instruction set.
     type Set: Simd;
     /// The number of elements.
     const WIDTH: usize;
 
-    /// Every element the number of this type that is nearest to `value`.
+    /// A lane with every element the number of this type nearest to `value`.
     fn splat(value: f64) -> Self;
-    /// Every element zero.
+    /// A lane of zeros.
     #[inline(always)]
     fn zero() -> Self {
         Self::splat(0.0)
     }
-    /// Every element one.
+    /// A lane of ones.
     #[inline(always)]
     fn one() -> Self {
         Self::splat(1.0)
@@ -160,7 +160,7 @@ pub trait Lane: Copy {
     /// # Safety
     /// They must lie at `from`, at any alignment.
     unsafe fn load_wide(from: *const f64) -> Self;
-    /// Calls a scalar function on each element: for what has no vector form.
+    /// Calls a scalar function on each element: for functions without a vector form.
     #[inline(always)]
     fn map(self, f: impl Fn(f64) -> f64) -> Self {
         let mut numbers = [0.0; WIDEST];
@@ -229,7 +229,7 @@ unsafe fn store_halves<L: Lane, H: Half>(lane: L, to: *mut H) {
     }
 }
 
-/// A lane of `f64`, whose bits can be worked on: what functions are computed in.
+/// A lane of `f64` with operations on its bits, in which functions are computed.
 pub trait Wide: Lane<Element = f64> {
     /// The same bits as whole numbers.
     type Bits: Copy;
@@ -247,9 +247,9 @@ pub trait Wide: Lane<Element = f64> {
     fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits;
     /// Bits set in either.
     fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits;
-    /// Shifted up by 52, to where the exponent is.
+    /// Shifted left by 52, to the position of the exponent.
     fn bits_up52(a: Self::Bits) -> Self::Bits;
-    /// Shifted down by 52, zeros coming in.
+    /// Shifted right by 52, filled with zeros.
     fn bits_down52(a: Self::Bits) -> Self::Bits;
 }
 
@@ -279,7 +279,7 @@ pub trait Simd {
     /// The lane of `f64`.
     type F64: Wide;
     /// The address of a function compiled for this instruction set. A function called by its address is not inlined
-    /// into its caller: this is for loops, of which there are too many for one function.
+    /// into its caller: for loops, which together would be too large for one function.
     fn address<B: Body<A>, A>() -> unsafe fn(A);
 }
 

@@ -1,11 +1,11 @@
 //! Functions over lanes that no single instruction computes.
 //!
 //! The named functions are computed in `f64` (a lane of `f32` is widened and the result rounded), so that each formula
-//! stands here once. They use fused multiply-add where it is written, and no table: all instruction sets give the same
-//! bits. Reductions and coefficients are those of fdlibm (Sun Microsystems, 1993), where a comment does not say
+//! is written once. They use explicit fused multiply-adds and no tables: all instruction sets give the same
+//! bits. Reductions and coefficients are those of fdlibm (Sun Microsystems, 1993), unless a comment says
 //! otherwise.
 
-#![allow(clippy::excessive_precision, reason = "coefficients stand as they were published")]
+#![allow(clippy::excessive_precision, reason = "coefficients as published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
 use super::lane::{Lane, Unary, Wide};
@@ -49,7 +49,7 @@ by_element! {
     remainder(a b) = elementary::remainder;
     /// The floored quotient.
     floor_divide(a b) = elementary::floor_divide;
-    /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, so that kernels may write them so.
+    /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
     pow(a b) = elementary::pow;
     /// Angle of the point (b, a).
     atan2(a b) = f64::atan2;
@@ -83,13 +83,13 @@ by_element! {
     log2(a) = f64::log2;
     /// Logarithm to base 10.
     log10(a) = f64::log10;
-    /// The whole number next to it towards zero.
+    /// The nearest integer towards zero.
     trunc(a) = f64::trunc;
-    /// The nearest whole number; of two, the even one.
+    /// The nearest integer, ties to even.
     round(a) = f64::round_ties_even;
     /// Error function.
     erf(a) = libm::erf;
-    /// One minus the error function, exact where that is small.
+    /// One minus the error function, accurate where that is small.
     erfc(a) = libm::erfc;
     /// The inverse of the error function.
     erfinv(a) = error_function::erfinv;
@@ -115,7 +115,7 @@ by_element! {
     iv(a b) = bessel::iv;
     /// Regularized incomplete gamma function: the integral from zero to `b`.
     gammainc(a b) = incomplete::gammainc;
-    /// One minus `gammainc`, exact where that is small.
+    /// One minus `gammainc`, accurate where that is small.
     gammaincc(a b) = incomplete::gammaincc;
     /// Derivative of `gammainc` with respect to `a`.
     gammainc_a(a b) = incomplete::gammainc_a;
@@ -144,11 +144,11 @@ macro_rules! computed_wide {
 computed_wide! {
     /// e to the power `a`.
     exp = wide_exp;
-    /// e to the power `a`, minus one: exact near zero.
+    /// e to the power `a`, minus one: accurate near zero.
     expm1 = wide_expm1;
     /// Natural logarithm.
     log = wide_log;
-    /// Natural logarithm of one plus `a`: exact near zero.
+    /// Natural logarithm of one plus `a`: accurate near zero.
     log1p = wide_log1p;
     /// Sine of an angle in radians.
     sin = wide_sin;
@@ -158,7 +158,7 @@ computed_wide! {
     tanh = wide_tanh;
 }
 
-/// 1.5 * 2^52: added to a smaller number, it leaves the nearest whole number in the low bits.
+/// 1.5 * 2^52: added to a smaller number, it leaves the nearest integer in the low bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
 const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
@@ -214,7 +214,7 @@ fn exp_parts<W: Wide>(x: W) -> (W, W, W) {
             1.0 / 6_227_020_800.0,
         ],
     );
-    // exp(r + c) is exp(r) + c exp(r), nearly.
+    // exp(r + c) is approximately exp(r) + c exp(r).
     (k, r, r.mul(r).mul_add(q, r.mul_add(c, c)))
 }
 
@@ -223,7 +223,7 @@ fn wide_exp<W: Wide>(x: W) -> W {
     let (k, r, rest) = exp_parts(clamp(x, -746.0, 710.0));
     // In two steps, since 2^k itself may be too small or too large.
     let half = k.mul(W::splat(0.5)).floor();
-    // 1 + r and what it loses, so that only the last sum rounds.
+    // 1 + r and its rounding error, so that only the last sum rounds.
     let sum = W::one().add(r);
     let p = sum.add(W::one().sub(sum).add(r).add(rest));
     p.mul(power_of_two(half)).mul(power_of_two(k.sub(half)))
@@ -300,7 +300,7 @@ fn wide_log1p<W: Wide>(x: W) -> W {
     W::select(x.abs().lt(W::splat(1e-17)), x, log_limits(u, log))
 }
 
-/// Up to here the reduction by three parts of pi/2 is good; beyond, the scalar functions of the system are called.
+/// The largest argument of the reduction by three parts of pi/2; above, the scalar functions of the system are called.
 const FAR: f64 = 1e5;
 
 /// `x = q pi/2 + y + z` with `y` at most pi/4 and `z` its rounding error: `(q, y, z)`.
@@ -356,7 +356,7 @@ fn cos_near_zero<W: Wide>(y: W, z: W) -> W {
     w.add(lost.add(s.mul(s).mul(r).sub(y.mul(z))))
 }
 
-/// Sine of `x` plus so many quarter turns.
+/// Sine of `x` plus a number of quarter turns.
 #[inline(always)]
 fn turned_sin<W: Wide>(x: W, turns: f64) -> W {
     let (q, y, z) = quarter_turns(x);
@@ -372,7 +372,7 @@ fn has<W: Wide>(bits: W::Bits, bit: u64) -> W::Mask {
     W::from_bits(W::bits_up52(W::bits_and(bits, W::bits(bit)))).ne(W::zero())
 }
 
-/// The computed value where `x` is near enough, the system's elsewhere.
+/// The computed value where `x` is in range, the value of the system's function elsewhere.
 #[inline(always)]
 fn near_or<W: Wide>(x: W, value: W, far: fn(f64) -> f64) -> W {
     let near = x.abs().le(W::splat(FAR));

@@ -1,6 +1,6 @@
-//! A hint to the processor that memory is about to be used.
+//! Prefetch hints to the processor.
 
-/// Prefetches the cache line at an address. The address may be any: nothing is read from it.
+/// Prefetches the cache line at an address. Any address is valid: nothing is read from it.
 #[inline(always)]
 pub(crate) fn fetch(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -3,7 +3,7 @@
 use super::lane::{Lane, WIDEST};
 use crate::array::half::{Bfloat16, Float16, Half};
 
-/// The nearest number of bfloat16; of two, the even one.
+/// The nearest number of bfloat16, ties to even.
 #[inline(always)]
 pub fn to_bfloat16<L: Lane>(a: L) -> L {
     let mut halves = [Bfloat16::from_bits(0); WIDEST];
@@ -14,7 +14,7 @@ pub fn to_bfloat16<L: Lane>(a: L) -> L {
     }
 }
 
-/// The nearest number of float16; of two, the even one.
+/// The nearest number of float16, ties to even.
 #[inline(always)]
 pub fn to_float16<L: Lane>(a: L) -> L {
     let mut halves = [Float16::from_bits(0); WIDEST];

@@ -10,7 +10,7 @@ impl Simd for Scalar {
     type F64 = f64;
 
     fn address<B: Body<A>, A>() -> unsafe fn(A) {
-        // Not `B::call` itself, which is inlined and would be compiled anew wherever its address is taken.
+        // Not `B::call` itself, which is inlined and would be compiled again wherever its address is taken.
         fn call<B: Body<A>, A>(argument: A) {
             B::call::<Scalar>(argument);
         }
@@ -28,7 +28,7 @@ macro_rules! scalar_lane {
             fn to_f64(self) -> f64 { self as f64 }
         }
 
-        #[allow(clippy::float_cmp, reason = "the comparisons of IEEE 754 are what is meant")]
+        #[allow(clippy::float_cmp, reason = "exact comparisons of IEEE 754 are intended")]
         impl Lane for $t {
             type Mask = bool;
             type Element = $t;

@@ -1,7 +1,7 @@
 //! Double-double arithmetic: numbers of about 106 bits as unevaluated sums of two `f64` (Dekker 1971; Knuth, TAOCP
 //! 4.2.2).
 //!
-//! Special functions use it where terms cancel, so that what is left still has all digits of an `f64`.
+//! Special functions use it where terms cancel, so that the result is accurate to an `f64`.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -15,7 +15,7 @@ pub struct Double {
 pub const LN_2: Double = Double { hi: std::f64::consts::LN_2, lo: 2.319_046_813_846_299_6e-17 };
 pub const PI: Double = Double { hi: std::f64::consts::PI, lo: 1.224_646_799_147_353_2e-16 };
 
-/// One over each odd number.
+/// The reciprocals of the odd numbers.
 const ODD: [Double; 22] = {
     let mut found = [Double { hi: 1.0, lo: 0.0 }; 22];
     let (mut k, mut odd) = (0, 1.0);
@@ -27,7 +27,7 @@ const ODD: [Double; 22] = {
     found
 };
 
-/// One over the factorials of 1, 2, and so on; the lower half only of those that a polynomial reads it of.
+/// The reciprocals of the factorials of 1, 2, ...; lower halves only where a polynomial reads them.
 const FACTORIALS: [Double; 15] = {
     let mut found = [Double { hi: 1.0, lo: 0.0 }; 15];
     let (mut at, mut factorial, mut k) = (0, 1.0, 1.0);
@@ -60,7 +60,7 @@ impl Double {
         Self { hi, lo: (a - (hi - of_b)) + (b - of_b) }
     }
 
-    /// `a * b` without rounding, but for underflow.
+    /// `a * b` without rounding, unless it underflows.
     pub fn product(a: f64, b: f64) -> Self {
         let hi = a * b;
         Self { hi, lo: a.mul_add(b, -hi) }
@@ -69,12 +69,12 @@ impl Double {
     /// `a / b` of whole numbers, of which `b` is below 2^26.
     pub const fn ratio(a: f64, b: f64) -> Self {
         let hi = a / b;
-        // Half of the digits, so that no product is rounded.
+        // Half of the bits, so that no product is rounded.
         let upper = f64::from_bits(hi.to_bits() & !0x7ff_ffff);
         Self { hi, lo: ((a - upper * b) - (hi - upper) * b) / b }
     }
 
-    /// As [`Double::sum`], where `a` is not the smaller one.
+    /// As [`Double::sum`], for `|a| >= |b|`.
     fn fast_sum(a: f64, b: f64) -> Self {
         let hi = a + b;
         Self { hi, lo: b - (hi - a) }
@@ -112,7 +112,7 @@ impl Double {
     /// `2 atanh(self)`, for at most 0.1716.
     fn twice_atanh(self) -> Self {
         let square = self.square();
-        // Terms that contribute only to the lower half need no second half.
+        // Terms that contribute only to the lower half need no lower half.
         let (head, tail) = ODD.split_at(11);
         let rest = tail.iter().rev().fold(0.0, |sum, coefficient| sum * square.hi + coefficient.hi);
         self.scaled(2.0) * square.polynomial(head, rest)

@@ -1,4 +1,4 @@
-//! Elementary functions of numbers that neither an instruction nor the standard library computes: remainders, powers,
+//! Elementary functions that neither an instruction nor the standard library computes, one number at a time: remainders, powers,
 //! logarithms of sums.
 
 use std::f64::consts::LOG2_E;
@@ -11,12 +11,12 @@ pub fn remainder(a: f64, b: f64) -> f64 {
     if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
 }
 
-/// The floored quotient: the whole number `q` with `a = q b + remainder(a, b)`, nearly.
+/// The floored quotient: the integer `q` with `a = q b + remainder(a, b)`, up to rounding.
 pub fn floor_divide(a: f64, b: f64) -> f64 {
     if b == 0.0 {
         return a / b;
     }
-    // Whole but for rounding; the sign of a zero is that of the quotient.
+    // An integer up to rounding; the sign of a zero is that of the quotient.
     ((a - remainder(a, b)) / b).round().abs().copysign(a / b)
 }
 
@@ -39,7 +39,7 @@ pub fn logaddexp2(a: f64, b: f64) -> f64 {
     log_of_sum(a, b, (1.0.into(), |d| d.exp2().ln_1p() * LOG2_E), |d| d.exp2().ln_1p() / double_double::LN_2)
 }
 
-/// The larger number plus a function of the difference, and what that is of zero; `exact` is the same function.
+/// The larger number plus a function of the difference, whose value at zero is given; `exact` is the same function.
 #[allow(clippy::float_cmp, reason = "equal infinities have no difference")]
 fn log_of_sum(a: f64, b: f64, (of_zero, rough): (Double, fn(f64) -> f64), exact: fn(Double) -> Double) -> f64 {
     if a == b {
@@ -48,7 +48,7 @@ fn log_of_sum(a: f64, b: f64, (of_zero, rough): (Double, fn(f64) -> f64), exact:
     let (large, small) = (a.max(b), a.min(b));
     let more = rough(-(a - b).abs());
     let sum = large + more;
-    // Next to its root the two terms cancel.
+    // Near the root the two terms cancel.
     if sum.abs() < 0.4 * more && more > f64::MIN_POSITIVE {
         return (exact(Double::sum(small, -large)) + large.into()).into();
     }

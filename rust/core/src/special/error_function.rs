@@ -1,4 +1,4 @@
-//! Inverses of the error function and of its complement, of numbers.
+//! Inverses of the error function and of its complement, one number at a time.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 

@@ -1,5 +1,5 @@
-//! The gamma function and its relatives, number by number, within 4 units in the last place or, next to the roots of
-//! `digamma` and `gammaln` that are negative, within 2^-96. Formulas: DLMF chapter 5.
+//! The gamma function and related functions, one number at a time, within 4 units in the last place or, near the
+//! negative roots of `digamma` and `gammaln`, within 2^-96. Formulas: DLMF chapter 5.
 
 use super::double_double::{self, Double};
 
@@ -101,7 +101,7 @@ fn polynomial(x: f64, coefficients: &[f64]) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
-/// A series of doubles to the digits of an `f64`.
+/// A series of doubles, evaluated to the precision of an `f64`.
 fn series(x: f64, coefficients: &[Double]) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient.hi)
 }
@@ -111,7 +111,7 @@ pub fn stirling(x: f64) -> f64 {
     series(1.0 / (x * x), &STIRLING) / x
 }
 
-/// From here on, Stirling's series has all digits of a `Double`.
+/// The argument from which Stirling's series has the precision of a `Double`.
 const LARGE: f64 = 40.0;
 
 /// `log(gamma(x))` for positive `x`.
@@ -148,7 +148,7 @@ pub fn digamma(x: f64) -> f64 {
         return digamma_near_root(x + 1.0) - 1.0 / x;
     }
     if x <= 8.0 {
-        // Down to where the root is; the differences are exact.
+        // Recurrence down to the interval of the root; the differences are exact.
         let steps = (x.floor() - 1.0).max(0.0);
         let (mut sum, mut k) = (0.0, 1.0);
         while k <= steps {
@@ -216,7 +216,7 @@ pub fn gamma(x: f64) -> f64 {
 }
 
 impl Double {
-    /// `factor * exp(self)`, which may be too small for a normal number, or too large.
+    /// `factor * exp(self)`, which may underflow or overflow.
     fn exp_of(self, factor: f64) -> f64 {
         if self.hi.abs() > 1400.0 {
             return if self.hi > 0.0 { factor * f64::INFINITY } else { factor * 0.0 };
@@ -231,7 +231,7 @@ impl Double {
 /// Logarithm of the absolute value of the gamma function.
 pub fn gammaln(x: f64) -> f64 {
     let plain = libm::lgamma(x);
-    // Only there is what is left of the terms of the reflection much less than these.
+    // Near a root, the terms of the reflection formula cancel.
     let is_near_root = x < -2.0 && x.fract() < 0.0 && plain.abs() < 0.5 * libm::lgamma(1.0 - x);
     if !is_near_root {
         return plain;
@@ -252,8 +252,7 @@ fn betaln_double(a: f64, b: f64) -> Double {
     (gammaln_double(large.into()) - gammaln_double(Double::sum(large, small))) + gammaln_double(small.into())
 }
 
-/// Numbers below this have gamma functions with logarithms that are no infinities, and those above are far from
-/// underflow.
+/// Whether the logarithm of the gamma function is finite, and the argument is far from underflow.
 fn is_moderate(x: f64) -> bool {
     (1e-290..1e290).contains(&x)
 }
@@ -274,10 +273,10 @@ pub fn beta(a: f64, b: f64) -> f64 {
     gamma(a) * (gamma(b) / gamma(a + b))
 }
 
-/// Below this, the poles of `polygamma` are too many to be passed one by one.
+/// Below this, the recurrence of `polygamma` past its poles would be too long.
 const LOWEST: f64 = -1e4;
 
-/// The `n`-th derivative of `digamma`, for whole `n`: Hurwitz's zeta function by Euler's and Maclaurin's formula.
+/// The `n`-th derivative of `digamma`, for integer `n`: Hurwitz's zeta function by Euler's and Maclaurin's formula.
 pub fn polygamma(n: f64, mut x: f64) -> f64 {
     if n == 0.0 {
         return digamma(x);

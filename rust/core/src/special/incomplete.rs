@@ -1,5 +1,5 @@
-//! Incomplete gamma and beta functions of numbers: power series where they converge fast, else continued fractions,
-//! evaluated by Lentz's method as modified by Thompson and Barnett (1986); both stand in DLMF 8.7, 8.9, 8.11 and 8.17.
+//! Incomplete gamma and beta functions, one number at a time: power series where they converge fast, else continued fractions,
+//! evaluated by Lentz's method as modified by Thompson and Barnett (1986). Formulas: DLMF 8.7, 8.9, 8.11 and 8.17.
 
 use std::f64::consts::PI;
 
@@ -7,19 +7,19 @@ use super::gamma::{digamma, gamma, gammaln, stirling};
 
 /// The relative size below which a term does not change a sum.
 const SMALL: f64 = 1e-17;
-/// Stands for zero where that would be divided by.
+/// Replaces zero as a divisor.
 const TINY: f64 = 1e-300;
-/// The distance from one below which a factor is one but for rounding.
+/// The distance from one below which a factor is one up to rounding.
 const ROUNDED: f64 = 4e-16;
-/// Steps of a series or a fraction, which take some times the square root of the arguments. Where it takes more
-/// (arguments of 1e8 that are near each other), the result is NaN.
+/// The maximum number of terms of a series or a fraction, which is of the order of the square root of the arguments.
+/// Where more are needed (arguments of 1e8 that are near each other), the result is NaN.
 const STEPS: u32 = 100_000;
-/// A series or a fraction, and its derivative, where it takes more.
+/// The result, with its derivative, where more terms are needed.
 const UNKNOWN: (f64, f64) = (f64::NAN, f64::NAN);
-/// From here on Stirling's series has all digits.
+/// The argument from which Stirling's series is accurate to an `f64`.
 const LARGE: f64 = 12.0;
 
-/// `log1p(x) - x`, exact where `x` is small.
+/// `log1p(x) - x`, accurate where `x` is small.
 fn log1p_less_x(x: f64) -> f64 {
     if !(-0.5..1.0).contains(&x) {
         return x.ln_1p() - x;
@@ -35,13 +35,13 @@ fn log1p_less_x(x: f64) -> f64 {
     sum - x * t
 }
 
-/// `log(x / m) - (x - m) / m`, exact where `x` is near `m` and where it is small.
+/// `log(x / m) - (x - m) / m`, accurate where `x` is near `m` and where it is small.
 fn log_ratio_less(x: f64, m: f64) -> f64 {
     let apart = (x - m) / m;
     if apart < -0.5 { (x / m).ln() - apart } else { log1p_less_x(apart) }
 }
 
-/// `log(gamma(1 + a))`, exact where `a` is small.
+/// `log(gamma(1 + a))`, accurate where `a` is small.
 fn gammaln1p(a: f64) -> f64 {
     const EULER: f64 = 0.577_215_664_901_532_9;
     // Riemann's zeta function at 2, 3, ...
@@ -84,7 +84,7 @@ fn series(a: f64, x: f64) -> (f64, f64) {
     UNKNOWN
 }
 
-/// The continued fraction of `gammaincc` over its first factor, and its derivative with respect to `a`.
+/// The continued fraction of `gammaincc` divided by its first factor, and its derivative with respect to `a`.
 fn fraction(a: f64, x: f64) -> (f64, f64) {
     // Each number with its derivative.
     let mut b = x + 1.0 - a;
@@ -107,7 +107,7 @@ fn fraction(a: f64, x: f64) -> (f64, f64) {
     UNKNOWN
 }
 
-/// The product of a factor and of what is computed only where it matters.
+/// The product of a factor and a value that is computed only if the factor is not zero.
 fn times(factor: f64, other: impl FnOnce() -> f64) -> f64 {
     if factor == 0.0 { 0.0 } else { factor * other() }
 }
@@ -141,7 +141,7 @@ pub fn gammaincc(a: f64, x: f64) -> f64 {
     }
 }
 
-/// `gammaincc` of small numbers, where `gammainc` may be next to one (DLMF 8.7.1).
+/// `gammaincc` of small numbers, where `gammainc` may be near one (DLMF 8.7.1).
 fn near_zero(a: f64, x: f64) -> f64 {
     let log = a * x.ln() - gammaln1p(a);
     let (mut term, mut sum, mut n) = (-1.0, 0.0, 1.0);

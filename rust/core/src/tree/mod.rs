@@ -1,7 +1,7 @@
-//! Structures and key paths, as values.
+//! Structures and key paths.
 //!
 //! A [`KeyPath`] names one part of a tree and prints as `layers.0.weight`; a [`Structure`] is a tree without its
-//! leaves. Nothing here recurses, so that a tree may be as deep as memory allows.
+//! leaves. No function here recurses, so that memory alone limits the depth of a tree.
 
 mod path;
 mod structure;

@@ -25,7 +25,7 @@ pub enum Key {
     Item(DictKey),
 }
 
-/// The way from the root of a tree to one of its parts. The empty path is the root itself.
+/// The path from the root of a tree to one of its parts. The empty path is the root itself.
 ///
 /// Comparing, hashing and going to the parent touch no string that two paths share; `Ord` is by keys, from the root on.
 #[derive(Clone, Default)]
@@ -78,7 +78,7 @@ impl KeyPath {
         self.0.is_none()
     }
 
-    /// The keys, the one next to the root first.
+    /// The keys, from the root on.
     #[must_use]
     pub fn keys(&self) -> Vec<&Key> {
         let mut keys: Vec<_> = self.upwards().map(|link| &link.key).collect();
@@ -86,13 +86,13 @@ impl KeyPath {
         keys
     }
 
-    /// The path that goes on with the keys of `other`.
+    /// The path extended by the keys of `other`.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         other.keys().into_iter().fold(self.clone(), |path, key| path.child(key.clone()))
     }
 
-    /// The path as the subject of a message; the root has no keys to print.
+    /// The path as the subject of a message: the keys, or "the root".
     #[must_use]
     pub fn place(&self) -> String {
         if self.is_empty() { "the root".into() } else { self.to_string() }
@@ -116,7 +116,7 @@ impl KeyPath {
 }
 
 impl Drop for KeyPath {
-    /// A loop, since a path may have more keys than the machine stack has room for calls.
+    /// A loop, since recursion on a long path would overflow the stack.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(link) = next {

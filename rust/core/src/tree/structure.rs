@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use super::path::{Key, KeyPath};
 use crate::error::{Error, Result};
 
-/// A container type, as a structure sees it: its name and the keys of its children.
+/// A container type in a structure: its name and the keys of its children.
 pub trait Container: Eq + Hash {
     /// The name of its type: `list`, `Dense`.
     fn name(&self) -> &str;
@@ -20,7 +20,7 @@ pub trait Container: Eq + Hash {
 pub enum Node {
     /// A leaf.
     Leaf {
-        /// Whether no field above it is marked as not trainable.
+        /// Whether it is trainable: no field above it is marked as not trainable.
         trainable: bool,
     },
     /// `None`.
@@ -47,7 +47,7 @@ pub struct Structure<C> {
     links: OnceLock<Links>,
 }
 
-/// The nodes of leaves, and the parents of nodes: built when the first path is asked for.
+/// The nodes of leaves, and the parents of nodes: built for the first path.
 #[derive(Clone, Debug)]
 struct Links {
     leaf_nodes: Vec<u32>,
@@ -99,7 +99,7 @@ impl<C> Structure<C> {
     /// # Panics
     /// Panics if there are more than 2^32 containers.
     pub fn add_container(&mut self, container: C) -> u32 {
-        let id = u32::try_from(self.containers.len()).expect("memory ends before the numbers do");
+        let id = u32::try_from(self.containers.len()).expect("memory holds fewer than 2^32 containers");
         self.containers.push(container);
         id
     }
@@ -145,7 +145,7 @@ impl<C> Structure<C> {
 }
 
 impl Links {
-    #[allow(clippy::cast_possible_truncation, reason = "memory ends before 2^32 nodes do")]
+    #[allow(clippy::cast_possible_truncation, reason = "memory holds fewer than 2^32 nodes")]
     fn new(nodes: &[Node]) -> Self {
         let mut links = Self { leaf_nodes: Vec::new(), parents: Vec::with_capacity(nodes.len()) };
         let mut open: Vec<(u32, u32, u32)> = Vec::new();
@@ -191,7 +191,7 @@ impl<C: Container> Structure<C> {
         keys.into_iter().rev().collect()
     }
 
-    /// The paths of all leaves, in order; what paths have in common they share.
+    /// The paths of all leaves, in order; they share common beginnings.
     #[must_use]
     pub fn paths(&self) -> Vec<KeyPath> {
         let mut paths = Vec::with_capacity(self.leaves);
@@ -218,12 +218,12 @@ impl<C: Container> Structure<C> {
         let place = pairs.position(|(a, b)| !self.is_same_node(*a, found, *b))?;
         let (a, mut b) = (self.describe(self.nodes[place]), found.describe(found.nodes[place]));
         if a == b {
-            b.push_str(" (of another class, or marked otherwise)");
+            b.push_str(" (of another class, or another trainability)");
         }
         Some(format!("{}: expected {a}, found {b}", self.place(place)))
     }
 
-    /// The path of a node as the subject of a message; the root has no keys to print.
+    /// The path of a node as the subject of a message: the keys, or "the root".
     #[must_use]
     pub fn place(&self, node: usize) -> String {
         self.node_path(node).place()

@@ -1,7 +1,7 @@
 //! Printing and parsing of key paths.
 //!
 //! A path is its keys, joined by dots. A name that is not made of letters, digits, `_` and `-` only, or that looks like
-//! an index, stands in double quotes, so that `head."0"` is the str and `head.0` the int or the index.
+//! an index, is written in double quotes, so that `head."0"` is the str and `head.0` the int or the index.
 
 use std::fmt::{self, Write};
 use std::iter::Peekable;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::path::{DictKey, Key, KeyPath};
 use crate::error::{Error, Result};
 
-/// A segment of a printed path: a number or a name. The kind of key follows from the tree that it is matched with.
+/// A segment of a printed path: a number or a name. The tree that it is matched with determines the kind of key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// An index, or a dict key that is an int.
@@ -90,7 +90,7 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
 
 /// A printed path without quotes and escapes, keys joined by dots: `layers.0.a.b` for `layers.0."a.b"`.
 ///
-/// Two paths may have one such text, so it is for matching patterns, and not for naming a part.
+/// Two paths may have the same text, so that it can match patterns, but not identify a part.
 ///
 /// # Errors
 /// As [`parse`].
@@ -105,7 +105,7 @@ pub fn unquoted(text: &str) -> Result<String> {
 /// Reads a printed path: `layers.0."a.b"`. The empty text is the root.
 ///
 /// # Errors
-/// [`Error::KeyPath`] where a key is empty or not closed, or has characters that need quotes.
+/// [`Error::KeyPath`] if a key is empty, has an unclosed quote, or has characters that need quotes.
 pub fn parse(text: &str) -> Result<Vec<Segment>> {
     if text.is_empty() {
         return Ok(Vec::new());

@@ -1,6 +1,6 @@
 //! Pool of unused arrays: a new array takes the memory of an unused one of the same shape and dtype.
 //!
-//! Fresh memory costs more than most ops: the system hands it out page by page, zeroed, at every first touch.
+//! Fresh memory costs more than most ops: the system maps and zeroes each page when it is first touched.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Changes of arrays that their library has to be told of.
+//! Changes of arrays of which their library is notified.
 
 use pyo3::prelude::*;
 use pyo3::types::{PySequenceMethods, PyTuple};
@@ -6,13 +6,13 @@ use pyo3::types::{PySequenceMethods, PyTuple};
 use crate::arrays::dlpack::{Export, Exporters};
 use crate::arrays::torch::Torch;
 
-/// Tensors whose memory was changed, of which PyTorch has to be told.
+/// Tensors whose memory was changed, to notify PyTorch.
 #[derive(Default)]
 pub struct Changed<'py> {
     tensors: Vec<Bound<'py, PyAny>>,
     /// Those of a step that are in tuples already.
     of_step: Option<Bound<'py, PyTuple>>,
-    /// The owners of their memory: a count of a tensor that is held elsewhere too takes a quarter of the time.
+    /// The owners of their memory: PyTorch counts a change four times faster for a tensor that has another reference.
     held: Vec<Export>,
 }
 
@@ -24,12 +24,12 @@ impl<'py> Changed<'py> {
         }
     }
 
-    /// Adds tuples of tensors, and what holds the memory of some.
+    /// Adds tuples of tensors, and the owners of the memory of some.
     pub fn set_step(&mut self, tuples: Option<Bound<'py, PyTuple>>, held: Vec<Export>) {
         (self.of_step, self.held) = (tuples, held);
     }
 
-    /// Tells PyTorch, once all is written and the step counted: an interrupt may come here.
+    /// Notifies PyTorch. Called once all is written and the step counted, since an interrupt may come here.
     pub fn count(self, py: Python<'py>) -> PyResult<()> {
         let tensors = match (self.of_step, self.tensors.is_empty()) {
             (of_step, true) => of_step,

@@ -1,5 +1,5 @@
-//! NumPy arrays as they lie most often: a look at a few fields tells what they are, and they are made without a call of
-//! Python's.
+//! Contiguous NumPy arrays, the common case: recognized by a few fields of the array object, and made without calling
+//! Python.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::marker::PhantomData;
@@ -17,8 +17,8 @@ use smallvec::SmallVec;
 use crate::arrays::numpy::{C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
 use crate::error::unless;
 
-/// A NumPy array as it lies most often: contiguous, of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute
-/// in. A look at some fields tells; the caller's reference keeps the memory.
+/// A contiguous NumPy array of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute in. Recognized by some
+/// fields of the array object; the caller's reference keeps the memory.
 pub struct Contiguous<'a> {
     pub shape: Shape,
     pub dtype: Dtype,
@@ -46,7 +46,7 @@ impl<'a> Contiguous<'a> {
         Some(Self { shape, dtype, length, pointer, is_writable, owner: PhantomData })
     }
 
-    /// The elements as kernels see them.
+    /// The elements as a buffer of kernels.
     #[inline]
     pub fn buffer(&self) -> Option<Buffer> {
         Buffer::contiguous(self.pointer, self.length, self.dtype, self.is_writable).ok()
@@ -111,7 +111,7 @@ pub fn create<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<B
         return empty(py, shape, dtype);
     };
     let extents: SmallVec<[isize; Shape::MOST]> = shape.iter().map(|extent| extent.cast_signed()).collect();
-    // SAFETY: there are as many extents as dimensions, and the reference to the dtype is given away; what comes back is
+    // SAFETY: there are as many extents as dimensions, and the call takes over the reference to the dtype; the result is
     // a new reference, or null with an error set.
     unsafe {
         let array = create(dimensions, extents.as_ptr(), descr.clone_ref(py).into_ptr(), 0);
@@ -196,7 +196,7 @@ pub fn is_float_array(value: &Bound<'_, PyAny>) -> bool {
     matches!(Numpy::get(value.py()).and_then(dtype), Some(Dtype::F32 | Dtype::F64))
 }
 
-/// A NumPy scalar: what NumPy's functions give in place of an array without dimensions.
+/// A NumPy scalar, which NumPy's functions return in place of an array without dimensions.
 pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> Bound<'_, PyAny> {
     let scalars = ScalarTypes::get(py);
     let of_type = if dtype == Dtype::F32 { &scalars.float32 } else { &scalars.float64 };

@@ -1,7 +1,7 @@
 //! `DLPack`: host arrays of other libraries, without a copy and with every dtype that they have.
 //!
-//! The structures are those of the header of `DLPack` 1 and, for older exporters, of the one before. What an exporter
-//! says is checked before it is used, and its memory is kept until the `Export` is dropped. One of the files that touch
+//! The structures are those of the header of `DLPack` 1 and, for older exporters, of the version before. What an
+//! exporter states is checked before it is used, and its memory is kept until the `Export` is dropped. One of the files that touch
 //! foreign memory.
 
 use std::ffi::{CStr, c_int, c_void};
@@ -43,7 +43,7 @@ struct Tensor {
     byte_offset: u64,
 }
 
-/// `DLManagedTensor`, of before version 1.
+/// `DLManagedTensor`, from before version 1.
 #[repr(C)]
 struct Unversioned {
     tensor: Tensor,
@@ -62,8 +62,8 @@ struct Versioned {
     tensor: Tensor,
 }
 
-/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process. Addresses that we do not
-/// use are numbers.
+/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process. Addresses that are not
+/// used here are numbers.
 #[repr(C)]
 pub struct Exchange {
     major: u32,
@@ -75,11 +75,10 @@ pub struct Exchange {
     look: Option<unsafe extern "C" fn(*mut PyObject, *mut Tensor) -> c_int>,
 }
 
-/// An array that another library has exported, which stays where it is for as long as this does: it is returned to its
-/// exporter when this is dropped.
+/// An array that another library has exported, with its memory kept: dropping it returns the array to the exporter.
 pub struct Export {
     managed: Managed,
-    /// Whether Python ran to export it, which may have done anything.
+    /// Whether Python code ran to export it, which may have changed other arrays.
     pub by_python: bool,
 }
 
@@ -88,14 +87,14 @@ enum Managed {
     Unversioned(NonNull<Unversioned>),
 }
 
-// SAFETY: what it points at is only read while a view is made, and DLPack lets any thread call a deleter.
+// SAFETY: its pointers are only read while a view is made, and DLPack lets any thread call a deleter.
 unsafe impl Send for Export {}
 // SAFETY: as above.
 unsafe impl Sync for Export {}
 
 impl Drop for Export {
     fn drop(&mut self) {
-        // SAFETY: the exporter handed the structure over to us, and this is the one time that it is given back.
+        // SAFETY: the exporter passed ownership of the structure, and this is the only place that returns it.
         unsafe {
             match self.managed {
                 Managed::Versioned(of) => of.as_ref().deleter.map(|delete| delete(of.as_ptr())),
@@ -106,14 +105,14 @@ impl Drop for Export {
 }
 
 impl Export {
-    /// The array that an object exports; `None` if it exports none, one that lies elsewhere, or one whose numbers are
-    /// not those in its memory.
+    /// The array that an object exports; `None` if it exports none, one on a device, or a tensor with its negative bit
+    /// set.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
         let negated = Exporter::of(&object.get_type())?.torch.map_or(Ok(false), |torch| torch.is_negated(object))?;
         if negated { Ok(None) } else { Self::of_memory(object) }
     }
 
-    /// The same, whose numbers were seen to be those in its memory.
+    /// The same, of an object whose negative bit is known not to be set.
     pub fn of_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
         let exported = match Exporter::of(&object.get_type())?.exchange {
             Some(exchange) => by_exchange(exchange, object)?,
@@ -132,15 +131,15 @@ impl Export {
         }
     }
 
-    /// The array; `None` if it does not lie in host memory, or its description makes no sense.
+    /// The array; `None` if it is not in host memory, or its description is invalid.
     fn view(&self) -> Option<ArrayView> {
         // SAFETY: the structures are valid until their deleter is called, which is done when this is dropped.
         let (tensor, writable) = unsafe {
             match &self.managed {
-                // Nothing but the version and the deleter is where we look for it in another version.
+                // In another major version, only the version and the deleter have the same offsets.
                 Managed::Versioned(of) if of.as_ref().major != MAJOR => return None,
                 Managed::Versioned(of) => (&of.as_ref().tensor, of.as_ref().flags & NOT_WRITABLE == 0),
-                // It does not say; NumPy takes it for read-only too.
+                // Unknown; NumPy assumes read-only too.
                 Managed::Unversioned(of) => (&of.as_ref().tensor, false),
             }
         };
@@ -168,20 +167,20 @@ impl Export {
 }
 
 impl Exchange {
-    /// Whether an object still is this array in host memory: a look at it, where the table has that, which runs no
-    /// Python and takes nothing over. No where only an export would tell.
+    /// Whether an object still is this array in host memory, by the function of the table that borrows a description and
+    /// runs no Python. False where only an export could tell.
     ///
     /// # Safety
     /// The object is of a type that this is the table of.
     unsafe fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
         let Some(look) = self.look else { return false };
         let mut tensor = MaybeUninit::<Tensor>::uninit();
-        // SAFETY: the object is of the type that the function is of, and we hold the interpreter lock.
+        // SAFETY: the object is of the type of the function, and the interpreter lock is held.
         if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
             drop(PyErr::take(object.py()));
             return false;
         }
-        // SAFETY: the function has filled it in, as it says by its result; its pointers are good until the object is
+        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
         // changed.
         unsafe { tensor.assume_init().is(view) }
     }
@@ -197,7 +196,7 @@ impl Tensor {
         // SAFETY: the caller's promise, for an axis below the number of dimensions.
         let number = |pointer: *const i64, axis: usize| unsafe { pointer.add(axis).read_unaligned() };
         let extent = |axis, expected: usize| i64::try_from(expected).is_ok_and(|of| number(self.shape, axis) == of);
-        // The stride of an axis of one element means nothing: an export has another than a look.
+        // The stride of an axis of one element is arbitrary, and may differ between descriptions.
         let stride = |axis, expected: isize| {
             view.extents[axis] < 2
                 || number(self.strides, axis).checked_mul(size).is_some_and(|of| isize::try_from(of) == Ok(expected))
@@ -275,7 +274,7 @@ impl Exporter {
     }
 }
 
-/// The interfaces of objects that are met one after another, most of them of one class.
+/// The interfaces of a sequence of objects, most of them of one class.
 #[derive(Default)]
 pub struct Exporters<'py> {
     last: Option<(Bound<'py, PyType>, Exporter)>,
@@ -290,7 +289,7 @@ impl<'py> Exporters<'py> {
             .map(|(_, exporter)| *exporter)
     }
 
-    /// The interface of an object's class; the first time that a class is met, this runs Python.
+    /// The interface of an object's class; for a new class this runs Python.
     pub fn of(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Exporter> {
         if let Some(last) = self.last(object) {
             return Ok(last);
@@ -312,19 +311,19 @@ impl<'py> Exporters<'py> {
         })
     }
 
-    /// Whether an object is a tensor of PyTorch's, if that was found out before.
+    /// Whether an object is a PyTorch tensor, if its class is known.
     #[inline]
     pub fn is_tensor(&mut self, object: &Bound<'py, PyAny>) -> bool {
         self.known(object).is_some_and(|exporter| exporter.torch.is_some())
     }
 
-    /// Whether `is_at` can tell of an object.
+    /// Whether `is_at` is available for an object.
     pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
         let exchange = self.known(object).and_then(|exporter| exporter.exchange);
         exchange.is_some_and(|exchange| exchange.look.is_some())
     }
 
-    /// Whether an object still is this array in host memory. It runs no Python, and says no where only an export would
+    /// Whether an object still is this array in host memory. It runs no Python; false where only an export could
     /// tell.
     #[inline]
     pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
@@ -333,7 +332,7 @@ impl<'py> Exporters<'py> {
         exchange.is_some_and(|exchange| unsafe { exchange.is_at(object, view) })
     }
 
-    /// As `is_at`, by an export, which holds the memory; `None` if it is elsewhere.
+    /// As `is_at`, by an export, which keeps the memory; `None` if the array is elsewhere.
     #[inline]
     pub fn held_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> PyResult<Option<Export>> {
         let Some(exchange) = self.known(object).and_then(|exporter| exporter.exchange) else { return Ok(None) };
@@ -345,15 +344,15 @@ impl<'py> Exporters<'py> {
 fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     let Some(capsule) = class.getattr_opt(intern!(class.py(), "__dlpack_c_exchange_api__"))? else { return Ok(None) };
     let Some(table) = pointer::<Exchange>(&capsule, c"dlpack_exchange_api") else { return Ok(None) };
-    // SAFETY: a capsule of this name holds such a table, which lives as long as the process; its version stands first
-    // in each version of it.
+    // SAFETY: a capsule of this name holds such a table, which lives as long as the process; each version of the table
+    // begins with its version.
     let table: &'static Exchange = unsafe { table.as_ref() };
     Ok((table.major == MAJOR).then_some(table))
 }
 
 fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
     let (Some(from_object), mut made) = (exchange.from_object, std::ptr::null_mut()) else { return Ok(None) };
-    // SAFETY: the object is of the type that the table is of, and we hold the interpreter lock.
+    // SAFETY: the object is of the type of the table, and the interpreter lock is held.
     if unsafe { from_object(object.as_ptr(), &raw mut made) } != 0 {
         let Some(error) = PyErr::take(object.py()) else { return Ok(None) };
         return unless_refused(object.py(), Err(error));
@@ -391,7 +390,7 @@ fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> Option<NonNull
     }
 }
 
-/// Renames a capsule, so that what it holds is ours: it will not free it.
+/// Renames a capsule, which takes over its contents: the capsule no longer frees them.
 fn take(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> bool {
     // SAFETY: the object is a capsule, as `pointer` saw, and the name lives for ever.
     unsafe { PyCapsule_SetName(capsule.as_ptr(), name.as_ptr()) == 0 }

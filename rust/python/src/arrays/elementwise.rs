@@ -1,4 +1,4 @@
-//! Kernels over NumPy arrays: what the core computes by itself, without asking an array library.
+//! Kernels over NumPy arrays, which the core runs without calling an array library.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -25,9 +25,9 @@ use crate::arrays::value::Value;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
-/// From this many elements on, the memory that an op goes through is most of its cost.
+/// The number of elements from which memory traffic dominates the cost of an op.
 pub const LARGE: usize = 1 << 14;
-/// From this many elements on, threads share the work, and other threads of Python run meanwhile.
+/// The number of elements from which threads share the work, and the interpreter lock is released.
 pub const DETACHED: usize = 1 << 15;
 
 thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
@@ -75,7 +75,7 @@ pub fn compute<'py, 'v>(
     Ok(Some(result))
 }
 
-/// The same where all arrays lie contiguous, of the shape and the dtype of the result.
+/// The same for contiguous arrays of the shape and the dtype of the result.
 fn compute_alike<'py, 'v>(
     py: Python<'py>,
     kernel: &Kernel,
@@ -105,7 +105,7 @@ fn compute_alike<'py, 'v>(
     Ok(Some(result))
 }
 
-/// The same where arrays of one dtype, contiguous as well, are broadcast against each other.
+/// The same for contiguous arrays of one dtype that are broadcast against each other.
 fn compute_broadcast<'py, 'v>(
     py: Python<'py>,
     kernel: &Kernel,
@@ -203,7 +203,7 @@ pub struct Copying {
 impl Copying {
     /// Checks both arrays, so that `run` cannot fail.
     pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let unshared = || PyTypeError::new_err("what is copied must lie in host memory, and be numbers");
+        let unshared = || PyTypeError::new_err("expected numbers in host memory to copy");
         let [from, to] = [source, target].map(|stated| FloatArray::of(stated)?.ok_or_else(unshared)?.python());
         let (from, to) = (from?, to?);
         let [given, wanted] = [&from, &to].map(|numbers| numbers.parts[0].shape());
@@ -278,7 +278,7 @@ pub unsafe fn execute(
 }
 
 /// An elementwise op on NumPy arrays of one dtype, NumPy scalars and numbers, where the core computes it as NumPy does,
-/// or to more digits; `None` for any other arguments. The second item tells whether all arrays have the shape of the
+/// or more accurately; `None` for any other arguments. The second item tells whether all arrays have the shape of the
 /// result.
 pub fn elementwise<'py, 'v>(
     py: Python<'py>,
@@ -304,7 +304,7 @@ pub fn elementwise<'py, 'v>(
 }
 
 /// An elementwise op on scalars of which one at least is NumPy's, in the dtype that NumPy promotes them to; `None` if
-/// NumPy computes it, which also is where NumPy's `errstate` has a say.
+/// NumPy computes it, as where its `errstate` applies.
 #[inline]
 pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
     if !is_computed_here(op) || promoted(scalars) == Precision::Weak {
@@ -314,8 +314,8 @@ pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
     (!op.has(Attribute::Exact) || is_quiet(op, result, scalars)).then_some(result)
 }
 
-/// Whether an exact op raised no floating-point flag, of those that `errstate` speaks of. It errs on the side of a
-/// flag.
+/// Whether an exact op raised no floating-point flag, of those that `errstate` handles. It may report a flag
+/// that is not raised.
 fn is_quiet(op: Elementwise, result: Scalar, scalars: &[Scalar]) -> bool {
     let smallest = if result.precision == Precision::F32 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
     let is_zero = |scalar: &Scalar| scalar.number == 0.0;
@@ -337,8 +337,8 @@ pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Opt
     }
 }
 
-/// A NumPy array or scalar repeated to a larger shape, if that is not large: for the next op, its own elements are
-/// worth more than a view would save.
+/// A NumPy array or scalar repeated to a larger shape, if that is small: the next op is faster on contiguous elements
+/// than on a view.
 pub fn broadcast_to<'py>(
     array: &Bound<'py, PyAny>,
     named: Option<&Bound<'py, PyDict>>,
@@ -358,7 +358,7 @@ pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Op
         let dtype = if scalar.precision == Precision::F32 { Dtype::F32 } else { Dtype::F64 };
         let Some(buffer) = repeated(&scalar.number, length) else { return Ok(None) };
         let (result, output) = array_pool::take(py, shape, dtype)?;
-        // SAFETY: the number outlives the call; the output is new or nobody else's, so it overlaps nothing.
+        // SAFETY: the number outlives the call; the output is new or has no other reference, so it overlaps nothing.
         unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
         return Ok(Some(result));
     }
@@ -374,7 +374,7 @@ pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Op
     Ok(Some(result))
 }
 
-/// Computes an elementwise op on NumPy arrays, for what NumPy has no function. The first array has the shape and the
+/// Computes an elementwise op that NumPy lacks on NumPy arrays. The first array has the shape and the
 /// dtype, float32 or float64, of the result.
 #[pyfunction]
 #[pyo3(name = "compute")]

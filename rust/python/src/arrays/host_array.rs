@@ -1,6 +1,6 @@
-//! Arrays in host memory: a description of where the elements lie, and what keeps them there.
+//! Arrays in host memory: a description of the memory, and its owner.
 //!
-//! NumPy's own arrays are read where they lie, arrays of other libraries go by `DLPack`, anything else by the buffer
+//! NumPy's own arrays are read from their fields, arrays of other libraries by `DLPack`, other objects by the buffer
 //! protocol.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, Span};
@@ -17,7 +17,7 @@ use crate::arrays::dlpack::Export;
 use crate::arrays::numpy::Numpy;
 use crate::error::unless_refused;
 
-/// The owner of the memory of an array, which keeps it where it is.
+/// The owner of the memory of an array, which keeps it valid.
 enum Owner {
     /// A reference to a NumPy array, which then refuses to be resized.
     Reference(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
@@ -27,13 +27,13 @@ enum Owner {
     Export(Export),
 }
 
-/// An array in host memory, which stays there for as long as this does: its description, and its owner.
+/// An array in host memory: its description, and its owner, which keeps the memory valid.
 pub struct HostArray {
     pub view: ArrayView,
     owner: Owner,
 }
 
-// SAFETY: the pointer is only handed to `Buffer`, which makes no use of it, and what keeps the memory is `Send`.
+// SAFETY: the pointer is only passed to `Buffer`, which does not dereference it, and the owner of the memory is `Send`.
 unsafe impl Send for HostArray {}
 // SAFETY: as above.
 unsafe impl Sync for HostArray {}
@@ -47,7 +47,7 @@ impl HostArray {
         Self::by(object, Export::of)
     }
 
-    /// As `of`, where the numbers were seen to be those in the memory: see `Torch::is_negated`.
+    /// As `of`, for an object whose negative bit is known not to be set: see `Torch::is_negated`.
     pub fn of_seen(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         Self::by(object, Export::of_memory)
     }
@@ -82,7 +82,7 @@ impl HostArray {
         }))
     }
 
-    /// The memory of a NumPy array or scalar: what the replay may compute with itself, without asking a library.
+    /// The memory of a NumPy array or scalar: an operand that a replay computes with without calling a library.
     pub fn of_numpy(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
         if numpy.is_plain_array(object) || numpy.is_scalar(object)? { Self::of(object) } else { Ok(None) }
@@ -128,7 +128,7 @@ impl HostArray {
     /// The buffer, where kernels compute in its dtype.
     ///
     /// # Errors
-    /// `Dtype` with what is there instead.
+    /// `Dtype` with the dtype that was found.
     pub fn computing(&self) -> Result<Buffer> {
         self.buffer_of(Dtype::computes, "float32 or float64")
     }
@@ -136,7 +136,7 @@ impl HostArray {
     /// The buffer, where kernels write its dtype.
     ///
     /// # Errors
-    /// `Dtype` with what is there instead.
+    /// `Dtype` with the dtype that was found.
     pub fn floating(&self) -> Result<Buffer> {
         self.buffer_of(Dtype::is_floating, "float16, bfloat16, float32 or float64")
     }
@@ -155,7 +155,7 @@ impl HostArray {
         }
     }
 
-    /// An array of NumPy's that lies where this memory does, for questions about overlap; its elements mean nothing.
+    /// A NumPy array of the same memory, to test for overlap; its elements are opaque.
     pub fn probe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let interface = PyDict::new(py);
         interface.set_item("version", 3)?;
@@ -170,7 +170,7 @@ impl HostArray {
     }
 }
 
-/// Floating-point numbers in host memory: an array, or codes of eight bits, stated as a tuple of the codes and their
+/// Floating-point numbers in host memory: an array, or codes of eight bits, given as a tuple of the codes and their
 /// scales.
 pub struct FloatArray {
     pub buffer: Buffer,
@@ -179,8 +179,8 @@ pub struct FloatArray {
 }
 
 impl FloatArray {
-    /// The numbers of an object; `None` if it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, says
-    /// what is there instead of floating-point numbers, or of codes and scales.
+    /// The numbers of an object; `None` if it shares no memory. The inner error, `Shape`, `Dtype` or `Memory`, describes
+    /// what was found in place of floating-point numbers, or of codes and scales.
     ///
     /// # Errors
     /// As `HostArray::of`.
@@ -209,7 +209,7 @@ fn quantized(codes: &HostArray, scales: &HostArray) -> Result<Buffer> {
         return Err(Error::Shape(format!("found {found} scales for {length} codes, expected {blocks}")));
     }
     if !buffers.iter().all(Buffer::is_contiguous) {
-        return Err(Error::Memory("codes and scales must lie one after the other".into()));
+        return Err(Error::Memory("codes and scales must be contiguous".into()));
     }
     let writable = buffers.iter().all(Buffer::is_writable);
     Buffer::quantized(codes.view.pointer, scales.view.pointer, length, writable)

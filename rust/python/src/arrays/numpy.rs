@@ -1,5 +1,5 @@
-//! NumPy's arrays, read where they lie: the layout of the array object is a part of NumPy's public C interface, and is
-//! compared with what the buffer protocol says before it is trusted. One of the files that touch foreign memory.
+//! NumPy arrays, read from the fields of the array object: its layout is part of NumPy's public C interface, and is
+//! checked against the buffer protocol before it is used. One of the files that touch foreign memory.
 
 use std::ffi::c_int;
 
@@ -59,14 +59,14 @@ impl ArrayFields {
         self.flags & WRITABLE != 0
     }
 
-    /// The array as a view, of the dtype that `descr` stands for.
+    /// The array as a view, of the dtype of `descr`.
     #[inline]
     pub fn view(&self, dtype: Option<Dtype>) -> ArrayView {
         let (extents, strides) = (self.extents().collect(), self.strides().collect());
         ArrayView { pointer: self.data, extents, strides, dtype, writable: self.is_writable() }
     }
 
-    /// Whether the array lies as a view says, but for the dtype.
+    /// Whether the array has the memory, shape and strides of a view.
     #[inline]
     fn is(&self, view: &ArrayView) -> bool {
         self.data == view.pointer
@@ -85,11 +85,11 @@ pub struct Numpy {
     scalar: Py<PyAny>,
     empty: Py<PyAny>,
     asarray: Py<PyAny>,
-    /// The dtypes in native byte order, which NumPy has one object of each.
+    /// The dtypes in native byte order, of which NumPy has one object each.
     dtypes: Vec<(Py<PyAny>, Dtype)>,
     /// Frequent dtypes that kernels do not read.
     others: Vec<Py<PyAny>>,
-    /// The dtype of bfloat16, once an array had it: NumPy has none, but may be given one.
+    /// The dtype of bfloat16, once an array had it: NumPy lacks it, but packages may add it.
     bfloat16: PyOnceLock<Py<PyAny>>,
     /// Whether its arrays are laid out as `ArrayFields`.
     is_known: bool,
@@ -101,7 +101,7 @@ impl Numpy {
         NUMPY.get(py)
     }
 
-    /// Looks at NumPy once, when the module is imported: an error, or an interrupt, is that import's.
+    /// Inspects NumPy once, when the module is imported: an error, or an interrupt, is raised by that import.
     pub fn load(py: Python<'_>) -> PyResult<()> {
         NUMPY.get_or_try_init(py, || Self::new(py)).map(drop)
     }
@@ -136,7 +136,7 @@ impl Numpy {
         }
     }
 
-    /// Whether an array of exactly NumPy's type lies as a view says; `None` for any other object. It runs no Python.
+    /// Whether an array of exactly NumPy's type has the memory, shape and strides of a view; `None` for any other object. It runs no Python.
     #[inline]
     pub fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
         let fields = self.fields(object)?;
@@ -152,18 +152,18 @@ impl Numpy {
         self.asarray.bind(object.py()).call1((object,))
     }
 
-    /// Whether an object is an array, maybe of a subclass. The type decides, not the attribute `__class__`.
+    /// Whether an object is an array or of a subclass, by its type rather than the attribute `__class__`.
     pub fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         object.get_type().is_subclass(self.array.bind(object.py()))
     }
 
-    /// Whether an object is an array, and of no subclass.
+    /// Whether an object is an array of exactly NumPy's type.
     #[inline]
     pub fn is_plain_array(&self, object: &Bound<'_, PyAny>) -> bool {
         object.get_type_ptr().cast() == self.array.as_ptr()
     }
 
-    /// Whether an object is a scalar of NumPy's.
+    /// Whether an object is a NumPy scalar.
     pub fn is_scalar(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         object.get_type().is_subclass(self.scalar.bind(object.py()))
     }
@@ -190,7 +190,7 @@ impl Numpy {
         }
     }
 
-    /// The same, where that was seen before, which runs no Python.
+    /// The same for a dtype that is known already, which runs no Python.
     pub fn seen_dtype(&self, py: Python<'_>, fields: &ArrayFields) -> Option<Dtype> {
         let bfloat16 = || self.bfloat16.get(py).is_some_and(|known| known.as_ptr() == fields.descr);
         self.own_dtype(fields).or_else(|| bfloat16().then_some(Dtype::BF16))
@@ -217,7 +217,7 @@ impl Numpy {
 }
 
 impl Numpy {
-    /// The fields of an array that lies contiguous and has this shape; `None` for any other object.
+    /// The fields of a contiguous array of this shape; `None` for any other object.
     #[inline]
     fn dense(&self, object: &Bound<'_, PyAny>, shape: &[usize]) -> Option<ArrayFields> {
         self.fields(object).filter(|fields| {
@@ -227,8 +227,8 @@ impl Numpy {
         })
     }
 
-    /// An array that lies contiguous and has this shape and dtype: the short way for what is checked in every step. None
-    /// of anything else, which may still do.
+    /// A contiguous array of this shape and dtype: the fast path of a check in every step. `None` for any other object,
+    /// which may still meet the requirements.
     pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<(ArrayView, Buffer)> {
         let fields = self.dense(object, shape)?;
         if self.seen_dtype(object.py(), &fields) != Some(dtype) {
@@ -240,15 +240,15 @@ impl Numpy {
     }
 }
 
-/// Whether two NumPy arrays have one shape and dtype; `None` if that takes more than a look at their fields.
+/// Whether two NumPy arrays have one shape and dtype; `None` if their fields alone cannot tell.
 pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;
     let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
     Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
 }
 
-/// The meaning of an array that arithmetic on its numbers would ignore, as an error message that says what to pass
-/// instead: the mask of a masked array, the unit of one with units, the products of a matrix. `None` for plain arrays.
+/// The meaning of an array that arithmetic on its numbers would ignore, as an error message with the expected
+/// alternative: the mask of a masked array, the unit of one with units, the products of a matrix. `None` for plain arrays.
 pub fn meaning(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let py = array.py();
     let Some(numpy) = Numpy::get(py) else { return Ok(None) };

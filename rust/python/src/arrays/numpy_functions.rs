@@ -13,7 +13,7 @@ type Object<'py> = Bound<'py, PyAny>;
 /// The extents of an array: seldom more than six.
 pub type Extents = SmallVec<[usize; 6]>;
 
-/// Functions of NumPy. All of them are compiled, but for `broadcast_to` and `zeros_like`.
+/// Functions of NumPy. All of them are compiled, except `broadcast_to` and `zeros_like`.
 pub struct Functions {
     pub ndarray: Py<PyAny>,
     pub zeros: Py<PyAny>,
@@ -44,18 +44,18 @@ impl Functions {
     }
 }
 
-/// Whether a value is an array or a scalar of NumPy's, and of no subclass of its array.
+/// Whether a value is a NumPy array, not of a subclass, or a NumPy scalar.
 pub fn is_host(value: &Object<'_>) -> PyResult<bool> {
     let Some(numpy) = Numpy::get(value.py()) else { return Ok(false) };
     Ok(numpy.is_plain_array(value) || numpy.is_scalar(value)?)
 }
 
-/// Whether a value is an array of NumPy's, and of no subclass.
+/// Whether a value is a NumPy array, not of a subclass.
 pub fn is_array(value: &Object<'_>) -> bool {
     Numpy::get(value.py()).is_some_and(|numpy| numpy.is_plain_array(value))
 }
 
-/// The extents of an array of NumPy's; none of a scalar.
+/// The extents of a NumPy array; none for a scalar.
 pub fn extents(value: &Object<'_>) -> Extents {
     let fields = Numpy::get(value.py()).and_then(|numpy| numpy.fields(value));
     fields.map_or_else(SmallVec::new, |fields| fields.extents().collect())
@@ -71,7 +71,7 @@ pub fn reshape<'py>(array: &Object<'py>, shape: &Object<'py>) -> PyResult<Object
     array.call_method1(intern!(array.py(), "reshape"), (shape,))
 }
 
-/// An array with a dimension of size 1 more, so many places before its end.
+/// An array with a new dimension of size 1, at a position counted from the end.
 pub fn insert_axis<'py>(array: &Object<'py>, behind: usize) -> PyResult<Object<'py>> {
     let mut shape = extents(array);
     shape.insert((shape.len() + 1).saturating_sub(behind), 1);
@@ -92,7 +92,7 @@ pub fn one_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     if is_array(value) { reshape(&one, PyTuple::empty(py).as_any()).map(Some) } else { Ok(Some(one)) }
 }
 
-/// Zeros of the shape and dtype of an array; `None` for anything but an array of NumPy's.
+/// Zeros of the shape and dtype of an array; `None` for anything but a NumPy array.
 pub fn zeros_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     if is_array(value) {
         Functions::get(value.py())?.zeros_like.bind(value.py()).call1((value,)).map(Some)

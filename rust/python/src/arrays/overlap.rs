@@ -1,4 +1,4 @@
-//! Detection of arrays that share memory: ranges of addresses are compared first, and where they meet, NumPy decides
+//! Detection of arrays that share memory: ranges of addresses are compared first; for overlapping ranges, NumPy decides
 //! exactly.
 
 use oxigrad_core::array::buffer::Span;
@@ -7,14 +7,14 @@ use pyo3::prelude::*;
 
 use crate::arrays::host_array::HostArray;
 
-/// The first pair of ranges that meet, of which one is written, and whose elements do: the smaller number first. `view`
-/// is an array that lies where the range of a number does. A `Sweep` says sooner where no ranges meet at all.
+/// The first pair of ranges that share elements, of which one is written: the smaller number first. `view` gives an
+/// array of the memory of a range. A `Sweep` is faster where no ranges overlap.
 pub fn shared_among<'py>(
     py: Python<'py>,
     ranges: &[(Span, bool)],
     view: impl Fn(usize) -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<Option<(usize, usize)>> {
-    // Ranges may meet where elements do not (the columns of a matrix): NumPy decides, exactly.
+    // Ranges may overlap without shared elements (the columns of a matrix): NumPy decides, exactly.
     let shares_memory = py.import("numpy")?.getattr("shares_memory")?;
     for (a, b) in meeting(ranges, |a, b| ranges[a].1 || ranges[b].1) {
         if shares_memory.call1((view(a)?, view(b)?))?.is_truthy()? {
@@ -24,7 +24,7 @@ pub fn shared_among<'py>(
     Ok(None)
 }
 
-/// The pairs of ranges that meet and are looked for.
+/// The kind of pairs of overlapping ranges to find.
 fn meeting(ranges: &[(Span, bool)], wanted: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
     let mut order: Vec<usize> = (0..ranges.len()).filter(|at| ranges[*at].0.start < ranges[*at].0.end).collect();
     order.sort_by_key(|at| ranges[*at].0.start);
@@ -39,10 +39,10 @@ fn meeting(ranges: &[(Span, bool)], wanted: impl Fn(usize, usize) -> bool) -> Ve
 /// Memory, each with the number of its array.
 type Numbered = Vec<(usize, HostArray)>;
 
-/// Ranges, each with what is said of its array.
+/// Ranges, each with a property of its array.
 type Ranges = Vec<(Span, bool)>;
 
-/// The memory of each array, and its range, with what is said of it; those that share none with the host are left out.
+/// The memory of each array, and its range with the property; arrays that are not in host memory are left out.
 fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> PyResult<(Numbered, Ranges)> {
     let (mut numbered, mut ranges) = (Vec::new(), Vec::new());
     for (at, (array, is)) in arrays.iter().enumerate() {
@@ -54,8 +54,8 @@ fn ranged(arrays: &[(Bound<'_, PyAny>, bool)]) -> PyResult<(Numbered, Ranges)> {
     Ok((numbered, ranges))
 }
 
-/// The first pair of arrays, each given with whether it is written, that share memory of which one is written; none
-/// where no two do. Arrays that do not lie in host memory share none.
+/// The first pair of arrays, each given with whether it is written, of which one is written and which share
+/// memory; `None` if no two do. Arrays that are not in host memory share none.
 #[pyfunction]
 #[pyo3(name = "first_shared")]
 pub fn first_shared_of(py: Python<'_>, arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Option<(usize, usize)>> {
@@ -67,8 +67,8 @@ pub fn first_shared_of(py: Python<'_>, arrays: Vec<(Bound<'_, PyAny>, bool)>) ->
     Ok(found.map(|(a, b)| (memory[a].0, memory[b].0)))
 }
 
-/// The numbers of those new arrays (given as true) in whose range of host memory another array lies, or an earlier new
-/// one.
+/// The numbers of those new arrays (given as true) whose range of host memory overlaps that of another array, or of an
+/// earlier new one.
 #[pyfunction]
 pub fn aliases(arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Vec<usize>> {
     let (memory, ranges) = ranged(&arrays)?;

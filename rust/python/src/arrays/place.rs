@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::arrays::dlpack::{Export, Exporters};
 use crate::arrays::numpy::Numpy;
 
-/// Looks at arrays: whether they still are where they were. It runs no Python.
+/// Checks whether arrays still are where they were, without running Python.
 pub struct Look<'py> {
     numpy: &'py Numpy,
     pub exporters: Exporters<'py>,
@@ -18,40 +18,40 @@ impl<'py> Look<'py> {
         Self { numpy, exporters: Exporters::default() }
     }
 
-    /// Whether an object is the array that a view describes; no where only an export would tell.
+    /// Whether an object is the array that a view describes; false where only an export could tell.
     #[inline]
     pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
         self.numpy.is_at(object, view).unwrap_or_else(|| self.exporters.is_at(object, view))
     }
 
-    /// Whether `is_at` can tell of an object.
+    /// Whether `is_at` is available for an object.
     pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
         self.numpy.fields(object).is_some() || self.exporters.can_tell(object)
     }
 }
 
-/// The place of an array: its description, which keeps nothing alive.
+/// The place of an array: its description, without a reference.
 pub struct Place {
     pub view: ArrayView,
     kind: Kind,
 }
 
 enum Kind {
-    /// An array whose numbers are those in its memory, always.
+    /// An array that cannot have a negative bit.
     Plain,
-    /// A tensor of PyTorch's, seen without its negative bit, by the address of the object.
+    /// A PyTorch tensor without its negative bit, by the address of the object.
     Tensor(usize),
-    /// A tensor that may be given the bit and stay where it is, and has to be asked each time.
+    /// A tensor whose bit may change while its memory stays the same, so that it is checked each time.
     Unsure,
 }
 
-// SAFETY: the pointer of the view is only compared, or handed to `Buffer`, which makes no use of it.
+// SAFETY: the pointer of the view is only compared, or passed to `Buffer`, which does not dereference it.
 unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// The place of an object that has been seen to have its numbers in memory.
+    /// The place of an object whose negative bit is known not to be set.
     pub fn new<'py>(look: &mut Look<'py>, object: &Bound<'py, PyAny>, view: ArrayView) -> Self {
         let kind = match look.exporters.is_tensor(object) {
             false => Kind::Plain,
@@ -66,7 +66,7 @@ impl Place {
         Self { view, kind: Kind::Plain }
     }
 
-    /// Whether an object has its numbers in memory, if it still is here: it is the tensor that was seen, or none.
+    /// Whether an object that still is here has no negative bit: it is the tensor that was checked, or not a tensor.
     ///
     /// A weak reference would tell a new tensor at the address of a freed one, but a tensor that has one cannot be
     /// swapped with another (`torch.utils.swap_tensors`).
@@ -85,7 +85,7 @@ impl Place {
         look.is_at(object, &self.view)
     }
 
-    /// As `has`; adds what holds the memory of a tensor, so that telling PyTorch of the change is quick.
+    /// As `has`; adds the owner of the memory of a tensor, which makes notifying PyTorch of the change faster.
     #[inline]
     pub fn holds<'py>(
         &self,
@@ -101,8 +101,8 @@ impl Place {
     }
 }
 
-/// Whether elements lie next to each other along some axis. Not so those of the imaginary part of a complex array: that
-/// of its conjugate is where the negative bit comes from.
+/// Whether elements lie next to each other along some axis. False for the imaginary part of a complex array; that
+/// of a conjugate has its negative bit set.
 fn is_adjacent(view: &ArrayView) -> bool {
     let size = view.dtype.map_or(0, Dtype::size).cast_signed();
     view.extents.iter().zip(&view.strides).any(|(extent, stride)| *extent > 1 && *stride == size)

@@ -1,4 +1,4 @@
-//! Matrix products of NumPy arrays: narrow ones by the core, large ones by NumPy into memory that is there already.
+//! Matrix products of NumPy arrays: narrow ones by the core, large ones by NumPy into memory of the pool.
 
 use oxigrad_core::array::buffer::elements;
 use oxigrad_core::array::matmul::{Factor, Product};
@@ -14,7 +14,7 @@ use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
 /// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; `None` for anything
-/// else, or where NumPy does it as well.
+/// else, or where NumPy is as fast.
 pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();

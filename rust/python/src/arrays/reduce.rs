@@ -1,5 +1,5 @@
-//! Sums of NumPy arrays along axes that lie next to each other: a library asked for them takes longer to begin than
-//! most take here, and adds up short rows one by one.
+//! Sums of NumPy arrays along adjacent axes: the call overhead of a library exceeds the time that most of them take
+//! here, and libraries add up short rows one by one.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::Reduction;
@@ -17,7 +17,7 @@ use crate::arrays::elementwise::DETACHED;
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
-/// `sum` or `mean` of a NumPy array; `None` for any other object, or if the axes are not next to each other.
+/// `sum` or `mean` of a NumPy array; `None` for any other object, or if the axes are not adjacent.
 pub fn reduce<'py>(
     op: Structured,
     array: &Bound<'py, PyAny>,
@@ -38,8 +38,8 @@ pub fn reduce<'py>(
     plan.map_or(Ok(None), |plan| run(py, &given, &plan, is_mean))
 }
 
-/// The sum over what broadcasting repeated: of the leading axes that `shape` has not, and of those where it has one
-/// element. `None` if the array is not NumPy's or has another dtype.
+/// The sum over the axes that broadcasting repeated: the leading axes that `shape` lacks, and those where it has one
+/// element. `None` if the array is not a NumPy array, or has another dtype.
 pub fn sum_to<'py>(
     array: &Bound<'py, PyAny>,
     shape: &Bound<'py, PyAny>,
@@ -54,14 +54,14 @@ pub fn sum_to<'py>(
     plan.map_or(Ok(None), |plan| run(array.py(), &given, &plan, false))
 }
 
-/// The axes of an argument `axis`; `None` if the library has to say what is wrong with it.
+/// The axes of an argument `axis`; `None` if it is invalid, for which the library raises an error.
 fn axes(axis: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
     let axes: PyResult<SmallVec<[isize; 4]>> = match axis.cast::<PyTuple>() {
         Ok(axes) => axes.iter().map(|axis| axis.extract()).collect(),
         Err(_) => axis.extract().map(|axis| SmallVec::from_elem(axis, 1)),
     };
     match axes {
-        // Not whole numbers, or too large ones: errors of the library's. Another error is not ours to drop.
+        // Not whole numbers, or too large ones: the library raises. Other errors propagate.
         Err(error) if error.is_instance_of::<PyTypeError>(axis.py()) => Ok(None),
         Err(error) if error.is_instance_of::<PyOverflowError>(axis.py()) => Ok(None),
         axes => axes.map(Some),

@@ -1,7 +1,7 @@
-//! PyTorch: the properties of its tensors that `DLPack` does not report.
+//! PyTorch: properties of tensors that `DLPack` does not report.
 //!
-//! A tensor may have its negative bit set: its numbers are minus those in its memory. And PyTorch counts the changes of
-//! a tensor's memory, so that it can refuse a graph whose arrays were changed; it cannot see ours unless it is told.
+//! A tensor whose negative bit is set has the negatives of the numbers in its memory. And PyTorch counts the changes of
+//! a tensor's memory, to refuse graphs whose arrays were changed; it is notified of changes by the core.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ pub struct Torch {
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
 impl Torch {
-    /// PyTorch, if the class is one of its tensors'; does not import it.
+    /// PyTorch, if the class is a class of its tensors; does not import it.
     pub fn of_class(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Self>> {
         let py = class.py();
         if TORCH.get(py).is_none() {
@@ -44,17 +44,17 @@ impl Torch {
         Ok(Self { tensor: tensor.unbind(), is_neg, increment_version })
     }
 
-    /// Whether the numbers of a tensor are minus those in its memory.
+    /// Whether the negative bit of a tensor is set.
     pub fn is_negated(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.is_neg.bind(tensor.py()).call1((tensor,))?.is_truthy()
     }
 
-    /// Counts a change of each of these tensors, where any were met.
+    /// Counts a change of each of these tensors, if there are any.
     pub fn count_changes(tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = tensors.py();
         let Some(torch) = TORCH.get(py) else { return Ok(()) };
         let count = || torch.increment_version.bind(py).call1((tensors,)).map(drop);
-        // An interrupt may come before anything is counted. What is written is written: it is counted, and then raised.
+        // An interrupt may come before the count. The memory is written already: count first, then raise.
         count().or_else(|interrupt| count().and(Err(interrupt)))
     }
 }

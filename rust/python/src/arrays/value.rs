@@ -11,7 +11,7 @@ use crate::arrays::contiguous::{element_of, scalar, scalar_of};
 /// The value of an entry or a variable.
 #[derive(Debug)]
 pub enum Value {
-    /// Nothing is kept; as the value of a variable: it is a symbol.
+    /// No value; a variable without a value is a symbol.
     Absent,
     /// A Python float.
     Number(f64),
@@ -19,7 +19,7 @@ pub enum Value {
     Float64(f64),
     /// A NumPy scalar of float32.
     Float32(f32),
-    /// Anything else that some array library understands: an array, or a variable of an enclosing tape.
+    /// Any other value: an array, or a variable of an enclosing tape.
     Object(Py<PyAny>),
 }
 
@@ -42,7 +42,7 @@ impl tape::Value for Value {
         Self::Number(number)
     }
 
-    /// The scalar; that of a NumPy array without dimensions is what is in its memory now.
+    /// The scalar; for a NumPy array without dimensions, its present element.
     #[inline]
     fn scalar(&self) -> Option<Scalar> {
         match self {
@@ -142,7 +142,7 @@ fn exact_float(object: &Bound<'_, PyAny>) -> Option<f64> {
 /// Whole numbers up to this size are the same as a float.
 const EXACT: i64 = 1 << 53;
 
-/// The number that a Python float, int or bool stands for; none for anything else, NumPy's scalars among them.
+/// The number of a Python float, int or bool; `None` for anything else, NumPy's scalars included.
 #[inline]
 pub fn host_number(object: &Bound<'_, PyAny>) -> Option<f64> {
     if let Some(number) = exact_float(object) {

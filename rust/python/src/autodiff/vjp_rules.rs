@@ -113,7 +113,7 @@ impl Needs {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a table of a few dozen rows, made once")]
 pub enum Row {
-    /// There is none. The text completes "<op> is not differentiable with respect to ...".
+    /// No derivative. The text completes "<op> is not differentiable with respect to ...".
     Missing(String),
     /// The derivative is zero.
     Zero,
@@ -127,7 +127,7 @@ pub struct Registry {
     rows: Vec<Vec<Row>>,
     unstated: Row,
     pub rules: Rules,
-    /// Pushes tangents through a structured op; `NotImplemented` if the reverse rule is to be used.
+    /// Pushes tangents through a structured op; `NotImplemented` if the reverse rule must be used.
     pub push: Py<PyAny>,
 }
 
@@ -203,7 +203,7 @@ type Stated<'py> = (String, usize, Statement<'py>);
 
 #[derive(FromPyObject)]
 pub enum Statement<'py> {
-    /// There is no derivative: see [`Row::Missing`].
+    /// No derivative: see [`Row::Missing`].
     Reason(String),
     /// The rule, with the names of its parameters; `None` if the derivative is zero.
     Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
@@ -237,14 +237,14 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
         };
         let rows = &mut table[op.index()];
         if rows.len() != which {
-            return Err(PyValueError::new_err(format!("the rules of {name} are not stated in order")));
+            return Err(PyValueError::new_err(format!("the rules of {name} are not in the order of its arguments")));
         }
         rows.push(row);
     }
     let unstated = Row::Missing("this argument: no derivative rule is registered".into());
     REGISTRY
         .set(py, Registry { rows: table, unstated, rules, push })
-        .map_err(|_| PyValueError::new_err("installed already"))
+        .map_err(|_| PyValueError::new_err("the rules are registered already"))
 }
 
 /// The op of a program of a single op, with the leaves that it reads.
@@ -295,7 +295,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Object(value.clone().unbind()));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {
-        refuse_meaning(value, || "what is differentiated".into())?;
+        refuse_meaning(value, || "the differentiated value".into())?;
         return Ok(Value::Object(snapshot(value)?.unbind()));
     }
     let what = describe(value)?;

@@ -1,4 +1,4 @@
-//! Checks of all arrays of a step together: their number, their places in memory, and overlap.
+//! Checks of all arrays of a step: their number, their places in memory, and overlap.
 
 use oxigrad_core::array::buffer::{Buffer, Span};
 use oxigrad_core::error::{Error, Result};
@@ -12,8 +12,8 @@ use crate::arrays::place::Look;
 use crate::error::to_python;
 
 impl Prepared {
-    /// Refuses those of the arrays that are tensors of PyTorch's whose numbers are minus those in their memory. Returns
-    /// whether there were tensors to be asked, which runs Python, or lets other threads run.
+    /// Refuses PyTorch tensors whose negative bit is set. Returns whether any tensor was checked, which runs Python, or
+    /// lets other threads run.
     pub(super) fn refuse_negated<'py>(
         &self,
         numbers: impl Iterator<Item = usize>,
@@ -38,7 +38,7 @@ impl Prepared {
         let count = self.parameters.len();
         if written != count || gradients != count {
             return Err(Error::Structure(format!(
-                "{written} parameters and {gradients} gradients are given: expected {count}, as were prepared"
+                "found {written} parameters and {gradients} gradients: expected {count}, the number that was prepared"
             )));
         }
         for Parameter { path, program, set, numbers, .. } in &self.parameters {
@@ -82,7 +82,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// `AliasError` if memory that is written is that of another array. Returns whether Python was asked.
+    /// `AliasError` if memory that is written is also that of another array. Returns whether Python was called.
     pub(super) fn refuse_overlap(
         &mut self,
         buffers: &[Buffer],
@@ -93,7 +93,7 @@ impl Prepared {
         for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
             ranges[*gradient].1 = programs[parameter.program].0.get().writes_gradients();
             if parameter.catches_up {
-                // The factors are made for this step, and share no memory.
+                // The factors are new arrays of this step, which share no memory.
                 let count = parameter.slots.len();
                 ranges[gradient + 2 + count..][..count].fill((Span { start: 0, end: 0 }, false));
             }
@@ -131,7 +131,7 @@ impl Prepared {
         let Some((a, b)) = shared_among(py, &ranges, view)? else { return Ok(true) };
         let (a, b) = (name(a), name(b));
         Err(to_python(&Error::Alias(format!(
-            "{a} and {b} share memory: expected arrays apart, or the same array from the first step on"
+            "{a} and {b} share memory: expected separate arrays, or the same array from the first step on"
         ))))
     }
 }

@@ -37,11 +37,11 @@ impl Use {
     }
 }
 
-/// A lock that one thread has at a time. Other threads wait for it; the same one, which comes again from a signal
-/// handler, a schedule or any other callback of a step, may only read the state meanwhile, and gets a `StateError` for
-/// anything else.
+/// A lock that one thread has at a time. Other threads wait for it; the holding thread, in a signal
+/// handler, a schedule or any other callback of a step, may only read the state, and gets a `StateError` for anything
+/// else.
 ///
-/// As a context manager it is for changes; `stepping` and `reading` give those for a step and for reading. In a forked
+/// As a context manager it locks for changes; `stepping` and `reading` return those for a step and for reading. In a forked
 /// child it is free, even if a thread of the parent held it.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Lock {
@@ -85,8 +85,8 @@ impl Lock {
         }
         inner.call_method0(intern!(py, "release"))?;
         Err(to_python(&Error::State(format!(
-            "the optimizer is {} already, in this thread: what that calls, a signal handler among it, cannot use it but \
-             to save",
+            "the optimizer is {} already, in this thread: functions called meanwhile, such as signal handlers, can only \
+             save it",
             used.name()
         ))))
     }
@@ -98,7 +98,7 @@ impl Lock {
         };
         self.used.store(used as u8, Ordering::Relaxed);
         if of != process() {
-            return Ok(()); // Its holder forked meanwhile: here, nobody waits for it.
+            return Ok(()); // Its holder forked meanwhile: no thread of this process waits for it.
         }
         lock.call_method0(py, intern!(py, "release")).map(drop)
     }

@@ -16,7 +16,7 @@ use crate::arrays::numpy::{Numpy, refuse_meaning};
 use crate::arrays::place::{Look, Place};
 use crate::error::{IntoPython, to_python};
 
-/// A parameter that the core updates: its requirements, and its slots, whose memory is held.
+/// A parameter that the core updates: its requirements, and its slots, whose memory it keeps.
 pub(super) struct Parameter {
     pub(super) path: String,
     pub(super) position: u64,
@@ -55,7 +55,7 @@ pub(super) fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parame
     })
 }
 
-/// An array in a step: where it is, and as kernels see it.
+/// An array in a step: its place, and its buffer.
 pub(super) type Located = (Place, Buffer);
 
 impl Parameter {
@@ -100,7 +100,7 @@ impl Parameter {
         Ok((place, buffer.with_rounding(self.rounding(0))))
     }
 
-    /// A NumPy array that meets the requirements by a look at its fields.
+    /// A NumPy array whose fields meet the requirements.
     fn plain(&self, object: &Bound<'_, PyAny>, shape: &[usize], is_written: bool) -> Option<Located> {
         let (view, buffer) = Numpy::get(object.py())?.contiguous(object, shape, self.dtype)?;
         (buffer.is_writable() || !is_written).then(|| (Place::of_numpy(view), buffer))
@@ -117,7 +117,7 @@ impl Parameter {
         Ok(())
     }
 
-    /// The slots as kernels see them.
+    /// The buffers of the slots.
     pub(super) fn slot_buffers(&self) -> impl Iterator<Item = Buffer> {
         let slots = self.slots.iter().zip(1..);
         slots.map(|(slot, number)| slot.numbers.buffer.clone().with_rounding(self.rounding(number)))
@@ -184,7 +184,7 @@ impl Parameter {
                 "{path}: row index {index} is out of range for a parameter of shape {shape}"
             ))));
         }
-        // No elements at all, or more than fit: these have no rows, and no row is touched.
+        // No elements, or more than memory has: there are no rows, and none is touched.
         let width = self.shape.get(1..).and_then(elements).unwrap_or_default();
         Rows::new(indices, width).map(Arc::new).python()
     }
@@ -217,7 +217,7 @@ impl Parameter {
     }
 }
 
-/// Arrays, with the exports that hold their memory during a step.
+/// Arrays, with the exports that keep their memory during a step.
 pub(super) type Held<'py> = Vec<(Bound<'py, PyAny>, HostArray)>;
 
 /// The outcome of `Parameter::look`: whether slots have moved, and whether Python may have run.

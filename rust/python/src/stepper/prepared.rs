@@ -14,8 +14,8 @@ use crate::arrays::numpy::Numpy;
 use crate::arrays::place::{Look, Place};
 use crate::error::{IntoPython, to_python};
 
-/// The rows of a parameter that a step touches: its number, the indices (int64, growing) of the rows whose gradients
-/// are given, or all rows; and a factor for each slot, broadcast to the shape of the gradient.
+/// The rows of a parameter that a step touches: its number, the indices (int64, increasing) of the rows that have
+/// gradients, or all rows; and a factor for each slot, broadcast to the shape of the gradient.
 pub(super) type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 
 /// The state of a step that is kept from one to the next.
@@ -29,7 +29,7 @@ pub(super) struct Prepared {
     pub(super) seen: Seen,
 }
 
-/// The programs and buffers that the last step checked: where none has changed, none is checked again.
+/// The programs and buffers that the last step checked. They are not checked again while none changes.
 #[derive(Default)]
 pub(super) struct Seen {
     /// The programs that ran; empty if nothing is remembered.
@@ -51,7 +51,7 @@ impl Seen {
 /// The programs of a step, each with its sets of scalars.
 pub(super) type Programs<'py> = [(Bound<'py, Program>, Vec<Vec<f64>>)];
 
-/// The arrays that a step is given: parameters and gradients, in the order in which they were prepared.
+/// The array arguments of a step: parameters and gradients, in the order in which they were prepared.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a, 'py> {
     pub(super) written: &'a Bound<'py, PyTuple>,
@@ -88,8 +88,8 @@ impl Prepared {
         looked.map(|()| moves)
     }
 
-    /// The numbers of the arrays that may be other objects than those that the last step saw, where that matters. It runs
-    /// no Python.
+    /// The numbers of the arrays that may be other objects than in the last step, where that matters. It runs no
+    /// Python.
     pub(super) fn fresh<'py>(seen: &Seen, given: Given<'_, 'py>, look: &mut Look<'py>) -> Vec<usize> {
         let mut fresh = Vec::new();
         let arrays = given.written.iter_borrowed().zip(given.gradients.iter_borrowed());
@@ -104,7 +104,7 @@ impl Prepared {
         fresh
     }
 
-    /// The numbers of the arrays that are not where the last step saw them, `fresh` ones in any case; holds the memory of
+    /// The numbers of the arrays that are not in their places of the last step, and of `fresh` ones; keeps the memory of
     /// parameters that are tensors. It runs no Python.
     pub(super) fn unseen<'py>(
         seen: &Seen,
@@ -127,8 +127,8 @@ impl Prepared {
         Ok(unseen)
     }
 
-    /// Replaces the buffers and places of arrays that are not where the last step saw them. Returns whether any buffer
-    /// is another.
+    /// Replaces the buffers and places of arrays that have moved since the last step. Returns whether any buffer
+    /// differs.
     pub(super) fn renew<'py>(
         &self,
         unseen: &[usize],

@@ -48,6 +48,6 @@ pub(super) fn tuple(shape: &[usize]) -> String {
 
 pub(super) fn moved(path: &str) -> PyErr {
     to_python(&Error::Memory(format!(
-        "{path}: its memory was moved while the step was being checked, by what was called to export another array"
+        "{path}: its memory was moved during the checks of the step, by code that the export of another array called"
     )))
 }

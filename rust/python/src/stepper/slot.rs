@@ -11,7 +11,7 @@ use crate::arrays::host_array::{FloatArray, HostArray};
 use crate::arrays::place::Look;
 use crate::error::{IntoPython, to_python};
 
-/// A slot: its name, its object (a tuple of codes and scales, where it has eight bits), and the numbers in memory.
+/// A slot: its name, its object (a tuple of codes and scales for an 8-bit slot), and the numbers in memory.
 pub(super) struct Slot {
     pub(super) name: String,
     stated: Py<PyAny>,
@@ -50,7 +50,7 @@ impl Slot {
         }
     }
 
-    /// Adds the slot to what has changed; codes are no tensors.
+    /// Adds the slot to the changed tensors, unless it is codes.
     pub(super) fn add_to<'py>(&self, changed: &mut Changed<'py>, look: &mut Look<'py>, py: Python<'py>) {
         changed.push(&mut look.exporters, self.stated.bind(py));
     }
@@ -76,16 +76,16 @@ impl Slot {
         Ok(has_moved)
     }
 
-    /// Whether Python may have run to export it.
+    /// Whether its export may have run Python.
     pub(super) fn is_by_python(&self) -> bool {
         self.numbers.parts.iter().any(HostArray::is_by_python)
     }
 
-    /// The number that is there.
+    /// The number in its memory.
     pub(super) fn read(&self) -> f64 {
         let pointer = self.numbers.buffer.pointer();
-        // SAFETY: `number` saw one number of this dtype, and `look` that it is still there, since when no Python
-        // has run.
+        // SAFETY: `number` checked that it is one number of this dtype, and `look` that it is still there; no Python
+        // has run since.
         unsafe {
             match self.numbers.buffer.dtype() {
                 Dtype::F32 => f64::from(pointer.cast::<f32>().read_unaligned()),
@@ -97,7 +97,7 @@ impl Slot {
     #[expect(clippy::cast_possible_truncation, reason = "to the nearest number that the slot can have")]
     pub(super) fn write(&self, value: f64) {
         let pointer = self.numbers.buffer.pointer();
-        // SAFETY: as above, and that it may be written.
+        // SAFETY: as above, and it is writable.
         unsafe {
             match self.numbers.buffer.dtype() {
                 Dtype::F32 => pointer.cast::<f32>().write_unaligned(value as f32),

@@ -10,10 +10,10 @@ use crate::tree::KeyPath;
 /// A slot with its name.
 pub(super) type Named = (String, Py<PyAny>);
 
-/// A parameter in host memory, as `Stepper.prepare` is told of it.
+/// A parameter in host memory: an argument of `Stepper.prepare`.
 ///
 /// `slots` are arrays by name, those of eight bits as tuples of codes and scales; `numbers` are slots of one number.
-/// `program` and `scalar_set` say which of the programs of a step updates the parameter, with which of its sets of
+/// `program` and `scalar_set` are the indices of the program of a step that updates the parameter, and of its set of
 /// scalars.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct HostParameter {

@@ -23,24 +23,24 @@ use crate::tree::Replacements;
 #[derive(Default)]
 pub struct Stepper {
     count: AtomicU64,
-    /// Gradients that were accumulated since the last step.
+    /// The number of gradients accumulated since the last step.
     micro: AtomicU64,
     prepared: Mutex<Prepared>,
     /// The phase of the step that is under way, and the process in which it began.
     phase: AtomicU8,
     process: AtomicU32,
-    /// Whether a step was counted that the optimizer has not observed yet.
+    /// Whether the optimizer has not yet observed a step that was counted.
     owed: AtomicBool,
-    /// Whether a slot was handed out, so that others than the steps may change it.
+    /// Whether a slot was exposed, so that other code than steps may change it.
     exposed: AtomicBool,
 }
 
-/// The most steps that can be counted, and that a state can have.
+/// The largest step count, also of a state.
 pub const MOST: u64 = i64::MAX.cast_unsigned();
 
 #[pymethods]
 impl Stepper {
-    /// With `private_slots`, nothing but the steps has the slots until `expose` is called.
+    /// With `private_slots`, only steps access the slots until `expose` is called.
     #[new]
     #[pyo3(signature = (*, private_slots=false))]
     fn new(private_slots: bool) -> Self {
@@ -71,19 +71,19 @@ impl Stepper {
         Ok(())
     }
 
-    /// Puts `values` into `attributes`, where a step was counted since the last call.
+    /// Puts `values` into `attributes`, if a step was counted since the last call.
     fn observe(&self, attributes: &Bound<'_, PyDict>, values: &Bound<'_, PyDict>) -> PyResult<()> {
         if self.owed.swap(false, Ordering::Relaxed) { attributes.update(values.as_mapping()) } else { Ok(()) }
     }
 
-    /// Says that slots are handed out: from now on each step looks whether they have moved, and tells PyTorch of their
-    /// changes. Until then nothing but the steps has them.
+    /// Marks the slots as exposed: from now on each step checks whether they have moved, and notifies PyTorch of their
+    /// changes. Until then only steps access them.
     fn expose(&self) {
         self.exposed.store(true, Ordering::Relaxed);
     }
 
     /// Raises `StateError` if slots and counts are not those of a whole number of steps: while a step writes, or
-    /// after one that ended while it did.
+    /// after one that was stopped while writing.
     fn check_whole(&self) -> PyResult<()> {
         match self.phase.load(Ordering::Relaxed) {
             WRITING | BROKEN => Err(to_python(&self.halted())),
@@ -91,7 +91,7 @@ impl Stepper {
         }
     }
 
-    /// States the parameters in host memory; the slots' memory is held from now on.
+    /// Sets the parameters in host memory; keeps the memory of the slots from now on.
     fn prepare(&self, py: Python<'_>, parameters: Vec<Bound<'_, HostParameter>>) -> PyResult<()> {
         self.check_idle()?;
         let parameters: Vec<Parameter> =
@@ -135,7 +135,7 @@ impl Stepper {
         if !replacements.is_empty() {
             self.phase.store(WRITING, Ordering::Relaxed);
         }
-        // Assigning to containers is all that may run the user's code and raise, and all that can be undone.
+        // Only assignments to containers may run the user's code and raise, and they can be undone.
         let replaced = Replacements::new(&model, &replacements)?;
         let mut changed = Changed::default();
         let given = Given { written, gradients };
@@ -164,7 +164,7 @@ impl Stepper {
             Ok(false) => replaced.put_back().map(|()| None),
             Err(error) => Err(replaced.after(error)),
         };
-        drop(turn); // since telling PyTorch runs Python, which may look at the step, or take another
+        drop(turn); // since notifying PyTorch runs Python, which may read the state, or take another step
         let counted = changed.count(py);
         let done = done?;
         counted.map(|()| done)
@@ -191,7 +191,7 @@ impl Stepper {
     }
 }
 
-/// A count, or `StateError` if it is too large for one.
+/// A count, or or `StateError` if it is too large.
 fn countable(count: u64) -> PyResult<u64> {
     if count <= MOST {
         return Ok(count);
@@ -225,7 +225,7 @@ impl Stepper {
         self.check_idle()?;
         if self.count() >= MOST || self.micro() >= MOST {
             return Err(to_python(&Error::State(format!(
-                "{MOST} steps have been taken, which is as many as are counted"
+                "{MOST} steps have been taken: the step count cannot exceed this"
             ))));
         }
         self.phase.store(CHECKING, Ordering::Relaxed);
@@ -236,7 +236,7 @@ impl Stepper {
     fn check_idle(&self) -> PyResult<()> {
         match self.phase.load(Ordering::Relaxed) {
             IDLE => Ok(()),
-            // It was under way in another thread of the parent process, and had written nothing.
+            // A step was under way in another thread of the parent process, and had written nothing.
             CHECKING if self.is_forked() => {
                 self.phase.store(IDLE, Ordering::Relaxed);
                 Ok(())
@@ -245,12 +245,12 @@ impl Stepper {
         }
     }
 
-    /// Whether the step that is under way is so in the parent of this process.
+    /// Whether the step under way belongs to the parent of this process.
     fn is_forked(&self) -> bool {
         self.process.load(Ordering::Relaxed) != threads::process()
     }
 
-    /// The error that says why no step can begin.
+    /// The error for a step that cannot begin.
     fn halted(&self) -> Error {
         let half = "parameters and slots may be those of half a step: load a state, and the parameters with it";
         Error::State(match self.phase.load(Ordering::Relaxed) {

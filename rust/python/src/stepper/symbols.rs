@@ -1,4 +1,4 @@
-//! Tracing of a rule: the symbols that it is called with, and its kernel.
+//! Tracing of a rule: its symbolic arguments, and its kernel.
 
 use oxigrad_core::array::buffer::{Rounding, elements};
 use oxigrad_core::kernel::text::print_program;
@@ -33,7 +33,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Whether gradients are written, and not only read.
+    /// Whether gradients are written.
     pub fn writes_gradients(&self) -> bool {
         self.written.contains(&0)
     }
@@ -85,15 +85,15 @@ impl Symbols {
         self.input(py, Node::Noise)
     }
 
-    /// A number of each leaf, added up over all leaves.
+    /// The sum over all leaves of a number of each leaf.
     fn total<'py>(&self, py: Python<'py>, number: &Bound<'py, Variable>) -> PyResult<Bound<'py, Variable>> {
         let id = Tape::own(self.0.bind(py), number.as_any(), "the number")?.get().id;
         self.input(py, |count| Node::Total(id, count))
     }
 
-    /// The program that computes `outputs`, which are those numbers `written` of gradient, parameter and slots, and the
-    /// numbers `results` of each leaf, and writes nothing where the number `guard` is zero; `RuleError` if no kernel
-    /// can.
+    /// The program that computes `outputs`, whose places among gradient, parameter and slots are `written`, and the numbers
+    /// `results` of each leaf, and writes nothing if the number `guard` is zero; `RuleError` if it is not
+    /// elementwise.
     fn compile(
         &self,
         py: Python<'_>,
@@ -135,7 +135,7 @@ impl Program {
         self.kernel.leaf_inputs()
     }
 
-    /// The number of scalars that it hands back for each leaf.
+    /// The number of scalars that it returns for each leaf.
     #[getter]
     fn results(&self) -> usize {
         self.results.len()
@@ -200,7 +200,7 @@ pub fn rounding(
 /// float64.
 ///
 /// # Errors
-/// `MemoryError` if there is no memory for so many.
+/// `MemoryError` if they exceed the memory.
 fn drawn(
     py: Python<'_>,
     count: u64,

@@ -20,7 +20,7 @@ use crate::arrays::place::Look;
 use crate::error::IntoPython;
 use crate::threads;
 
-/// Below this many elements a step keeps the interpreter lock: handing it over would take longer than the step.
+/// Below this many elements a step keeps the interpreter lock, whose release would take longer than the step.
 const DETACH: usize = 1 << 15;
 
 /// The leaves that one program updates in a step.
@@ -41,10 +41,11 @@ impl<'a> Work<'a> {
 }
 
 impl Prepared {
-    /// The numbers of the arrays that are not where the last step saw them, if one did, and what holds those that are.
+    /// The numbers of the arrays that are not in their places of the last step, if there was one, and the owners of the
+    /// memory of the others.
     ///
-    /// A tensor that is new, or elsewhere, is asked for its negative bit. That lets other threads run, so that all is
-    /// looked at afterwards; what is found to be elsewhere then was moved in between.
+    /// The negative bit of new and moved tensors is checked, which lets other threads run. All places are checked after
+    /// that; an array that differs then was moved in between.
     fn locate<'py>(
         &self,
         seen: Option<&Seen>,
@@ -72,7 +73,7 @@ impl Prepared {
         }
     }
 
-    /// Adds the tensors that the update has written; slots only where others have them.
+    /// Adds the tensors that the update has written, and slots if they were exposed.
     fn note_changed<'py>(
         &self,
         changed: &mut Changed<'py>,
@@ -118,7 +119,7 @@ impl Prepared {
     ) -> PyResult<bool> {
         self.check_places(programs, given.written.len(), given.gradients.len()).python()?;
         let (mut look, mut held) = (Look::new(known_numpy(py)?), Vec::new());
-        // Put back after all checks have passed: a step that fails has the next one check all again.
+        // Put back after all checks have passed: after a failed step, the next one checks everything.
         let mut seen = std::mem::take(&mut self.seen);
         let is_known = touched.is_empty() && seen.is_of(programs);
         let (unseen, holds) = self.locate(if is_known { Some(&seen) } else { None }, given, &mut look)?;
@@ -164,10 +165,10 @@ impl Prepared {
         if is_new {
             exec::check(&batches).python()?;
         }
-        // SAFETY: what is in the tuples, in `held` and in `holds`, and the slots' own memory, stays until after the
-        // call (slots that were not handed out are where `prepare` found them: nothing else can change them); what is
-        // written is writable and overlaps nothing else, and the kernels were checked for these buffers: just now, or
-        // in an earlier step, when all of them were the same.
+        // SAFETY: the tuples, `held`, `holds` and the slots keep the memory until after the call (slots that were not
+        // exposed are where `prepare` found them: nothing else can change them); outputs are writable and overlap
+        // nothing else, and the kernels were checked for these buffers: just now, or in an earlier step with the same
+        // buffers.
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
         progress.phase.store(WRITING, Ordering::Relaxed);
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
@@ -187,7 +188,7 @@ impl Prepared {
                 .zip(&mut results[parameter.program])
                 .for_each(|(number, value)| number.write(value));
         }
-        drop(held); // which may run Python: after the last that is written where it was found
+        drop(held); // may run Python: after the last write to places found above
         Ok(true)
     }
 }

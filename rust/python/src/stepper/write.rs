@@ -32,14 +32,14 @@ pub(super) fn write<'py>(
     copies.into_iter().try_for_each(|copying| copying.run(py, changed))?;
     for (holder, key, value) in assignments {
         match holder.cast::<PyDict>() {
-            Ok(slots) => slots.set_item(key, value)?, // not as the user assigns them, with checks and a copy
+            Ok(slots) => slots.set_item(key, value)?, // past the checks and the copy of an assignment by the user
             Err(_) => holder.set_item(key, value)?,
         }
     }
     Ok(true)
 }
 
-/// Refuses holders whose items may not be assigned to: a dict's always may, an array's where it can be written.
+/// Refuses holders whose items may not be assigned to: those of a dict may, those of an array if it is writable.
 fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
     if holder.is_instance_of::<PyDict>() {
         return Ok(());

@@ -26,7 +26,7 @@ impl<'py> Part<'py> {
         Ok(Self { object, info })
     }
 
-    /// The key that a printed path means here, if the kind of container fits. There may be no child under it.
+    /// The key of this kind of container for a segment of a printed path, if there is one. The child may be missing.
     pub fn resolve(&self, segment: &Segment) -> Option<Key> {
         match (&self.info.kind, segment) {
             (Kind::List | Kind::Tuple | Kind::Functions(_), Segment::Number(index)) => {
@@ -68,7 +68,7 @@ impl<'py> Part<'py> {
         }
     }
 
-    /// Whether a child under `key` can be set: it is there, or it is a field that has no value yet.
+    /// Whether a child under `key` can be set: it exists, or is a field without a value.
     pub fn has(&self, key: &Key) -> PyResult<bool> {
         match key {
             Key::Field(name) if self.field(name).is_some() => Ok(true),
@@ -96,7 +96,7 @@ impl<'py> Part<'py> {
         }
     }
 
-    /// As `assign`, without the methods of the container's class, which may be the user's and raise.
+    /// As `assign`, past the methods of the container's class, which may raise.
     pub fn assign_plainly(&self, key: &Key, value: &Bound<'py, PyAny>) -> PyResult<()> {
         match (&self.info.kind, key) {
             (Kind::List, Key::Index(index)) => self.object.cast::<PyList>()?.set_item(*index, value),
@@ -119,12 +119,12 @@ impl<'py> Part<'py> {
         let class = self.object.get_type().unbind();
         let container = Container { class, info: self.info.clone(), keys: Vec::new() };
         let place = (0..children.len()).find(|child| oxigrad_core::tree::Container::key(&container, *child) == *key);
-        let place = place.ok_or_else(|| PyAttributeError::new_err(format!("{key} is gone")))?;
+        let place = place.ok_or_else(|| PyAttributeError::new_err(format!("{key} no longer exists")))?;
         children[place] = Child { object: Some(value), trainable: true };
         container.put_together(py, rest.as_ref(), children.into_iter().map(|child| child.object))
     }
 
-    /// In words, as the whole of a clause: `a list of 3`, `a leaf (ndarray)`.
+    /// A description in words: `a list of 3`, `a leaf (ndarray)`.
     pub fn describe(&self) -> PyResult<String> {
         let name = &self.info.name;
         Ok(match &self.info.kind {

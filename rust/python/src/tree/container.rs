@@ -19,7 +19,7 @@ use crate::error::unless;
 pub struct Child<'py> {
     /// The child; `None` if a field has no value.
     pub object: Option<Bound<'py, PyAny>>,
-    /// Whether the field it comes from is not marked as not trainable.
+    /// Whether its field is trainable.
     pub trainable: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct Container {
     pub class: Py<PyType>,
     /// The kind of the class.
     pub info: Arc<TypeInfo>,
-    /// The keys of a dict, as Python has them and as key paths have them.
+    /// The keys of a dict, as Python objects and as keys of key paths.
     pub keys: Vec<(Py<PyAny>, DictKey)>,
 }
 
@@ -71,7 +71,7 @@ impl tree::Container for Container {
 }
 
 impl Container {
-    /// Whether these are the keys, in this order. Equal keys that are other objects, and no str, may be missed.
+    /// Whether these are the keys, in this order. May be false for equal keys that are other objects than str.
     pub fn has_keys(&self, keys: &[Bound<'_, PyAny>]) -> bool {
         self.keys.len() == keys.len()
             && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b) || are_one_text(a.bind(b.py()), b))
@@ -91,7 +91,7 @@ fn are_one_text(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// A dict's key for key paths, or what is wrong with it.
+/// A dict's key for key paths, or the reason why it is invalid.
 ///
 /// # Errors
 /// An error that the key raises while it is printed.
@@ -114,7 +114,7 @@ pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
 }
 
 /// Appends the children of `object` to `children`, and the keys of a dict or of mappings to `keys`. Returns the rest that
-/// rebuilding needs, if it is asked for.
+/// rebuilding needs, if requested.
 ///
 /// The rest depends on the kind. Attributes: a dict of those that are not fields, if there are any; a class registered
 /// with functions: the value that its flatten function returned; a subclass of a builtin: the object itself.
@@ -202,7 +202,7 @@ impl Fields {
         self.other_attributes(object)
     }
 
-    /// The attributes of an instance that are no fields.
+    /// The attributes of an instance that are not fields.
     fn other_attributes<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = object.py();
         let others = match object.getattr_opt(intern!(py, "__dict__"))? {

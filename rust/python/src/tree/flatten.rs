@@ -13,7 +13,7 @@ use super::kind::{Kind, TypeInfo, type_info};
 use super::structure::Structure;
 use crate::error::{IntoPython, to_python};
 
-/// Depth below which cycles are searched for: a tree without a cycle pays nothing, a cyclic tree reaches it soon.
+/// Depth below which cycles are searched for: shallower trees have no cost, and a cyclic tree reaches it soon.
 const DEEP: usize = 64;
 
 /// The leaves of `tree`, and its structure.
@@ -105,7 +105,7 @@ impl<'py> Walk<'py> {
         Ok(())
     }
 
-    /// The number of the container in the structure: the last one of its class, where that has the same keys.
+    /// The number of the container in the structure: that of the last one of its class, if the keys are the same.
     fn container(&mut self, object: &Bound<'py, PyAny>, class: usize) -> PyResult<u32> {
         let seen = &self.classes.seen[class];
         if let Some(last) = seen.container
@@ -173,13 +173,13 @@ impl<'py> Walk<'py> {
     }
 }
 
-/// Classes met in one traversal: a short list with linear search.
+/// Classes of one traversal: a short list with linear search.
 #[derive(Default)]
 pub struct Classes {
     seen: Vec<Class>,
 }
 
-/// A class met in a traversal. It outlives the traversal, which holds an instance.
+/// A class in a traversal, which holds an instance and so keeps the class alive.
 pub struct Class {
     address: *mut PyTypeObject,
     /// The kind of the class.

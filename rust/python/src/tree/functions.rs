@@ -109,7 +109,7 @@ fn tree_parameters<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>
     Ok(parameters)
 }
 
-/// For each parameter among `leaves`, the places where it stands, the first of them first.
+/// For each parameter among `leaves`, its places, in order.
 #[pyfunction]
 fn tree_tied(leaves: &Bound<'_, PyAny>, structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
     let listed = listed(leaves)?;
@@ -123,7 +123,7 @@ fn tree_register_fields(class: &Bound<'_, PyType>, fields: Vec<(String, bool)>, 
     kind::register(class, Kind::Fields(Fields::new(class, fields, writable)?))
 }
 
-/// Registers a class by a function that takes an instance apart and one that puts it together.
+/// Registers a class by a function that flattens an instance and one that rebuilds it.
 #[pyfunction]
 fn tree_register_functions(class: &Bound<'_, PyType>, flatten: Py<PyAny>, unflatten: Py<PyAny>) -> PyResult<()> {
     kind::register(class, Kind::Functions(Functions { flatten, unflatten }))

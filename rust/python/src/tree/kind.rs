@@ -1,4 +1,4 @@
-//! The kind of a class as a container: determined once a class and cached for the lifetime of the class.
+//! The kind of a class as a container: determined once per class and cached for the lifetime of the class.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,7 +35,7 @@ pub enum Kind {
     Fields(Fields),
     /// Attributes that are mappings, by the names in them.
     Mappings(Mappings),
-    /// Registered with a function that takes an instance apart and one that puts it together, by index.
+    /// Registered with a function that flattens an instance and one that rebuilds it, by index.
     Functions(Functions),
 }
 
@@ -45,7 +45,7 @@ pub struct Fields {
     pub all: Vec<Field>,
     /// Whether instances accept assignment to a field.
     pub assignable: bool,
-    /// Whether each field, where it has a value, lies in the instance's `__dict__` or in the class.
+    /// Whether each field that has a value is in the instance's `__dict__` or in the class.
     pub in_dict: bool,
     /// Whether `object.__new__` creates an instance; otherwise an instance is copied.
     pub plain: bool,
@@ -59,7 +59,7 @@ pub struct Field {
     pub name: Py<PyString>,
     /// The name, for key paths.
     pub text: Arc<str>,
-    /// Whether it is not marked as not trainable.
+    /// Whether it is trainable.
     pub trainable: bool,
 }
 
@@ -119,13 +119,13 @@ impl Registration {
         visit.call(&functions.unflatten)
     }
 
-    /// None, for a class that is copied with its attributes into another process.
+    /// None, for a class that is pickled by value, with its attributes.
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, Bound<'py, PyTuple>) {
         (py.None().bind(py).get_type(), PyTuple::empty(py))
     }
 }
 
-/// Classes that take no attributes, since they are made in C, and live as long as the process.
+/// Static types of C extensions, which take no attributes and live as long as the process.
 static FIXED: Mutex<Vec<(Py<PyType>, Arc<TypeInfo>)>> = Mutex::new(Vec::new());
 
 /// Description of `class`, determined once.
@@ -143,7 +143,7 @@ pub fn register(class: &Bound<'_, PyType>, kind: Kind) -> PyResult<()> {
     let py = class.py();
     let info = Arc::new(TypeInfo { name: class.name()?.to_string(), kind, exact: true });
     let registration = Registration { class: class.as_ptr() as usize, info: info.clone() };
-    // Not by the metaclass, which may have its own idea of attributes.
+    // Past the metaclass, which may override assignment.
     let set = py.get_type::<PyType>().getattr(intern!(py, "__setattr__"))?;
     if let Err(error) = set.call1((class, REGISTERED, registration)) {
         if !error.is_instance_of::<PyTypeError>(py) {
@@ -261,13 +261,13 @@ fn bases<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<Bound<'py, PyType>>> {
     order.iter().map(|base| Ok(base.cast_into::<PyType>()?)).collect()
 }
 
-/// The attributes that a class states itself, a mapping. Whether it is one is not asked, since that runs Python, and
-/// `PyO3` drops what Python raises there.
+/// The attributes in a class's own `__dict__`. The cast is unchecked, since the check runs Python code whose errors
+/// `PyO3` drops.
 fn own_dict<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
     class.getattr(intern!(class.py(), "__dict__"))
 }
 
-/// An attribute that a class states itself.
+/// An attribute in a class's own `__dict__`.
 fn own_attribute<'py>(class: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
     unless::<PyKeyError, _>(class.py(), own_dict(class)?.get_item(name))
 }
@@ -281,7 +281,7 @@ fn is_data_descriptor(class: &Bound<'_, PyType>, name: &Bound<'_, PyString>) -> 
     Ok(false)
 }
 
-/// The slots of `class` and its bases that are none of `fields`.
+/// The slots of `class` and its bases that are not among `fields`.
 fn other_slots(class: &Bound<'_, PyType>, fields: &[Field]) -> PyResult<Vec<Py<PyString>>> {
     let py = class.py();
     let member = py.import(intern!(py, "types"))?.getattr(intern!(py, "MemberDescriptorType"))?;
@@ -300,7 +300,7 @@ fn other_slots(class: &Bound<'_, PyType>, fields: &[Field]) -> PyResult<Vec<Py<P
     Ok(slots)
 }
 
-/// Whether no base of `class` but `object` is made in C.
+/// Whether `object` is the only base of `class` that is implemented in C.
 fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     const HEAP_TYPE: u64 = 1 << 9;
     let py = class.py();

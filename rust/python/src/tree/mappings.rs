@@ -1,4 +1,4 @@
-//! Containers whose children are the items of several mappings: a module holds its parameters, buffers and parts so.
+//! Containers whose children are the items of several mappings: such as the parameters, buffers and submodules of a module.
 
 use oxigrad_core::tree::Key;
 use pyo3::intern;
@@ -87,8 +87,8 @@ impl Mappings {
         Ok(())
     }
 
-    /// The needs of rebuilding an instance besides the children: its other attributes, and the class and length of each
-    /// mapping. An instance that `object.__new__` does not create is needed itself.
+    /// The rest that rebuilds an instance besides the children: its other attributes, and the class and length of each
+    /// mapping; and the instance itself if `object.__new__` cannot create it.
     pub fn rest<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = object.py();
         let others = object.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?.copy()?;
@@ -152,7 +152,7 @@ impl Mappings {
         Ok(self.find(object, key)?.map(|(_, _, child)| child))
     }
 
-    /// Puts a value into the mapping that has the key, past the methods of the instance.
+    /// Puts a value into the mapping that has the key, bypassing the methods of the instance.
     pub fn assign_plainly<'py>(
         &self,
         object: &Bound<'py, PyAny>,

@@ -104,7 +104,7 @@ fn no_such(place: &str, instead: &str) -> PyErr {
     to_python(&Error::KeyPath(format!("{place}: {instead}")))
 }
 
-/// The parts of `tree` that `path` leads through: the tree itself first, the holder of the last key last.
+/// The parts of `tree` along `path`: the tree itself first, the holder of the last key last.
 fn holders<'py>(path: &Path, tree: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> {
     let keys = path.keys();
     let mut parts = Vec::with_capacity(keys.len());
@@ -131,10 +131,10 @@ fn missing(path: &Path, depth: usize, part: &Part<'_>) -> PyResult<PyErr> {
     Ok(no_such(&upto(depth + 1).to_string(), &instead))
 }
 
-/// The part of `tree` that `path` names.
+/// The part of `tree` at `path`.
 ///
 /// # Errors
-/// `KeyPathError` says which part of the path was found and what is there instead of the rest.
+/// `KeyPathError` with the part of the path that exists, and what was found in place of the rest.
 pub fn get<'py>(path: &Path, tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (Some(holder), Some(key)) = (holders(path, tree)?.pop(), path.last()) else { return Ok(tree.clone()) };
     let value = holder.child(key)?;
@@ -146,13 +146,13 @@ pub fn is_writable(path: &Path, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(holders(path, tree)?.pop().is_some_and(|holder| holder.info.is_assignable()))
 }
 
-/// Writes `value` where `path` says and returns the tree: the same object where some container on the way accepts
-/// assignment, otherwise a new root. Containers below it that do not are made anew.
+/// Writes `value` at `path` and returns the tree: the same object where some container on the way accepts
+/// assignment, otherwise a new root. Containers below it that do not are rebuilt.
 pub fn set<'py>(path: &Path, tree: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     replace(path, tree, value, &mut Vec::new())
 }
 
-/// As [`set`], and adds to `replaced` what it is about to assign to, so that it can be put back, even where that
+/// As [`set`]; first adds the previous value to `replaced`, so that it can be restored, even if the assignment
 /// raises.
 fn replace<'py>(
     path: &Path,
@@ -173,7 +173,7 @@ fn replace<'py>(
     Ok(value)
 }
 
-/// A part of a container that was replaced, and what was there.
+/// A replaced part of a container, and its previous value.
 struct Replaced<'py> {
     holder: Part<'py>,
     key: tree::Key,
@@ -181,8 +181,8 @@ struct Replaced<'py> {
 }
 
 impl Replaced<'_> {
-    /// Puts it back, by the builtin's own assignment where that of the container's class raises. Returns what it
-    /// raised.
+    /// Restores it, by the builtin's own assignment where that of the container's class raises. Returns the
+    /// error.
     fn put_back(self) -> Option<PyErr> {
         let child = self.child?;
         if self.holder.child(&self.key).is_ok_and(|now| now.is_some_and(|now| now.is(&child))) {
@@ -193,7 +193,7 @@ impl Replaced<'_> {
     }
 }
 
-/// Parts of a tree that were replaced, which can be put back.
+/// Replaced parts of a tree, which can be restored.
 pub struct Replacements<'py> {
     /// The tree: a new root where no container on some way accepts assignment.
     pub tree: Bound<'py, PyAny>,
@@ -201,7 +201,7 @@ pub struct Replacements<'py> {
 }
 
 impl<'py> Replacements<'py> {
-    /// Writes these values where the paths say, all or none of them: what a container raises leaves the tree as it was.
+    /// Writes these values at the paths, all or none of them: if a container raises, the tree is unchanged.
     pub fn new(tree: &Bound<'py, PyAny>, values: &[(KeyPath, Bound<'py, PyAny>)]) -> PyResult<Self> {
         let mut made = Self { tree: tree.clone(), replaced: Vec::new() };
         for (path, value) in values {
@@ -213,17 +213,16 @@ impl<'py> Replacements<'py> {
         Ok(made)
     }
 
-    /// Puts back what there was, the last first.
+    /// Restores the previous values, the last first.
     ///
     /// # Errors
-    /// The first that containers raise while they are assigned to; all is as it was then, too.
+    /// The first error of an assignment; the values are restored nonetheless.
     pub fn put_back(self) -> PyResult<()> {
         let raised = self.replaced.into_iter().rev().filter_map(Replaced::put_back);
         raised.reduce(|first, _| first).map_or(Ok(()), Err)
     }
 
-    /// Puts back what there was, and returns the error for which this is done; an interrupt that comes meanwhile counts
-    /// for more.
+    /// Restores the previous values, and returns the error that caused this, or an interrupt that came meanwhile.
     pub fn after(self, error: PyErr) -> PyErr {
         let py = self.tree.py();
         match self.put_back() {
@@ -238,7 +237,7 @@ impl<'py> Replacements<'py> {
 /// Reads a printed path against `tree`, which says whether a number is an index or a dict key.
 ///
 /// # Errors
-/// `KeyPathError` where it cannot be read, or where `tree` has no such part.
+/// `KeyPathError` if it is malformed, or `tree` has no such part.
 pub fn parse(text: &str, tree: &Bound<'_, PyAny>) -> PyResult<Path> {
     let mut path = Path::root();
     let mut next = Some(tree.clone());

@@ -15,7 +15,7 @@ use super::zip::Along;
 
 /// Condition on a part.
 enum Want<'py> {
-    /// An instance of the class; or an array of the dtype that the class stands for.
+    /// An instance of the class; or an array of the dtype of a scalar class.
     Class(Bound<'py, PyType>, bool),
     /// Something with this dtype.
     Dtype(Bound<'py, PyAny>),
@@ -42,7 +42,7 @@ impl<'py> Want<'py> {
     }
 }
 
-/// Whether `value` has the dtype; a dtype that equals `object` says nothing, since that of object arrays equals many
+/// Whether `value` has the dtype; a dtype that equals `object` does not count, since that of object arrays equals many
 /// classes.
 fn has_dtype<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<bool> {
     let py = value.py();
@@ -64,8 +64,8 @@ fn wants<'py>(to: &Bound<'py, PyAny>) -> PyResult<Vec<Want<'py>>> {
     }
 }
 
-/// The paths of the parts of `tree` below the root, each before its own parts: those that `to` accepts and that are
-/// writable in place, or not, where `writable` asks for one.
+/// The paths of the parts of `tree` below the root, each before its own parts: those that `to` accepts and, unless
+/// `writable` is `None`, whose writability in place is `writable`.
 pub fn key_paths(
     tree: &Bound<'_, PyAny>,
     to: Option<&Bound<'_, PyAny>>,
@@ -109,10 +109,10 @@ fn accepts<'py>(wants: Option<&[Want<'py>]>, object: &Bound<'py, PyAny>) -> PyRe
     Ok(false)
 }
 
-/// The trainable parameters among `leaves`: for each, the leaves that are that one array, the first of them first.
+/// The trainable parameters among `leaves`: for each, the leaves that are that array, in order.
 ///
-/// A parameter is an array, something with a shape and a floating or complex dtype, that stands below no field marked
-/// as not trainable. Places that are so marked are in no group.
+/// A parameter is an array, something with a shape and a floating or complex dtype, that is not below a field marked
+/// as not trainable. Places below such fields are in no group.
 pub fn parameters(py: Python<'_>, leaves: &[Py<PyAny>], structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut known: HashMap<_, usize> = HashMap::new();
@@ -163,8 +163,8 @@ impl<'py> Dtypes<'py> {
     }
 }
 
-/// Whether a dtype is floating or complex. Every library's dtypes say so in their names: `torch.float32`, `bfloat16`;
-/// only dtypes of foreign byte order have to be asked for their kind.
+/// Whether a dtype is floating or complex. The names of dtypes of all libraries tell: `torch.float32`, `bfloat16`;
+/// only dtypes of foreign byte order are tested by their kind.
 fn is_continuous(dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Some(kind) = dtype.getattr_opt(intern!(dtype.py(), "kind"))?
         && let Ok(kind) = kind.cast::<PyString>()

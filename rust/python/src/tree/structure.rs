@@ -64,7 +64,7 @@ impl Structure {
         self.shape.difference(&found.shape)
     }
 
-    /// The error where there are not as many leaves as this structure has.
+    /// The error for another number of leaves than this structure has.
     pub fn check_len(&self, len: usize) -> PyResult<()> {
         let what = format!("the structure has {} leaves, found {len}", self.len());
         if len == self.len() { Ok(()) } else { Err(to_python(&Error::Structure(what))) }
@@ -101,7 +101,7 @@ impl Structure {
         Err(PyIndexError::new_err(format!("leaf {index}: the structure has {} leaves", self.len())))
     }
 
-    /// The attribute that holds the gradient of each leaf, where its container says that there is one.
+    /// The attribute that holds the gradient of each leaf, if its container declares one.
     fn gradient_attributes(&self) -> Vec<Option<&Py<PyString>>> {
         let (mut found, mut above) = (Vec::with_capacity(self.len()), Vec::<(u32, u32)>::new());
         for node in self.shape.nodes() {
@@ -155,21 +155,21 @@ impl Structure {
         Ok(KeyPath(self.path(index)))
     }
 
-    /// Whether the leaf at `index` stands below no field that is marked as not trainable.
+    /// Whether no field above the leaf at `index` is marked as not trainable.
     #[pyo3(name = "is_trainable")]
     fn python_is_trainable(&self, index: usize) -> PyResult<bool> {
         self.check_index(index)?;
         Ok(self.is_trainable(index))
     }
 
-    /// For each leaf, whether its container says where its gradient is.
+    /// For each leaf, whether its container declares an attribute for its gradient.
     fn holds_gradients(&self) -> Vec<bool> {
         self.gradient_attributes().iter().map(Option::is_some).collect()
     }
 
-    /// The gradients that `leaves` hold themselves: `None` for a leaf without one, and where its container does not say
-    /// where it is. Where `present` is given, a byte for each leaf that says whether there is one, the result is `None` if
-    /// that is not so.
+    /// The gradients that `leaves` hold themselves: `None` for a leaf without one, and where its container does not
+    /// declare one. `present` is a byte for each leaf: whether it has a gradient. If that differs, the result is
+    /// `None`.
     #[pyo3(signature = (leaves, present=None))]
     fn gradients<'py>(
         &self,

@@ -13,15 +13,15 @@ use super::kind::{Kind, TypeInfo};
 use super::structure::Structure;
 use crate::error::to_python;
 
-/// Visits the nodes of a tree in the order of a structure, which the tree must have but for the order of dict keys:
-/// what is at each, or `None` if a field has no value.
+/// Visits the nodes of a tree in the order of a structure, which the tree must have except for the order of dict keys.
+/// Yields the object at each node, or `None` for a field without a value.
 pub struct Along<'a, 'py> {
     structure: &'a Structure,
     classes: Classes,
     pending: Vec<Child<'py>>,
     keys: Vec<Bound<'py, PyAny>>,
     place: usize,
-    /// Whether a leaf differs that is trainable where that of the structure is not, or the other way round.
+    /// Whether leaves must agree with the structure in being trainable.
     with_trainable: bool,
 }
 
@@ -39,7 +39,7 @@ impl<'a, 'py> Along<'a, 'py> {
         }
     }
 
-    /// The leaf that comes next, where one does: the short way for what most of a tree is.
+    /// The next object if it is a leaf: the fast path for most nodes.
     fn next_leaf(&mut self) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(Node::Leaf { trainable: expected }) = self.structure.shape.nodes().get(self.place) else {
             return Ok(None);
@@ -158,8 +158,8 @@ fn in_order<'py>(
 /// The leaves of `tree`, which must have `structure`, in the order of the structure: dict keys may be in any order.
 ///
 /// # Errors
-/// `StructureError` names the first place where the tree differs; also where a leaf is trainable in one of them only, if
-/// that matters.
+/// `StructureError` with the first place where the tree differs; or, if required, where a leaf is trainable in one of
+/// them only.
 pub fn leaves_like(structure: &Structure, tree: &Bound<'_, PyAny>, with_trainable: bool) -> PyResult<Vec<Py<PyAny>>> {
     let mut leaves = Vec::with_capacity(structure.len());
     let mut along = Along { with_trainable, ..Along::new(structure, tree) };

@@ -1,8 +1,8 @@
-//! The structures of XLA's foreign function interface (FFI), as its C API of version 0 lays them out, so far as they are
-//! used here.
+//! The structures of XLA's foreign function interface (FFI), as in its C API of version 0, up to the last field that
+//! is used here.
 //!
-//! Each begins with its size, which a reader compares with what it is about to read: a later minor version adds fields
-//! at the end.
+//! Each begins with its size, which a reader checks before it reads a field: later minor versions add fields at the
+//! end.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::{offset_of, size_of};
@@ -12,7 +12,7 @@ use std::mem::{offset_of, size_of};
 /// # Safety
 /// The structure is `repr(C)`, its first field is a `usize`, and any bits are valid for its fields.
 pub unsafe trait Structure {
-    /// The fewest bytes that it has: those up to the end of the last field that is used.
+    /// The minimum size in bytes: up to the end of the last field that is used.
     const SIZE: usize;
 }
 
@@ -37,13 +37,13 @@ structures! {
     /// The head of an extension of another structure, in a linked list.
     Extension, next: *const Extension, { kind: c_int, }
 
-    /// The extension in which a handler states its version.
+    /// The extension that receives the version of a handler.
     MetadataExtension, metadata: *mut Metadata, { kind: c_int, next: *const Extension, }
 
     /// A version of the interface.
     Version, minor: c_int, { extensions: *const Extension, major: c_int, }
 
-    /// A handler's statement about itself.
+    /// The metadata of a handler.
     Metadata, traits: u32, { version: Version, }
 
     /// The head of the table of functions.
@@ -86,13 +86,13 @@ structures! {
     }
 }
 
-/// An error that XLA made, and takes back.
+/// An error that XLA creates, and frees.
 #[repr(C)]
 pub struct Error {
     _opaque: [u8; 0],
 }
 
-/// Some bytes.
+/// A string of bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Bytes {
@@ -100,11 +100,11 @@ pub struct Bytes {
     pub length: usize,
 }
 
-/// The major version of the interface, whose layouts these are, and the minor version at which they were read.
+/// The major version of the interface with these layouts, and the minor version from which they were copied.
 pub const VERSION: (c_int, c_int) = (0, 3);
 /// The kind of `MetadataExtension`.
 pub const METADATA: c_int = 1;
-/// The stage in which operands are computed with.
+/// The stage that executes a call.
 pub const EXECUTE: c_int = 3;
 /// The kind of an operand or a result that is an array.
 pub const ARRAY: c_int = 1;

@@ -20,14 +20,14 @@ pub struct Call {
     pub leaves: Vec<CallLeaf>,
     /// The scalars, set by set.
     pub scalars: Vec<f64>,
-    /// The scalars that come as operands: the number of each among `scalars`, and that of its operand.
+    /// The scalars that are operands: the index of each among `scalars`, and that of its operand.
     pub traced: Vec<(usize, usize)>,
-    /// The operand with the totals of an earlier call, if the programs take those.
+    /// The operand with the totals of an earlier call, if the programs take any.
     pub totals: Option<usize>,
     /// The number of operands that are scalars or totals; they come first.
     pub numbers: usize,
     pub seed: u64,
-    /// The first element of the first leaf and its number, if the slots of all leaves are one array each.
+    /// With flat slots, the first element and the number of the first leaf.
     pub flat: Option<(usize, usize)>,
     /// Whether the results of the programs are totals over all leaves, the one result of the call.
     pub measures: bool,
@@ -42,7 +42,7 @@ pub struct CallProgram {
     pub set: usize,
     /// The number of array operands of a leaf: the gradient, the parameter and slots, or the first of these.
     pub arrays: usize,
-    /// The number of slots that are one number for the leaf.
+    /// The number of scalar slots of a leaf.
     pub numbers: usize,
     pub is_guarded: bool,
 }
@@ -59,7 +59,7 @@ pub struct CallLeaf {
 
 /// The text of a call of `programs`, each with the length of its sets of scalars and the numbers of array operands and of
 /// slots that are numbers. A leaf has the number of its program, the start of its set among `scalars`, its position, and
-/// whether halves are rounded stochastically. See `Call` for the others.
+/// whether halves are rounded stochastically. The other arguments are fields of `Call`.
 #[pyfunction]
 #[pyo3(signature = (programs, leaves, scalars, traced, *, seed, totals=None, flat=None, measures=false))]
 #[expect(clippy::too_many_arguments, reason = "all but the first four by keyword")]
@@ -205,10 +205,10 @@ impl Call {
     }
 }
 
-/// The most calls that are kept compiled: one for each shape of a model that a process trains.
+/// The largest number of cached calls: one for each shape of a model that a process trains.
 const MOST_RECENT: usize = 64;
 
-/// The most scalars and arrays of a program, as kernels number them.
+/// The largest number of scalars and arrays of a program.
 const MOST_OF_PROGRAM: usize = 1 << 16;
 
 impl CallProgram {
@@ -229,7 +229,7 @@ impl CallProgram {
         Ok(Self { kernel, written: written.to_vec(), set, arrays, numbers, is_guarded })
     }
 
-    /// Whether it has all arrays of a leaf, and the new numbers as its results.
+    /// Whether it writes all arrays of a leaf, and its results are the new scalar slots.
     fn is_step(&self) -> bool {
         self.arrays >= 2 && self.kernel.results() == self.numbers
     }

@@ -1,4 +1,4 @@
-//! The call that XLA hands over, checked before it is read. One of the files that touch foreign memory.
+//! The call frame of XLA, checked before it is read. One of the files that touch foreign memory.
 
 use std::ffi::{c_int, c_void};
 use std::slice;
@@ -8,17 +8,17 @@ use smallvec::SmallVec;
 
 use super::abi::{self, Api, Array, Arrays, Bytes, CallFrame, Extension, MetadataExtension, Structure};
 
-/// Most operands, results, attributes and axes: a larger number is a mistake.
+/// The largest number of operands, results, attributes and axes: a larger one is an error.
 const MOST: usize = 1 << 24;
 
-/// A mistake in a call, or of the caller's.
+/// The message of an invalid call.
 pub type Result<T> = std::result::Result<T, String>;
 
-/// The structure at an address, if it can be one.
+/// The structure at an address, if the address and the size are valid.
 ///
 /// # Safety
-/// An address that is neither null nor unaligned is that of a structure as long as its first field says, which nobody
-/// writes meanwhile.
+/// An address that is neither null nor unaligned is that of a structure of the size in its first field, which is not
+/// written meanwhile.
 pub unsafe fn structure<'a, T: Structure>(address: *const T, what: &str) -> Result<&'a T> {
     if address.is_null() || !address.is_aligned() {
         return Err(format!("{what} at the address {:#x}", address.addr()));
@@ -28,7 +28,7 @@ pub unsafe fn structure<'a, T: Structure>(address: *const T, what: &str) -> Resu
     if size < T::SIZE {
         return Err(format!("{what} of {size} bytes: expected {} or more", T::SIZE));
     }
-    // SAFETY: as above, and it has all fields that are used; the padding after them is not read.
+    // SAFETY: as above, and its size includes all fields that are used.
     Ok(unsafe { &*address })
 }
 
@@ -45,11 +45,11 @@ unsafe fn list<'a, T>(address: *const T, count: i64, what: &str) -> Result<&'a [
     if address.is_null() || !address.is_aligned() {
         return Err(format!("{count} {what} at the address {:#x}", address.addr()));
     }
-    // SAFETY: not null, aligned, and so long.
+    // SAFETY: not null, aligned, and of this length.
     Ok(unsafe { slice::from_raw_parts(address, length) })
 }
 
-/// A call that was checked as far as its own structure: what its lists hold is checked where it is read.
+/// A call whose own structure is checked; the items of its lists are checked when they are read.
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {
     operands: &'a [*const Array],
@@ -63,7 +63,7 @@ impl<'a> Frame<'a> {
     /// The lists of a call.
     ///
     /// # Safety
-    /// The frame is one that XLA made, or has lists of the lengths that it states.
+    /// The frame was made by XLA, or its lists have the lengths that it states.
     pub unsafe fn new(frame: &'a CallFrame, api: &Api) -> Result<Self> {
         // SAFETY: the caller's promise.
         let (version, attributes) = unsafe {
@@ -96,7 +96,7 @@ impl<'a> Frame<'a> {
     /// The string that is the attribute of this name.
     pub fn string(&self, name: &str) -> Result<&'a str> {
         for (at, own) in self.names.iter().enumerate() {
-            // SAFETY: `new` was promised that the lists hold what XLA puts in them.
+            // SAFETY: the caller of `new` promised that the items of the lists are those of XLA.
             if unsafe { bytes(*own, "the name of an attribute")? } != name.as_bytes() {
                 continue;
             }
@@ -135,7 +135,7 @@ unsafe fn bytes<'a>(address: *const Bytes, what: &str) -> Result<&'a [u8]> {
     }
 }
 
-/// The arrays of a list, all of the kind that they must be.
+/// The arrays of a list, whose kinds are checked.
 ///
 /// # Safety
 /// As [`Frame::new`].
@@ -151,7 +151,7 @@ unsafe fn arrays<'a>(list_of: &'a Arrays, what: &str) -> Result<&'a [*const Arra
     }
 }
 
-/// The extension of a frame in which a handler is to state its version.
+/// The extension of a frame that asks a handler for its version.
 ///
 /// # Safety
 /// As [`structure`], for the extensions.
@@ -169,7 +169,7 @@ pub unsafe fn metadata(frame: &CallFrame) -> Result<Option<&MetadataExtension>> 
     Ok(None)
 }
 
-/// An array that XLA hands over: elements one after the other.
+/// An array of a call, contiguous.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
     pub data: *mut u8,
@@ -207,7 +207,7 @@ impl Operand {
         Buffer::contiguous(self.data, self.length, self.dtype, writable).map_err(|error| error.to_string())
     }
 
-    /// The part of it from an element on.
+    /// A contiguous part, from an element on.
     pub fn part(&self, start: usize, length: usize) -> Result<Self> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!("an array of {} elements has none from {start} to {start}+{length}", self.length));
@@ -215,12 +215,12 @@ impl Operand {
         Ok(Self { data: self.data.wrapping_add(start * self.dtype.size()), length, ..*self })
     }
 
-    /// The address of its first element, which `of` has seen to be aligned, as one of this type.
+    /// The address of its first element as a pointer of this type; `of` checked the alignment.
     pub fn address<T>(&self) -> *mut T {
         self.data.cast()
     }
 
-    /// The one number that it is.
+    /// Its number, if it has one element.
     ///
     /// # Safety
     /// Its memory is readable.
@@ -248,7 +248,7 @@ impl Operand {
         self.length == 1 && self.dtype.computes()
     }
 
-    /// Makes it this number.
+    /// Writes its number.
     ///
     /// # Safety
     /// `is_float` holds, and its memory is writable.
@@ -265,7 +265,7 @@ impl Operand {
     }
 }
 
-/// The dtype of a number of XLA's; `None` for those without a name in the Array API standard, but for halves.
+/// The dtype of an XLA dtype code; `None` for dtypes that are neither half precision nor in the Array API standard.
 fn dtype_of(number: c_int) -> Option<Dtype> {
     Some(match number {
         1 => Dtype::Bool,

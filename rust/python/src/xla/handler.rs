@@ -1,4 +1,4 @@
-//! The function that XLA calls: it checks the call, and runs its kernels in place. One of the files that touch foreign
+//! The handler that XLA calls: it checks the call, and runs its kernels in place. One of the files that touch foreign
 //! memory.
 
 use std::ffi::{CStr, CString, c_int};
@@ -16,7 +16,7 @@ use super::call::{Call, CallLeaf, CallProgram};
 use super::frame::{Frame, Operand, Result, metadata, structure};
 use crate::threads;
 
-/// The function that runs `xla_call`s, in a capsule as JAX takes it.
+/// The function that runs `xla_call`s, in a capsule for JAX.
 #[pyfunction]
 pub fn xla_handler(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let address = handle as unsafe extern "C" fn(*const CallFrame) -> *mut abi::Error;
@@ -29,11 +29,11 @@ pub fn xla_handler(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 /// Runs a call, or states the version; the error, or null.
 ///
 /// # Safety
-/// What the frame points at is as XLA's C API says, but for what is checked: see [`Frame::new`].
+/// The data of the frame is as XLA's C API specifies, except for properties that are checked: see [`Frame::new`].
 unsafe extern "C" fn handle(frame: *const CallFrame) -> *mut abi::Error {
     // SAFETY: the caller's promise.
     let (api, done) = unsafe {
-        // Without the table of functions there is nobody to tell of an error.
+        // Without the table of functions no error can be created.
         let Ok(frame) = structure(frame, "a call") else { return ptr::null_mut() };
         match metadata(frame) {
             Ok(Some(found)) => return answer(frame, found.metadata),
@@ -46,15 +46,15 @@ unsafe extern "C" fn handle(frame: *const CallFrame) -> *mut abi::Error {
     let (code, message) = match done {
         Ok(Ok(())) => return ptr::null_mut(),
         Ok(Err(message)) => (abi::INVALID_ARGUMENT, message),
-        Err(_) => (abi::INTERNAL, "a mistake in oxigrad itself: please report it".into()),
+        Err(_) => (abi::INTERNAL, "internal error of oxigrad: please report it".into()),
     };
     let message = CString::new(format!("oxigrad: {message}").replace('\0', "?")).unwrap_or_default();
     // SAFETY: the table is XLA's.
     unsafe { error(api, code, &message) }
 }
 
-/// States the version. Where the caller has another minor version of the same major one, the handler is of that too,
-/// since the fields that are used are the same.
+/// Writes the version. For a caller of the same major version, it is that of the caller, since the fields that are
+/// used are the same in all minor versions.
 ///
 /// # Safety
 /// As [`handle`].
@@ -79,7 +79,7 @@ unsafe fn error(api: &Api, code: c_int, message: &CStr) -> *mut abi::Error {
     let Some(create) = api.create_error else { return ptr::null_mut() };
     let (size, extensions, message) = (ErrorArguments::SIZE, ptr::null(), message.as_ptr());
     let mut arguments = ErrorArguments { size, extensions, message, code };
-    // SAFETY: as its declaration asks; it copies the message.
+    // SAFETY: as its declaration requires; it copies the message.
     unsafe { create(&raw mut arguments) }
 }
 
@@ -88,7 +88,7 @@ struct Place {
     /// The gradient, the parameter, then the slots.
     inputs: Vec<Buffer>,
     outputs: Vec<Buffer>,
-    /// The numbers before the step, and where they are put after it.
+    /// The scalar slots before the step, and the operands that receive them after it.
     numbers: Vec<(f64, Option<Operand>)>,
 }
 
@@ -103,8 +103,8 @@ struct Work<'a> {
 /// Runs a call.
 ///
 /// # Safety
-/// The operands are readable and the results writable, and nobody else writes them meanwhile; no result overlaps
-/// another array, but that operand that it is an alias of.
+/// The operands are readable and the results writable, and not written by others meanwhile; no result overlaps
+/// another array, except the operand of which it is an alias.
 unsafe fn execute(frame: &Frame) -> Result<()> {
     let call = Call::of(frame.string("call")?)?;
     // SAFETY: the caller's promise.
@@ -116,7 +116,7 @@ unsafe fn execute(frame: &Frame) -> Result<()> {
         .map(|Work { program, scalars, leaves, .. }| Batch { kernel: &program.kernel, scalars, leaves })
         .collect();
     let pool = threads::pool();
-    // SAFETY: the caller's promise; what is to be checked is checked by `run`.
+    // SAFETY: the caller's promise; `run` makes the remaining checks.
     let done = unsafe { exec::run(&batches, threads::isa(), pool.as_deref()) }.map_err(|error| error.to_string())?;
     // SAFETY: the caller's promise, and `places` has checked them.
     unsafe {
@@ -175,7 +175,7 @@ fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a Places)
 }
 
 impl Work<'_> {
-    /// Makes the results of a step that was stopped the same as the operands.
+    /// Copies the operands to the results, for a step that was stopped.
     ///
     /// # Safety
     /// As [`execute`].
@@ -183,7 +183,7 @@ impl Work<'_> {
         for place in &self.places {
             for (at, output) in self.program.written.iter().zip(&place.outputs) {
                 let bytes = output.len() * output.dtype().size();
-                // SAFETY: both have so many bytes, as was checked; they are the same array or apart.
+                // SAFETY: both have this many bytes, as was checked; they are the same array or do not overlap.
                 unsafe { ptr::copy(place.inputs[*at].pointer(), output.pointer(), bytes) };
             }
             for (before, after) in &place.numbers {
@@ -195,7 +195,7 @@ impl Work<'_> {
 }
 
 /// # Safety
-/// The operand was seen to be a number, and its memory is writable.
+/// The operand was checked to be a number, and its memory is writable.
 unsafe fn set(number: Option<Operand>, value: f64) {
     if let Some(number) = number {
         // SAFETY: the caller's promise.
@@ -203,13 +203,13 @@ unsafe fn set(number: Option<Operand>, value: f64) {
     }
 }
 
-/// The count that a scalar is.
+/// A scalar as a count.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of steps, as a float")]
 fn count_of(scalar: f64) -> u64 {
     scalar as u64
 }
 
-/// The scalars of a call, with those that come as operands.
+/// The scalars of a call, with those that are operands filled in.
 ///
 /// # Safety
 /// The operands are readable.
@@ -223,14 +223,14 @@ unsafe fn scalars(frame: &Frame, call: &Call) -> Result<Vec<f64>> {
     Ok(scalars)
 }
 
-/// The totals that come from an earlier call, each as the two halves of its bits: JAX may have no `f64`.
+/// The totals of an earlier call, each as the two halves of its bits, since JAX may have no `f64`.
 ///
 /// # Safety
 /// The operands are readable.
 unsafe fn totals(frame: &Frame, call: &Call) -> Result<Vec<f64>> {
     let Some(operand) = call.totals else { return Ok(Vec::new()) };
     let halves = halves(frame.operand(operand)?)?;
-    // SAFETY: the caller's promise, and they are so many aligned words.
+    // SAFETY: the caller's promise, and they are this many aligned words.
     let word = |at: usize| u64::from(unsafe { halves.address::<u32>().add(at).read() });
     Ok((0..halves.length).step_by(2).map(|at| f64::from_bits(word(at) | (word(at + 1) << 32))).collect())
 }
@@ -248,7 +248,7 @@ struct Places {
     leaves: Vec<Place>,
     /// The result with the totals, of a call that measures.
     totals: Option<Operand>,
-    /// The result that says whether the step was taken, and not stopped by a guard.
+    /// The result that tells whether the step was taken, not stopped by a guard.
     done: Option<Operand>,
 }
 
@@ -266,7 +266,7 @@ impl Places {
         }
         for (at, total) in found[..count].iter().enumerate() {
             let bits = total.to_bits();
-            // SAFETY: it has two words for each, which are aligned, and the caller promises the rest.
+            // SAFETY: it has two aligned words for each, and the caller promises the rest.
             unsafe {
                 halves.address::<u32>().add(2 * at).write(low(bits));
                 halves.address::<u32>().add(2 * at + 1).write(low(bits >> 32));
@@ -276,7 +276,7 @@ impl Places {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is wanted")]
 fn low(bits: u64) -> u32 {
     bits as u32
 }
@@ -285,8 +285,8 @@ fn low(bits: u64) -> u32 {
 ///
 /// Operands are the scalars and totals; then, for each leaf, the gradient, the parameter, the slots that are arrays, and
 /// those that are numbers. Results are those that the kernel writes and the numbers, in the same order; last, if a
-/// program has a guard, whether the step was taken. Where slots are flat, those of all leaves come as one array each,
-/// after the leaves. A call that measures has the totals as its one result.
+/// program has a guard, whether the step was taken. Flat slots, one array each for all leaves, come
+/// after the leaves. The totals are the only result of a call that measures.
 struct Reader<'a> {
     frame: &'a Frame<'a>,
     call: &'a Call,
@@ -306,7 +306,7 @@ impl<'a> Reader<'a> {
         Self { frame, call, operand: call.numbers, result: 0, slots: Vec::new(), numbers: Vec::new(), at, leaf }
     }
 
-    /// All of them.
+    /// Reads all of them.
     ///
     /// # Safety
     /// The operands are readable.
@@ -328,7 +328,7 @@ impl<'a> Reader<'a> {
         let is_guarded = !call.measures && call.programs.iter().any(|program| program.is_guarded);
         let done = if is_guarded { Some(self.next_result()?) } else { None };
         if done.is_some_and(|done| done.length != 1 || done.dtype != Dtype::Bool) {
-            return Err("whether the step was taken is one Boolean number".into());
+            return Err("the last result, whether the step was taken, must be one Boolean".into());
         }
         if (self.operand, self.result) != self.frame.counts() {
             let (operands, results) = self.frame.counts();
@@ -439,7 +439,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Refuses a result that cannot take the place of an operand.
+/// Refuses a result that cannot replace an operand.
 fn same(before: &Operand, after: &Operand) -> Result<()> {
     if (before.length, before.dtype) == (after.length, after.dtype) {
         return Ok(());
