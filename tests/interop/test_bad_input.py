@@ -1,4 +1,4 @@
-"""Arrays that a step cannot take: a named error with the key path, and nothing is changed."""
+"""Arrays that a step does not accept: an error with the key path, and nothing is changed."""
 
 from __future__ import annotations
 

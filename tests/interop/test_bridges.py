@@ -1,4 +1,4 @@
-"""Bridges: functions differentiated by oxigrad inside PyTorch and JAX, and their functions inside oxigrad."""
+"""Bridges: functions differentiated by oxigrad in PyTorch and JAX, and functions of PyTorch and JAX in oxigrad."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ def jax_bridge() -> Any:
 
 @pytest.fixture(params=[torch_bridge, jax_bridge], ids=["torch", "jax"])
 def theirs(request: pytest.FixtureRequest) -> Any:
-    """The function that makes theirs ours, and the namespace of the functions that theirs use."""
+    """The bridge function, and the namespace that the bridged functions use."""
     return request.param()
 
 
@@ -529,7 +529,7 @@ class TestTheirs:
 
 
 def x_(lib: Any, array: Any) -> Any:
-    """A constant of NumPy's as theirs."""
+    """A NumPy constant as an array of the other library."""
     return lib.asarray(array, dtype=lib.float64) if lib.__name__ == "torch" else array
 
 

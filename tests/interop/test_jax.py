@@ -1,4 +1,4 @@
-"""`Optimizer.init` and `Optimizer.apply` as parts of programs of JAX: every optimizer under `jit`, in a `scan`, under `vmap`."""
+"""`Optimizer.init` and `Optimizer.apply` in JAX programs: every optimizer under `jit`, in a `scan`, under `vmap`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps inside of ``jax.jit``: kernels through XLA's foreign function interface, with the bits of a step over NumPy arrays."""
+"""Steps inside ``jax.jit``: kernels through XLA's foreign function interface, with the bits of a step over NumPy arrays."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_several_optimizers_in_one_function() -> None:
 
 
 def test_the_program_outlives_its_optimizer() -> None:
-    """More functions than are kept compiled, none of whose optimizers are there any more."""
+    """More functions than the cache holds, whose optimizers no longer exist."""
     x = jnp.arange(3.0)
 
     def made(rate: float) -> Any:

@@ -1,4 +1,4 @@
-"""Over array libraries: the derivatives of the whole table, and that no replay makes the host wait for a device."""
+"""Derivatives of all functions over each array library, and replays that do not synchronize with the device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_derivatives_agree_with_numpy_s(case: str, arrays: Library) -> None:
 
 
 @pytest.mark.parametrize(("module", "case"), sorted(libraries.LACKING))
-def test_what_a_library_lacks_it_lacks_on_plain_arrays(module: str, case: str, library) -> None:
+def test_a_missing_function_is_missing_on_plain_arrays_too(module: str, case: str, library) -> None:
     library(module)
     found = next(each for each in libraries.LIBRARIES if each.module == module)
     try:
@@ -81,7 +81,7 @@ def skip_what_waits(case: str, arrays: Library) -> None:
 
 
 @pytest.mark.on_device
-def test_a_replay_leaves_the_device_alone(case: str, arrays: Library) -> None:
+def test_a_replay_does_not_synchronize(case: str, arrays: Library) -> None:
     skip_what_waits(case, arrays)
     asarray, args = arrays.asarray, tuple(map(arrays.asarray, TABLE[case].args))
     try:
@@ -103,7 +103,7 @@ def test_a_replay_leaves_the_device_alone(case: str, arrays: Library) -> None:
 
 @pytest.mark.on_device
 @pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make()._rule.supplied])
-def test_a_step_leaves_the_device_alone(name: str, arrays: Library) -> None:
+def test_a_step_does_not_synchronize(name: str, arrays: Library) -> None:
     values, grads = problem(np.float64)
     model, given = (tree.map(arrays.asarray, each) for each in (values, grads))
     with arrays.alone():
@@ -114,7 +114,7 @@ def test_a_step_leaves_the_device_alone(name: str, arrays: Library) -> None:
 
 @pytest.mark.on_device
 @pytest.mark.parametrize("name", "atan2 hypot logaddexp maximum minimum".split())
-def test_a_number_beside_an_array_leaves_the_device_alone(name: str, arrays: Library) -> None:
+def test_a_number_beside_an_array_does_not_synchronize(name: str, arrays: Library) -> None:
     f = getattr(xp, name)
     x = arrays.asarray([0.25, 2.0])
     with arrays.alone():
@@ -129,7 +129,7 @@ def test_a_number_beside_an_array_leaves_the_device_alone(name: str, arrays: Lib
 
 
 @pytest.mark.on_device
-def test_what_makes_the_host_wait_is_found(arrays: Library) -> None:
+def test_synchronization_is_detected(arrays: Library) -> None:
     x = arrays.asarray([1.0, 2.0])
     with arrays.alone():
         for wait in (bool, float, lambda x: x.tolist(), lambda x: np.asarray(x), arrays.asarray):

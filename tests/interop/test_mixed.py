@@ -1,4 +1,4 @@
-"""Models whose parameters are arrays of several libraries: each is updated where it lives, and a total is over all of them."""
+"""Models whose parameters are arrays of several libraries: each is updated on its device, and totals are over all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLX: its arrays are replaced; its gradients, and its compiled programs; what it lacks comes from NumPy."""
+"""MLX: replaced arrays, gradients of MLX, compiled programs, and functions that NumPy computes."""
 
 from __future__ import annotations
 

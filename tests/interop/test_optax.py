@@ -1,4 +1,4 @@
-"""Gradient transformations of `oxigrad.optax` beside optax's own: numbers, dtypes, composition, and transformations of programs."""
+"""Gradient transformations of `oxigrad.optax` compared with optax: values, dtypes, composition, and program transformations."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def test_the_key_of_noisy_sgd(jax: Any, optax: Any, ours: Any) -> None:
 
 
 def test_without_a_rate_adadelta_descends(jax: Any, optax: Any, ours: Any) -> None:
-    """Where optax's goes up: it has no factor there, nor its sign."""
+    """Unlike optax's, whose updates then lack the factor and its sign."""
     trees = [*draws(jax)]
     expected, found = optax.adadelta(), ours.adadelta()
     up, down = (tx.update(trees[1], tx.init(trees[0]), trees[0])[0] for tx in (expected, found))
@@ -278,7 +278,7 @@ def test_without_a_rate_adadelta_descends(jax: Any, optax: Any, ours: Any) -> No
 
 
 def test_small_updates_keep_their_bits(jax: Any, optax: Any, ours: Any) -> None:
-    """The change is computed itself: as a difference of parameters of size 1000 it would keep no bit."""
+    """The change is computed directly: a difference of parameters of size 1000 would lose all bits."""
     params, g = {"w": jax.numpy.full(3, 1000.0)}, {"w": jax.numpy.array([1.0, -2.0, 3.0])}
     for name in ("adam", "adamw", "sgd", "lion", "lamb", "rmsprop"):
         tx, theirs = getattr(ours, name)(1e-6), getattr(optax, name)(1e-6)
@@ -624,7 +624,7 @@ def test_parameters_of_other_kinds(jax: Any, ours: Any) -> None:
 # --- errors --------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_wrong_is_named(jax: Any, ours: Any) -> None:
+def test_errors_name_the_argument(jax: Any, ours: Any) -> None:
     params, g, *_ = draws(jax)
     tx = ours.adam(0.1)
     state = tx.init(params)
@@ -694,7 +694,7 @@ def test_flat_states_give_the_same_steps(name: str, is_compiled: bool, jax: Any,
         assert distance(jax, own, expected) < 2e-5
 
 
-def test_what_can_not_be_flat(jax: Any, ours: Any) -> None:
+def test_unsupported_flat_states_are_refused(jax: Any, ours: Any) -> None:
     params, *_ = draws(jax)
     for tx in (ours.shampoo(0.1), ours.adamw(0.1, mask={"w": True, "layers": False})):
         with pytest.raises(RuleError, match="one elementwise rule"):

@@ -1,4 +1,4 @@
-"""The page of array libraries states, for each, the road of a step of each optimizer: as it is measured here."""
+"""The table of docs/libraries.md: how a step of each optimizer is computed over each library, compared with measurement."""
 
 from __future__ import annotations
 

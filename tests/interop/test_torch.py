@@ -1,4 +1,4 @@
-"""State that goes to and from PyTorch's optimizers: both go on as if nothing had happened."""
+"""Conversion of states from and to PyTorch's optimizers, which then continue with the same results."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def close(a: Any, b: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("convert", [np.array, torch.tensor], ids=["numpy", "torch"])
 @pytest.mark.parametrize("name", PAIRS)
-def test_theirs_then_ours(name: str, convert: Any, dtype: Any) -> None:
+def test_from_torch_to_oxigrad(name: str, convert: Any, dtype: Any) -> None:
     make, other, counts = PAIRS[name]
     problem = Problem(dtype)
     parameters = problem.parameters(problem.start)
@@ -88,7 +88,7 @@ def test_theirs_then_ours(name: str, convert: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("convert", [np.array, torch.tensor], ids=["numpy", "torch"])
 @pytest.mark.parametrize("name", PAIRS)
-def test_ours_then_theirs(name: str, convert: Any, dtype: Any) -> None:
+def test_from_oxigrad_to_torch(name: str, convert: Any, dtype: Any) -> None:
     make, other, _ = PAIRS[name]
     problem = Problem(dtype)
     opt, model = make(), {name: convert(value) for name, value in problem.start.items()}
@@ -138,7 +138,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_fit_is_refused(name: str) -> None:
+def test_a_mismatched_state_is_refused(name: str) -> None:
     state, message = WRONG[name]
     opt = optim.Adam()
     opt.build({"w": np.zeros(2, np.float32)})
@@ -148,7 +148,7 @@ def test_what_does_not_fit_is_refused(name: str) -> None:
     assert str(opt.state_dict()) == before
 
 
-def test_what_has_no_counterpart_is_refused() -> None:
+def test_a_slot_without_counterpart_is_refused() -> None:
     model, grads = {"w": np.zeros(2), "b": np.zeros(1)}, {"w": np.ones(2), "b": np.ones(1)}
     groups = [{"params": [0, 1]}]
     averaged = optim.chain(optim.Adam(), optim.EMA())

@@ -1,4 +1,4 @@
-"""Modules of PyTorch as trees: their key paths, and steps that take the gradients which the parameters hold."""
+"""Modules of PyTorch as trees: their key paths, and steps with the gradients in ``.grad``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`oxigrad.torch`: PyTorch's optimizers by the same names, with PyTorch as the oracle; and ours, with `oxigrad.optim` as the oracle."""
+"""`oxigrad.torch`: optimizers of PyTorch, compared with PyTorch, and the others, compared with `oxigrad.optim`."""
 
 from __future__ import annotations
 

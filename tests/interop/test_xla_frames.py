@@ -1,4 +1,4 @@
-"""The handler that XLA calls: whatever the call frame holds, it writes what it should, or nothing and returns an error."""
+"""The XLA handler: valid call frames are executed; invalid ones return an error, and nothing is written."""
 
 from __future__ import annotations
 
