@@ -283,7 +283,7 @@ def test_the_stepper_of_the_core_validates_numbers() -> None:
         with pytest.raises((ox.StructureError, ox.AliasError, ox.ShapeError)):
             step(0, 0, [[0.1]], written)
     for count in (0, 2):
-        with pytest.raises(ox.StructureError, match="expected 1, as were prepared"):
+        with pytest.raises(ox.StructureError, match="expected 1, the number that was prepared"):
             step(0, 0, [[0.1]], [1], count)
     stepper = _core.Stepper()
     for name in ("count", "micro"):
