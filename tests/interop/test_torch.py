@@ -127,7 +127,10 @@ WRONG: dict[str, tuple[Any, str]] = {
         {"state": {0: {"step": 1, "square_avg": torch.ones(2)}}, "param_groups": GROUPS},
         "w: .* square_avg",
     ),
-    "of SGD": ({"state": {0: {"momentum_buffer": torch.ones(2)}}, "param_groups": GROUPS}, "w: .* expected the argument step"),
+    "of SGD": (
+        {"state": {0: {"momentum_buffer": torch.ones(2)}}, "param_groups": GROUPS},
+        "w: .* expected the argument step",
+    ),
     "half a step": ({"state": {0: {**ADAM, "step": 0.5}}, "param_groups": GROUPS}, "w: .* step 0.5"),
     "another shape": (
         {"state": {0: {**ADAM, "exp_avg": torch.ones(3)}}, "param_groups": GROUPS},
