@@ -1,35 +1,8 @@
 """The rows of the comparison, one file a topic."""
 
-from rows import (
-    adamw,
-    chain,
-    digits,
-    gradients,
-    jacobians,
-    jit,
-    optimizers,
-    package,
-    precision,
-    rule,
-    sparse,
-    tail,
-    torch_optim,
-)
+import importlib
 
-TOPICS = (
-    adamw,
-    chain,
-    digits,
-    gradients,
-    jacobians,
-    jit,
-    optimizers,
-    package,
-    precision,
-    rule,
-    sparse,
-    tail,
-    torch_optim,
-)
-ROWS = [row for topic in TOPICS for row in topic.ROWS]
-FAMILIES = [*optimizers.FAMILIES]
+_FILES = "adamw chain digits gradients jacobians jit optimizers package precision rule sparse tail torch_optim"
+TOPICS = {name: importlib.import_module(f"rows.{name}") for name in _FILES.split()}
+ROWS = [row for topic in TOPICS.values() for row in topic.ROWS]
+FAMILIES = [*TOPICS["optimizers"].FAMILIES]

@@ -84,7 +84,7 @@ def many() -> list[Contestant]:
 
 
 def others(problem: Problem) -> list[Contestant]:
-    """Those that are timed on any arrays."""
+    """Contestants that take arrays of any library."""
     return [
         Contestant("oxigrad.optax update", "peer", lambda: updated(problem)),
         Contestant("Optimizer.apply", "peer", lambda: pure(problem)),

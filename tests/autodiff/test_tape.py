@@ -263,6 +263,8 @@ with ox.Tape() as tape:
     for _ in range(400_000):
         y = y + x
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process started in the background ignores
+
 def interrupt():
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGINT)

@@ -190,7 +190,7 @@ def test_updates_are_optax_s(configuration: Any, x64: bool, jax: Any, optax: Any
 def test_eager_steps_of_other_losses_are_optax_s(
     name: str, x64: bool, jax: Any, optax: Any, ours: Any, precision: Any
 ) -> None:
-    """Where schedules are admitted, of a rate that changes too."""
+    """The rate follows a schedule where the transformation takes one."""
     rate = optax.linear_schedule(0.1, 0.5, 4)
     given: dict[str, Any] = {"learning_rate": 0.1 if name == "optimistic_adam" else rate}
     given = {"scaling": rate} if name == "polyak_sgd" else given

@@ -237,7 +237,7 @@ def test_hyperparameters_of_parts_are_attributes_of_the_parts() -> None:
         (lambda opt: setattr(opt.parts[2], "decy", 1.0), r"EMA has no attribute decy \(did you mean decay\?\)"),
         (lambda opt: setattr(opt.parts[2], "name", "x"), "EMA has no attribute name"),
         (lambda opt: setattr(opt, "parts", ()), "parts"),
-        (lambda opt: setattr(opt, "rule", None), "rule is fixed"),
+        (lambda opt: setattr(opt, "rule", None), "Chain has no attribute rule"),
         (lambda opt: optim.SGD().learning_rte, r"SGD has no attribute learning_rte \(did you mean learning_rate\?\)"),
         (lambda opt: optim.EMA().decy, r"EMA has no attribute decy \(did you mean decay\?\)"),
     ],

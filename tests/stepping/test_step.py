@@ -327,6 +327,7 @@ shares = (0.5, 1.0, 1.5) if opt.accumulate == 3 else (1.0,)  # of which the mean
 grads = [ox.tree.map(lambda leaf: np.full_like(leaf, share), model) for share in shares]
 infinite = ox.tree.map(lambda leaf: np.full_like(leaf, np.inf), model)
 means = (None, 0.5, 0.75)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process started in the background ignores
 random.seed(int(sys.argv[2]))
 interrupted = between = 0
 

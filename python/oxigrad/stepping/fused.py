@@ -372,11 +372,11 @@ class _Layout:
         self.arrays = [own[: max(program.inputs, 1)] for own, program in zip(self.arrays, programs, strict=True)]
 
     def operands(self, *, is_flat: bool) -> list[int]:
-        """All of them, in the order of a call; those that leaves share come once, at the end."""
+        """All operands, in the order of a call; operands that leaves share come once, at the end."""
         return self._in_order(self.arrays, is_flat=is_flat)
 
     def changed(self, programs: Sequence["_core.Program"], *, is_flat: bool) -> list[int]:
-        """Those that the programs change, in the same order."""
+        """Operands that the programs change, in the order of `operands`."""
         written = [
             [own[number] for number in program.written] for own, program in zip(self.arrays, programs, strict=True)
         ]

@@ -26,9 +26,10 @@ from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.state import Report
 from oxigrad.torch.library import torch
+from oxigrad.torch.table import SLOTS
 
 # PyTorch's names of the slots: of optimizers that keep squares of gradients, and of those that do not.
-_ADAM = {"m": "exp_avg", "v": "exp_avg_sq", "v_max": "max_exp_avg_sq"}
+_ADAM = {slot: SLOTS[slot] for slot in ("m", "v", "v_max")}
 _SGD = {"m": "momentum_buffer"}
 _SLOTS = {theirs: ours for table in (_ADAM, _SGD) for ours, theirs in table.items()}
 

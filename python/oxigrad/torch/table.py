@@ -13,7 +13,7 @@ _HYPERPARAMETERS = {
     "epsilon": "eps",
 }
 _BETAS = {"beta1": "betas.0", "beta2": "betas.1", "beta3": "betas.2"}
-_SLOTS = {
+SLOTS = {
     "m": "exp_avg",
     "v": "exp_avg_sq",
     "v_max": "max_exp_avg_sq",
@@ -50,7 +50,7 @@ class Entry:
 
     def key_of_slot(self, slot: str) -> str:
         """The key in the state of a slot."""
-        return self.slots.get(slot) or _SLOTS.get(slot, slot)
+        return self.slots.get(slot) or SLOTS.get(slot, slot)
 
     @functools.cached_property
     def places(self) -> dict[str, tuple[str, int | None]]:

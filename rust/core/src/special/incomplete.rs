@@ -12,7 +12,7 @@ const TINY: f64 = 1e-300;
 /// The distance from one below which a factor is one up to rounding.
 const ROUNDED: f64 = 4e-16;
 /// The maximum number of terms of a series or a fraction, which is of the order of the square root of the arguments.
-/// Where more are needed (arguments of 1e8 that are near each other), the result is NaN.
+/// The result is NaN if more are needed (arguments of 1e8 that are near each other).
 const STEPS: u32 = 100_000;
 /// The result, with its derivative, where more terms are needed.
 const UNKNOWN: (f64, f64) = (f64::NAN, f64::NAN);

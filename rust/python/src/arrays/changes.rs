@@ -10,7 +10,7 @@ use crate::arrays::torch::Torch;
 #[derive(Default)]
 pub struct Changed<'py> {
     tensors: Vec<Bound<'py, PyAny>>,
-    /// Those of a step that are in tuples already.
+    /// Tensors of a step that are in tuples already.
     of_step: Option<Bound<'py, PyTuple>>,
     /// The owners of their memory: PyTorch counts a change four times faster for a tensor that has another reference.
     held: Vec<Export>,

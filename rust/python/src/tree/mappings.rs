@@ -26,7 +26,7 @@ pub struct Mapping {
 enum Trainable {
     All,
     None,
-    /// Those whose attribute of this name is true.
+    /// Children whose attribute of this name is true.
     By(Py<PyString>),
 }
 
