@@ -471,6 +471,8 @@ CANNOT = {
     "novograd": "m",
     "sophia": "h",
     "schedule-free-adamw": "z",
+    "optimistic-adam": "before",
+    "optimistic-adam-plain": "before",
 }
 
 

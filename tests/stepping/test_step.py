@@ -233,8 +233,8 @@ def test_a_model_of_another_structure_is_refused() -> None:
     opt = optim.Adam(0.1)
     opt.update({"a": np.zeros(2)}, {"a": np.ones(2)})
     for model, message in [
-        ({"a": np.zeros(2), "b": np.zeros(1)}, "^b: a new parameter"),
-        ({"b": np.zeros(2)}, "^b: a new parameter"),
+        ({"a": np.zeros(2), "b": np.zeros(1)}, "^b: the parameter is new"),
+        ({"b": np.zeros(2)}, "^b: the parameter is new"),
         ({"a": np.zeros(2, int), "b": {}}, "no parameters"),
     ]:
         with pytest.raises(ox.StructureError, match=message):
