@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self
@@ -116,6 +117,7 @@ class Coordinated(Wrapper):
         self._set_apart()
 
     _fixed = Wrapper._fixed | {"sparse_mean", "lease"}
+    _transient = frozenset({"_link", "_coordinator", "_server", "_failure", "_stopped", "_codec", "_layout", "_memory"})
 
     def _set_apart(self) -> None:
         """The state of a worker that has not joined."""
@@ -192,7 +194,7 @@ class Coordinated(Wrapper):
                 self._server = threading.Thread(target=self._serve, name="coordinator", daemon=True)
                 self._server.start()
             self._link = _ToRank(self.communicator, 0)
-        self._incarnation += 1
+        self._incarnation = time.time_ns()  # unlike that of a process of this rank before
         self._request(JOIN)
         return self._parameters.write(model, self._answered(JOIN).parameters)
 
