@@ -1,5 +1,6 @@
 """Base class of wrapper optimizers whose steps a coordinator takes, by the gradients of all workers."""
 
+import dataclasses
 import json
 import threading
 import time
@@ -289,11 +290,13 @@ class Coordinated(Wrapper):
 
     def report(self) -> list[WorkerReport]:
         """See `Wrapper.report`. On rank 0, of all workers; elsewhere of this one."""
-        own = super().report()
+        own = super().report()[0]
         if self._coordinator is None:
-            return own
-        reports = sorted(self._coordinator.reports.values(), key=lambda report: report.rank)
-        return [own[0] if report.rank == self.communicator.rank else report for report in reports]
+            return [own]
+        reports = {**self._coordinator.reports}
+        if (mine := reports.get(own.rank)) is not None:
+            reports[own.rank] = dataclasses.replace(mine, bytes_sent=own.bytes_sent, refused=own.refused)
+        return [reports[rank] for rank in sorted(reports)]
 
 
 def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
