@@ -26,6 +26,13 @@ PAGES |= {
 }
 
 
+@pytest.fixture(autouse=True)
+def default_precision() -> None:
+    """JAX computes in float32 unless told otherwise, as tests before in this process may have done."""
+    if (jax := sys.modules.get("jax")) is not None:
+        jax.config.update("jax_enable_x64", False)
+
+
 def run(examples: doctest.DocTest) -> None:
     """Runs the examples; fails with what they gave where it is not what they say."""
     report: list[str] = []
