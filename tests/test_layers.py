@@ -21,7 +21,7 @@ PYTHON = {
     "_typing": "",
     "ops": "_core _typing",
     "xp": "_core ops",
-    "tree": "_core xp",
+    "tree": "_core ops xp",
     "autodiff": "_core _typing ops xp tree",
     "rules": "_core _typing ops",
     "schedules": "_core _registry _typing ops xp",

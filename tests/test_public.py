@@ -19,7 +19,8 @@ from oxigrad import optim, xp
 API: dict[types.ModuleType, str] = {
     ox: """AliasError ArrayMemoryError DerivativeError DtypeError InternalError KeyPathError NonFiniteError RuleError
         ShapeError SparseRows StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
-        custom_vjp define_vjp field get_num_threads grad hessian hvp jacobian jvp optim schedules set_num_threads state
+        custom_vjp define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp jacfwd jacobian jacrev jvp
+        linearize optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
         Centralize Chain ChainPart ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL Fromage GradientNoise Interval LAMB LARS LBFGS Lion
@@ -29,7 +30,8 @@ API: dict[types.ModuleType, str] = {
     ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
         inverse_power inverse_time join linear multiply multistep noam one_cycle one_minus_sqrt piecewise plateau polynomial
         rex rsqrt staircase step warmup warmup_cosine wsd""",
-    ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path register unflatten zeros_like""",
+    ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
+        zeros_like""",
     ox.testing: """check_grads check_rule""",
     xp.special: """beta betainc betaln digamma entr erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln i0 i1 iv
         j0 j1 jn log_expit log_softmax logit logsumexp multigammaln polygamma psi rel_entr rgamma softmax softplus xlog1py

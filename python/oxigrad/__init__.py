@@ -24,6 +24,7 @@ from oxigrad._core import (
 from oxigrad.autodiff.checkpoint import checkpoint
 from oxigrad.autodiff.custom_rules import custom_vjp, define_vjp
 from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
+from oxigrad.autodiff.products import elementwise_grad, ggnvp, hessian_diag, jacfwd, jacrev, linearize
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.stepping import state
 from oxigrad.stepping.sparse_rows import SparseRows
@@ -50,13 +51,19 @@ __all__ = [
     "checkpoint",
     "custom_vjp",
     "define_vjp",
+    "elementwise_grad",
     "field",
     "get_num_threads",
+    "ggnvp",
     "grad",
     "hessian",
+    "hessian_diag",
     "hvp",
+    "jacfwd",
     "jacobian",
+    "jacrev",
     "jvp",
+    "linearize",
     "optim",
     "schedules",
     "set_num_threads",

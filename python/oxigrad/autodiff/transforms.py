@@ -120,6 +120,15 @@ class Recording:
                 matched.append(_matched(given[i], next(remaining).value, what, "the primal"))
         return matched
 
+    def pushed(self, tangents: Sequence[Tree]) -> Tree:
+        """The derivative of the value along tangents of the arguments, in the structure of the value."""
+        seeds = list(zip(self.watched.variables, self.matched(tangents), strict=True))
+        outputs = [output for output in self.outputs if output is not None]
+        pushed = iter(self.tape.push(seeds, outputs))
+        leaves = zip(self.outputs, tree.leaves(self.value), strict=True)
+        filled = [_zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
+        return tree.unflatten(self.structure, filled)
+
     def arguments(self, derivatives: Sequence[Any]) -> Any:
         """The derivatives with respect to the variables, in the structure of the argument or of the tuple of arguments."""
         trees = self.watched.unflatten(derivatives)
@@ -167,12 +176,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
     (10.0, 25.0)
     """
     call = Recording.of(f, tuple(primals), tuple(range(len(primals))), has_aux=has_aux, forward=True)
-    seeds = zip(call.watched.variables, call.matched(tangents), strict=True)
-    outputs = [output for output in call.outputs if output is not None]
-    pushed = iter(call.tape.push(list(seeds), outputs))
-    leaves = zip(call.outputs, tree.leaves(call.value), strict=True)
-    filled = [_zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
-    tangent = tree.unflatten(call.structure, filled)
+    tangent = call.pushed(tangents)
     return (call.value, tangent, call.aux) if has_aux else (call.value, tangent)
 
 
