@@ -19,7 +19,7 @@ from oxigrad import optim, xp
 API: dict[types.ModuleType, str] = {
     ox: """AliasError ArrayMemoryError DerivativeError DtypeError InternalError KeyPathError NonFiniteError RuleError
         ShapeError SparseRows StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
-        custom_vjp define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp jacfwd jacobian jacrev jvp
+        custom_vjp define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp implicit jacfwd jacobian jacrev jvp
         linearize optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip

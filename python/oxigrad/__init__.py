@@ -23,6 +23,7 @@ from oxigrad._core import (
 )
 from oxigrad.autodiff.checkpoint import checkpoint
 from oxigrad.autodiff.custom_rules import custom_vjp, define_vjp
+from oxigrad.autodiff.implicit import implicit
 from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
 from oxigrad.autodiff.products import elementwise_grad, ggnvp, hessian_diag, jacfwd, jacrev, linearize
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
@@ -59,6 +60,7 @@ __all__ = [
     "hessian",
     "hessian_diag",
     "hvp",
+    "implicit",
     "jacfwd",
     "jacobian",
     "jacrev",
