@@ -55,6 +55,7 @@ OF_LIBRARIES = {
         schedule_free_sgd sgd shampoo sign_sgd signum sm3 soap sophia transformation yogi""",
     "oxigrad.interop.torch": "from_torch function",
     "oxigrad.interop.jax": "from_jax function",
+    "oxigrad.scipy": "curve_fit least_squares minimize root",
 }
 
 
@@ -81,7 +82,7 @@ def test_dir_of_a_module_for_another_library(name: str, library: Any) -> None:
 def test_an_import_loads_no_other_library() -> None:
     code = "import sys, oxigrad, oxigrad.interop; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "jax", "optax", "oxigrad.torch", "oxigrad.optax"} & {*done.stdout.split()}
+    assert not {"torch", "jax", "optax", "scipy", "oxigrad.torch", "oxigrad.optax"} & {*done.stdout.split()}
 
 
 # Names of array_api_strict that are its own, and not the standard's.

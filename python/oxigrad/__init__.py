@@ -1,5 +1,8 @@
 """Automatic differentiation and optimizers for any array library, with a Rust core."""
 
+import importlib as _importlib
+from types import ModuleType as _ModuleType
+
 from oxigrad import _callbacks, optim, schedules, testing, tree, xp
 from oxigrad._core import (
     AliasError,
@@ -83,3 +86,9 @@ _callbacks.install()
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+def __getattr__(name: str) -> _ModuleType:
+    if name == "scipy":  # on demand, since SciPy may not be installed
+        return _importlib.import_module("oxigrad.scipy")
+    raise AttributeError(f"module 'oxigrad' has no attribute {name!r}")
