@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad.autodiff import cotangents, diagram, jvp_rules, tangents, vjp_rules
-from oxigrad.ops import array_methods, backends, indexed_update, numpy_protocols, primitives, variable_methods
+from oxigrad.ops import array_methods, backends, indexed_update, numpy_protocols, primitives, standard, variable_methods
 
 
 def namespace_module(api_version: str | None) -> ModuleType:
@@ -44,6 +44,7 @@ def install() -> None:
         array_function=array_function,
         array_of=backends.array_of,
         array_ufunc=array_ufunc,
+        as_floats=standard.as_floats,
         assigned=indexed_update.assigned,
         at=indexed_update.At,
         attribute=attribute,

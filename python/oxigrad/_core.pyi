@@ -208,6 +208,7 @@ def install_callbacks(
     array_function: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
     array_of: Callable[[Any, tuple[Any, ...]], Any],
     array_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any] | None], Any],
+    as_floats: Callable[[Any], Any],
     assigned: Callable[[Variable, Any, Any], Any],
     at: Callable[[Variable], Any],
     attribute: Callable[[Any, str], Any],

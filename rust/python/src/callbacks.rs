@@ -64,6 +64,8 @@ callbacks! {
     array_of;
     /// `(ufunc, method, inputs, named)`: NumPy's `__array_ufunc__` protocol.
     array_ufunc;
+    /// `(value)`: an array of integers as one of the default floating-point dtype of its library; None for anything else.
+    as_floats;
     /// `(x, key, value)`: the array after `x[key] = value`.
     assigned;
     /// `(x)`: the object behind `x.at`.
