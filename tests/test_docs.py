@@ -21,7 +21,7 @@ PAGES = {"README.md": "numpy", "CONTRIBUTING.md": "numpy", "docs/optimizers.md":
 PAGES |= {
     "docs/torch.md": "torch",
     "docs/jax.md": "jax optax",
-    "docs/interop.md": "torch jax",
+    "docs/interop.md": "torch jax scipy",
     "docs/libraries.md": "dask mlx ndonnx",
 }
 
