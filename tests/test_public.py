@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import optim, xp
+from oxigrad import distributed, optim, xp
 
 # The public API: what `dir` of each module lists. A name that is added or renamed is added or renamed here.
 API: dict[types.ModuleType, str] = {
@@ -31,6 +31,8 @@ API: dict[types.ModuleType, str] = {
         rex rsqrt staircase step warmup warmup_cosine wsd""",
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path register unflatten zeros_like""",
     ox.testing: """check_grads check_rule""",
+    distributed: """Aborted CommunicationError Communicator Header Layout NotSupported OneSided Refused TimedOut WorkerLost
+        Wrapper communicator current run""",
     xp.special: """beta betainc betaln digamma entr erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln i0 i1 iv
         j0 j1 jn log_expit log_softmax logit logsumexp multigammaln polygamma psi rel_entr rgamma softmax softplus xlog1py
         xlogy y0 y1 yn""",
@@ -79,7 +81,9 @@ def test_dir_of_a_module_for_another_library(name: str, library: Any) -> None:
 def test_an_import_loads_no_other_library() -> None:
     code = "import sys, oxigrad, oxigrad.interop; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "jax", "optax", "oxigrad.torch", "oxigrad.optax"} & {*done.stdout.split()}
+    assert not {"torch", "jax", "optax", "oxigrad.torch", "oxigrad.optax", "oxigrad.distributed"} & {
+        *done.stdout.split()
+    }
 
 
 # Names of array_api_strict that are its own, and not the standard's.
@@ -110,6 +114,7 @@ SPACES = [
     ox.schedules,
     ox.tree,
     ox.testing,
+    distributed,
     ox.state,
     xp,
     xp.linalg,

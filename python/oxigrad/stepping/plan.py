@@ -260,7 +260,7 @@ class Plan:
         given = None if self.present is None else self.structure.gradients(leaves, self.present)
         return given if given is None else self.aligned(given)
 
-    def gradients(self, leaves: list[Any], grads: Any, *, called: bool = False) -> list[Any]:
+    def gradients(self, leaves: list[Any], grads: Any, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up.
 
         One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on all of them,
@@ -270,17 +270,20 @@ class Plan:
             given = _core.tree_leaves(grads, self.structure)
         except StructureError:
             given = self._by_path(len(leaves), *tree.flatten(grads))
-        return self.aligned(given, called=called)
+        return self.aligned(given, called=called, keep_rows=keep_rows)
 
-    def aligned(self, given: list[Any], *, called: bool = False) -> list[Any]:
-        """The gradients, given for each leaf: checked, with those of tied parameters added up."""
+    def aligned(self, given: list[Any], *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+        """The gradients, given for each leaf: checked, with those of tied parameters added up.
+
+        With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
+        """
         if called or self._checked_here:
             self._check_given(given, self.parameters if called else self._checked_here)
         if self.lazy:
             self._resolve(given)
         if self._tied:
             self._add_tied(given)
-        if self.sparse:
+        if self.sparse and not keep_rows:
             self._check_sparse(given)
         return given
 

@@ -1,0 +1,77 @@
+"""Training with several workers: wrapper optimizers, and the engines that connect the workers.
+
+>>> import numpy as np
+>>> from oxigrad import distributed
+>>> def worker(comm):
+...     total = np.array([float(comm.rank)])
+...     comm.all_reduce([total], op="sum")
+...     return float(total[0])
+>>> distributed.run(worker, engine="threads", workers=3)
+[3.0, 3.0, 3.0]
+"""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad.distributed.communicator import Communicator, OneSided, current
+from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.message import Header, Layout
+from oxigrad.distributed.wrapper import Wrapper
+
+__all__ = [
+    "Aborted",
+    "CommunicationError",
+    "Communicator",
+    "Header",
+    "Layout",
+    "NotSupported",
+    "OneSided",
+    "Refused",
+    "TimedOut",
+    "WorkerLost",
+    "Wrapper",
+    "communicator",
+    "current",
+    "run",
+]
+
+# The engines: each is a module of `oxigrad.distributed.engines` with functions ``run`` and, for processes that something else
+# has started, ``communicator``.
+ENGINES = ("threads", "mpi", "ray", "torch")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def _engine(name: str) -> Any:
+    if name not in ENGINES:
+        raise ValueError(f"engine is {name!r}: expected one of {', '.join(ENGINES)}")
+    return importlib.import_module(f"oxigrad.distributed.engines.{name}")
+
+
+def run(worker: Callable[[Communicator], Any], engine: str = "threads", workers: int = 4, **options: Any) -> list[Any]:
+    """Runs ``worker(communicator)`` on each of ``workers`` workers; returns their results by rank.
+
+    Args:
+        worker: called with the communicator of each worker, which is also the `current` one of its thread, so that wrapper
+            optimizers made without a communicator use it.
+        engine: "threads" (of this process), "ray" (processes of Ray), or "mpi" or "torch" in a program of which each worker is
+            a process already, as ``python -m oxigrad.launch`` or ``torchrun`` start it; there, ``workers`` must be their number.
+        options: those of the engine; ``timeout`` is the number of seconds that a wait takes at most.
+
+    Raises the error of the first worker that raised one.
+    """
+    return _engine(engine).run(worker, workers, **options)
+
+
+def communicator(engine: str, **options: Any) -> Communicator:
+    """The communicator of this process, in a program of which each worker is a process already.
+
+    Raises `NotSupported` for an engine that starts its workers itself.
+    """
+    make = getattr(_engine(engine), "communicator", None)
+    if make is None:
+        raise NotSupported(f"the engine {engine!r} starts its workers: use oxigrad.distributed.run")
+    return make(**options)

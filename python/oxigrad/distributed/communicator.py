@@ -1,0 +1,239 @@
+"""The protocol between wrapper optimizers and engines.
+
+A communicator belongs to one worker of a job. Buffers are one-dimensional contiguous NumPy arrays; `oxigrad.distributed.message`
+packs trees into them.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
+from oxigrad.distributed.message import Header
+
+__all__ = ["Alone", "Communicator", "OneSided", "current"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+Buffer: TypeAlias = np.ndarray
+"""A one-dimensional contiguous array in host memory."""
+
+Op: TypeAlias = Literal["sum", "mean", "max"]
+"""A reduction over workers."""
+
+Memory: TypeAlias = Sequence[Buffer] | Callable[[Header], Sequence[Buffer]]
+"""The buffers that a message is received into, or a function of its header that returns them, or raises `Refused`."""
+
+TIMEOUT = 60.0
+"""Seconds after which a wait raises `TimedOut`, unless a communicator or a call is given another number."""
+
+
+@runtime_checkable
+class Communicator(Protocol):
+    """One worker's access to the others of its job. Every wait ends after ``timeout`` seconds; None is the communicator's own.
+
+    Operations on all workers are called by all of them in the same order, and raise `WorkerLost` as soon as one of them has
+    died or left. Methods of one communicator may be called by several threads of the worker as long as each collective
+    operation, and each tag of `recv_any`, is called by one thread at a time.
+    """
+
+    rank: int
+    """The number of this worker, from 0 to ``size - 1``; it may change in `reform`."""
+    size: int
+    """The number of workers of this generation."""
+    generation: int
+    """Counts the changes of membership. Messages of other generations are refused."""
+    job: bytes
+    """The identity of the job, 16 bytes. Messages of other jobs are refused."""
+    timeout: float
+    """Seconds that a wait takes at most, where the call does not say."""
+    bytes_sent: int
+    """Bytes of payload that this worker has sent, and has contributed to collective operations."""
+    refused: Counter[str]
+    """Counts the messages that were refused, by reason."""
+
+    def all_reduce(
+        self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
+    ) -> None:
+        """Replaces each buffer by its sum, mean or maximum over all workers, in place.
+
+        With ``deterministic``, sums are taken in the order of ranks, as by `reduce_in_order`, so that all engines give the same bits.
+        """
+        ...
+
+    def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
+        """Replaces the buffers by those of the worker ``root``, in place."""
+        ...
+
+    def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
+        """The buffers of all workers by rank, of one dtype and any lengths; they are not to be written to."""
+        ...
+
+    def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
+        """Sends a message to a worker, which may be this one; the buffers may be changed after the call.
+
+        The engine completes the header, as `Header.sealed` does. Raises `WorkerLost` where the worker has died or left.
+        """
+        ...
+
+    def recv_any(
+        self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
+    ) -> Header | None:
+        """Receives the next message with this tag, from any worker or from ``source``, into ``bufs``.
+
+        Returns its header, or None after the time-out. Only messages that pass `Guard.check` are received; others are discarded,
+        and counted in ``refused``. Raises `WorkerLost` where ``source`` has died and left no message.
+        """
+        ...
+
+    def alive(self) -> frozenset[int]:
+        """The ranks of the workers of this generation that have neither died nor left, as far as is known."""
+        ...
+
+    def reform(self, *, timeout: float | None = None) -> "Communicator":
+        """The communicator of the next generation: the survivors in the order of their ranks, then those that wait to join.
+
+        All survivors call it. It also becomes the `current` one of a thread in which this one is. Raises `NotSupported` where the engine cannot continue after a loss.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Leaves the job in good order: the other workers see this one as no longer alive."""
+        ...
+
+    def abort(self, reason: str) -> NoReturn:
+        """Ends the job: raises `Aborted` here, and in every wait of the other workers."""
+        ...
+
+
+@runtime_checkable
+class OneSided(Protocol):
+    """Access to buffers of another worker that takes no part in it. An engine may support it; check by ``isinstance``."""
+
+    def expose(self, bufs: Sequence[Buffer] | None, root: int = 0, *, timeout: float | None = None) -> None:
+        """Makes buffers of the worker ``root`` accessible to all; the other workers pass None. Called by all workers."""
+        ...
+
+    def get(self, bufs: Sequence[Buffer], *, timeout: float | None = None) -> None:
+        """Copies the exposed buffers into ``bufs``."""
+        ...
+
+    def accumulate(self, bufs: Sequence[Buffer], *, timeout: float | None = None) -> None:
+        """Adds ``bufs`` to the exposed buffers; each buffer is added atomically."""
+        ...
+
+
+def reduce_in_order(contributions: Sequence[Buffer], op: Op, out: Buffer) -> None:
+    """Reduces buffers, given in the order of ranks, into ``out``, which may be the first of them.
+
+    A sum is ``((b0 + b1) + b2) + ...`` in the dtype of the buffers, or in float32 for dtypes of half precision; a mean is the sum
+    divided by the number of buffers.
+
+    >>> total = np.zeros(2)
+    >>> reduce_in_order([np.array([1.0, 2.0]), np.array([3.0, 6.0])], "mean", total)
+    >>> total
+    array([2., 4.])
+    """
+    if op not in ("sum", "mean", "max"):
+        raise ValueError(f"op is {op!r}: expected 'sum', 'mean' or 'max'")
+    is_half = out.dtype.itemsize == 2 and out.dtype.kind not in "iu"
+    combine = np.maximum if op == "max" else np.add
+    total = contributions[0].astype(np.float32) if is_half else out
+    if not is_half and out is not contributions[0]:
+        out[...] = contributions[0]
+    for buffer in contributions[1:]:
+        combine(total, buffer, out=total, casting="same_kind")
+    if op == "mean" and len(contributions) > 1:
+        if total.dtype.kind in "iub":
+            raise TypeError(f"the mean of buffers of dtype {total.dtype}: expected a floating-point dtype")
+        np.divide(total, len(contributions), out=total)
+    if is_half:
+        out[...] = total.astype(out.dtype)
+
+
+class Alone:
+    """The communicator of a job with one worker."""
+
+    rank, size = 0, 1
+
+    def __init__(self, timeout: float = TIMEOUT) -> None:
+        self.generation, self.job, self.timeout = 0, bytes(16), timeout
+        self.bytes_sent = 0
+        self.refused: Counter[str] = Counter()
+
+    def all_reduce(
+        self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
+    ) -> None:
+        """See `Communicator.all_reduce`."""
+
+    def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
+        """See `Communicator.broadcast`."""
+
+    def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
+        """See `Communicator.all_gather_v`."""
+        return [buf]
+
+    def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
+        """Raises `NotSupported`."""
+        raise NotSupported("a job of one worker has nobody to send to: start several, by oxigrad.distributed.run")
+
+    def recv_any(
+        self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
+    ) -> Header | None:
+        """Raises `TimedOut`."""
+        raise TimedOut("a job of one worker receives no message")
+
+    def alive(self) -> frozenset[int]:
+        """See `Communicator.alive`."""
+        return frozenset({0})
+
+    def reform(self, *, timeout: float | None = None) -> Communicator:
+        """See `Communicator.reform`."""
+        self.generation += 1
+        return self
+
+    def leave(self) -> None:
+        """See `Communicator.leave`."""
+
+    def abort(self, reason: str) -> NoReturn:
+        """See `Communicator.abort`."""
+        raise Aborted(reason)
+
+
+class _Current(threading.local):
+    communicator: Communicator | None = None
+
+
+_current = _Current()
+
+
+def current() -> Communicator:
+    """The communicator of the worker that runs in this thread; one of a single worker outside of `oxigrad.distributed.run`.
+
+    >>> current().size
+    1
+    """
+    return _current.communicator or Alone()
+
+
+@contextmanager
+def serving(communicator: Communicator) -> Iterator[None]:
+    """A context in which the communicator is the `current` one of this thread."""
+    before, _current.communicator = _current.communicator, communicator
+    try:
+        yield
+    finally:
+        _current.communicator = before
+
+
+def succeed(former: Communicator, following: Communicator) -> None:
+    """Makes a communicator of the next generation the `current` one of this thread, where the former one was."""
+    if _current.communicator is former:
+        _current.communicator = following

@@ -1,0 +1,1 @@
+"""Engines: how the workers of a job are started, and how they exchange messages."""

@@ -1,0 +1,55 @@
+"""The errors of communication between workers."""
+
+from collections.abc import Iterable
+
+__all__ = ["Aborted", "CommunicationError", "NotSupported", "Refused", "TimedOut", "WorkerLost"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+class CommunicationError(RuntimeError):
+    """Base class of the errors of communication between workers."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+
+
+class WorkerLost(CommunicationError):
+    """Workers have died or left, so that an operation cannot complete; ``ranks`` are theirs in this generation.
+
+    The survivors may continue with ``communicator.reform()``.
+    """
+
+    def __init__(self, ranks: Iterable[int], what: str = "the operation") -> None:
+        self.ranks = frozenset(ranks)
+        shown = ", ".join(map(str, sorted(self.ranks)))
+        super().__init__(f"{what} cannot complete: lost the workers of rank {shown}; reform() continues without them")
+        self.what = what
+
+    def __reduce__(self) -> tuple[type, tuple[list[int], str]]:
+        return type(self), (sorted(self.ranks), self.what)
+
+
+class TimedOut(CommunicationError):
+    """A wait took longer than its time-out."""
+
+
+class Refused(CommunicationError):
+    """A message was refused before its payload was used. ``reason`` is one word, by which such messages are counted."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (self.reason, str(self))
+
+
+class NotSupported(CommunicationError):
+    """The engine does not have this operation."""
+
+
+class Aborted(CommunicationError):
+    """A worker has ended the job by ``abort``."""

@@ -1,0 +1,102 @@
+"""The parameters and gradients of a model as named arrays in host memory."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, tree
+from oxigrad._core import DtypeError, ShapeError, StructureError
+from oxigrad._typing import Tree
+from oxigrad.ops.backends import dtype_name, resolved, to_host
+from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.sparse_rows import SparseRows
+
+__all__ = ["Parameters"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+class Parameters:
+    """Reads and writes the parameters that an optimizer updates, by key path, in models of any library.
+
+    >>> import oxigrad as ox
+    >>> parameters, model = Parameters(ox.optim.SGD()), {"w": np.ones(2), "name": "m"}
+    >>> parameters.read(model)
+    {'w': array([1., 1.])}
+    >>> parameters.write(model, {"w": np.zeros(2)})
+    {'w': array([0., 0.]), 'name': 'm'}
+    """
+
+    def __init__(self, optimizer: SteppingOptimizer) -> None:
+        self._optimizer = optimizer
+        self._plan: Plan | None = None
+
+    def read(self, model: Tree) -> dict[str, np.ndarray]:
+        """The parameters by key path: views where they are in host memory, which are not to be written to."""
+        plan, leaves = self._planned(model)
+        return {p.text: _host(leaves[p.index]) for p in plan.parameters}
+
+    def gradients(self, model: Tree, grads: Tree | None) -> dict[str, np.ndarray | SparseRows]:
+        """The gradients by key path, those of tied parameters added up; without ``grads``, those that the model holds itself.
+
+        Parameters without a gradient of their own, in a model that holds its gradients, are left out. Raises
+        `StructureError`, `ShapeError` or `DtypeError` with the key path.
+        """
+        if grads is None:
+            leaves, structure = tree.flatten(model)
+            own = structure.gradients(leaves)
+            present = None if own is None else bytes(g is not None for g in own)
+            plan = self._plan = Plan(leaves, structure, self._optimizer, present=present)
+            if own is None:
+                raise StructureError("the model does not hold its gradients: expected grads")
+            given = plan.aligned(own, called=True, keep_rows=True)
+        else:
+            plan, leaves = self._planned(model)
+            given = plan.gradients(leaves, grads, called=True, keep_rows=True)
+        return {p.text: _checked(p, given[p.index]) for p in plan.parameters}
+
+    def write(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
+        """The model with other values for the parameters named: in place where they can be written."""
+        plan, leaves = self._planned(model)
+        rest = {}
+        for p in plan.parameters:
+            if p.text not in values:
+                continue
+            array, value = leaves[p.index], values[p.text]
+            is_simple = p.executor in ("host", "into") and _core.is_writable(array) and _core.exports_memory(array)
+            if is_simple and dtype_name(value.dtype) == dtype_name(array.dtype):
+                _core.copy(value, array)
+            else:
+                rest[p.text] = value
+        if not rest:
+            return model
+        replacements, copies = plan.written_with(leaves, rest)
+        return _core.Stepper().write(model, _core.Writes(replacements=replacements, assignments=[], copies=copies))
+
+    def _planned(self, model: Tree) -> tuple[Plan, list[Any]]:
+        plan = self._plan
+        if plan is not None and plan.is_current() and (leaves := plan.leaves(model)) is not None:
+            return plan, plan.detach(leaves)
+        leaves, structure = tree.flatten(model)
+        plan = self._plan = Plan(leaves, structure, self._optimizer)
+        return plan, plan.detach(leaves)
+
+
+def _host(array: Any) -> np.ndarray:
+    return np.asarray(to_host(array))
+
+
+def _checked(parameter: Any, gradient: Any) -> Any:
+    """A gradient in host memory, of the parameter's shape, and its dtype, or float32 for one of half precision."""
+    is_sparse = isinstance(gradient, SparseRows)
+    found = gradient.coalesce().map(_host) if is_sparse else _host(resolved(gradient))
+    if tuple(found.shape) != parameter.shape:
+        raise ShapeError(f"{parameter.text}: gradient has shape {found.shape}, the parameter {parameter.shape}")
+    expected = dtype_name(parameter.dtype)
+    if dtype_name(found.dtype) != expected and not (parameter.is_half and dtype_name(found.dtype) == "float32"):
+        raise DtypeError(f"{parameter.text}: gradient has dtype {found.dtype}, the parameter {expected}")
+    return found

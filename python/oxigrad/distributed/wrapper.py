@@ -1,0 +1,284 @@
+"""Base class of wrapper optimizers: optimizers that train with several workers by another optimizer."""
+
+import copy
+import dataclasses
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from oxigrad import _core
+from oxigrad._core import RuleError
+from oxigrad._typing import Array, Config, Tree
+from oxigrad.distributed.communicator import Communicator, current
+from oxigrad.distributed.parameters import Parameters
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping import state as states
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.state import Report
+from oxigrad.stepping.version import Version
+
+__all__ = ["WorkerReport", "Wrapper", "take_step"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+@dataclasses.dataclass
+class WorkerReport:
+    """Counts of the gradients of one worker: accepted in a step, or dropped.
+
+    ``stale`` counts the gradients by staleness, the number of steps that others had taken since the worker read its
+    parameters; ``refused`` counts the messages that were not valid, by reason.
+    """
+
+    rank: int
+    accepted: int = 0
+    dropped: int = 0
+    stale: Counter[int] = dataclasses.field(default_factory=Counter)
+    bytes_sent: int = 0
+    refused: Counter[str] = dataclasses.field(default_factory=Counter)
+
+
+def take_step(optimizer: Optimizer, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+    """One step of an optimizer that may be a wrapper or `SAM`, by a gradient; see `Optimizer.update` and `Optimizer.minimize`."""
+    if isinstance(optimizer, Wrapper):
+        return optimizer._step(model, grads, keep_root=keep_root)
+    with optimizer._lock.stepping():
+        return optimizer._stepper.update(model, grads, keep_root=keep_root)
+
+
+class Wrapper(Optimizer):
+    """Base class of wrapper optimizers. A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.
+
+    Args:
+        optimizer: any optimizer that takes a step by a gradient: a chain, a partition, one with groups or options of
+            precision, `SAM`, or another wrapper.
+        communicator: that of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default that of the communicator.
+
+    A subclass overrides `_step`; it gives the plain data and the arrays of its own state in `_own_state`, takes them in
+    `_set_own_state`, and lists the names of these arrays in ``_own_slots``. Raises `TypeError` for an optimizer that evaluates
+    the loss itself, as L-BFGS does.
+    """
+
+    #: Names of arrays by parameter that belong to the wrapper, in its state beside the slots of the optimizer.
+    _own_slots: ClassVar[frozenset[str]] = frozenset()
+    _fixed: ClassVar[frozenset[str]] = Optimizer._fixed | {"communicator"}
+
+    def __init__(
+        self, optimizer: Optimizer, *, communicator: Communicator | None = None, timeout: float | None = None
+    ) -> None:
+        own = isinstance(optimizer, Optimizer) and type(optimizer).minimize is Optimizer.minimize
+        if not (own or isinstance(optimizer, Wrapper)):
+            raise TypeError(
+                f"{type(self).__name__}: found {optimizer!r}, expected an optimizer that takes a step by a gradient"
+            )
+        self.optimizer = optimizer
+        self.communicator = current() if communicator is None else communicator
+        self.timeout = timeout
+        self._lock = _core.Lock()
+        self._parameters = Parameters(self)
+        self._report = WorkerReport(self.communicator.rank)
+
+    # --- for subclasses ------------------------------------------------------------------------------------------------
+
+    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        """Takes one step, as `update`; with ``keep_root``, a model that would have to be replaced is refused."""
+        raise NotImplementedError
+
+    def _own_config(self) -> Config:
+        """The arguments of the wrapper besides the optimizer and the communicator, as plain data."""
+        return {}
+
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """The state of the wrapper itself: plain data, and arrays by key path and name."""
+        return {}, {}
+
+    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """The differences between a state and the one that the wrapper expects, as lines; nothing is changed."""
+        return []
+
+    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
+        """Takes a state that `_check_own_state` found no difference in."""
+
+    @property
+    def _seconds(self) -> float:
+        """The number of seconds that a wait takes at most."""
+        return self.communicator.timeout if self.timeout is None else self.timeout
+
+    def _reform(self) -> None:
+        """Continues with the survivors after a `WorkerLost`: all of them call it."""
+        vars(self)["communicator"] = self.communicator.reform(timeout=self._seconds)
+        self._report.rank = self.communicator.rank
+
+    def report(self) -> list[WorkerReport]:
+        """The counts of gradients of each worker that this one knows of: at least its own."""
+        own, communicator = self._report, self.communicator
+        return [dataclasses.replace(own, bytes_sent=communicator.bytes_sent, refused=Counter(communicator.refused))]
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def update(self, model: Tree, grads: Tree | None = None) -> Tree:
+        """See `Optimizer.update`. Raises an error of communication as well."""
+        with self._lock.stepping():
+            return self._step(model, grads)
+
+    def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
+        """See `Optimizer.compute_gradients`."""
+        return self.optimizer.compute_gradients(loss, model)
+
+    def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
+        """See `Optimizer.minimize`. Raises an error of communication as well."""
+        value, grads = self.compute_gradients(loss, model)
+        with self._lock.stepping():
+            self._step(model, grads, keep_root=True)
+        return value
+
+    def init(self, params: Tree) -> dict[str, Any]:
+        """Raises `RuleError`: a step that communicates is not a pure function."""
+        raise RuleError(f"{type(self).__name__} communicates in its steps: use update or minimize, not init and apply")
+
+    def apply(self, params: Tree, grads: Tree, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Raises `RuleError`: a step that communicates is not a pure function."""
+        raise RuleError(f"{type(self).__name__} communicates in its steps: use update or minimize, not init and apply")
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """See `Optimizer.name`."""
+        return f"{type(self).__name__}({self.optimizer.name})"
+
+    def get_config(self) -> Config:
+        """See `Optimizer.get_config`. The communicator is not part of it."""
+        return {"optimizer": type(self).__name__, "parts": [self.optimizer.get_config()], **self._own_config()}
+
+    def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
+        """See `Optimizer.state_dict`: the state of the optimizer, and of the wrapper."""
+        with self._lock.reading():
+            return self._with_own_state(self.optimizer.state_dict(copy=copy), copy=copy)
+
+    def _with_own_state(self, state: dict[str, Any], *, copy: bool) -> dict[str, Any]:
+        plain, arrays = self._own_state()
+        own = states.copied_slots(arrays) if copy else arrays
+        slots = state["slots"]
+        return {
+            **state,
+            "optimizer": self.name,
+            "config": states._config(self),
+            "remembered": {**state["remembered"], type(self).__name__: plain},
+            "slots": {path: {**slots.get(path, {}), **own.get(path, {})} for path in {**slots, **own}},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
+        """See `Optimizer.load_state_dict`: the state of the optimizer, and of the wrapper."""
+        with self._lock:
+            return self._load(states.checked(state), strict=strict)
+
+    def _load(self, state: Mapping[str, Any], *, strict: bool) -> Report:
+        key = type(self).__name__
+        plain = state["remembered"].get(key)
+        own = {path: {n: a for n, a in slots.items() if n in self._own_slots} for path, slots in state["slots"].items()}
+        own = {path: slots for path, slots in own.items() if slots}
+        wrong = [f"{key}: its state"] if plain is None else []
+        mismatched = [] if wrong else self._check_own_state(plain or {}, own)
+        if strict:
+            Report(missing=wrong, mismatched=mismatched).check()
+        report = self.optimizer.load_state_dict(self._without_own(state), strict)
+        report.missing += wrong
+        report.mismatched += mismatched
+        if not (wrong or mismatched):
+            self._set_own_state(plain or {}, states.copied_slots(own))
+        return report
+
+    def _without_own(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The state of the optimizer in one of the wrapper."""
+        slots = {
+            path: {n: a for n, a in own.items() if n not in self._own_slots} for path, own in state["slots"].items()
+        }
+        return {
+            **state,
+            "optimizer": self.optimizer.name if state["optimizer"] == self.name else state["optimizer"],
+            "config": None,
+            "remembered": {name: own for name, own in state["remembered"].items() if name != type(self).__name__},
+            "slots": {path: own for path, own in slots.items() if own or not state["slots"][path]},
+        }
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """See `Optimizer.save`."""
+        with self._lock.reading():
+            states.write(file, self._with_own_state(self.optimizer.state_dict(copy=False), copy=False))
+
+    # --- as the optimizer that it wraps --------------------------------------------------------------------------------
+
+    @property
+    def _stepper(self) -> Any:
+        return self.optimizer._stepper
+
+    @property
+    def _precision(self) -> Any:
+        return self.optimizer._precision
+
+    @property
+    def _version(self) -> Version:
+        return self.optimizer._version
+
+    @property
+    def _nonfinite(self) -> str:
+        return self.optimizer._nonfinite
+
+    def _resume(self, stepper: Any) -> None:
+        self.optimizer._resume(stepper)
+
+    def _observe(self, *, finite: bool) -> None:
+        self.optimizer._observe(finite=finite)
+
+    def _gradient_parts(self) -> tuple[Rule, ...]:
+        return self.optimizer._gradient_parts()
+
+    def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
+        return self.optimizer._group_for(self.optimizer if owner is self else owner, path, array)
+
+    def _versions(self) -> Iterator[Version]:
+        yield from self.optimizer._versions()
+
+    def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
+        self.optimizer._check_patterns(parameters)
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield from self.optimizer._parts()
+
+    def _classes(self) -> Iterator[type]:
+        yield type(self)
+        yield from self.optimizer._classes()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = memo[id(self)] = object.__new__(type(self))
+        with self._lock.reading():
+            shared = {"communicator": self.communicator}
+            own = {n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared)}
+            vars(made).update(copy.deepcopy(own, memo), **shared, _lock=_core.Lock())
+        vars(made)["_parameters"] = Parameters(made)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or "optimizer" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.optimizer, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_own = name.startswith("_") or "_sealed" not in vars(self) or name in vars(self) or name in self._fixed
+        if is_own or (hasattr(type(self), name) and not hasattr(Optimizer, name)):
+            super().__setattr__(name, value)
+        else:
+            setattr(self.optimizer, name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.optimizer)})
+
+    def __repr__(self) -> str:
+        shown = "".join(f", {name}={value!r}" for name, value in self._own_config().items())
+        return f"{type(self).__name__}({self.optimizer!r}{shown})"
