@@ -12,7 +12,9 @@ from oxigrad.stepping.quantized import Quantized
 EXCHANGES = ("full", "float16", "8bit")
 
 
-def mean(communicator: Communicator, buffers: Sequence[Buffer], exchange: str = "full") -> None:
+def mean(
+    communicator: Communicator, buffers: Sequence[Buffer], exchange: str = "full", *, timeout: float | None = None
+) -> None:
     """Replaces floating-point buffers by their means over all workers, in place.
 
     With "float16" and "8bit" each worker sends codes, which are decoded and summed in the dtype of the buffers in the order of
@@ -21,11 +23,11 @@ def mean(communicator: Communicator, buffers: Sequence[Buffer], exchange: str = 
     of `Quantized` for blocks of 256 elements.
     """
     if exchange == "full":
-        communicator.all_reduce(buffers, op="mean")
+        communicator.all_reduce(buffers, op="mean", timeout=timeout)
         return
     encode, decode = _CODES[exchange]
     for buffer in buffers:
-        codes = communicator.all_gather_v(encode(buffer))
+        codes = communicator.all_gather_v(encode(buffer), timeout=timeout)
         total = np.zeros_like(buffer)
         for each in codes:
             total += decode(each, buffer.size).astype(buffer.dtype, copy=False)
