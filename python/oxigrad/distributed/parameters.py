@@ -92,7 +92,7 @@ class Parameters:
             if is_simple and dtype_name(value.dtype) == dtype_name(array.dtype):
                 _core.copy(value, array)
             else:
-                rest[p.text] = value
+                rest[p.text] = value if isinstance(array, (np.ndarray, np.generic)) else copied_like(value, array)
         if not rest:
             return model
         replacements, copies = plan.written_with(leaves, rest)
