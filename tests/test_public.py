@@ -33,7 +33,7 @@ API: dict[types.ModuleType, str] = {
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
         zeros_like""",
     ox.testing: """check_grads check_rule""",
-    distributed: """Aborted CommunicationError Communicator DropStale Header Layout NotSupported OneSided Refused Softsync
+    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header Layout ModelAverage NotSupported OneSided Refused Softsync
         SyncReplicas TimedOut WorkerLost WorkerReport
         Wrapper communicator current run""",
     xp.special: """beta betainc betaln digamma entr erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln i0 i1 iv

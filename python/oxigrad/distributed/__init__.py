@@ -15,8 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad.distributed.communicator import Communicator, OneSided, current
+from oxigrad.distributed.compression import DeepGradientCompression
+from oxigrad.distributed.elastic_average import ElasticAverage
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Header, Layout
+from oxigrad.distributed.model_average import ModelAverage
 from oxigrad.distributed.softsync import DropStale, Softsync
 from oxigrad.distributed.sync_replicas import SyncReplicas
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
@@ -25,9 +28,12 @@ __all__ = [
     "Aborted",
     "CommunicationError",
     "Communicator",
+    "DeepGradientCompression",
     "DropStale",
+    "ElasticAverage",
     "Header",
     "Layout",
+    "ModelAverage",
     "NotSupported",
     "OneSided",
     "Refused",
