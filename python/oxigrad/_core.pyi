@@ -368,6 +368,8 @@ class Writes:
         replacements: Sequence[tuple[KeyPath, Any]] = ...,
         assignments: Sequence[tuple[Any, Any, Any]] = ...,
         copies: Sequence[tuple[Any, Any]] = ...,
+        launches: tuple[Sequence[tuple[Callable[..., Any], tuple[Any, ...], bool]], Callable[..., Any]] | None = None,
+        launched: Sequence[Any] = ...,
     ) -> Self: ...
 
 @final
