@@ -97,6 +97,10 @@ class Driver(Protocol):
         """Copies page-locked memory to a device."""
         ...
 
+    def write(self, device: int, to: int, content: bytes) -> None:
+        """Writes to memory of a device now, whatever its streams do, also while one is captured. Waits for this copy alone."""
+        ...
+
     def download(self, to: int, source: int, size: int, stream: int) -> Call:
         """The call that copies memory of a device to page-locked memory."""
         ...
@@ -203,6 +207,7 @@ class BindingsDriver:
     def __init__(self, api: Any) -> None:
         self._api = api
         self._contexts: dict[int, Any] = {}
+        self._streams: dict[int, int] = {}  # a stream of its own on each device
 
     def _checked(self, device: int | None, returned: tuple[Any, ...]) -> Any:
         """The value of a call, without the status that precedes it."""
@@ -293,6 +298,20 @@ class BindingsDriver:
     def upload(self, to: int, source: int, size: int, stream: int) -> None:
         """See `Driver.upload`."""
         self._checked(None, self._api.cuMemcpyHtoDAsync(to, source, size, self._stream(stream)))
+
+    def write(self, device: int, to: int, content: bytes) -> None:
+        """See `Driver.write`."""
+        mode = self._api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        before = self._checked(device, self._api.cuThreadExchangeStreamCaptureMode(mode))
+        try:
+            if device not in self._streams:
+                flags = int(self._api.CUstream_flags.CU_STREAM_NON_BLOCKING)
+                self._streams[device] = int(self._checked(device, self._api.cuStreamCreate(flags)))
+            stream = self._stream(self._streams[device])
+            self._checked(device, self._api.cuMemcpyHtoDAsync(to, content, len(content), stream))
+            self._checked(device, self._api.cuStreamSynchronize(stream))
+        finally:
+            self._api.cuThreadExchangeStreamCaptureMode(before)
 
     def download(self, to: int, source: int, size: int, stream: int) -> Call:
         """See `Driver.download`."""
