@@ -128,7 +128,7 @@ class Group:
         self.places = {
             "leaves": arena.place(self.row_size * count),
             "tasks": arena.place(tables.TASK_SIZE * self.tasks),
-            "values": arena.place(8 * source.kept * count),
+            "values": arena.place(8 * source.kept * max(count, sets)),
             "partials": arena.place(8 * source.sums * self.tasks),
             "scalars": arena.place(8 * sets * max(source.scalars, source.kept)),
         }
@@ -136,8 +136,11 @@ class Group:
     def rows(self, first_terms: Mapping[int, int]) -> list[tables.Leaf]:
         """The rows of its table; ``first_terms`` are the numbers of leaves among those of all groups, by position."""
         starts = itertools.accumulate((tables.chunks(leaf.length) for leaf in self.leaves), initial=0)
+        by_set = self.source.is_plain  # so that one table serves steps with and without values on the device
         return [
-            tables.Leaf(leaf.length, leaf.position, leaf.set, row, start, first_terms[leaf.position])
+            tables.Leaf(
+                leaf.length, leaf.position, leaf.set, leaf.set if by_set else row, start, first_terms[leaf.position]
+            )
             for row, (leaf, start) in enumerate(zip(self.leaves, starts, strict=False))
         ]
 

@@ -1,6 +1,6 @@
 //! SIMD lanes: vectors of floating-point numbers. The scalar lane is one number.
 //!
-//! [`lane`] has the traits, [`math`] the functions and [`rounding`] the rounding of halves. Each instruction set
+//! [`lane`] has the traits and [`math`] the functions; [`traced`] is a lane that records what is computed. Each instruction set
 //! (`scalar`, `avx2`, `avx512`, `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing
 //! else, and a row in [`dispatch`], which alone detects the features of the processor. `float_env` sets the
 //! floating-point environment, `prefetch` prefetches memory. All methods are `#[inline(always)]`, so that they are
@@ -11,8 +11,8 @@ mod float_env;
 pub mod lane;
 pub mod math;
 mod prefetch;
-pub mod rounding;
 mod scalar;
+pub mod traced;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod intrinsics;
