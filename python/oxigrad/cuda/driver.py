@@ -53,6 +53,10 @@ class Driver(Protocol):
         """The name of a device and its compute capability."""
         ...
 
+    def check(self, device: int) -> None:
+        """Raises `DriverUnavailableError` or `CompilerUnavailableError` where kernels cannot be compiled for a device."""
+        ...
+
     def current(self, device: int) -> contextlib.AbstractContextManager[None]:
         """Makes the primary context of a device current on the calling thread, and the one before afterwards."""
         ...
@@ -144,13 +148,20 @@ def bindings_driver() -> "Driver":
     return BindingsDriver(api)
 
 
-# The driver that steps use: that of the process, or another in tests.
+# The source of the driver that steps use: that of the process, or another in tests.
 _source: Callable[[], Driver] = bindings_driver
 
 
 def driver() -> Driver:
     """The driver that steps use; raises `DriverUnavailableError` with the reason where there is none."""
     return _source()
+
+
+def run(used: Driver, device: int, call: Call) -> None:
+    """Makes a call now; raises its error."""
+    function, arguments = call
+    if status := function(*arguments)[0]:
+        used.fail(device, status)
 
 
 @contextlib.contextmanager
@@ -246,6 +257,14 @@ class BindingsDriver:
         """See `Driver.name`."""
         major, minor = self._capability(device)
         return f"{self._label(device)}, compute capability {major}.{minor}"
+
+    def check(self, device: int) -> None:
+        """See `Driver.check`."""
+        try:
+            capability = self._capability(device)
+        except DeviceError as error:
+            raise DriverUnavailableError(str(error)) from error
+        compiler.architecture(capability, f"cuda:{device} ({self._label(device)})")
 
     @contextlib.contextmanager
     def current(self, device: int) -> Iterator[None]:

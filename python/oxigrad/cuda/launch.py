@@ -5,9 +5,10 @@ the rows of leaves whose arrays have moved are written anew. A step packs its nu
 """
 
 import ctypes
+import functools
 import itertools
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oxigrad._core import AliasError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from oxigrad._core import CudaEntry, CudaSource, Program
     from oxigrad.ops.backends import DeviceMemory
 
+# The number of texts that are kept.
+_REMEMBERED = 256
 # The programs of a step, each with its sets of scalars.
 Programs = Sequence[tuple["Program", Sequence[Sequence[float]]]]
 
@@ -60,8 +63,7 @@ class Leaf(NamedTuple):
     def is_like(self, other: "Leaf") -> bool:
         """Whether the other leaf has the same place in a step, so that only its addresses may differ."""
         return self[:5] == other[:5] and all(
-            a.dtype == b.dtype and a.shape == b.shape
-            for a, b in zip(self.memories, other.memories, strict=True)
+            a.dtype == b.dtype and a.shape == b.shape for a, b in zip(self.memories, other.memories, strict=True)
         )
 
     @property
@@ -252,7 +254,11 @@ class DeviceStep:
             program, sets = programs[each.program]
             given = self._numbers(program, each.source, sets, by_host=by_host, counted=bool(control))
             fields = fixed._replace(
-                scalars=0, values=0 if by_host else fixed.values, control=control, seed=seed, step=step,
+                scalars=0,
+                values=0 if by_host else fixed.values,
+                control=control,
+                seed=seed,
+                step=step,
                 batch_count=len(self._ends),
             )
             if len(given) <= tables.MOST_GIVEN:
@@ -323,12 +329,10 @@ def group(programs: Programs, leaves: Iterable[Leaf]) -> list[Group]:
     ]
 
 
-_sources: "weakref.WeakKeyDictionary[Program, dict[tuple[Any, ...], CudaSource]]" = weakref.WeakKeyDictionary()
-
-
-def text_of(program: "Program", dtypes: Sequence[str], scalars: int, numbers: int, stochastic: bool) -> "CudaSource":
-    """The text of a program for these arrays, printed once."""
-    return program.cuda(list(dtypes), scalars=scalars, numbers=numbers, stochastic=stochastic)
+@functools.lru_cache(_REMEMBERED)
+def text_of(program: "Program", dtypes: tuple[str, ...], scalars: int, numbers: int, stochastic: bool) -> "CudaSource":
+    """The text of a program for arrays of these dtypes. Raises `RuleError` where an op has no form on a device."""
+    return program.cuda(dtypes, scalars=scalars, numbers=numbers, stochastic=stochastic)
 
 
 def _doubles(numbers: Sequence[float]) -> Any:
@@ -359,7 +363,9 @@ def _refuse_overlap(leaves: Sequence[Leaf], programs: Sequence["Program"]) -> No
             if size:
                 names = {0: f"the gradient of {leaf.path}", 1: leaf.path}
                 is_written = number in written or number >= len(leaf.arrays)
-                spans.append((memory.address, memory.address + size, is_written, names.get(number, f"a slot of {leaf.path}")))
+                spans.append(
+                    (memory.address, memory.address + size, is_written, names.get(number, f"a slot of {leaf.path}"))
+                )
     end, last, last_written = 0, "", (0, "")
     for start, stop, is_written, name in sorted(spans):
         other = last if is_written and start < end else last_written[1] if start < last_written[0] else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from oxigrad.cuda.driver import DeviceError, DeviceLostError, Driver, Pinned
+from oxigrad.cuda.driver import DeviceError, DeviceLostError, Driver, Pinned, run
 
 _ALIGNMENT = 256
 
@@ -51,7 +51,7 @@ class Staging:
     """Page-locked buffers from which a device is filled. One is used again once its last copy is done; nothing waits for that."""
 
     def __init__(self, driver: Driver, device: int) -> None:
-        self._driver = driver
+        self._driver, self._device = driver, device
         self._buffers: list[tuple[Pinned, int, Any]] = []
         self._finalizer = weakref.finalize(self, _unpin, driver, device, self._buffers, os.getpid())
         self._finalizer.atexit = False
@@ -68,8 +68,7 @@ class Staging:
         try:
             yield pinned
         finally:
-            function, arguments = driver.record(event, stream)
-            function(*arguments)
+            run(driver, self._device, driver.record(event, stream))
             self._buffers.append((pinned, room, event))
 
     def upload(self, to: int, content: bytes | memoryview, stream: int) -> None:

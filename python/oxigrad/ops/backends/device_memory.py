@@ -45,7 +45,11 @@ def interface_memory(array: Any) -> DeviceMemory | None:
     address, is_readonly = told["data"]
     shape = tuple(told["shape"])
     is_plain = not is_readonly and is_row_major(shape, told.get("strides"), int(told["typestr"][2:]))
-    return None if told.get("mask") is not None else DeviceMemory(address, number, dtype_name(array.dtype), shape, is_plain)
+    return (
+        None
+        if told.get("mask") is not None
+        else DeviceMemory(address, number, dtype_name(array.dtype), shape, is_plain)
+    )
 
 
 def is_row_major(shape: tuple[int, ...], strides: tuple[int, ...] | None, size: int) -> bool:
