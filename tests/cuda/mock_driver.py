@@ -20,6 +20,8 @@ from oxigrad.cuda import tables
 from oxigrad.cuda.driver import Call, DeviceError, Pinned, error_of
 
 SUCCESS = (0,)
+#: Texts are compiled for one test each, which takes longer than their runs.
+FLAGS = ("-O0",)
 
 
 class Event:
@@ -170,7 +172,7 @@ class MockDriver:
                 grid,
                 block,
                 stream,
-                run=lambda: executor.compile_text(text).launch(entry, grid, block, packed),
+                run=lambda: executor.compile_text(text, *FLAGS).launch(entry, grid, block, packed),
                 stream=stream,
             )
             return made()

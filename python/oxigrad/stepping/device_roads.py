@@ -39,8 +39,8 @@ def is_launchable(array: Any) -> bool:
     return memory is not None and memory.is_plain and memory.dtype in FLOATING and not unavailable(memory.device)
 
 
-def why_not_rule(group: ParameterGroup, array: Any, numbers: int, *, accumulates: bool) -> str:
-    """The reason why the rule of a group has no kernel for a parameter on a device; empty if it has one.
+def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, accumulates: bool) -> str:
+    """The reason why the rule of a group has no kernel for parameters of a dtype; empty if it has one.
 
     ``numbers`` is the number of scalars of a step; where the optimizer ``accumulates`` gradients, a guard has to be known on the host.
     """
@@ -53,16 +53,9 @@ def why_not_rule(group: ParameterGroup, array: Any, numbers: int, *, accumulates
     if program.is_guarded and accumulates:
         return "gradients are accumulated and checked for infinities and NaN"
     slots = sum(slot.is_number for slot in rule.slots)
-    dtype = memory_dtype(array)
     arrays = 2 + len(rule.slots) - slots
     try:
         launch.text_of(program, (dtype,) * arrays, numbers, slots, False)
     except (RuleError, DtypeError, ShapeError) as error:
         return str(error)
     return ""
-
-
-def memory_dtype(array: Any) -> str:
-    """The name of the dtype of an array on a device."""
-    memory = memory_of(array)
-    return "" if memory is None else memory.dtype

@@ -163,7 +163,7 @@ class Plan:
         rules = [group.rule() for group in self.groups]
         for p in self.parameters:
             p.executor = executor(leaves[p.index], rules[p.group].elementwise)
-            if p.executor == "device" and self._why_not(p, leaves[p.index], rules[p.group]):
+            if p.executor == "device" and self._why_not(p, rules[p.group]):
                 p.executor = "rule"
         supplied = {name for rule in rules for name in rule.supplied}
         #: Whether a value over all parameters is computed, for which they need one executor.
@@ -198,9 +198,10 @@ class Plan:
         # The core checks the other gradients.
         self._checked_here = self.parameters if self.ruled or self.on_devices else self._tied
 
-    def _why_not(self, p: Parameter, array: Any, rule: Rule) -> str:
+    def _why_not(self, p: Parameter, rule: Rule) -> str:
         """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
-        return why_not_rule(self.groups[p.group], array, len(rule.numbers), accumulates=self._owner.accumulate > 1)
+        accumulates = self._owner.accumulate > 1
+        return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), accumulates=accumulates)
 
     def is_current(self) -> bool:
         """Whether options and groups of hyperparameters are unchanged since the plan was made."""

@@ -35,16 +35,27 @@ impl Launches {
         Ok(Self { calls, fail, launched })
     }
 
-    /// Makes the calls, and adds the arrays that they write to those that have `changed`.
+    /// Makes the calls, and adds the arrays that they write to those that have `changed`. After one that fails, only those
+    /// that write nothing are made, such as of contexts.
     pub(super) fn run<'py>(&self, py: Python<'py>, changed: &mut Changed<'py>) -> Result<(), Failure> {
         let mut has_written = false;
         for (number, (function, arguments, writes)) in self.calls.iter().enumerate() {
-            self.call(py, number, function, arguments).map_err(|error| Failure { error, has_written })?;
+            if let Err(error) = self.call(py, number, function, arguments) {
+                self.finish(py, number + 1);
+                return Err(Failure { error, has_written });
+            }
             has_written |= writes;
         }
         let mut exporters = Exporters::default();
         self.launched.iter().for_each(|array| changed.push(&mut exporters, array.bind(py)));
         Ok(())
+    }
+
+    /// Makes the calls from this one on that write nothing, and ignores their failures.
+    fn finish(&self, py: Python<'_>, from: usize) {
+        for (function, arguments, _) in self.calls[from..].iter().filter(|(.., writes)| !writes) {
+            drop(function.bind(py).call1(arguments.bind(py)));
+        }
     }
 
     fn call(&self, py: Python<'_>, number: usize, function: &Py<PyAny>, arguments: &Py<PyTuple>) -> PyResult<()> {
