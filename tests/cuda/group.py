@@ -91,17 +91,22 @@ class Step:
         if self.control is not None:
             self.control[0] = self.number - 1
 
-    def run(self, sets: Sequence[Sequence[Sequence[float]]], scalars: Callable[..., Any] | None = None) -> bool:
-        """Launches the entries of all groups, whose sets of scalars are given; False where a guard stopped the step.
+    def is_on_device(self, group: Group) -> bool:
+        """Whether the entries of a group compute its scalars."""
+        return self.by_control or not group.source.is_plain
 
-        ``scalars`` computes the values of the sets of plain groups on the host.
+    def run(self, sets: Sequence[Sequence[Sequence[float]]]) -> bool:
+        """Launches the entries of all groups, whose sets are given; False where a guard stopped the step.
+
+        The sets of a group whose scalars are computed on the host are those of values: see `_core.Program.scalars`.
         """
         launches = []
         for group, own in zip(self.groups, sets, strict=True):
-            on_device = scalars is None or not group.source.is_plain or self.by_control
-            group.prepare(self, own if on_device else [scalars(one) for one in own], on_device=on_device)
-            entries = group.source.entries
-            launches += [(entry.moment, entry, group) for entry in entries if on_device or entry.kind == "update"]
+            on_device = self.is_on_device(group)
+            group.prepare(self, own, on_device=on_device)
+            for entry in group.source.entries:
+                if entry.kind == "update" or (on_device and (entry.kind != "advance" or self.by_control)):
+                    launches.append((entry.moment, entry, group))
         done = set()
         for moment, entry, group in sorted(launches, key=lambda launch: launch[0]):
             if entry.scope != "once" or moment not in done:

@@ -13,6 +13,7 @@
 struct Dim3 { unsigned int x; };
 static thread_local Dim3 threadIdx, blockIdx, blockDim, gridDim;
 struct alignas(16) uint4 { unsigned int x, y, z, w; };
+struct alignas(8) uint2 { unsigned int x, y; };
 
 #define OX_THREADS for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x)
 #define OX_BARRIER

@@ -83,15 +83,20 @@
 
 mod functions;
 mod memory;
+mod scalars;
+mod stages;
 mod update;
+
+use std::fmt::Write;
 
 use super::compiled::Kernel;
 use crate::array::buffer::Dtype;
 use crate::error::{Error, Result};
 use functions::Functions;
+use memory::Stored;
+use scalars::Scalars;
+use update::Update;
 
-/// The fixed part of every text.
-const PRELUDE: &str = include_str!("prelude.cu");
 /// Threads of a block of an `Update`.
 pub const THREADS: usize = 256;
 /// The largest number of array inputs.
@@ -187,26 +192,52 @@ impl Kernel {
     /// The kernel as CUDA C++ text.
     ///
     /// # Errors
-    /// `Rule` if an op has no traced form; `Dtype` if a dtype is none that kernels take; `Shape` if there are fewer
-    /// arrays or scalars than the kernel has inputs.
+    /// `Rule` if an op has no traced form, or sums need too much shared memory; `Dtype` if a dtype is none that kernels
+    /// take; `Shape` if there are fewer arrays or scalars than the kernel has inputs.
     pub fn cuda(&self, layout: &Layout) -> Result<Source> {
         self.check_layout(layout)?;
-        let mut functions = Functions::new(layout.computed());
-        let kept = self.splats.clone();
-        let mut bodies = String::new();
-        let mut entries = Vec::new();
-        for number in 0..self.phases.len() {
-            bodies.push_str(&update::print(self, number, layout, &mut functions)?);
+        let (mut functions, mut bodies) = (Functions::new(layout.computed()), String::new());
+        let is_plain = self.phases.len() == 1 && self.totals.is_empty() && self.guard.is_none() && layout.numbers == 0;
+        let stages = self.stages();
+        let kept = self.kept(&stages);
+        let scalars = Scalars { kernel: self, layout, stages: &stages, kept: &kept };
+        let mut entries = match scalars.print(&mut functions, &mut bodies) {
+            // The host computes the scalars, also with ops that have no traced form.
+            Err(_) if is_plain => {
+                (functions, bodies) = (Functions::new(layout.computed()), String::new());
+                Vec::new()
+            }
+            printed => printed?,
+        };
+        let updates = (0..self.phases.len()).map(|number| Update { kernel: self, number, layout });
+        let updates: Vec<Update> = updates.filter(|update| !self.phases[update.number].code.is_empty()).collect();
+        for update in &updates {
+            update.print(&mut functions, &mut bodies)?;
             entries.push(Entry {
-                name: format!("update_{number}"),
+                name: format!("update_{}", update.number),
                 kind: EntryKind::Update,
                 scope: Scope::Tasks,
                 block: THREADS,
-                moment: 2 * number + 1,
+                moment: self.moment_of_update(update.number),
             });
         }
+        entries.sort_by_key(|entry| entry.moment);
         let scales = layout.dtypes.iter().filter(|dtype| **dtype == Dtype::U8).count();
-        let text = format!("{}\n{PRELUDE}\n{}\n{bodies}", leaf(layout, scales, kept.len()), functions.text());
+        let mut text = constants(layout, scales, kept.len());
+        let has_halves = layout.dtypes.iter().any(|dtype| dtype.is_half()) || functions.text().contains("ox_round_to_");
+        let parts = [
+            (include_str!("prelude.cu"), true),
+            (include_str!("halves.cu"), has_halves || bodies.contains("ox_round_to_")),
+            (include_str!("random.cu"), updates.iter().any(Update::is_random)),
+            (include_str!("codes.cu"), scales > 0),
+            (include_str!("sums.cu"), self.sums > 0),
+            (include_str!("scalars.cu"), !entries.is_empty()),
+            (functions.text(), true),
+            (&bodies, true),
+        ];
+        for (part, _) in parts.iter().filter(|(part, is_used)| *is_used && !part.is_empty()) {
+            _ = write!(text, "\n{}\n", part.trim_end());
+        }
         Ok(Source {
             text,
             entries,
@@ -217,7 +248,7 @@ impl Kernel {
             kept: kept.len(),
             sums: self.sums,
             totals: self.totals.len(),
-            is_plain: self.is_plain(layout),
+            is_plain,
             is_guarded: self.guard.is_some(),
         })
     }
@@ -237,11 +268,7 @@ impl Kernel {
         }
         let mut values = Vec::new();
         self.compute_scalars(0, inputs, &[], &mut values, &[]);
-        Ok(self.splats.iter().map(|step| values[usize::from(*step)]).collect())
-    }
-
-    fn is_plain(&self, layout: &Layout) -> bool {
-        self.phases.len() == 1 && self.totals.is_empty() && self.guard.is_none() && layout.numbers == 0
+        Ok(self.kept(&self.stages()).into_iter().map(|step| values[step]).collect())
     }
 
     fn check_layout(&self, layout: &Layout) -> Result<()> {
@@ -262,8 +289,11 @@ impl Kernel {
             let (found, expected) = (self.results.len(), layout.numbers);
             return Err(Error::Shape(format!("found {found} results, expected at most {expected}")));
         }
+        if self.guard.is_some_and(|(_, step)| self.is_of_leaf[usize::from(step)]) {
+            return Err(Error::Rule("found a guard that differs between leaves, expected one of totals".into()));
+        }
         for (number, dtype) in layout.dtypes.iter().enumerate() {
-            if !(dtype.is_floating() || (*dtype == Dtype::U8 && number > 1)) {
+            if Stored::of(*dtype).is_none() || (*dtype == Dtype::U8 && number < 2) {
                 return Err(Error::Dtype(format!(
                     "array {number} has dtype {}: expected a floating-point dtype, or uint8 for the codes of a slot",
                     dtype.name()
@@ -274,14 +304,14 @@ impl Kernel {
     }
 }
 
-/// The constants of the prelude, and the fields of a leaf that differ from group to group.
-fn leaf(layout: &Layout, scales: usize, kept: usize) -> String {
+/// The constants of the text, and the fields of a leaf that differ from group to group.
+fn constants(layout: &Layout, scales: usize, kept: usize) -> String {
     let mut fields = format!("void *arrays[{}];", layout.dtypes.len());
     if scales > 0 {
-        fields.push_str(&format!(" float *scales[{scales}];"));
+        _ = write!(fields, " float *scales[{scales}];");
     }
     if layout.numbers > 0 {
-        fields.push_str(&format!(" double *numbers[{}];", layout.numbers));
+        _ = write!(fields, " double *numbers[{}];", layout.numbers);
     }
-    format!("#define OX_KEPT {kept}\n#define OX_LEAF_FIELDS {fields}")
+    format!("#define OX_KEPT {kept}\n#define OX_LEAF_FIELDS {fields}\n")
 }

@@ -52,6 +52,12 @@ static __device__ __forceinline__ double ox_f64(ox_u64 bits) { return __longlong
 static __device__ __forceinline__ ox_u32 ox_bits(float value) { return __float_as_uint(value); }
 static __device__ __forceinline__ ox_u64 ox_bits(double value) { return (ox_u64)__double_as_longlong(value); }
 
+/* The number of the step. */
+static __device__ __forceinline__ ox_u64 ox_step(const OxLaunch &launch)
+{
+    return launch.control ? launch.control->step + 1 : launch.step;
+}
+
 /* A value of the scalar program. */
 static __device__ __forceinline__ double ox_value(const OxLaunch &launch, ox_u32 row, ox_u32 number)
 {
