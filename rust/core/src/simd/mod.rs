@@ -1,6 +1,6 @@
 //! SIMD lanes: vectors of floating-point numbers. The scalar lane is one number.
 //!
-//! [`lane`] has the traits, [`math`] the functions and [`rounding`] the rounding of halves. Each instruction set
+//! [`lane`] has the traits, [`math`] the functions (`power` has those by an accurate logarithm) and [`rounding`] the rounding of halves. Each instruction set
 //! (`scalar`, `avx2`, `avx512`, `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing
 //! else, and a row in [`dispatch`], which alone detects the features of the processor. `float_env` sets the
 //! floating-point environment, `prefetch` prefetches memory. All methods are `#[inline(always)]`, so that they are
@@ -10,6 +10,7 @@ pub mod dispatch;
 mod float_env;
 pub mod lane;
 pub mod math;
+mod power;
 mod prefetch;
 pub mod rounding;
 mod scalar;
