@@ -25,11 +25,11 @@ def dtype_of(array: np.ndarray) -> str:
 
 
 def placed(array: np.ndarray, shift: int) -> np.ndarray:
-    """A copy of the array, ``shift`` elements after an address that is aligned to 64 bytes."""
-    size = array.dtype.itemsize
-    memory = np.empty(array.nbytes + 64 + shift * size, np.uint8)
-    start = -memory.ctypes.data % 64 + shift * size
-    made = memory[start : start + array.nbytes].view(array.dtype)
+    """A copy of the array that ends with its memory, ``shift`` elements after an address that is aligned to 16 bytes."""
+    before = shift * array.dtype.itemsize
+    memory = np.empty(array.nbytes + before, np.uint8)
+    assert memory.ctypes.data % 16 == 0, "of malloc"
+    made = memory[before:].view(array.dtype)
     made[...] = array.reshape(-1)
     return made
 

@@ -91,6 +91,36 @@ fn powers_one_and_two_are_exact() {
     }
 }
 
+/// Annex F of the C standard, for every pair of a zero, an infinity, NaN, and finite numbers between them.
+#[test]
+fn powers_have_the_limits_of_the_standard() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let sizes = [0.0, 5e-324, 1e-300, 0.3, 0.5, 1.0 - 1e-16, 1.0, 1.0 + 3e-16, 1.5, 2.0, 3.0, 7.0, 1e15, 9e15];
+    let large = [9_007_199_254_740_993.0, 1e19, 1e21, 1e22, 1e300, f64::MAX, inf, nan];
+    let numbers: Vec<f64> = sizes.into_iter().chain(large).flat_map(|x| [x, -x]).collect();
+    for a in &numbers {
+        for b in &numbers {
+            let (value, expected) = (op("pow").on_numbers([*a, *b, 0.0]), a.powf(*b));
+            let exact =
+                expected == 0.0 || expected.is_infinite() || [1.0, -1.0].contains(a) || [0.0, 1.0, 2.0].contains(b);
+            // The function of the system is within one unit as well.
+            let near = value.is_sign_negative() == expected.is_sign_negative()
+                && value.to_bits().abs_diff(expected.to_bits()) <= 1;
+            let same = if exact { value.to_bits() == expected.to_bits() } else { near };
+            assert!(same || (value.is_nan() && expected.is_nan()), "{a:e} to the power {b:e} is {value:e}");
+        }
+    }
+    for (a, b, expected) in [
+        (10.0, 15.0, 1e15),
+        (3.0, 33.0, 5_559_060_566_555_523.0),
+        (-2.0, -1074.0, 5e-324),
+        (2.0, 1023.0, 8.988_465_674_311_58e307),
+    ] {
+        assert_eq!(op("pow").on_numbers([a, b, 0.0]).to_bits(), f64::to_bits(expected), "{a} to the power {b}");
+    }
+    assert!(op("pow").on_numbers([-8.0, 1.0 / 3.0, 0.0]).is_nan());
+}
+
 #[test]
 fn the_incomplete_beta_function_has_its_limits() {
     let betainc = |a, b, x| op("betainc").on_numbers([a, b, x]);

@@ -170,6 +170,8 @@ pub trait Lane: Copy {
 
     /// Computes a function in `f64` and rounds the result.
     fn wide(self, f: impl Unary<Self::Wide>) -> Self;
+    /// Computes a function of two lanes in `f64` and rounds the result.
+    fn wide_pair(self, other: Self, f: impl Binary<Self::Wide>) -> Self;
     /// Writes `WIDTH` numbers as `f64`.
     ///
     /// # Safety

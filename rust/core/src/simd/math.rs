@@ -8,7 +8,8 @@
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use super::lane::{Lane, Unary, Wide};
+use super::lane::{Binary, Lane, Unary, Wide};
+use super::power;
 use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.
@@ -49,8 +50,6 @@ by_element! {
     remainder(a b) = elementary::remainder;
     /// The floored quotient.
     floor_divide(a b) = elementary::floor_divide;
-    /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
-    pow(a b) = elementary::pow;
     /// Angle of the point (b, a).
     atan2(a b) = f64::atan2;
     /// Distance of the point (a, b) from the origin.
@@ -158,14 +157,28 @@ computed_wide! {
     tanh = wide_tanh;
 }
 
+/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
+#[inline(always)]
+pub fn pow<L: Lane>(a: L, b: L) -> L {
+    #[derive(Clone, Copy, Default)]
+    struct Function;
+    impl<W: Wide> Binary<W> for Function {
+        #[inline(always)]
+        fn call(self, a: W, b: W) -> W {
+            power::pow(a, b)
+        }
+    }
+    a.wide_pair(b, Function)
+}
+
 /// 1.5 * 2^52: added to a smaller number, it leaves the nearest integer in the low bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
-const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+pub(super) const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
+pub(super) const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
 
 /// `c[0] + x * (c[1] + x * (...))`, by Horner's rule.
 #[inline(always)]
-fn polynomial<W: Wide, const N: usize>(x: W, c: [f64; N]) -> W {
+pub(super) fn polynomial<W: Wide, const N: usize>(x: W, c: [f64; N]) -> W {
     let mut sum = W::splat(c[N - 1]);
     let mut k = N - 1;
     while k > 0 {
@@ -182,7 +195,7 @@ fn power_of_two<W: Wide>(k: W) -> W {
 }
 
 #[inline(always)]
-fn clamp<W: Wide>(x: W, low: f64, high: f64) -> W {
+pub(super) fn clamp<W: Wide>(x: W, low: f64, high: f64) -> W {
     let (low, high) = (W::splat(low), W::splat(high));
     let x = W::select(x.lt(low), low, x);
     W::select(high.lt(x), high, x)
@@ -191,9 +204,21 @@ fn clamp<W: Wide>(x: W, low: f64, high: f64) -> W {
 /// `x = k ln 2 + r + c` with `r` at most half of ln 2 and `c` its rounding error: `(k, r, exp(r + c) - 1 - r)`.
 #[inline(always)]
 fn exp_parts<W: Wide>(x: W) -> (W, W, W) {
+    let (k, high, low) = whole_ln2(x);
+    let (r, rest) = exp_rest(high, low);
+    (k, r, rest)
+}
+
+/// `x = k ln 2 + high - low` with a whole number `k`: `(k, high, low)`.
+#[inline(always)]
+fn whole_ln2<W: Wide>(x: W) -> (W, W, W) {
     let k = x.mul_add(W::splat(std::f64::consts::LOG2_E), W::splat(ROUND)).sub(W::splat(ROUND));
-    let high = k.mul_add(W::splat(-LN2_HIGH), x);
-    let low = k.mul(W::splat(LN2_LOW));
+    (k, k.mul_add(W::splat(-LN2_HIGH), x), k.mul(W::splat(LN2_LOW)))
+}
+
+/// `r + c = high - low` with `r` at most half of ln 2 and `c` its rounding error: `(r, exp(r + c) - 1 - r)`.
+#[inline(always)]
+fn exp_rest<W: Wide>(high: W, low: W) -> (W, W) {
     let r = high.sub(low);
     let c = high.sub(r).sub(low);
     // Taylor's series: its remainder is less than 0.04 units in the last place.
@@ -215,12 +240,26 @@ fn exp_parts<W: Wide>(x: W) -> (W, W, W) {
         ],
     );
     // exp(r + c) is approximately exp(r) + c exp(r).
-    (k, r, r.mul(r).mul_add(q, r.mul_add(c, c)))
+    (r, r.mul(r).mul_add(q, r.mul_add(c, c)))
 }
 
 #[inline(always)]
 fn wide_exp<W: Wide>(x: W) -> W {
     let (k, r, rest) = exp_parts(clamp(x, -746.0, 710.0));
+    scaled(k, r, rest)
+}
+
+/// `exp(x + c)` for a small `c`.
+#[inline(always)]
+pub(super) fn exp_of_sum<W: Wide>(x: W, c: W) -> W {
+    let (k, high, low) = whole_ln2(clamp(x, -746.0, 710.0));
+    let (r, rest) = exp_rest(high, low.sub(c));
+    scaled(k, r, rest)
+}
+
+/// `2^k (1 + r + rest)`.
+#[inline(always)]
+fn scaled<W: Wide>(k: W, r: W, rest: W) -> W {
     // In two steps, since 2^k itself may be too small or too large.
     let half = k.mul(W::splat(0.5)).floor();
     // 1 + r and its rounding error, so that only the last sum rounds.
@@ -240,7 +279,7 @@ fn wide_expm1<W: Wide>(x: W) -> W {
 
 /// `x = 2^k (1 + f)` with `1 + f` between the square roots of one half and of two, for positive normal `x`: `(k, f)`.
 #[inline(always)]
-fn log_parts<W: Wide>(x: W) -> (W, W) {
+pub(super) fn log_parts<W: Wide>(x: W) -> (W, W) {
     let above = W::bits_sub(x.to_bits(), W::bits(std::f64::consts::FRAC_1_SQRT_2.to_bits()));
     // The exponent is signed: 2048 is added to it, and taken away again as a number.
     let biased = W::bits_down52(W::bits_add(above, W::bits(2048 << 52)));

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use super::lane::{Body, Element, Lane, Simd, Unary, Wide};
+use super::lane::{Binary, Body, Element, Lane, Simd, Unary, Wide};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,9 +207,28 @@ impl<'a> Simd for Tracing<'a> {
     }
 }
 
-/// The methods that compute: `scalar` is the method of the number, where the value is known.
+impl<'a> Traced<'a, f32> {
+    fn widened(self) -> Traced<'a, f64> {
+        self.unary(Primitive::Widen, f64::from)
+    }
+
+    fn nearest(wide: Traced<'a, f64>) -> Self {
+        wide.unary(Primitive::Narrow, f32::from_f64)
+    }
+}
+
+impl<'a> Traced<'a, f64> {
+    fn widened(self) -> Self {
+        self
+    }
+
+    fn nearest(wide: Self) -> Self {
+        wide
+    }
+}
+
 macro_rules! traced_lane {
-    ($($t:ty, |$this:ident, $f:ident| $wide:expr;)*) => {$(
+    ($($t:ty)*) => {$(
         #[allow(clippy::float_cmp, reason = "exact comparisons of IEEE 754 are intended")]
         impl<'a> Lane for Traced<'a, $t> {
             type Mask = Traced<'a, bool>;
@@ -247,9 +266,9 @@ macro_rules! traced_lane {
             }
             fn to_bfloat16(self) -> Self { self.unary(Primitive::RoundToBfloat16, Lane::to_bfloat16) }
             fn to_float16(self) -> Self { self.unary(Primitive::RoundToFloat16, Lane::to_float16) }
-            fn wide(self, f: impl Unary<Self::Wide>) -> Self {
-                let ($this, $f) = (self, f);
-                $wide
+            fn wide(self, f: impl Unary<Self::Wide>) -> Self { Self::nearest(f.call(self.widened())) }
+            fn wide_pair(self, other: Self, f: impl Binary<Self::Wide>) -> Self {
+                Self::nearest(f.call(self.widened(), other.widened()))
             }
             fn map(self, f: impl Fn(f64) -> f64) -> Self {
                 match self {
@@ -283,10 +302,7 @@ macro_rules! traced_lane {
     )*};
 }
 
-traced_lane! {
-    f32, |this, f| f.call(this.unary(Primitive::Widen, f64::from)).unary(Primitive::Narrow, f32::from_f64);
-    f64, |this, f| f.call(this);
-}
+traced_lane!(f32 f64);
 
 impl<'a> Wide for Traced<'a, f64> {
     type Bits = Traced<'a, u64>;

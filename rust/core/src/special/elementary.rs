@@ -1,4 +1,4 @@
-//! Elementary functions that neither an instruction nor the standard library computes, one number at a time: remainders, powers,
+//! Elementary functions that neither an instruction nor the standard library computes, one number at a time: remainders and
 //! logarithms of sums.
 
 use std::f64::consts::LOG2_E;
@@ -18,15 +18,6 @@ pub fn floor_divide(a: f64, b: f64) -> f64 {
     }
     // An integer up to rounding; the sign of a zero is that of the quotient.
     ((a - remainder(a, b)) / b).round().abs().copysign(a / b)
-}
-
-/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`.
-pub fn pow(a: f64, b: f64) -> f64 {
-    match b {
-        1.0 => a,
-        2.0 => a * a,
-        _ => a.powf(b),
-    }
 }
 
 /// log(exp(a) + exp(b)).
