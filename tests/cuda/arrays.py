@@ -64,7 +64,7 @@ def current_stream(device: int = 0) -> int:
 
 def host(array: Any) -> np.ndarray:
     """A copy of an array in host memory, which the library itself does not allow."""
-    return np.array(array._array if isinstance(array, Array) else array)
+    return np.asarray(array._array if isinstance(array, Array) else array).copy()
 
 
 class Array:

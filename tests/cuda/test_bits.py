@@ -6,22 +6,18 @@ A C++ compiler runs the text of `Program.cuda` on copies of all arrays of a step
 from __future__ import annotations
 
 import dataclasses
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-
 from executor import COMPILER
+from steps import compiled, twin
+
 from optimizers import OPTIMIZERS
 from oxigrad import optim
 from oxigrad.optim import chain
-from steps import compiled, twin
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
 

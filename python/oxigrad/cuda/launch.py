@@ -211,11 +211,18 @@ class DeviceStep:
         self._device.staging.upload_parts([part for part in parts if len(part[1])], stream)
         self._ends = ends
 
-    def takes(self, leaves: Sequence[Leaf]) -> bool:
-        """Whether these are the leaves that it was made for, wherever their arrays are now."""
-        return len(leaves) == len(self._leaves) and all(
-            a is b or a.is_like(b) for a, b in zip(leaves, self._leaves, strict=True)
-        )
+    @property
+    def can_count(self) -> bool:
+        """Whether the number of the step can be in memory of the device."""
+        kinds = [{entry.kind for entry in each.source.entries} for each in self._groups]
+        return all({"scalars", "advance"} <= found for found in kinds)
+
+    def takes(self, programs: Programs, leaves: Sequence[Leaf]) -> bool:
+        """Whether it was made for these programs and leaves, wherever their arrays are now."""
+        if len(leaves) != len(self._leaves) or len(programs) != len(self._programs):
+            return False
+        are_same = all(a is b for a, (b, _) in zip(self._programs, programs, strict=True))
+        return are_same and all(a is b or a.is_like(b) for a, b in zip(leaves, self._leaves, strict=True))
 
     def refresh(self, leaves: Sequence[Leaf], *, stream: int, capturing: bool) -> None:
         """Writes the rows of leaves whose arrays have moved. Raises `CaptureError` where the stream is being captured."""

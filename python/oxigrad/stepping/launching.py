@@ -61,7 +61,7 @@ class DeviceSteps:
     def __init__(self, plan: Plan, counters: dict[int, Counter]) -> None:
         self.plan = plan
         self._counters = counters
-        self._steps: dict[int, DeviceStep] = {}
+        self._steps: dict[tuple[int, bool], DeviceStep] = {}  # by device, and by whether gradients are only accumulated
 
     def prepare(
         self,
@@ -106,12 +106,10 @@ class DeviceSteps:
         stream = self.stream(device, own, leaves)
         with used.current(device):
             capturing = used.is_capturing(stream)
-            step = self._steps.get(device)
-            if step is None or not step.takes(own):
-                self._steps.pop(device, None)
-                step = self._steps[device] = DeviceStep(
-                    used, device, resolved.programs_of_all, own, stream=stream, capturing=capturing
-                )
+            key, programs = (device, resolved.holds), resolved.programs_of_all
+            step = self._steps.get(key)
+            if step is None or not step.takes(programs, own):
+                step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=capturing)
             else:
                 step.refresh(own, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
@@ -120,12 +118,12 @@ class DeviceSteps:
             if counter is None:
                 raise CaptureError(f"cuda:{device}: memory would be allocated during a capture")
             if capturing:
-                self._check_capture(own, resolved)
+                self._check_capture(own, resolved, step)
             counts = capturing or counter.is_ahead or step.is_guarded
             if counts:
                 counter.begin(count)
             calls = step.prepare(
-                resolved.programs_of_all,
+                programs,
                 seed=resolved.seed,
                 step=count + 1,
                 control=counter.address if counts else 0,
@@ -142,8 +140,14 @@ class DeviceSteps:
         launches.add(used, device, calls)
 
     @staticmethod
-    def _check_capture(own: Sequence[Leaf], resolved: ResolvedStep) -> None:
-        """Raises `CaptureError` for a step that reads numbers of the host which differ from step to step."""
+    def _check_capture(own: Sequence[Leaf], resolved: ResolvedStep, step: DeviceStep) -> None:
+        """Raises `CaptureError` for a step that reads numbers of the host which differ from step to step, or that waits."""
+        if not step.can_count:
+            raise CaptureError(
+                f"{own[0].path}: the rule has scalars that only the host computes, which a graph cannot replay"
+            )
+        if resolved.raises:
+            raise CaptureError(f"{own[0].path}: nonfinite='raise' waits for the device: expected 'skip' in a capture")
         if resolved.varies_on_host:
             raise CaptureError(
                 f"{own[0].path}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "

@@ -81,6 +81,7 @@ class ResolvedStep:
         self.seed = owner.seed
         self.observes = owner.loss_scale is not None
         self.zeroes = owner.zero_gradients
+        self.raises = owner.nonfinite == "raise"
         #: Whether the core does the whole step in place, for gradients without sparse rows.
         self.is_in_place = not (plan.ruled or plan.on_devices or plan.copied or (self.zeroes and plan.is_tied))
         self._note_constant()
