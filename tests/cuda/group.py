@@ -93,7 +93,7 @@ class Step:
 
     def is_on_device(self, group: Group) -> bool:
         """Whether the entries of a group compute its scalars."""
-        return self.by_control or not group.source.is_plain
+        return not group.source.is_plain or (self.by_control and group.source.computes_scalars)
 
     def run(self, sets: Sequence[Sequence[Sequence[float]]]) -> bool:
         """Launches the entries of all groups, whose sets are given; False where a guard stopped the step.

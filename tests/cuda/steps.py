@@ -158,7 +158,7 @@ class Twin:
         step = Step(groups, seed=seed, number=self.core.count + 1, batches=batches, by_control=self.by_control)
         chosen = [programs[number] for *_, number in leaves.values()]
         values = [
-            sets if not group.source.is_plain or step.by_control else [program.scalars(own) for own in sets]
+            sets if step.is_on_device(group) else [program.scalars(own) for own in sets]
             for group, (program, sets) in zip(groups, chosen, strict=True)
         ]
         return step, values, copies

@@ -71,6 +71,18 @@ fn functions_have_the_limits_of_the_standard() {
         ("erfinv", 1.5, f64::NAN), ("gamma", 5.0, 24.0), ("gammaln", 1.0, 0.0), ("gammaln", -1.0, inf),
         ("gammaln", inf, inf), ("digamma", 0.0, -inf), ("digamma", -2.0, f64::NAN), ("digamma", inf, inf),
         ("asin", 1.5, f64::NAN), ("acosh", 0.5, f64::NAN), ("atanh", 1.0, inf), ("log2", 8.0, 3.0), ("log10", 1e3, 3.0),
+        ("log2", 5e-324, -1074.0), ("log2", 0.0, -inf), ("log2", inf, inf), ("log2", -1.0, f64::NAN), ("log2", 1.0, 0.0),
+        ("log10", 1e22, 22.0), ("log10", -0.0, -inf), ("log10", inf, inf), ("log10", -inf, f64::NAN),
+        ("sinh", inf, inf), ("sinh", -inf, -inf), ("sinh", -0.0, -0.0), ("sinh", 5e-324, 5e-324), ("sinh", -711.0, -inf),
+        ("cosh", inf, inf), ("cosh", -inf, inf), ("cosh", -0.0, 1.0), ("cosh", 1e-300, 1.0), ("cosh", 1e300, inf),
+        ("asinh", inf, inf), ("asinh", -inf, -inf), ("asinh", -0.0, -0.0), ("asinh", 5e-324, 5e-324),
+        ("acosh", inf, inf), ("acosh", 1.0, 0.0), ("acosh", -inf, f64::NAN), ("acosh", -2.0, f64::NAN),
+        ("atanh", -1.0, -inf), ("atanh", -0.0, -0.0), ("atanh", 1.5, f64::NAN), ("atanh", -inf, f64::NAN),
+        ("cbrt", inf, inf), ("cbrt", -inf, -inf), ("cbrt", -0.0, -0.0), ("cbrt", -27.0, -3.0), ("cbrt", 1e300, 1e100),
+        ("trunc", inf, inf), ("trunc", -2.75, -2.0), ("trunc", 0.5, 0.0), ("trunc", -4.5e15, -4.5e15), ("trunc", 1e300, 1e300),
+        ("round", -0.5, -0.0), ("round", 0.5, 0.0), ("round", 0.499_999_999_999_999_94, 0.0), ("round", -1.5, -2.0),
+        ("round", 4_503_599_627_370_497.0, 4_503_599_627_370_497.0), ("round", 2_251_799_813_685_248.5, 2_251_799_813_685_248.0),
+        ("round", -inf, -inf), ("round", 1e300, 1e300), ("round", 5e-324, 0.0),
     ];
     for (name, x, expected) in cases {
         let value = call(name, x);

@@ -9,7 +9,8 @@
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
 use super::lane::{Binary, Lane, Unary, Wide};
-use super::power;
+use super::pair::Pair;
+use super::{hyperbolic, power};
 use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.
@@ -31,6 +32,31 @@ pub fn sign<L: Lane>(a: L) -> L {
     L::select(L::zero().lt(a), L::one(), signed)
 }
 
+/// The nearest integer towards zero.
+#[inline(always)]
+pub fn trunc<L: Lane>(a: L) -> L {
+    with_sign(a.abs().floor(), a)
+}
+
+/// The nearest integer, ties to even.
+#[inline(always)]
+pub fn round<L: Lane>(a: L) -> L {
+    let half = L::splat(0.5);
+    let below = a.abs().floor();
+    let rest = a.abs().sub(below);
+    let above = below.add(L::one());
+    let even = L::select(below.mul(half).floor().eq(below.mul(half)), below, above);
+    let nearest = L::select(rest.lt(half), below, L::select(half.lt(rest), above, even));
+    with_sign(nearest, a)
+}
+
+/// `size`, which is no less than zero, with the sign of `a`, whose fraction it lacks.
+#[inline(always)]
+fn with_sign<L: Lane>(size: L, a: L) -> L {
+    let zero = L::zero();
+    L::select(size.eq(zero), a.mul(zero), L::select(a.lt(zero), size.neg(), size))
+}
+
 macro_rules! by_element {
     ($($(#[$doc:meta])* $name:ident ($($a:ident)+) = $scalar:expr;)*) => {$(
         $(#[$doc])*
@@ -46,10 +72,6 @@ macro_rules! by_element {
 
 // Functions without a vector form: the scalar function, element by element.
 by_element! {
-    /// Remainder of the floored quotient: it has the sign of `b`.
-    remainder(a b) = elementary::remainder;
-    /// The floored quotient.
-    floor_divide(a b) = elementary::floor_divide;
     /// Angle of the point (b, a).
     atan2(a b) = f64::atan2;
     /// Distance of the point (a, b) from the origin.
@@ -58,34 +80,14 @@ by_element! {
     logaddexp(a b) = elementary::logaddexp;
     /// log2(2^a + 2^b), which does not overflow.
     logaddexp2(a b) = elementary::logaddexp2;
-    /// Cubic root, of negative numbers too.
-    cbrt(a) = libm::cbrt;
     /// Tangent.
     tan(a) = f64::tan;
-    /// Hyperbolic sine.
-    sinh(a) = f64::sinh;
-    /// Hyperbolic cosine.
-    cosh(a) = f64::cosh;
     /// Inverse sine.
     asin(a) = f64::asin;
     /// Inverse cosine.
     acos(a) = f64::acos;
     /// Inverse tangent.
     atan(a) = f64::atan;
-    /// Inverse hyperbolic sine.
-    asinh(a) = libm::asinh;
-    /// Inverse hyperbolic cosine.
-    acosh(a) = libm::acosh;
-    /// Inverse hyperbolic tangent.
-    atanh(a) = libm::atanh;
-    /// Logarithm to base 2.
-    log2(a) = f64::log2;
-    /// Logarithm to base 10.
-    log10(a) = f64::log10;
-    /// The nearest integer towards zero.
-    trunc(a) = f64::trunc;
-    /// The nearest integer, ties to even.
-    round(a) = f64::round_ties_even;
     /// Error function.
     erf(a) = libm::erf;
     /// One minus the error function, accurate where that is small.
@@ -123,7 +125,7 @@ by_element! {
 }
 
 macro_rules! computed_wide {
-    ($($(#[$doc:meta])* $name:ident = $wide:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $wide:path;)*) => {$(
         $(#[$doc])*
         #[inline(always)]
         pub fn $name<L: Lane>(a: L) -> L {
@@ -155,20 +157,65 @@ computed_wide! {
     cos = wide_cos;
     /// Hyperbolic tangent.
     tanh = wide_tanh;
+    /// Hyperbolic sine.
+    sinh = hyperbolic::sinh;
+    /// Hyperbolic cosine.
+    cosh = hyperbolic::cosh;
+    /// Inverse hyperbolic sine.
+    asinh = hyperbolic::asinh;
+    /// Inverse hyperbolic cosine.
+    acosh = hyperbolic::acosh;
+    /// Inverse hyperbolic tangent.
+    atanh = hyperbolic::atanh;
+    /// Logarithm to base 2.
+    log2 = power::log2;
+    /// Logarithm to base 10.
+    log10 = power::log10;
+    /// Cubic root, of negative numbers too.
+    cbrt = power::cbrt;
 }
 
-/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
-#[inline(always)]
-pub fn pow<L: Lane>(a: L, b: L) -> L {
-    #[derive(Clone, Copy, Default)]
-    struct Function;
-    impl<W: Wide> Binary<W> for Function {
+macro_rules! computed_wide_pair {
+    ($($(#[$doc:meta])* $name:ident = $wide:expr;)*) => {$(
+        $(#[$doc])*
         #[inline(always)]
-        fn call(self, a: W, b: W) -> W {
-            power::pow(a, b)
+        pub fn $name<L: Lane>(a: L, b: L) -> L {
+            #[derive(Clone, Copy, Default)]
+            struct Function;
+            impl<W: Wide> Binary<W> for Function {
+                #[inline(always)]
+                fn call(self, a: W, b: W) -> W {
+                    $wide(a, b)
+                }
+            }
+            a.wide_pair(b, Function)
         }
-    }
-    a.wide_pair(b, Function)
+    )*};
+}
+
+computed_wide_pair! {
+    /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
+    pow = power::pow;
+    /// Remainder of the floored quotient: it has the sign of `b`.
+    remainder = wide_remainder;
+    /// The floored quotient: the integer `q` with `a = q b + remainder(a, b)`, up to rounding.
+    floor_divide = wide_floor_divide;
+}
+
+#[inline(always)]
+fn wide_remainder<W: Wide>(a: W, b: W) -> W {
+    let r = a.rem(b);
+    let differ = W::truth(r.lt(W::zero())).ne(W::truth(b.lt(W::zero())));
+    W::select(r.eq(W::zero()), r, W::select(differ, r.add(b), r))
+}
+
+#[inline(always)]
+fn wide_floor_divide<W: Wide>(a: W, b: W) -> W {
+    let quotient = a.div(b);
+    let whole = a.sub(wide_remainder(a, b)).div(b);
+    // An integer up to rounding; the sign of a zero is that of the quotient.
+    let floor = whole.zip(quotient, |whole, quotient| whole.round().abs().copysign(quotient));
+    W::select(b.eq(W::zero()), quotient, floor)
 }
 
 /// 1.5 * 2^52: added to a smaller number, it leaves the nearest integer in the low bits.
@@ -190,7 +237,7 @@ pub(super) fn polynomial<W: Wide, const N: usize>(x: W, c: [f64; N]) -> W {
 
 /// 2 to the power `k`, a whole number from -1023 (which gives zero) to 1024 (which gives infinity).
 #[inline(always)]
-fn power_of_two<W: Wide>(k: W) -> W {
+pub(super) fn power_of_two<W: Wide>(k: W) -> W {
     W::from_bits(W::bits_up52(k.add(W::splat(ROUND + 1023.0)).to_bits()))
 }
 
@@ -245,8 +292,15 @@ fn exp_rest<W: Wide>(high: W, low: W) -> (W, W) {
 
 #[inline(always)]
 fn wide_exp<W: Wide>(x: W) -> W {
-    let (k, r, rest) = exp_parts(clamp(x, -746.0, 710.0));
-    scaled(k, r, rest)
+    let (k, power) = exp_pair(clamp(x, -746.0, 710.0));
+    scaled(k, power.rounded())
+}
+
+/// `exp(x) = 2^k (high + low)`, the sum between the roots of one half and of two, `low` up to a tenth of it.
+#[inline(always)]
+pub(super) fn exp_pair<W: Wide>(x: W) -> (W, Pair<W>) {
+    let (k, r, rest) = exp_parts(x);
+    (k, one_more(r, rest))
 }
 
 /// `exp(x + c)` for a small `c`.
@@ -254,18 +308,28 @@ fn wide_exp<W: Wide>(x: W) -> W {
 pub(super) fn exp_of_sum<W: Wide>(x: W, c: W) -> W {
     let (k, high, low) = whole_ln2(clamp(x, -746.0, 710.0));
     let (r, rest) = exp_rest(high, low.sub(c));
-    scaled(k, r, rest)
+    scaled(k, one_more(r, rest).rounded())
 }
 
-/// `2^k (1 + r + rest)`.
+/// `1 + r + rest`: the sum of the first two and its rounding error, so that only the last sum rounds.
 #[inline(always)]
-fn scaled<W: Wide>(k: W, r: W, rest: W) -> W {
-    // In two steps, since 2^k itself may be too small or too large.
-    let half = k.mul(W::splat(0.5)).floor();
-    // 1 + r and its rounding error, so that only the last sum rounds.
+fn one_more<W: Wide>(r: W, rest: W) -> Pair<W> {
     let sum = W::one().add(r);
-    let p = sum.add(W::one().sub(sum).add(r).add(rest));
+    Pair { high: sum, low: W::one().sub(sum).add(r).add(rest) }
+}
+
+/// `2^k p`, in two steps, since `2^k` itself may be too small or too large.
+#[inline(always)]
+pub(super) fn scaled<W: Wide>(k: W, p: W) -> W {
+    let half = k.mul(W::splat(0.5)).floor();
     p.mul(power_of_two(half)).mul(power_of_two(k.sub(half)))
+}
+
+/// `size`, whose sign bit is not set, with the sign of `x`.
+#[inline(always)]
+pub(super) fn with_sign_of<W: Wide>(size: W, x: W) -> W {
+    let sign = W::bits_and(x.to_bits(), W::bits(1 << 63));
+    W::from_bits(W::bits_or(size.to_bits(), sign))
 }
 
 #[inline(always)]
@@ -313,7 +377,7 @@ fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
 
 /// `log`, a logarithm of `x`, with its limits: minus infinity at zero, NaN below zero, infinity at infinity.
 #[inline(always)]
-fn log_limits<W: Wide>(x: W, log: W) -> W {
+pub(super) fn log_limits<W: Wide>(x: W, log: W) -> W {
     let log = W::select(x.eq(W::splat(f64::INFINITY)), x, log);
     let log = W::select(x.eq(W::zero()), W::splat(f64::NEG_INFINITY), log);
     W::select(W::zero().le(x), log, W::splat(f64::NAN))
@@ -447,6 +511,5 @@ fn wide_tanh<W: Wide>(x: W) -> W {
     let grown = wide_exp(size.add(size)).add(W::one());
     let quotient = W::select(small, size.mul(z).mul(above), W::splat(-2.0)).div(W::select(small, below, grown));
     let value = W::select(small, size, W::one()).add(quotient);
-    let sign = W::bits_and(x.to_bits(), W::bits(1 << 63));
-    W::from_bits(W::bits_or(value.to_bits(), sign))
+    with_sign_of(value, x)
 }

@@ -1,16 +1,18 @@
 //! SIMD lanes: vectors of floating-point numbers. The scalar lane is one number.
 //!
-//! [`lane`] has the traits, [`math`] the functions (`power` has those by an accurate logarithm), and [`traced`] a lane
-//! that records what is computed. Each instruction set (`scalar`, `avx2`, `avx512`, `neon`, by the macros of
-//! `intrinsics`) has a file with its `impl Lane` and nothing else, and a row in [`dispatch`], which alone detects the
-//! features of the processor. `float_env` sets the floating-point environment, `prefetch` prefetches memory. All
-//! methods are `#[inline(always)]`, so that they are inlined into functions that `dispatch` compiles with the features
-//! of the instruction set enabled.
+//! [`lane`] has the traits, [`math`] the functions (`power` and `hyperbolic` those that take numbers of two lanes, of
+//! `pair`), and [`traced`] a lane that records what is computed. Each instruction set (`scalar`, `avx2`, `avx512`,
+//! `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing else, and a row in [`dispatch`],
+//! which alone detects the features of the processor. `float_env` sets the floating-point environment, `prefetch`
+//! prefetches memory. All methods are `#[inline(always)]`, so that they are inlined into functions that `dispatch`
+//! compiles with the features of the instruction set enabled.
 
 pub mod dispatch;
 mod float_env;
+mod hyperbolic;
 pub mod lane;
 pub mod math;
+mod pair;
 mod power;
 mod prefetch;
 mod scalar;
