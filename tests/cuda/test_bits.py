@@ -108,7 +108,6 @@ def test_a_step_has_the_bits_of_the_host(name: str, pytestconfig: pytest.Config)
         assert found.checked >= 2 * len(LENGTHS) * configuration.steps, rule
 
 
-
 # --- options that a step of one model does not show --------------------------------------------------------------------
 
 
@@ -132,7 +131,9 @@ def drawn(lengths: Mapping[str, int], seed: int, dtypes: Mapping[str, Any] | Non
 
 def test_totals_are_added_up_over_groups_in_the_order_of_the_host() -> None:
     lengths = {f"{kind}{k}": 1 + 977 * k for k in range(7) for kind in "abcd"}
-    dtypes = {name: {"a": np.float32, "b": np.float64, "c": np.float16, "d": ml_dtypes.bfloat16}[name[0]] for name in lengths}
+    dtypes = {
+        name: {"a": np.float32, "b": np.float64, "c": np.float16, "d": ml_dtypes.bfloat16}[name[0]] for name in lengths
+    }
 
     def make() -> Any:
         parts = {"[ab][0-3]": optim.Adam(0.1), "*": optim.SGD(0.1, momentum=0.9)}

@@ -43,6 +43,10 @@ class Launches:
             self.calls.append((function, arguments, writes))
         self._devices.append((len(self.calls), device, used, path))
 
+    def assign(self, array: Any, value: Any) -> None:
+        """Adds a copy of the result of a rule into the memory of a parameter, by its library."""
+        self.calls.append((_assigned, (array, value), True))
+
     def fail(self, number: int, status: Any) -> None:
         """Raises the error of the call with this number."""
         for end, device, used, path in self._devices:
@@ -53,6 +57,11 @@ class Launches:
     def of_core(self) -> dict[str, Any]:
         """The launches as arguments of `_core.Writes`."""
         return {"launches": (self.calls, self.fail), "launched": self.launched} if self.calls else {}
+
+
+def _assigned(array: Any, value: Any) -> tuple[int]:
+    adapter_of(array).assign(array, value)
+    return (0,)
 
 
 class Known:
@@ -173,6 +182,9 @@ class DeviceSteps:
             step = self._steps.get(key)
             if step is None or not (is_steady or step.takes(programs, own)):
                 step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=capturing)
+            elif not is_steady and step.is_captured and not capturing and step.has_moved(own):
+                # The graph that captured it reads its tables.
+                step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=False)
             elif not is_steady:
                 step.refresh(own, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
@@ -195,7 +207,8 @@ class DeviceSteps:
                 capturing=capturing,
             )
             if capturing:
-                counter.is_ahead = True
+                counter.is_ahead = step.is_captured = True
+                counter.keep(step)
             elif counts and not counter.is_ahead:
                 calls = [*calls, *((call, False) for call in counter.calls(stream))]
                 launches.counters.append(counter)

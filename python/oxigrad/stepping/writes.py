@@ -96,6 +96,8 @@ def call_step(
     for (_, parameter), leaf, (new, *after) in zip(ruled, called, results, strict=True):
         if new is leaf.p:
             pass
+        elif parameter.executor == "device":
+            writes.launches.assign(leaf.p, new)
         elif parameter.executor == "into":
             writes.copies.append(copying(new, leaf.p))
         else:

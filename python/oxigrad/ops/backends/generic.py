@@ -141,6 +141,10 @@ class Adapter:
         stream = array.__cuda_array_interface__.get("stream")
         return DEFAULT_STREAM if stream is None else int(stream)
 
+    def assign(self, array: Any, value: Any) -> None:
+        """Enqueues a copy of ``value`` into the memory of an array on the same device."""
+        array[...] = value
+
     def keep_until(self, arrays: Iterable[Any], device: int, stream: int) -> None:
         """Keeps the memory of arrays from being used again before the work on a stream so far is done.
 

@@ -87,6 +87,10 @@ class TorchAdapter(Adapter):
         """PyTorch's current stream of the device."""
         return self._cuda.current_stream(device).cuda_stream
 
+    def assign(self, array: Any, value: Any) -> None:
+        """By ``Tensor.copy_``."""
+        array.copy_(value)
+
     def keep_until(self, arrays: Iterable[Any], device: int, stream: int) -> None:
         """By ``Tensor.record_stream``, unless the stream is the default one, whose order all other memory follows."""
         if stream != DEFAULT_STREAM:
