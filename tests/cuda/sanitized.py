@@ -6,8 +6,8 @@ from pathlib import Path
 for folder in ("", "../tables"):
     sys.path.insert(0, str(Path(__file__).parent.joinpath(folder).resolve()))
 
-from steps import compiled, twin
-from test_bits import CONFIGURATIONS
+from steps import compiled, twin  # noqa: E402 - after the folders of these modules are found
+from test_bits import CONFIGURATIONS  # noqa: E402
 
 FLAGS = ("-O0", "-g1", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
 # A rule without sums, one with sums, one with a slot of one number, and one that draws random numbers.
@@ -25,7 +25,7 @@ def main() -> None:
         with twin(opt, libraries.__getitem__, **configuration.options) as found:
             configuration.run(opt)
         checked += found.checked
-    print(f"{checked} arrays of steps had the bits of the host")
+    sys.stdout.write(f"{checked} arrays of steps had the bits of the host\n")
 
 
 if __name__ == "__main__":
