@@ -70,6 +70,7 @@ class Twin:
     Without ``compile`` the texts are only collected. ``by_control`` takes the number of the step from memory of the device.
     """
 
+    owner: Any
     core: Any
     known: dict[int, Recorded]
     compile: Callable[[str], Library] | None
@@ -178,7 +179,7 @@ def twin(opt: Any, compile: Callable[[str], Library] | None, **options: Any) -> 
         return made
 
     stepper = opt._stepper
-    found = Twin(stepper._core, known, compile, **options)
+    found = Twin(opt, stepper._core, known, compile, **options)
     with mock.patch.object(_core, "HostParameter", recorded):
         stepper._core = found
         yield found

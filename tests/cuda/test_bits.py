@@ -5,18 +5,24 @@ A C++ compiler runs the text of `Program.cuda` on copies of all arrays of a step
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from executor import COMPILER
-from steps import compiled, twin
+from group import Group, Leaf, Step
+from steps import bits, compiled, placed, twin
 
 from optimizers import OPTIMIZERS
-from oxigrad import optim
+from oxigrad import _core, optim
 from oxigrad.optim import chain
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
@@ -157,7 +163,7 @@ def test_a_guard_stops_a_step_as_on_the_host(scaled: bool) -> None:
 
     found = follow(make, drawn(lengths, 0), gradients)
     assert found.owner.skipped == 1
-    assert found.owner.step_count == 2
+    assert found.core.count == 2
 
 
 def test_the_step_number_on_the_device_advances_with_each_step() -> None:
@@ -178,17 +184,77 @@ def test_the_step_number_on_the_device_advances_with_each_step() -> None:
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.5, 3.0, 1e-8, 0.3, 7.25, -1e4, 1e10, 5e-324, 1e-40, -1e-310, 1e300, -1e38]
 SPECIAL += [np.inf, -np.inf, np.nan, np.pi, 1 - 2**-24, 65504.0, 65520.0, 2.0**-25, 88.7, -103.9, 709.7, 4096.0]
-# Functions of the system, or by series with loops: they have no form on a device.
-ON_HOST_ONLY = {"sin", "cos", "tan", "atan2"}
 
 
-def traced_ops() -> dict[str, Any]:
-    """The programs that compute one op of gradient and parameter, for the ops that run on a device."""
-    programs = {}
-    for name, arity in ops():
+def programs() -> dict[str, Any]:
+    """For each elementwise op the program that computes it of gradient, parameter and a slot, and writes the parameter."""
+    found = {}
+    for function in _core.elementwise_functions():
         tape = _core.symbols()
-        args = [tape.leaf(), tape.leaf(), tape.leaf()][:arity]
-        other = [] if arity > 1 else [tape.leaf()]
-        programs[name] = tape.compile([getattr(xp, name)(*args)], [1], [], None)
-        del other
-    return programs
+        arity = dict(_core.ops())[function.__name__]
+        result = function(*[tape.leaf() for _ in range(arity)])
+        found[function.__name__] = tape.compile([result], [1], [], None)
+    return found
+
+
+def sources(dtype: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The programs of ops with their texts, and the errors of the ops that have none."""
+    found, errors = {}, {}
+    for name, program in programs().items():
+        try:
+            found[name] = program, program.cuda([dtype] * 3, scalars=1)
+        except _core.RuleError as error:
+            errors[name] = str(error)
+    return found, errors
+
+
+# Functions of the system, of series with loops, and of two branches: see simd/math.rs.
+ON_HOST_ONLY = set(
+    "atan2 hypot logaddexp logaddexp2 sin cos tan asin acos atan erf erfc erfinv erfcinv beta betaln gamma gammaln digamma "
+    "polygamma jn yn iv gammainc gammaincc gammainc_a betainc floor_divide".split()
+)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_op_has_the_bits_of_its_scalar_meaning(dtype: str) -> None:
+    found, errors = sources(dtype)
+    assert errors.keys() == ON_HOST_ONLY
+    assert all(f"the op {name} cannot run on a device" in error for name, error in errors.items())
+    libraries = compiled([source.text for _, source in found.values()], "-O0")
+    functions = {function.__name__: function for function in _core.elementwise_functions()}
+    with np.errstate(over="ignore"):
+        x, y = (values.reshape(-1).astype(dtype) for values in np.meshgrid(SPECIAL, SPECIAL))
+    for name, (program, source) in found.items():
+        arity = dict(_core.ops())[name]
+        arrays = [placed(array, 0) for array in (x, y if arity > 1 else x, np.flip(y))]
+        host = [array.copy() for array in arrays]
+        step = Step([Group(source, [Leaf(arrays)], libraries[source.text].launch)])
+        assert step.run([[program.scalars([0.0])]])
+        core = _core.Stepper()
+        core.prepare([_core.HostParameter(
+            path="p", position=0, array=host[1], slots=[("s", host[2])], numbers=[], catches_up=False, stochastic=False,
+            program=0, scalar_set=0,
+        )])  # fmt: skip
+        core.step(host[1], (host[1],), (host[0],), programs=[(program, [[0.0]])], seed=0)
+        assert bits(arrays[1]) == bits(host[1]), name
+        if dtype == "float64":
+            args = [x, y, np.flip(y)][:arity]
+            scalar = [float(functions[name](*(float(arg[k]) for arg in args))) for k in range(0, len(x), 7)]
+            assert bits(arrays[1][::7]) == bits(np.array(scalar)), name
+
+
+# --- under sanitizers --------------------------------------------------------------------------------------------------
+
+
+def test_no_access_is_out_of_bounds_and_no_arithmetic_undefined() -> None:
+    found = subprocess.run([COMPILER, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    environment = os.environ | {
+        "LD_PRELOAD": found.stdout.strip(),
+        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    program = Path(__file__).with_name("sanitized.py")
+    run = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
+    assert "steps had the bits of the host" in run.stdout

@@ -218,7 +218,7 @@ impl<'a> Traced<'a, f32> {
     }
 }
 
-impl<'a> Traced<'a, f64> {
+impl Traced<'_, f64> {
     fn widened(self) -> Self {
         self
     }
