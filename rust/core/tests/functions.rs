@@ -71,6 +71,18 @@ fn functions_have_the_limits_of_the_standard() {
         ("erfinv", 1.5, f64::NAN), ("gamma", 5.0, 24.0), ("gammaln", 1.0, 0.0), ("gammaln", -1.0, inf),
         ("gammaln", inf, inf), ("digamma", 0.0, -inf), ("digamma", -2.0, f64::NAN), ("digamma", inf, inf),
         ("asin", 1.5, f64::NAN), ("acosh", 0.5, f64::NAN), ("atanh", 1.0, inf), ("log2", 8.0, 3.0), ("log10", 1e3, 3.0),
+        ("log2", 5e-324, -1074.0), ("log2", 0.0, -inf), ("log2", inf, inf), ("log2", -1.0, f64::NAN), ("log2", 1.0, 0.0),
+        ("log10", 1e22, 22.0), ("log10", -0.0, -inf), ("log10", inf, inf), ("log10", -inf, f64::NAN),
+        ("sinh", inf, inf), ("sinh", -inf, -inf), ("sinh", -0.0, -0.0), ("sinh", 5e-324, 5e-324), ("sinh", -711.0, -inf),
+        ("cosh", inf, inf), ("cosh", -inf, inf), ("cosh", -0.0, 1.0), ("cosh", 1e-300, 1.0), ("cosh", 1e300, inf),
+        ("asinh", inf, inf), ("asinh", -inf, -inf), ("asinh", -0.0, -0.0), ("asinh", 5e-324, 5e-324),
+        ("acosh", inf, inf), ("acosh", 1.0, 0.0), ("acosh", -inf, f64::NAN), ("acosh", -2.0, f64::NAN),
+        ("atanh", -1.0, -inf), ("atanh", -0.0, -0.0), ("atanh", 1.5, f64::NAN), ("atanh", -inf, f64::NAN),
+        ("cbrt", inf, inf), ("cbrt", -inf, -inf), ("cbrt", -0.0, -0.0), ("cbrt", -27.0, -3.0), ("cbrt", 1e300, 1e100),
+        ("trunc", inf, inf), ("trunc", -2.75, -2.0), ("trunc", 0.5, 0.0), ("trunc", -4.5e15, -4.5e15), ("trunc", 1e300, 1e300),
+        ("round", -0.5, -0.0), ("round", 0.5, 0.0), ("round", 0.499_999_999_999_999_94, 0.0), ("round", -1.5, -2.0),
+        ("round", 4_503_599_627_370_497.0, 4_503_599_627_370_497.0), ("round", 2_251_799_813_685_248.5, 2_251_799_813_685_248.0),
+        ("round", -inf, -inf), ("round", 1e300, 1e300), ("round", 5e-324, 0.0),
     ];
     for (name, x, expected) in cases {
         let value = call(name, x);
@@ -89,6 +101,36 @@ fn powers_one_and_two_are_exact() {
         let pow = |b| op("pow").on_numbers([x, b, 0.0]);
         assert_eq!((pow(1.0).to_bits(), pow(2.0).to_bits()), (x.to_bits(), (x * x).to_bits()));
     }
+}
+
+/// Annex F of the C standard, for every pair of a zero, an infinity, NaN, and finite numbers between them.
+#[test]
+fn powers_have_the_limits_of_the_standard() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let sizes = [0.0, 5e-324, 1e-300, 0.3, 0.5, 1.0 - 1e-16, 1.0, 1.0 + 3e-16, 1.5, 2.0, 3.0, 7.0, 1e15, 9e15];
+    let large = [9_007_199_254_740_993.0, 1e19, 1e21, 1e22, 1e300, f64::MAX, inf, nan];
+    let numbers: Vec<f64> = sizes.into_iter().chain(large).flat_map(|x| [x, -x]).collect();
+    for a in &numbers {
+        for b in &numbers {
+            let (value, expected) = (op("pow").on_numbers([*a, *b, 0.0]), a.powf(*b));
+            let exact =
+                expected == 0.0 || expected.is_infinite() || [1.0, -1.0].contains(a) || [0.0, 1.0, 2.0].contains(b);
+            // The function of the system is within one unit as well.
+            let near = value.is_sign_negative() == expected.is_sign_negative()
+                && value.to_bits().abs_diff(expected.to_bits()) <= 1;
+            let same = if exact { value.to_bits() == expected.to_bits() } else { near };
+            assert!(same || (value.is_nan() && expected.is_nan()), "{a:e} to the power {b:e} is {value:e}");
+        }
+    }
+    for (a, b, expected) in [
+        (10.0, 15.0, 1e15),
+        (3.0, 33.0, 5_559_060_566_555_523.0),
+        (-2.0, -1074.0, 5e-324),
+        (2.0, 1023.0, 8.988_465_674_311_58e307),
+    ] {
+        assert_eq!(op("pow").on_numbers([a, b, 0.0]).to_bits(), f64::to_bits(expected), "{a} to the power {b}");
+    }
+    assert!(op("pow").on_numbers([-8.0, 1.0 / 3.0, 0.0]).is_nan());
 }
 
 #[test]

@@ -25,6 +25,8 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::checksum::crc32c;
     #[pymodule_export]
+    use crate::arrays::device_places::Places;
+    #[pymodule_export]
     use crate::arrays::elementwise::{compute_named, copy};
     #[pymodule_export]
     use crate::arrays::host_array::{exports_memory, is_floating, is_writable};
@@ -44,6 +46,8 @@ mod _core {
     use crate::autodiff::vjp_rules::install;
     #[pymodule_export]
     use crate::callbacks::install_callbacks;
+    #[pymodule_export]
+    use crate::stepper::cuda::{CudaEntry, CudaSource};
     #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]

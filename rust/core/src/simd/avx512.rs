@@ -5,7 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::intrinsics::{detected, in_memory};
-use super::lane::{Lane, Unary, Wide};
+use super::lane::{Binary, Lane, Unary, Wide};
 use crate::array::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
 
@@ -94,6 +94,11 @@ impl Lane for F32x16 {
     fn wide(self, f: impl Unary<F64x8>) -> Self {
         let [low, high] = widen(self);
         narrow(f.call(low), f.call(high))
+    }
+    #[inline(always)]
+    fn wide_pair(self, other: Self, f: impl Binary<F64x8>) -> Self {
+        let ([low, high], [other_low, other_high]) = (widen(self), widen(other));
+        narrow(f.call(low, other_low), f.call(high, other_high))
     }
 }
 
@@ -192,6 +197,10 @@ impl Lane for F64x8 {
     #[inline(always)]
     fn wide(self, f: impl Unary<Self>) -> Self {
         f.call(self)
+    }
+    #[inline(always)]
+    fn wide_pair(self, other: Self, f: impl Binary<Self>) -> Self {
+        f.call(self, other)
     }
 }
 

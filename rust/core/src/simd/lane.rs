@@ -111,6 +111,26 @@ pub trait Lane: Copy {
         // SAFETY: the caller's promise.
         unsafe { store_halves(self, to) };
     }
+    /// The nearest number of bfloat16, ties to even.
+    #[inline(always)]
+    fn to_bfloat16(self) -> Self {
+        let mut halves = [Bfloat16::from_bits(0); WIDEST];
+        // SAFETY: the array has room for the widest lane.
+        unsafe {
+            self.store_bf16(halves.as_mut_ptr());
+            Self::load_bf16(halves.as_ptr())
+        }
+    }
+    /// The nearest number of float16, ties to even.
+    #[inline(always)]
+    fn to_float16(self) -> Self {
+        let mut halves = [Float16::from_bits(0); WIDEST];
+        // SAFETY: the array has room for the widest lane.
+        unsafe {
+            self.store_f16(halves.as_mut_ptr());
+            Self::load_f16(halves.as_ptr())
+        }
+    }
 
     /// Sum.
     fn add(self, other: Self) -> Self;
@@ -122,6 +142,11 @@ pub trait Lane: Copy {
     fn div(self, other: Self) -> Self;
     /// `self * factor + summand`, rounded once.
     fn mul_add(self, factor: Self, summand: Self) -> Self;
+    /// The remainder of the quotient that is rounded towards zero, which is exact.
+    #[inline(always)]
+    fn rem(self, other: Self) -> Self {
+        self.zip(other, |a, b| a % b)
+    }
     /// Sign flipped.
     fn neg(self) -> Self;
     /// Sign cleared.
@@ -150,6 +175,8 @@ pub trait Lane: Copy {
 
     /// Computes a function in `f64` and rounds the result.
     fn wide(self, f: impl Unary<Self::Wide>) -> Self;
+    /// Computes a function of two lanes in `f64` and rounds the result.
+    fn wide_pair(self, other: Self, f: impl Binary<Self::Wide>) -> Self;
     /// Writes `WIDTH` numbers as `f64`.
     ///
     /// # Safety

@@ -1,19 +1,23 @@
 //! SIMD lanes: vectors of floating-point numbers. The scalar lane is one number.
 //!
-//! [`lane`] has the traits, [`math`] the functions and [`rounding`] the rounding of halves. Each instruction set
-//! (`scalar`, `avx2`, `avx512`, `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing
-//! else, and a row in [`dispatch`], which alone detects the features of the processor. `float_env` sets the
-//! floating-point environment, `prefetch` prefetches memory, `crc32c` computes checksums. All methods are `#[inline(always)]`, so that they are
-//! inlined into functions that `dispatch` compiles with the features of the instruction set enabled.
+//! [`lane`] has the traits, [`math`] the functions (`power` and `hyperbolic` those that take numbers of two lanes, of
+//! `pair`), and [`traced`] a lane that records what is computed. Each instruction set (`scalar`, `avx2`, `avx512`,
+//! `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing else, and a row in [`dispatch`],
+//! which alone detects the features of the processor. `float_env` sets the floating-point environment, `prefetch`
+//! prefetches memory, `crc32c` computes checksums. All methods are `#[inline(always)]`, so that they are inlined into
+//! functions that `dispatch` compiles with the features of the instruction set enabled.
 
 mod crc32c;
 pub mod dispatch;
 mod float_env;
+mod hyperbolic;
 pub mod lane;
 pub mod math;
+mod pair;
+mod power;
 mod prefetch;
-pub mod rounding;
 mod scalar;
+pub mod traced;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod intrinsics;

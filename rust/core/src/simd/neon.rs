@@ -5,7 +5,7 @@
 use std::arch::aarch64::*;
 
 use super::intrinsics::{detected, in_memory};
-use super::lane::{Lane, Unary, Wide};
+use super::lane::{Binary, Lane, Unary, Wide};
 
 /// The instruction set: see its row in `dispatch`.
 pub struct Neon;
@@ -76,6 +76,11 @@ impl Lane for F32x4 {
         let [low, high] = widen(self);
         narrow(f.call(low), f.call(high))
     }
+    #[inline(always)]
+    fn wide_pair(self, other: Self, f: impl Binary<F64x2>) -> Self {
+        let ([low, high], [other_low, other_high]) = (widen(self), widen(other));
+        narrow(f.call(low, other_low), f.call(high, other_high))
+    }
 }
 
 #[inline(always)]
@@ -137,6 +142,10 @@ impl Lane for F64x2 {
     #[inline(always)]
     fn wide(self, f: impl Unary<Self>) -> Self {
         f.call(self)
+    }
+    #[inline(always)]
+    fn wide_pair(self, other: Self, f: impl Binary<Self>) -> Self {
+        f.call(self, other)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The scalar lane: the meaning of every op.
 
-use super::lane::{Body, Element, Lane, Simd, Unary, Wide};
+use super::lane::{Binary, Body, Element, Lane, Simd, Unary, Wide};
 
 /// Plain numbers, on any processor.
 pub struct Scalar;
@@ -84,6 +84,10 @@ macro_rules! scalar_lane {
             fn select(mask: bool, yes: Self, no: Self) -> Self { if mask { yes } else { no } }
             #[inline(always)]
             fn wide(self, f: impl Unary<f64>) -> Self { <$t>::from_f64(f.call(self.to_f64())) }
+            #[inline(always)]
+            fn wide_pair(self, other: Self, f: impl Binary<f64>) -> Self {
+                <$t>::from_f64(f.call(self.to_f64(), other.to_f64()))
+            }
             #[inline(always)]
             unsafe fn load_wide(from: *const f64) -> Self {
                 // SAFETY: the caller promises one number at `from`.
