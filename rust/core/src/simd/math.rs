@@ -10,7 +10,7 @@
 
 use super::lane::{Binary, Lane, Unary, Wide};
 use super::pair::Pair;
-use super::{hyperbolic, power};
+use super::{hyperbolic, power, quotient};
 use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.
@@ -72,10 +72,6 @@ macro_rules! by_element {
 
 // Functions without a vector form: the scalar function, element by element.
 by_element! {
-    /// Remainder of the floored quotient: it has the sign of `b`.
-    remainder(a b) = elementary::remainder;
-    /// The floored quotient.
-    floor_divide(a b) = elementary::floor_divide;
     /// Angle of the point (b, a).
     atan2(a b) = f64::atan2;
     /// Distance of the point (a, b) from the origin.
@@ -179,18 +175,31 @@ computed_wide! {
     cbrt = power::cbrt;
 }
 
-/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
-#[inline(always)]
-pub fn pow<L: Lane>(a: L, b: L) -> L {
-    #[derive(Clone, Copy, Default)]
-    struct Function;
-    impl<W: Wide> Binary<W> for Function {
+macro_rules! computed_wide_pair {
+    ($($(#[$doc:meta])* $name:ident = $wide:path;)*) => {$(
+        $(#[$doc])*
         #[inline(always)]
-        fn call(self, a: W, b: W) -> W {
-            power::pow(a, b)
+        pub fn $name<L: Lane>(a: L, b: L) -> L {
+            #[derive(Clone, Copy, Default)]
+            struct Function;
+            impl<W: Wide> Binary<W> for Function {
+                #[inline(always)]
+                fn call(self, a: W, b: W) -> W {
+                    $wide(a, b)
+                }
+            }
+            a.wide_pair(b, Function)
         }
-    }
-    a.wide_pair(b, Function)
+    )*};
+}
+
+computed_wide_pair! {
+    /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
+    pow = power::pow;
+    /// Remainder of the floored quotient: it has the sign of `b`.
+    remainder = quotient::remainder;
+    /// The floored quotient.
+    floor_divide = quotient::floor_divide;
 }
 
 /// 1.5 * 2^52: added to a smaller number, it leaves the nearest integer in the low bits.

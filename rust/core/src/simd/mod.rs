@@ -15,6 +15,7 @@ pub mod math;
 mod pair;
 mod power;
 mod prefetch;
+mod quotient;
 pub mod rounding;
 mod scalar;
 

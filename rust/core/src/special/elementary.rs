@@ -1,24 +1,8 @@
-//! Elementary functions that neither an instruction nor the standard library computes, one number at a time: remainders and
-//! logarithms of sums.
+//! Elementary functions that neither an instruction nor the standard library computes, one number at a time: logarithms of sums.
 
 use std::f64::consts::LOG2_E;
 
 use super::double_double::{self, Double};
-
-/// Remainder of the floored quotient: it has the sign of `b`.
-pub fn remainder(a: f64, b: f64) -> f64 {
-    let r = a % b;
-    if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
-}
-
-/// The floored quotient: the integer `q` with `a = q b + remainder(a, b)`, up to rounding.
-pub fn floor_divide(a: f64, b: f64) -> f64 {
-    if b == 0.0 {
-        return a / b;
-    }
-    // An integer up to rounding; the sign of a zero is that of the quotient.
-    ((a - remainder(a, b)) / b).round().abs().copysign(a / b)
-}
 
 /// log(exp(a) + exp(b)).
 pub fn logaddexp(a: f64, b: f64) -> f64 {
