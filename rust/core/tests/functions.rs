@@ -144,7 +144,7 @@ fn remainders_are_exact() {
     };
     let limits = [0.0, -0.0, 5e-324, 1.0, -3.0, f64::MAX, -f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     let pairs = limits.iter().flat_map(|a| limits.map(|b| (*a, b)));
-    let mask = |bits: u64| if bits % 8 == 0 { !0 << 48 } else { !0 };
+    let mask = |bits: u64| if bits.is_multiple_of(8) { !0 << 48 } else { !0 };
     let random: Vec<_> = (0..20_000).map(|_| (next(), next(), next(), next())).collect();
     let random = random.into_iter().map(|(a, b, c, d)| {
         let b = f64::from_bits(b & mask(d));
