@@ -23,6 +23,8 @@ from oxigrad.ops.backends import (
     resolved,
     to_host,
 )
+from oxigrad.rules.rule import Rule
+from oxigrad.stepping.device_roads import is_launchable, why_not_rule
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.places import refuse_shapeless, refuse_traced
 from oxigrad.stepping.precision import HALVES
@@ -39,13 +41,14 @@ def copying(value: Any, array: Any) -> tuple[Any, Any]:
 
 
 def executor(array: Any, elementwise: bool = True) -> str:
-    """The executor of a parameter: one of four.
+    """The executor of a parameter: one of five.
 
-    "host": the core updates it in place; "copy": the core updates a copy, which replaces it; "rule": the rule is called on it and the result
-    replaces it; "into": the rule is called on it and the result is copied into its memory.
+    "host": the core updates it in place; "copy": the core updates a copy, which replaces it; "device": a kernel updates it in place on
+    its device; "rule": the rule is called on it and the result replaces it; "into": the rule is called on it and the result is copied
+    into its memory.
     """
     if not _core.is_floating(array):
-        return "rule"
+        return "device" if elementwise and is_launchable(array) else "rule"
     if _core.is_writable(array):
         return "host" if elementwise else "into"
     return "copy" if elementwise and isinstance(array, (np.ndarray, np.generic)) else "rule"
@@ -160,20 +163,31 @@ class Plan:
         rules = [group.rule() for group in self.groups]
         for p in self.parameters:
             p.executor = executor(leaves[p.index], rules[p.group].elementwise)
+            if p.executor == "device" and self._why_not(p, rules[p.group]):
+                p.executor = "rule"
+        supplied = {name for rule in rules for name in rule.supplied}
+        #: Whether a value over all parameters is computed, for which they need one executor.
+        self.needs_all = bool(supplied & {"total", "guard"})
+        found = {p.executor for p in self.parameters}
+        is_mixed = "device" in found and (
+            len(found) > 1 or len({device_of(leaves[p.index]) for p in self.parameters}) > 1
+        )
+        if (found & {"rule", "into"} and "total" in supplied) or (is_mixed and self.needs_all):
+            for p in self.parameters:
+                p.executor = executor(leaves[p.index], elementwise=False)
+        for p in self.parameters:
             if p.executor in ("copy", "rule") and any(self._holds_gradients[i] for i in p.indices):
                 why = obstacle(leaves[p.index]) or f"on the device {device_of(leaves[p.index])}, or cannot be written"
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container cannot be given another array")
             if p.executor == "rule" and (why := obstacle(leaves[p.index])):
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
-        if any(p.executor in ("rule", "into") for p in self.parameters) and any(r.supplied & {"total"} for r in rules):
-            for p in self.parameters:  # A total over all parameters needs one executor.
-                p.executor = executor(leaves[p.index], elementwise=False)
         self.host = [p for p in self.parameters if p.executor in ("host", "copy")]
         self.pick = _picker([p.index for p in self.host], len(leaves))
         self.replaced = [p for p in self.parameters if p.executor in ("copy", "rule")]
         self.copied = [p for p in self.parameters if p.executor == "copy"]
         self.into = [p for p in self.parameters if p.executor == "into"]
         self._looked_at = [*self.copied, *self.into]
+        self.on_devices = [(i, p) for i, p in enumerate(self.parameters) if p.executor == "device"]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
         self._tied = [p for p in self.parameters if p.tied]
         self.is_tied = bool(self._tied)
@@ -182,7 +196,12 @@ class Plan:
         # Those of them that the core cannot read directly.
         self._unread = [p for p in self.recorded if p.executor != "host" or not _core.exports_memory(leaves[p.index])]
         # The core checks the other gradients.
-        self._checked_here = self.parameters if self.ruled else self._tied
+        self._checked_here = self.parameters if self.ruled or self.on_devices else self._tied
+
+    def _why_not(self, p: Parameter, rule: Rule) -> str:
+        """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
+        accumulates = self._owner.accumulate > 1
+        return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), accumulates=accumulates)
 
     def is_current(self) -> bool:
         """Whether options and groups of hyperparameters are unchanged since the plan was made."""
@@ -225,7 +244,7 @@ class Plan:
 
     def unrecorded(self, gradients: list[Any]) -> list[Any]:
         """The gradients, detached where rules are called on them: slots computed from them would keep their graphs alive."""
-        for _, p in self.ruled:
+        for _, p in (*self.ruled, *self.on_devices):
             g = gradients[p.index]
             gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
         return gradients

@@ -77,16 +77,20 @@ class ResolvedStep:
         self.absent = [group.absent for group in self.groups]
         programs, self.layout = lay_out(self.groups)
         self.programs = programs if plan.host else []
+        self.programs_of_all = programs
         self.seed = owner.seed
         self.observes = owner.loss_scale is not None
         self.zeroes = owner.zero_gradients
+        self.raises = owner.nonfinite == "raise"
         #: Whether the core does the whole step in place, for gradients without sparse rows.
-        self.is_in_place = not (plan.ruled or plan.copied or (self.zeroes and plan.is_tied))
+        self.is_in_place = not (plan.ruled or plan.on_devices or plan.copied or (self.zeroes and plan.is_tied))
         self._note_constant()
 
     def _note_constant(self) -> None:
         #: The sets of scalars of which only the first, the number of the step, differs from step to step.
         self.constant = [group.scalars for group in self.groups if not group.varies]
+        #: Whether the host computes numbers that differ from step to step, besides that of the step.
+        self.varies_on_host = len(self.constant) < len(self.groups)
         self.varies = len(self.constant) < len(self.groups) or not self.is_in_place
 
     def is_current(self) -> bool:

@@ -14,12 +14,14 @@ import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
+from oxigrad.cuda.counter import Counter
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, device_of, fetched, namespace, resolved
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.slots import Formula
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.initial_slots import new_slots, slot_names
+from oxigrad.stepping.launching import DeviceSteps, Launches, Numbered
 from oxigrad.stepping.plan import Parameter, Plan, executor
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
@@ -57,7 +59,10 @@ class Stepper:
         self.slots = {}
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: Fitting | None = None
-        self.skipped = 0
+        self._skipped = 0
+        # The counts of steps that devices keep, by device.
+        self._counters: dict[int, Counter] = {}
+        self._devices: DeviceSteps | None = None
         self.averages = Averages()
 
     @property
@@ -81,8 +86,28 @@ class Stepper:
 
     @property
     def count(self) -> int:
-        """The number of steps taken."""
+        """The number of steps taken. Waits for steps on devices that count themselves."""
+        self._learn(wait=True)
         return self._core.count
+
+    @property
+    def skipped(self) -> int:
+        """The number of steps that were skipped because their gradients were not finite. Waits as `count` does."""
+        self._learn(wait=True)
+        return self._skipped
+
+    @skipped.setter
+    def skipped(self, skipped: int) -> None:
+        self._skipped = skipped
+
+    def _learn(self, *, wait: bool) -> None:
+        """Learns the counts of steps that devices have kept; those that have not arrived yet only with ``wait``."""
+        for device, counter in self._counters.items():
+            for change in counter.learn(device, wait=wait):
+                for _ in range(change.skipped):
+                    self._count_skipped()
+            if counter.counts:
+                self._core.count = counter.count
 
     @property
     def micro(self) -> int:
@@ -151,6 +176,7 @@ class Stepper:
     def _forget(self) -> None:
         """Drops the plan; the next step makes another."""
         self._resolved.clear()
+        self._devices = None
         # In a forked child, the core may have been in the middle of a step of another thread.
         self._plan, self._process = None, _core.forks()
 
@@ -185,6 +211,8 @@ class Stepper:
         if keep_root and plan.replaced:
             plan.check_replaceable(model)
         if step.varies or plan.sparse:
+            if step.varies_on_host and self._counters:
+                self._learn(wait=True)
             inverse_scale = 1.0 / self._owner.scale if step.observes else 1.0
             step.fill(core.count, core.micro + 1, inverse_scale)
         else:
@@ -196,7 +224,7 @@ class Stepper:
     def _update_anew(self, model: Any, grads: Any, *, keep_root: bool) -> Any:
         """`update` without a current resolved step; makes one."""
         self.averages.refuse_swapped()
-        before, fitting, counts = self._slots, self.fitting, (self.count, self.micro)
+        before, fitting, counts = self._slots, self.fitting, (self._core.count, self.micro)
         try:
             plan, leaves, gradients = self._planned_step(model, grads)
             if keep_root:
@@ -204,13 +232,15 @@ class Stepper:
             owner = self._owner
             self._accumulate = owner.accumulate
             step = ResolvedStep(plan, owner, holds=self.micro + 1 < self._accumulate)
-            step.fill(self.count, self.micro + 1, 1.0 / owner.scale)
+            if step.varies_on_host:
+                self._learn(wait=True)
+            step.fill(self._core.count, self.micro + 1, 1.0 / owner.scale)
             if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
                 self._enter(step, leaves)
             self._resolved[step.holds] = step
             return self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
         except BaseException:
-            if self._slots is not before and self.fitting is fitting and counts == (self.count, self.micro):
+            if self._slots is not before and self.fitting is fitting and counts == (self._core.count, self.micro):
                 # Slots may start as copies of the parameter, whose values may differ in the next step.
                 self._resolved.clear()
                 self._slots, self._plan = before, None
@@ -220,11 +250,11 @@ class Stepper:
         self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], model: Any, grads: Any, *, keep_root: bool
     ) -> Any:
         """Takes a step that is resolved, and whose numbers are filled in."""
-        plan, touched, writes = step.plan, (), None
+        plan, touched, writes, launches = step.plan, (), None, None
         if not step.is_in_place or plan.sparse:
             if (found := self._prepare_writes(step, leaves, gradients, grads)) is None:
                 return self.skip(plan, model, gradients)
-            touched, writes = found
+            touched, writes, launches = found
         written, given = plan.pick(leaves), plan.pick(gradients)
         try:
             done = self._core.step(
@@ -249,27 +279,52 @@ class Stepper:
             raise
         if done is None:
             return self.skip(plan, model, gradients)
+        if launches is not None and launches.counters:
+            return self._counted_there(step, launches, model, gradients)
         if step.observes:
             self._settle()
         return done
 
+    def _counted_there(self, step: ResolvedStep, launches: Launches, model: Any, gradients: list[Any]) -> Any:
+        """The model after a step that a guard on a device may have stopped; waits where that must be known now."""
+        for counter in launches.counters:
+            counter.expect()
+        if not step.observes and self._owner.nonfinite != "raise":
+            self._learn(wait=False)
+            return model
+        before = self._skipped
+        self._learn(wait=True)
+        if self._skipped == before:
+            self._settle()
+        elif self._owner.nonfinite == "raise":
+            self._skipped = before
+            self.skip(step.plan, model, gradients)
+        return model
+
     def _prepare_writes(
         self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], grads: Any
-    ) -> tuple[list[Touched], _core.Writes] | None:
+    ) -> tuple[list[Touched], _core.Writes, Launches] | None:
         """The rows that a step touches and its writes besides the update by the core; None where a guard stops it."""
         plan, writes = step.plan, StepWrites()
         zeros = plan.zeros(gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
             plan.check_memory(leaves, gradients, self._slots, [g for _, g in zeros])
-        if not call_step(step, leaves, gradients, self._slots, writes):
+        others: list[Numbered] = []
+        if plan.on_devices:
+            plan.unrecorded(gradients)
+            if self._devices is None or self._devices.plan is not plan:
+                self._devices = DeviceSteps(plan, self._counters)
+            count = self._core.count
+            writes.launches, others = self._devices.prepare(step, leaves, gradients, self._slots, count=count)
+        if not call_step(step, leaves, gradients, self._slots, writes, others):
             return None
         writes.copies += zeros
-        touched, stamps = touch(step, gradients, self._slots, self.count) if plan.sparse else ([], [])
+        touched, stamps = touch(step, gradients, self._slots, self._core.count) if plan.sparse else ([], [])
         writes.assignments += stamps
         for parameter in plan.copied:
             array = leaves[parameter.index] = np.array(leaves[parameter.index])
             writes.replacements += [(path, array) for path in parameter.paths]
-        return touched, writes.frozen()
+        return touched, writes.frozen(), writes.launches
 
     def _adapt(self, plan: Plan, leaves: list[Any], given: tuple[Any, ...]) -> bool:
         """Changes the plan after the core refused an array of the step; False where there is nothing to change."""
@@ -293,6 +348,7 @@ class Stepper:
     def check_whole(self) -> None:
         """Raises `StateError` where slots and counts are not those of a whole number of steps, as a signal handler may see them."""
         self._core.check_whole()
+        self._learn(wait=True)
         self._settle()
 
     def _enter(self, step: ResolvedStep, leaves: list[Any]) -> None:
@@ -347,11 +403,15 @@ class Stepper:
             given |= {path: g.values for path, g in given.items() if isinstance(g, SparseRows)}
             bad = [path for path, g in given.items() if not fetched(xp.all(xp.isfinite(g)))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
-        if self.skipped >= _core.MOST_STEPS:
-            raise StateError(f"{self.skipped} steps have been skipped: the count cannot exceed this")
-        self.skipped += 1
-        self._owner._observe(finite=False)
+        self._count_skipped()
         return model
+
+    def _count_skipped(self) -> None:
+        """Counts a step as skipped."""
+        if self._skipped >= _core.MOST_STEPS:
+            raise StateError(f"{self._skipped} steps have been skipped: the count cannot exceed this")
+        self._skipped += 1
+        self._owner._observe(finite=False)
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from oxigrad.ops.aliasing import refuse_unwritable
 from oxigrad.ops.backends import fetched, to_host
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.executors import Leaf, call_rules
+from oxigrad.stepping.launching import Launches, Numbered
 from oxigrad.stepping.plan import Parameter, Plan, copying
 from oxigrad.stepping.resolved import ResolvedStep
 from oxigrad.stepping.slots_view import ParameterSlots
@@ -28,10 +29,16 @@ class StepWrites:
     replacements: list[tuple[_core.KeyPath, Any]] = dataclasses.field(default_factory=list)
     assignments: list[tuple[Any, Any, Any]] = dataclasses.field(default_factory=list)
     copies: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
+    launches: Launches = dataclasses.field(default_factory=Launches)
 
     def frozen(self) -> _core.Writes:
         """The writes as the core takes them."""
-        return _core.Writes(replacements=self.replacements, assignments=self.assignments, copies=self.copies)
+        return _core.Writes(
+            replacements=self.replacements,
+            assignments=self.assignments,
+            copies=self.copies,
+            **self.launches.of_core(),
+        )
 
 
 def called_leaves(
@@ -72,17 +79,19 @@ def call_step(
     gradients: list[Any],
     slots: Mapping[str, ParameterSlots],
     writes: StepWrites,
+    others: Sequence[Numbered] = (),
 ) -> bool:
-    """Calls the rules of a step, and adds their results to ``writes``; False if a guard stops the step."""
+    """Calls the rules of a step, also for ``others`` on devices; adds their results to ``writes``. False if a guard stops the step."""
     plan = resolved.plan
-    if not plan.ruled:
+    ruled = sorted([*plan.ruled, *others], key=lambda numbered: numbered[0]) if others else plan.ruled
+    if not ruled:
         return True
-    for _, parameter in plan.ruled:
+    for _, parameter in ruled:
         slots[parameter.text].check()
     rules, values = [group.rule for group in resolved.groups], [group.values() for group in resolved.groups]
-    called = called_leaves(plan, plan.ruled, leaves, plan.unrecorded(gradients), slots, rules, values)
+    called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients), slots, rules, values)
     results, keep = call_rules(called, resolved.seed)
-    for (_, parameter), leaf, (new, *after) in zip(plan.ruled, called, results, strict=True):
+    for (_, parameter), leaf, (new, *after) in zip(ruled, called, results, strict=True):
         if new is leaf.p:
             pass
         elif parameter.executor == "into":

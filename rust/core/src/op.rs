@@ -4,7 +4,7 @@
 //! bits.
 
 use crate::simd::dispatch::Isa;
-use crate::simd::{Binary, Lane, Simd, Task, Ternary, Unary, math, rounding};
+use crate::simd::{Binary, Lane, Simd, Task, Ternary, Unary, math};
 
 /// A function generic over the meanings of ops: see [`Elementwise::visit`].
 pub trait Visitor<L: Lane> {
@@ -109,7 +109,7 @@ macro_rules! elementwise_ops {
 
         /// The meaning of each elementwise op, as a type: the argument of the visitor of [`Elementwise::visit`].
         pub mod meaning {
-            use super::{Binary, Lane, Ternary, Unary, math, rounding};
+            use super::{Binary, Lane, Ternary, Unary, math};
             $(
                 #[doc = concat!("The meaning of `", $name, "`.")]
                 #[derive(Clone, Copy, Debug, Default)]
@@ -232,8 +232,8 @@ elementwise_ops! {
     Real            "real"              (a)      Smooth -            [Identity View]         = a;
     Imag            "imag"              (a)      Smooth -            [View]                  = { let _ = a; L::zero() };
     Conj            "conj"              (a)      Smooth -            [Identity View]         = a;
-    RoundToBfloat16 "round_to_bfloat16" (a)      Smooth -            []                      = rounding::to_bfloat16(a);
-    RoundToFloat16  "round_to_float16"  (a)      Smooth -            []                      = rounding::to_float16(a);
+    RoundToBfloat16 "round_to_bfloat16" (a)      Smooth -            []                      = a.to_bfloat16();
+    RoundToFloat16  "round_to_float16"  (a)      Smooth -            []                      = a.to_float16();
     Sign            "sign"              (a)      Step   -            []                      = math::sign(a);
     Floor           "floor"             (a)      Step   -            []                      = a.floor();
     Ceil            "ceil"              (a)      Step   -            []                      = a.neg().floor().neg();

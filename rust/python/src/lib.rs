@@ -43,6 +43,8 @@ mod _core {
     #[pymodule_export]
     use crate::callbacks::install_callbacks;
     #[pymodule_export]
+    use crate::stepper::cuda::{CudaEntry, CudaSource};
+    #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]
     use crate::stepper::stated::{HostParameter, Writes};

@@ -5,6 +5,7 @@
 * `numpy`, `torch`, `jax`, `cupy`, `dask`, `mlx`, `ndonnx`: the adapters of these libraries.
 * `arrays`: dtype, device, size and host access of an array of any library; `copies`: copies within and between
   libraries.
+* `device_memory`: descriptions of arrays in the memory of CUDA devices.
 * `kernels`: the core's elementwise kernels as functions of NumPy arrays.
 * `matrix_functions`: matrix functions that no library has, in terms of the standard's ``linalg``.
 """
@@ -22,6 +23,8 @@ from oxigrad.ops.backends.copies import copied as copied
 from oxigrad.ops.backends.copies import copied_like as copied_like
 from oxigrad.ops.backends.copies import fingerprint as fingerprint
 from oxigrad.ops.backends.copies import to_host as to_host
+from oxigrad.ops.backends.device_memory import DeviceMemory as DeviceMemory
+from oxigrad.ops.backends.device_memory import device_number as device_number
 from oxigrad.ops.backends.dispatch import adapter_of as adapter_of
 from oxigrad.ops.backends.dispatch import array_of as array_of
 from oxigrad.ops.backends.dispatch import container_of as container_of

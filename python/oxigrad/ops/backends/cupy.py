@@ -1,8 +1,11 @@
 """CuPy: special functions in ``cupyx``, and ``cupy.add.at``."""
 
+import functools
+import importlib
 from typing import Any
 
 from oxigrad.ops.backends.arrays import device_of
+from oxigrad.ops.backends.device_memory import DeviceMemory
 from oxigrad.ops.backends.generic import Adapter, is_basic
 
 
@@ -10,6 +13,20 @@ class CuPyAdapter(Adapter):
     """CuPy's arrays."""
 
     special_modules = ("cupyx.scipy.special",)
+
+    def device_memory(self, array: Any) -> DeviceMemory:
+        """The memory of an array, of which CuPy has none elsewhere."""
+        return DeviceMemory(
+            array.data.ptr, array.data.device_id, array.dtype.name, array.shape, bool(array.flags.c_contiguous)
+        )
+
+    def current_stream(self, array: Any, device: int) -> int:
+        """CuPy's current stream of the device."""
+        return self._library.cuda.get_current_stream(device).ptr
+
+    @functools.cached_property
+    def _library(self) -> Any:
+        return importlib.import_module("cupy")
 
     def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
         """By assignment to a slice, else by ``cupy.add.at``."""

@@ -3,7 +3,7 @@
 import functools
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from oxigrad import _core
 from oxigrad._core import is_inexact
 from oxigrad.ops.backends import kernels, matrix_functions
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name, fetched, is_array, on_host, size_of
+from oxigrad.ops.backends.device_memory import DEFAULT_STREAM, DeviceMemory, interface_memory
 
 # Ops that the standard has in an extension: its name, and the arguments that select the op's results.
 _EXTENSIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -128,6 +129,23 @@ class Adapter:
     def place(self, array: Any) -> str | None:
         """The place of the array, such as its device: a computation takes arrays of one place; None if it takes this array with any."""
         return str(device_of(array))
+
+    # --- CUDA devices --------------------------------------------------------------------------------------------------
+
+    def device_memory(self, array: Any) -> DeviceMemory | None:
+        """The memory of an array on a CUDA device; None for any other, and for arrays that may not be written."""
+        return None if self.is_immutable or self.is_lazy else interface_memory(array)
+
+    def current_stream(self, array: Any, device: int) -> int:
+        """The stream on which the library enqueues its next work with an array on a device."""
+        stream = array.__cuda_array_interface__.get("stream")
+        return DEFAULT_STREAM if stream is None else int(stream)
+
+    def keep_until(self, arrays: Iterable[Any], device: int, stream: int) -> None:
+        """Keeps the memory of arrays from being used again before the work on a stream so far is done.
+
+        Libraries that free memory in the order of one stream need nothing.
+        """
 
     # --- copies --------------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,16 @@
 Negation and conjugation are bits of a tensor, and a tensor of zeros may have no memory. The core reads no such tensor.
 """
 
+import functools
+import importlib
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from oxigrad.ops.backends.arrays import REFUSALS, device_of
+from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name
+from oxigrad.ops.backends.device_memory import DEFAULT_STREAM, DeviceMemory
 from oxigrad.ops.backends.generic import Adapter
 
 
@@ -69,6 +73,30 @@ class TorchAdapter(Adapter):
         if hasattr(array, "placements"):
             return f"a DTensor of placements {tuple(array.placements)} on {array.device_mesh}"
         return f"{array.device}, fake" if hasattr(array, "fake_mode") else str(array.device)
+
+    def device_memory(self, array: Any) -> DeviceMemory | None:
+        """The memory of a tensor on a CUDA device; None for lazy views, and for tensors without memory of their own."""
+        if not array.is_cuda or hasattr(array, "fake_mode") or hasattr(array, "placements") or self.obstacle(array):
+            return None
+        device = array.device.index
+        return DeviceMemory(
+            array.data_ptr(), device, dtype_name(array.dtype), tuple(array.shape), array.is_contiguous()
+        )
+
+    def current_stream(self, array: Any, device: int) -> int:
+        """PyTorch's current stream of the device."""
+        return self._cuda.current_stream(device).cuda_stream
+
+    def keep_until(self, arrays: Iterable[Any], device: int, stream: int) -> None:
+        """By ``Tensor.record_stream``, unless the stream is the default one, whose order all other memory follows."""
+        if stream != DEFAULT_STREAM:
+            used = self._cuda.current_stream(device)
+            for array in arrays:
+                array.record_stream(used)
+
+    @functools.cached_property
+    def _cuda(self) -> Any:
+        return importlib.import_module("torch.cuda")
 
     def to_host(self, array: Any) -> np.ndarray:
         """The tensor's memory as a NumPy array, or a copy."""

@@ -9,6 +9,7 @@
 
 pub mod codegen;
 pub(crate) mod compiled;
+pub mod cuda;
 mod display;
 mod fingerprint;
 pub(crate) mod fuse;

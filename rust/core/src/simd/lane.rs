@@ -111,6 +111,26 @@ pub trait Lane: Copy {
         // SAFETY: the caller's promise.
         unsafe { store_halves(self, to) };
     }
+    /// The nearest number of bfloat16, ties to even.
+    #[inline(always)]
+    fn to_bfloat16(self) -> Self {
+        let mut halves = [Bfloat16::from_bits(0); WIDEST];
+        // SAFETY: the array has room for the widest lane.
+        unsafe {
+            self.store_bf16(halves.as_mut_ptr());
+            Self::load_bf16(halves.as_ptr())
+        }
+    }
+    /// The nearest number of float16, ties to even.
+    #[inline(always)]
+    fn to_float16(self) -> Self {
+        let mut halves = [Float16::from_bits(0); WIDEST];
+        // SAFETY: the array has room for the widest lane.
+        unsafe {
+            self.store_f16(halves.as_mut_ptr());
+            Self::load_f16(halves.as_ptr())
+        }
+    }
 
     /// Sum.
     fn add(self, other: Self) -> Self;

@@ -1,11 +1,11 @@
 //! SIMD lanes: vectors of floating-point numbers. The scalar lane is one number.
 //!
-//! [`lane`] has the traits, [`math`] the functions (`power` and `hyperbolic` those that take
-//! numbers of two lanes, of `pair`) and [`rounding`] the rounding of halves. Each instruction set
-//! (`scalar`, `avx2`, `avx512`, `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing
-//! else, and a row in [`dispatch`], which alone detects the features of the processor. `float_env` sets the
-//! floating-point environment, `prefetch` prefetches memory. All methods are `#[inline(always)]`, so that they are
-//! inlined into functions that `dispatch` compiles with the features of the instruction set enabled.
+//! [`lane`] has the traits, [`math`] the functions (with `power`, `hyperbolic` and `quotient`; `pair` are numbers of two
+//! lanes), and [`traced`] a lane that records what is computed. Each instruction set (`scalar`, `avx2`, `avx512`,
+//! `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing else, and a row in [`dispatch`],
+//! which alone detects the features of the processor. `float_env` sets the floating-point environment, `prefetch`
+//! prefetches memory. All methods are `#[inline(always)]`, so that they are inlined into functions that `dispatch`
+//! compiles with the features of the instruction set enabled.
 
 pub mod dispatch;
 mod float_env;
@@ -16,8 +16,8 @@ mod pair;
 mod power;
 mod prefetch;
 mod quotient;
-pub mod rounding;
 mod scalar;
+pub mod traced;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod intrinsics;

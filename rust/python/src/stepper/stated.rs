@@ -3,6 +3,7 @@
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
+use super::launches::{Call, Launches};
 use super::write::{Assignment, Copy};
 use crate::autodiff::gc::Visited;
 use crate::tree::KeyPath;
@@ -54,25 +55,31 @@ impl HostParameter {
 }
 
 /// The writes of a step besides the update in host memory: `replacements` of parts of the model by key path,
-/// `assignments` of items of dicts and arrays, as (holder, key, value), and `copies` of arrays, as (from, to).
+/// `assignments` of items of dicts and arrays, as (holder, key, value), `copies` of arrays, as (from, to), and `launches`
+/// of kernels on devices, which write to the memory of `launched` arrays.
 #[pyclass(frozen, module = "oxigrad._core")]
 #[derive(Default)]
 pub struct Writes {
     replacements: Vec<(KeyPath, Py<PyAny>)>,
     assignments: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
     copies: Vec<(Py<PyAny>, Py<PyAny>)>,
+    pub(super) launches: Option<Launches>,
 }
 
 #[pymethods]
 impl Writes {
     #[new]
-    #[pyo3(signature = (*, replacements=Vec::new(), assignments=Vec::new(), copies=Vec::new()))]
+    #[pyo3(signature = (*, replacements=Vec::new(), assignments=Vec::new(), copies=Vec::new(), launches=None, launched=Vec::new()))]
     fn new(
+        py: Python<'_>,
         replacements: Vec<(KeyPath, Py<PyAny>)>,
         assignments: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
         copies: Vec<(Py<PyAny>, Py<PyAny>)>,
-    ) -> Self {
-        Self { replacements, assignments, copies }
+        launches: Option<LaunchesOf>,
+        launched: Vec<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let launches = launches.map(|(calls, fail)| Launches::new(py, calls, fail, launched)).transpose()?;
+        Ok(Self { replacements, assignments, copies, launches })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
@@ -80,9 +87,13 @@ impl Writes {
         self.assignments
             .iter()
             .try_for_each(|(holder, key, value)| [holder, key, value].into_iter().try_for_each(|x| visit.call(x)))?;
-        self.copies.iter().try_for_each(|(from, to)| visit.call(from).and_then(|()| visit.call(to)))
+        self.copies.iter().try_for_each(|(from, to)| visit.call(from).and_then(|()| visit.call(to)))?;
+        self.launches.iter().try_for_each(|launches| launches.traverse(&visit))
     }
 }
+
+/// The calls of launches, and the function that raises the error of one: see `Launches`.
+type LaunchesOf = (Vec<Call>, Py<PyAny>);
 
 impl Writes {
     pub(super) fn replacements<'py>(&self, py: Python<'py>) -> Vec<(KeyPath, Bound<'py, PyAny>)> {

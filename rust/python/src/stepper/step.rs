@@ -138,13 +138,25 @@ impl Stepper {
         // Only assignments to containers may run the user's code and raise, and they can be undone.
         let replaced = Replacements::new(&model, &replacements)?;
         let mut changed = Changed::default();
+        let mut is_broken = false;
         let given = Given { written, gradients };
         let update = |changed: &mut Changed<'py>| {
             let step = self.count() + 1;
             let progress = Progress { phase: &self.phase, exposed: &self.exposed };
             let prepared = &mut turn.prepared;
-            let done = programs.is_empty()
-                || prepared.update(py, &programs, seed, step, given, &touched, progress, changed)?;
+            let mut launch = |changed: &mut Changed<'py>| {
+                let Some(launches) = writes.and_then(|writes| writes.launches.as_ref()) else { return Ok(()) };
+                self.phase.store(WRITING, Ordering::Relaxed);
+                launches.run(py, changed).map_err(|failure| {
+                    is_broken = failure.has_written;
+                    failure.error
+                })
+            };
+            let done = if programs.is_empty() {
+                launch(changed).map(|()| true)?
+            } else {
+                prepared.update(py, &programs, seed, step, given, &touched, progress, changed, launch)?
+            };
             if done {
                 self.phase.store(WRITING, Ordering::Relaxed);
             }
@@ -164,6 +176,7 @@ impl Stepper {
             Ok(false) => replaced.put_back().map(|()| None),
             Err(error) => Err(replaced.after(error)),
         };
+        turn.is_broken = is_broken;
         drop(turn); // since notifying PyTorch runs Python, which may read the state, or take another step
         let counted = changed.count(py);
         let done = done?;
@@ -203,11 +216,14 @@ fn countable(count: u64) -> PyResult<u64> {
 struct Turn<'a> {
     stepper: &'a Stepper,
     prepared: Prepared,
+    /// Whether a launch failed after another one has written.
+    is_broken: bool,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let is_broken = std::thread::panicking() && self.stepper.phase.load(Ordering::Relaxed) == WRITING;
+        let is_writing = self.stepper.phase.load(Ordering::Relaxed) == WRITING;
+        let is_broken = self.is_broken || (std::thread::panicking() && is_writing);
         let prepared = std::mem::take(&mut self.prepared);
         let before = std::mem::replace(&mut *self.stepper.lock(), prepared);
         self.stepper.phase.store(if is_broken { BROKEN } else { IDLE }, Ordering::Relaxed);
@@ -230,7 +246,7 @@ impl Stepper {
         }
         self.phase.store(CHECKING, Ordering::Relaxed);
         self.process.store(threads::process(), Ordering::Relaxed);
-        Ok(Turn { stepper: self, prepared: std::mem::take(&mut *self.lock()) })
+        Ok(Turn { stepper: self, prepared: std::mem::take(&mut *self.lock()), is_broken: false })
     }
 
     fn check_idle(&self) -> PyResult<()> {

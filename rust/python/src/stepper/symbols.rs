@@ -9,6 +9,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::cuda::CudaSource;
 use crate::arrays::value::Value;
 use crate::autodiff::gc::Visited;
 use crate::autodiff::program::program;
@@ -151,6 +152,24 @@ impl Program {
     #[getter]
     fn is_native(&self) -> bool {
         self.kernel.is_native()
+    }
+
+    /// The program as CUDA C++ text, for leaves of these layouts: the `dtypes` of gradient, parameter and slots that are
+    /// arrays ("uint8" for codes with scales), the number of `scalars` of a set (the first is the number of the step),
+    /// and the number of slots of one number, which are further scalars. With `stochastic`, parameters and slots of half
+    /// precision are rounded stochastically. `RuleError` if an op of the program has no form on a device; `DtypeError`
+    /// or `ShapeError` if the program does not take such arrays.
+    #[pyo3(signature = (dtypes, *, scalars, numbers=0, stochastic=false))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted from Python objects")]
+    fn cuda(&self, dtypes: Vec<String>, scalars: usize, numbers: usize, stochastic: bool) -> PyResult<CudaSource> {
+        self.cuda_source(&dtypes, scalars, numbers, stochastic)
+    }
+
+    /// The values of a set of scalars that the kernels of a plain `CudaSource` read, in float64. `RuleError` if they
+    /// depend on sums over leaves.
+    #[expect(clippy::needless_pass_by_value, reason = "extracted from Python objects")]
+    fn scalars(&self, inputs: Vec<f64>) -> PyResult<Vec<f64>> {
+        self.kernel.cuda_values(&inputs).python()
     }
 }
 

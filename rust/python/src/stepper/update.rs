@@ -104,7 +104,7 @@ impl Prepared {
         }
     }
 
-    /// Runs the update; false where a guard stopped it.
+    /// Runs the update, after the other launches of the step; false where a guard stopped it.
     #[expect(clippy::too_many_arguments, reason = "as `Stepper::step`")]
     pub(super) fn update<'py>(
         &mut self,
@@ -116,6 +116,7 @@ impl Prepared {
         touched: &[Touched<'py>],
         progress: Progress<'_>,
         changed: &mut Changed<'py>,
+        launch: impl FnOnce(&mut Changed<'py>) -> PyResult<()>,
     ) -> PyResult<bool> {
         self.check_places(programs, given.written.len(), given.gradients.len()).python()?;
         let (mut look, mut held) = (Look::new(known_numpy(py)?), Vec::new());
@@ -170,6 +171,7 @@ impl Prepared {
         // nothing else, and the kernels were checked for these buffers: just now, or in an earlier step with the same
         // buffers.
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
+        launch(changed)?;
         progress.phase.store(WRITING, Ordering::Relaxed);
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
         let done = if elements < DETACH { run() } else { py.detach(run) };

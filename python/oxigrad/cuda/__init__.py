@@ -1,0 +1,66 @@
+"""Update rules as CUDA kernels, which are printed from the rules that run on the host and give its bits.
+
+A step updates parameters in memory of a CUDA device, such as CuPy's arrays and PyTorch's CUDA tensors, by kernels: one launch
+for all parameters that share a rule and dtypes, on the current stream of their library, in place, without waiting. That
+takes a driver and the packages of ``pip install 'oxigrad[cuda]'``. What no kernel can do is computed by the rule, called on arrays: a
+rule that is not elementwise, arrays that are not contiguous, gradients that are `oxigrad.SparseRows`. `why` tells the reason.
+
+A rule that sums over parameters or checks gradients (global norms, ``nonfinite="skip"``) takes further small launches and no
+synchronization either: whether a step was skipped is known to the host later, or when it reads ``opt.step`` or ``opt.skipped``, which
+waits. ``nonfinite="raise"`` and a ``loss_scale`` wait in each step.
+
+Steps can be captured into a CUDA graph after one step outside of it. Each replay is a further step, counted on the
+device; hyperparameters are those of the capture, and gradients must keep their memory.
+"""
+
+from typing import Any
+
+from oxigrad.cuda.availability import UnavailableWarning
+from oxigrad.cuda.compiler import CompileError, CompilerUnavailableError
+from oxigrad.cuda.driver import CaptureError, DeviceError, DeviceLostError, DeviceMemoryError, DriverUnavailableError
+
+__all__ = [
+    "CaptureError",
+    "CompileError",
+    "CompilerUnavailableError",
+    "DeviceError",
+    "DeviceLostError",
+    "DeviceMemoryError",
+    "DriverUnavailableError",
+    "UnavailableWarning",
+    "source",
+    "why",
+]
+
+
+def source(opt: Any, model: Any) -> str:
+    """The CUDA C++ text of the kernels that a step of the optimizer launches for the parameters of ``model``.
+
+    Arrays of any library are treated as if they were on a device, so that no GPU is required. Each text follows a comment with the
+    key paths of its parameters; a rule that has no kernel gives a comment with the reason.
+
+    >>> import numpy as np
+    >>> from oxigrad.optim import SGD
+    >>> text = source(SGD(0.1), {"w": np.zeros(3, np.float32)})
+    >>> text.splitlines()[0], "__global__ void" in text
+    ('// w', True)
+    """
+    from oxigrad.stepping import device_source
+
+    return device_source.source(opt, model)
+
+
+def why(array: Any) -> str:
+    """The reason why kernels on a device do not update an array; empty if they do.
+
+    >>> import numpy as np
+    >>> why(np.zeros(3))
+    'it is not in memory of a CUDA device'
+    """
+    from oxigrad.stepping import device_roads
+
+    return device_roads.why_not(array)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

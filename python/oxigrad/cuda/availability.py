@@ -1,0 +1,40 @@
+"""Whether kernels can run on a device of this machine, and the warning that says once why not."""
+
+import warnings
+import weakref
+
+from oxigrad.cuda.compiler import CompilerUnavailableError
+from oxigrad.cuda.driver import Driver, DriverUnavailableError, driver
+
+
+class UnavailableWarning(UserWarning):
+    """Kernels cannot run on a device, so that update rules are called on arrays there. The message states the reason."""
+
+
+_reasons: "weakref.WeakKeyDictionary[Driver, dict[int, str]]" = weakref.WeakKeyDictionary()
+_without_driver: list[str] = []
+
+
+def unavailable(device: int) -> str:
+    """The reason why no kernel runs on a device; empty if one can. The answer is remembered, and a reason is a warning once."""
+    if _without_driver:
+        return _without_driver[0]
+    try:
+        found = driver()
+    except DriverUnavailableError as error:
+        _without_driver.append(str(error))
+        return _warned(str(error))
+    known = _reasons.setdefault(found, {})
+    if device not in known:
+        known[device] = ""
+        try:
+            found.check(device)
+        except (DriverUnavailableError, CompilerUnavailableError) as error:
+            known[device] = str(error)
+            return _warned(str(error))
+    return known[device]
+
+
+def _warned(reason: str) -> str:
+    warnings.warn(f"{reason}; update rules are called on arrays instead", UnavailableWarning, stacklevel=2)
+    return reason

@@ -1,0 +1,396 @@
+"""Launches of a step on one device: groups of leaves, their tables in device memory, and the calls of the driver.
+
+A *group* is the leaves of one program with the same dtypes. Its text is compiled once; its table of leaves stays in device memory, and
+the rows of leaves whose arrays have moved are written anew. A step packs its numbers into the arguments of the launches.
+"""
+
+import ctypes
+import functools
+import itertools
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from oxigrad._core import AliasError
+from oxigrad.cuda import tables
+from oxigrad.cuda.driver import Call, CaptureError, Driver
+from oxigrad.cuda.memory import Arena, DeviceBlock, Staging
+
+if TYPE_CHECKING:
+    from oxigrad._core import CudaEntry, CudaSource, Program
+    from oxigrad.ops.backends import DeviceMemory
+
+# The number of texts that are kept.
+_REMEMBERED = 256
+# The programs of a step, each with its sets of scalars.
+Programs = Sequence[tuple["Program", Sequence[Sequence[float]]]]
+
+
+class Leaf(NamedTuple):
+    """A leaf of a step: its key path and number in the model, the numbers of its program and of its set of scalars.
+
+    ``arrays`` are the memory of gradient, parameter and slots that are arrays, ``scales`` that of the scales of slots that are codes,
+    ``numbers`` that of slots of one number.
+    """
+
+    path: str
+    position: int
+    program: int
+    set: int
+    stochastic: bool
+    arrays: "tuple[DeviceMemory, ...]"
+    scales: "tuple[DeviceMemory, ...]"
+    numbers: "tuple[DeviceMemory, ...]"
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes of the arrays."""
+        return tuple([memory.dtype for memory in self.arrays])
+
+    @property
+    def pointers(self) -> list[int]:
+        """The addresses that kernels read."""
+        return [memory.address for memory in (*self.arrays, *self.scales, *self.numbers)]
+
+    @property
+    def length(self) -> int:
+        """The number of elements."""
+        length = 1
+        for extent in self.arrays[1].shape:
+            length *= extent
+        return length
+
+    def is_like(self, other: "Leaf") -> bool:
+        """Whether the other leaf has the same place in a step, so that only its addresses may differ."""
+        return self[:5] == other[:5] and all(
+            a.dtype == b.dtype and a.shape == b.shape for a, b in zip(self.memories, other.memories, strict=True)
+        )
+
+    @property
+    def memories(self) -> "tuple[DeviceMemory, ...]":
+        """All of its memory."""
+        return (*self.arrays, *self.scales, *self.numbers)
+
+
+class Device:
+    """A device as the steps of a process use it: loaded kernels, and page-locked memory."""
+
+    def __init__(self, driver: Driver, number: int) -> None:
+        self.driver, self.number = driver, number
+        self.staging = Staging(driver, number)
+        self._modules: dict[str, Any] = {}
+        self._functions: dict[tuple[str, str], Any] = {}
+
+    def load(self, text: str, capturing: bool) -> None:
+        """Compiles and loads a text. Raises `CompileError`, and `CaptureError` where the stream is being captured."""
+        if text in self._modules:
+            return
+        if capturing:
+            raise CaptureError(f"cuda:{self.number}: a kernel would be compiled during a capture: {WARM_UP}")
+        self._modules[text] = self.driver.load(self.number, text)
+
+    def function(self, text: str, name: str) -> Any:
+        """A kernel of a text that was loaded."""
+        key = text, name
+        if key not in self._functions:
+            self._functions[key] = self.driver.function(self._modules[text], name)
+        return self._functions[key]
+
+
+WARM_UP = "expected one step of this model before the capture (a warm-up step)"
+
+_devices: "weakref.WeakKeyDictionary[Driver, dict[int, Device]]" = weakref.WeakKeyDictionary()
+
+
+def device_of(driver: Driver, number: int) -> Device:
+    """The device of a driver, one object a device."""
+    known = _devices.setdefault(driver, {})
+    if number not in known:
+        known[number] = Device(driver, number)
+    return known[number]
+
+
+class Group:
+    """The leaves of one program with the same dtypes."""
+
+    def __init__(self, program: int, source: "CudaSource", leaves: list[Leaf]) -> None:
+        self.program, self.source, self.leaves = program, source, leaves
+        self.tasks = sum(tables.chunks(leaf.length) for leaf in leaves)
+        self.pointers = [leaf.pointers for leaf in leaves]
+        # The argument of its launches, and the array of pointers to arguments.
+        self._argument = ctypes.create_string_buffer(tables.LAUNCH_SIZE)
+        self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._argument))
+        self.argument = memoryview(self._argument).cast("B")
+        self.arguments = ctypes.addressof(self._pointers)
+
+    def place(self, arena: Arena, sets: int) -> None:
+        """Lays out its tables, and the memory that its entries write."""
+        source, count = self.source, len(self.leaves)
+        self.row_size = tables.leaf_size(len(self.pointers[0]))
+        self.places = {
+            "leaves": arena.place(self.row_size * count),
+            "tasks": arena.place(tables.TASK_SIZE * self.tasks),
+            "values": arena.place(8 * source.kept * max(count, sets)),
+            "partials": arena.place(8 * source.sums * self.tasks),
+            "scalars": arena.place(8 * sets * max(source.scalars, source.kept)),
+        }
+
+    def rows(self, first_terms: Mapping[int, int]) -> list[tables.Leaf]:
+        """The rows of its table; ``first_terms`` are the numbers of leaves among those of all groups, by position."""
+        starts = itertools.accumulate((tables.chunks(leaf.length) for leaf in self.leaves), initial=0)
+        by_set = self.source.is_plain  # so that one table serves steps with and without values on the device
+        return [
+            tables.Leaf(
+                leaf.length, leaf.position, leaf.set, leaf.set if by_set else row, start, first_terms[leaf.position]
+            )
+            for row, (leaf, start) in enumerate(zip(self.leaves, starts, strict=False))
+        ]
+
+    def blocks(self, entry: "CudaEntry") -> int:
+        """The number of blocks of an entry."""
+        return {"leaves": len(self.leaves), "tasks": self.tasks, "once": 1}[entry.scope]
+
+
+class DeviceStep:
+    """The launches of the steps of some leaves on one device, where the same leaves come in each step.
+
+    Raises `RuleError` where an op has no form on a device, `CompileError`, and the errors of a `Driver`; a `CaptureError` where the
+    stream is being captured, since memory is allocated.
+    """
+
+    def __init__(
+        self, driver: Driver, number: int, programs: Programs, leaves: Sequence[Leaf], *, stream: int, capturing: bool
+    ) -> None:
+        self._device = device_of(driver, number)
+        self._driver = driver
+        self._leaves = [*leaves]
+        self._programs = [program for program, _ in programs]
+        self._groups = group(programs, leaves)
+        self.is_plain = all(each.source.is_plain for each in self._groups)
+        self.is_guarded = any(each.source.is_guarded for each in self._groups)
+        for each in self._groups:
+            self._device.load(each.source.text, capturing)
+        if capturing:
+            raise CaptureError(f"cuda:{number}: memory would be allocated during a capture: {WARM_UP}")
+        _refuse_overlap(self._leaves, self._programs)
+        self._place(programs, stream)
+        self._calls: dict[tuple[int, bool], list[tuple[Call, bool]]] = {}
+        self._given: dict[int, tuple[float, ...]] = {}
+
+    # --- tables --------------------------------------------------------------------------------------------------------
+
+    def _place(self, programs: Programs, stream: int) -> None:
+        """Allocates the tables and the memory that entries write, and fills the tables."""
+        arena, terms, ends = Arena(), dict[int, int](), list[int]()
+        for number in range(len(programs)):
+            own = [leaf for leaf in self._leaves if leaf.program == number]
+            terms |= {leaf.position: len(terms) + at for at, leaf in enumerate(own)}
+            ends += [len(terms)] if own else []
+        for each in self._groups:
+            each.place(arena, len(programs[each.program][1]))
+        totals = max(each.source.totals for each in self._groups)
+        shared = {
+            "terms": arena.place(8 * len(terms)),
+            "totals": arena.place(8 * totals),
+            "batches": arena.place(4 * len(ends)),
+        }
+        self._block = DeviceBlock(self._driver, self._device.number, arena.size, stream)
+        base = self._block.address
+        parts: list[tuple[int, bytes | memoryview]] = [(base + shared["batches"], tables.batch_bytes(ends))]
+        self._fixed: list[tables.Launch] = []
+        self._rows: list[list[tables.Leaf]] = []
+        for each in self._groups:
+            rows = each.rows(terms)
+            content = b"".join(map(tables.leaf_bytes, rows, each.pointers))
+            tasks = tables.task_bytes([leaf.length for leaf in each.leaves])
+            parts += [(base + each.places["leaves"], content), (base + each.places["tasks"], tasks)]
+            self._rows.append(rows)
+            own = {name: base + at for name, at in each.places.items()}
+            addresses = {**own, **{name: base + at for name, at in shared.items()}, "batch_count": len(ends)}
+            self._fixed.append(tables.Launch(**addresses))
+        self._device.staging.upload_parts([part for part in parts if len(part[1])], stream)
+        self._ends = ends
+
+    @property
+    def can_count(self) -> bool:
+        """Whether the number of the step can be in memory of the device."""
+        kinds = [{entry.kind for entry in each.source.entries} for each in self._groups]
+        return all({"scalars", "advance"} <= found for found in kinds)
+
+    def takes(self, programs: Programs, leaves: Sequence[Leaf]) -> bool:
+        """Whether it was made for these programs and leaves, wherever their arrays are now."""
+        if len(leaves) != len(self._leaves) or len(programs) != len(self._programs):
+            return False
+        are_same = all(a is b for a, (b, _) in zip(self._programs, programs, strict=True))
+        return are_same and all(a is b or a.is_like(b) for a, b in zip(leaves, self._leaves, strict=True))
+
+    def refresh(self, leaves: Sequence[Leaf], *, stream: int, capturing: bool) -> None:
+        """Writes the rows of leaves whose arrays have moved. Raises `CaptureError` where the stream is being captured."""
+        moved = [at for at, (a, b) in enumerate(zip(leaves, self._leaves, strict=True)) if a.pointers != b.pointers]
+        if not moved:
+            return
+        path = leaves[moved[0]].path
+        if capturing:
+            raise CaptureError(
+                f"{path}: an array has moved since the step before the capture: expected gradients that keep their "
+                "memory (zero_grad(set_to_none=False), or a warm-up step in the capture's memory pool)"
+            )
+        _refuse_overlap(leaves, self._programs)
+        changed = {leaves[at].position: leaves[at] for at in moved}
+        parts: list[tuple[int, bytes | memoryview]] = []
+        for each, rows, fixed in zip(self._groups, self._rows, self._fixed, strict=True):
+            for row, leaf in enumerate(each.leaves):
+                if new := changed.get(leaf.position):
+                    parts.append((fixed.leaves + each.row_size * row, tables.leaf_bytes(rows[row], new.pointers)))
+                    each.leaves[row], each.pointers[row] = new, new.pointers
+        self._leaves = [*leaves]
+        self._device.staging.upload_parts(_joined(parts), stream)
+
+    # --- launches ------------------------------------------------------------------------------------------------------
+
+    def prepare(
+        self, programs: Programs, *, seed: int, step: int, control: int, stream: int, capturing: bool
+    ) -> list[tuple[Call, bool]]:
+        """The calls of a step, each with whether it writes to memory of the model. ``control`` is an address, or 0.
+
+        Without ``control``, ``step`` is the number of the step, from 1 on.
+        """
+        by_host = self.is_plain and not control
+        parts: list[tuple[int, bytes | memoryview]] = []
+        for number, (each, fixed) in enumerate(zip(self._groups, self._fixed, strict=True)):
+            program, sets = programs[each.program]
+            given = self._numbers(program, each.source, sets, by_host=by_host, counted=bool(control))
+            fields = fixed._replace(
+                scalars=0,
+                values=0 if by_host else fixed.values,
+                control=control,
+                seed=seed,
+                step=step,
+                batch_count=len(self._ends),
+            )
+            if len(given) <= tables.MOST_GIVEN:
+                fields.pack_into(each.argument, given)
+                continue
+            fields._replace(scalars=fixed.scalars).pack_into(each.argument, ())
+            if self._given.get(number) != given:
+                if capturing:
+                    raise CaptureError(f"cuda:{self._device.number}: hyperparameters have changed: {WARM_UP}")
+                parts.append((fixed.scalars, memoryview(_doubles(given)).cast("B")))
+                self._given[number] = given
+        if parts:
+            self._device.staging.upload_parts(parts, stream)
+        return self._launches(stream, by_host=by_host, counted=bool(control))
+
+    @staticmethod
+    def _numbers(
+        program: "Program", source: "CudaSource", sets: Sequence[Sequence[float]], *, by_host: bool, counted: bool
+    ) -> tuple[float, ...]:
+        """The numbers of all sets: values of the scalar program, or its inputs, where those of a device count from there."""
+        if by_host:
+            return tuple([value for scalars in sets for value in program.scalars(list(scalars))])
+        first = [0.0] if counted else []
+        return tuple([value for scalars in sets for value in (*first, *scalars[len(first) : source.scalars])])
+
+    def _launches(self, stream: int, *, by_host: bool, counted: bool) -> list[tuple[Call, bool]]:
+        key = stream, counted
+        if key not in self._calls:
+            self._calls = {key: self._made(stream, by_host=by_host, counted=counted)}
+        return self._calls[key]
+
+    def _made(self, stream: int, *, by_host: bool, counted: bool) -> list[tuple[Call, bool]]:
+        chosen: list[tuple[int, Group, CudaEntry]] = []
+        once: set[int] = set()
+        for each in self._groups:
+            for entry in each.source.entries:
+                skipped = entry.kind != "update" if by_host else entry.kind == "advance" and not counted
+                if skipped or not each.blocks(entry) or (entry.scope == "once" and entry.moment in once):
+                    continue
+                if entry.scope == "once":
+                    once.add(entry.moment)
+                chosen.append((entry.moment, each, entry))
+        driver, number = self._driver, self._device.number
+        return [
+            (
+                driver.launch(
+                    number,
+                    self._device.function(each.source.text, entry.name),
+                    each.blocks(entry),
+                    entry.block,
+                    stream,
+                    each.arguments,
+                ),
+                True,
+            )
+            for _, each, entry in sorted(chosen, key=lambda item: item[0])
+        ]
+
+
+def group(programs: Programs, leaves: Iterable[Leaf]) -> list[Group]:
+    """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` where an op has no form on a device."""
+    found: dict[tuple[Any, ...], list[Leaf]] = {}
+    for leaf in leaves:
+        found.setdefault((leaf.program, leaf.dtypes, len(leaf.numbers), leaf.stochastic), []).append(leaf)
+    return [
+        Group(number, text_of(programs[number][0], dtypes, len(programs[number][1][0]), numbers, stochastic), own)
+        for (number, dtypes, numbers, stochastic), own in found.items()
+    ]
+
+
+@functools.lru_cache(_REMEMBERED)
+def text_of(program: "Program", dtypes: tuple[str, ...], scalars: int, numbers: int, stochastic: bool) -> "CudaSource":
+    """The text of a program for arrays of these dtypes. Raises `RuleError` where an op has no form on a device."""
+    return program.cuda(dtypes, scalars=scalars, numbers=numbers, stochastic=stochastic)
+
+
+def _doubles(numbers: Sequence[float]) -> Any:
+    return (ctypes.c_double * len(numbers))(*numbers)
+
+
+def _joined(parts: list[tuple[int, bytes | memoryview]]) -> list[tuple[int, bytes | memoryview]]:
+    """The parts, with those that lie one after the other as one."""
+    found: list[tuple[int, bytes | memoryview]] = []
+    for to, content in sorted(parts, key=lambda part: part[0]):
+        if found and found[-1][0] + len(found[-1][1]) == to:
+            found[-1] = found[-1][0], bytes(found[-1][1]) + bytes(content)
+        else:
+            found.append((to, content))
+    return found
+
+
+# --- overlap -----------------------------------------------------------------------------------------------------------
+
+
+def _refuse_overlap(leaves: Sequence[Leaf], programs: Sequence["Program"]) -> None:
+    """Raises `AliasError` where an array that is written shares memory with another one."""
+    spans: list[tuple[int, int, bool, str]] = []
+    for leaf in leaves:
+        written = {*programs[leaf.program].written}
+        for number, memory in enumerate(leaf.memories):
+            size = _size(memory)
+            if size:
+                names = {0: f"the gradient of {leaf.path}", 1: leaf.path}
+                is_written = number in written or number >= len(leaf.arrays)
+                spans.append(
+                    (memory.address, memory.address + size, is_written, names.get(number, f"a slot of {leaf.path}"))
+                )
+    end, last, last_written = 0, "", (0, "")
+    for start, stop, is_written, name in sorted(spans):
+        other = last if is_written and start < end else last_written[1] if start < last_written[0] else ""
+        if other:
+            raise AliasError(
+                f"{other} and {name} share memory: expected arrays apart, or the same array from the first step on"
+            )
+        if stop > end:
+            end, last = stop, name
+        if is_written and stop > last_written[0]:
+            last_written = stop, name
+
+
+_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "uint8": 1}
+
+
+def _size(memory: "DeviceMemory") -> int:
+    size = _SIZES[memory.dtype]
+    for extent in memory.shape:
+        size *= extent
+    return size

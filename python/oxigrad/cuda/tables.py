@@ -1,0 +1,84 @@
+"""The structures that kernels read: leaves, tasks and the argument of a launch, as bytes.
+
+The doc comment of ``rust/core/src/kernel/cuda/mod.rs`` states them. A table lies in memory of the device; what changes from step to
+step is in the argument of the launch.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+# Elements of a chunk, which one block of an update works on.
+CHUNK = 4096
+# Numbers in the argument of a launch.
+MOST_GIVEN = 256
+_LAUNCH = struct.Struct(f"<9Q3Q{MOST_GIVEN}d")
+_HEAD = struct.Struct("<12Q")
+_LEAF = struct.Struct("<2Q4I")
+CONTROL = struct.Struct("<Q2I")
+TASK_SIZE = 8
+LAUNCH_SIZE = _LAUNCH.size
+
+
+class Launch(NamedTuple):
+    """The fields of ``OxLaunch`` before its numbers: addresses, then counts."""
+
+    leaves: int = 0
+    tasks: int = 0
+    scalars: int = 0
+    values: int = 0
+    partials: int = 0
+    terms: int = 0
+    totals: int = 0
+    control: int = 0
+    batches: int = 0
+    batch_count: int = 0
+    seed: int = 0
+    step: int = 0
+
+    def pack_into(self, to: memoryview, given: Sequence[float]) -> None:
+        """Writes the argument of a launch with these numbers."""
+        _HEAD.pack_into(to, 0, *self)
+        struct.pack_into(f"<{len(given)}d", to, _HEAD.size, *given)
+
+
+class Leaf(NamedTuple):
+    """The fields of ``OxLeaf`` before its pointers."""
+
+    length: int
+    position: int
+    set: int
+    row: int
+    first_chunk: int
+    term: int
+
+
+def leaf_size(pointers: int) -> int:
+    """The bytes of a leaf with so many pointers."""
+    return _LEAF.size + 8 * pointers
+
+
+def leaf_bytes(leaf: Leaf, pointers: Sequence[int]) -> bytes:
+    """A leaf and the addresses of its arrays, scales and numbers."""
+    return _LEAF.pack(*leaf) + struct.pack(f"<{len(pointers)}Q", *pointers)
+
+
+def chunks(length: int) -> int:
+    """The number of chunks of a leaf."""
+    return -(-length // CHUNK)
+
+
+def task_bytes(lengths: Sequence[int]) -> bytes:
+    """The tasks of leaves of these lengths: the number of the leaf and that of the chunk."""
+    counts = np.array([chunks(length) for length in lengths], np.int64)
+    tasks = np.empty((int(counts.sum()), 2), np.uint32)
+    tasks[:, 0] = np.repeat(np.arange(len(lengths)), counts)
+    tasks[:, 1] = np.arange(len(tasks)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return tasks.tobytes()
+
+
+def batch_bytes(ends: Sequence[int]) -> bytes:
+    """The ends of batches among the terms."""
+    return np.array(ends, np.uint32).tobytes()

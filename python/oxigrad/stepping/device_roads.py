@@ -1,0 +1,61 @@
+"""The choice of kernels on a CUDA device for a parameter, and the reason where the rule is called on arrays instead."""
+
+from typing import Any
+
+from oxigrad._core import DtypeError, RuleError, ShapeError
+from oxigrad.cuda import launch
+from oxigrad.cuda.availability import unavailable
+from oxigrad.ops.backends import DeviceMemory, adapter_of, device_number
+from oxigrad.stepping.parameter_group import ParameterGroup
+
+FLOATING = ("float32", "float64", "float16", "bfloat16")
+
+
+def memory_of(array: Any) -> DeviceMemory | None:
+    """The memory of an array on a CUDA device that kernels can read and write; None for any other array."""
+    return adapter_of(array).device_memory(array)
+
+
+def why_not(array: Any) -> str:
+    """The reason why no kernel on a device updates an array; empty if one can, given a rule that it can express."""
+    memory = memory_of(array)
+    if memory is None:
+        number = device_number(array)
+        return (
+            "it is not in memory of a CUDA device"
+            if number is None
+            else "its library tells no address that may be written"
+        )
+    if memory.dtype not in FLOATING:
+        return f"it has dtype {memory.dtype}"
+    if not memory.is_plain:
+        return "its elements do not lie one after the other"
+    return unavailable(memory.device)
+
+
+def is_launchable(array: Any) -> bool:
+    """Whether kernels on a device can update an array: see `why_not`."""
+    memory = memory_of(array)
+    return memory is not None and memory.is_plain and memory.dtype in FLOATING and not unavailable(memory.device)
+
+
+def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, accumulates: bool) -> str:
+    """The reason why the rule of a group has no kernel for parameters of a dtype; empty if it has one.
+
+    ``numbers`` is the number of scalars of a step; where the optimizer ``accumulates`` gradients, a guard has to be known on the host.
+    """
+    rule = group.rule()
+    program = group.program(rule)
+    if program is None:
+        return f"the rule {rule.name} is not elementwise"
+    if group.catches_up:
+        return "slots of rows catch up (sparse='catch_up')"
+    if program.is_guarded and accumulates:
+        return "gradients are accumulated and checked for infinities and NaN"
+    slots = sum(slot.is_number for slot in rule.slots)
+    arrays = 2 + len(rule.slots) - slots
+    try:
+        launch.text_of(program, (dtype,) * arrays, numbers, slots, False)
+    except (RuleError, DtypeError, ShapeError) as error:
+        return str(error)
+    return ""

@@ -1,0 +1,49 @@
+"""The texts of the kernels that a step of a model launches on a device."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from oxigrad import tree
+from oxigrad.cuda.launch import text_of
+from oxigrad.ops.backends import dtype_name
+from oxigrad.stepping.device_roads import why_not_rule
+from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.plan import Parameter, Plan
+from oxigrad.stepping.protocols import SteppingOptimizer
+
+_NONE = "// The rule is called on arrays"
+
+
+def source(owner: SteppingOptimizer, model: Any) -> str:
+    """See `oxigrad.cuda.source`."""
+    return "\n".join(f"// {', '.join(paths)}\n{text}" for text, paths in _found(owner, model).items())
+
+
+def texts(owner: SteppingOptimizer, model: Any) -> list[str]:
+    """The distinct texts, without those of rules that have no kernel."""
+    return [text for text in _found(owner, model) if not text.startswith(_NONE)]
+
+
+def _found(owner: SteppingOptimizer, model: Any) -> dict[str, list[str]]:
+    """The texts, each with the key paths of its parameters."""
+    leaves, structure = tree.flatten(model)
+    plan = Plan(leaves, structure, owner)
+    found: dict[str, list[str]] = {}
+    for p in plan.parameters:
+        for text in _texts(plan.groups[p.group], p, leaves[p.index], owner):
+            found.setdefault(text, []).append(p.text)
+    return found
+
+
+def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptimizer) -> Iterator[str]:
+    """The text for a parameter, as if it were on a device, or a comment with the reason why there is none."""
+    rule = group.rule()
+    if why := why_not_rule(group, dtype_name(p.dtype), len(rule.numbers), accumulates=owner.accumulate > 1):
+        yield f"{_NONE}: {why}\n"
+        return
+    slots = [slot for slot in rule.slots if not slot.is_number]
+    kept = [dtype_name(group.kept_in(slot, array, on_host=False)) for slot in slots]
+    own = dtype_name(p.dtype)
+    stochastic = group.precision.rounding == "stochastic"
+    numbers = len(rule.slots) - len(slots)
+    yield text_of(group.program(rule), (own, own, *kept), len(rule.numbers), numbers, stochastic).text

@@ -1,0 +1,411 @@
+"""Steps of every optimizer on CUDA devices, through `update` and a mock driver: the bits of a step over NumPy's arrays."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import arrays
+import executor
+import numpy as np
+import pytest
+from mock_driver import FLAGS, MockDriver
+
+import optimizers
+import oxigrad as ox
+from oxigrad import cuda, optim, schedules
+from oxigrad.optim import SGD, Adam, AdamW, chain
+from oxigrad.stepping import device_source
+
+Model = dict[str, Any]
+
+WIDTHS = ("float32", "float64")
+PER_FILE = 8  # texts that are compiled together
+
+
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    """Compiles the texts of all optimizers, some at a time, which takes less time than one at a time."""
+    if executor.COMPILER is None:
+        pytest.skip("g++ is missing")
+    texts = []
+    for make in optimizers.OPTIMIZERS.values():
+        for dtype in WIDTHS:
+            texts += device_source.texts(make(), {"w": np.zeros(3, dtype)})
+    for start in range(0, len(texts), PER_FILE):
+        executor.compile_texts(texts[start : start + PER_FILE], *FLAGS)
+
+
+def on_device(model: Model, device: int = 0) -> Model:
+    return {name: arrays.Array(np.array(x), device) for name, x in model.items()}
+
+
+def assert_same_bits(found: Model, expected: Model) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        a, b = arrays.host(found[name]), np.asarray(value)
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes(), name
+
+
+def slots_of(opt: Any) -> Model:
+    return {f"{path} {name}": slot for path, own in opt.slots.items() for name, slot in own.items()}
+
+
+def follow(
+    make: Callable[[], Any],
+    model: Model,
+    grads: Model,
+    steps: int = 3,
+    change: Callable[[Any, int], None] | None = None,
+) -> tuple[Any, Any]:
+    """Steps over NumPy's arrays and on a device, compared after each."""
+    there, given = on_device(model), on_device(grads)
+    here = {name: np.array(x) for name, x in model.items()}
+    a, b = make(), make()
+    for number in range(steps):
+        for opt in (a, b):
+            if change:
+                change(opt, number)
+        assert a.update(there, given) is there
+        b.update(here, grads)
+        assert_same_bits(there, here)
+        assert_same_bits(slots_of(a), slots_of(b))
+    assert (a.step, a.skipped) == (b.step, b.skipped)
+    return a, b
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+@pytest.mark.parametrize("name", optimizers.OPTIMIZERS)
+def test_every_optimizer_gives_the_bits_of_the_host(name: str, dtype: str, mock: MockDriver, compiled: None) -> None:
+    model, grads = optimizers.problem(dtype)
+    follow(optimizers.OPTIMIZERS[name], model, grads)
+    assert len(mock.launches()) >= 3, "the rule was called on arrays"
+    assert "wait" not in mock.counts()
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "lion", "adam", "adamw", "amsgrad", "rmsprop-all"])
+def test_a_plain_rule_is_one_launch(name: str, mock: MockDriver, compiled: None) -> None:
+    model, grads = optimizers.problem("float32")
+    follow(optimizers.OPTIMIZERS[name], model, grads)
+    assert len(mock.launches()) == 3
+
+
+# --- precision ---------------------------------------------------------------------------------------------------------
+
+PRECISIONS: dict[str, dict[str, Any]] = {
+    "nearest": {},
+    "master": {"master": True},
+    "kahan": {"rounding": "kahan"},
+    "stochastic": {"rounding": "stochastic", "seed": 5},
+    "slots of bfloat16": {"slot_dtype": "bfloat16"},
+    "slots of float16": {"slot_dtype": "float16", "rounding": "stochastic"},
+}
+
+
+@pytest.mark.parametrize("options", PRECISIONS)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_options_of_precision(dtype: str, options: str, mock: MockDriver) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    model, grads = optimizers.problem("float32")
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    half = {name: x.astype(kind) for name, x in model.items()}
+    follow(lambda: AdamW(0.1, **PRECISIONS[options]), half, {name: g.astype(kind) for name, g in grads.items()})
+    assert len(mock.launches()) == 3
+
+
+def test_gradients_of_float32_for_halves(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    follow(lambda: AdamW(0.1), {name: x.astype(np.float16) for name, x in model.items()}, grads)
+    assert len(mock.launches()) == 3
+
+
+# --- chains, groups, options -------------------------------------------------------------------------------------------
+
+CHAINS: dict[str, Callable[[], Any]] = {
+    "clipped": lambda: chain(optim.ClipByValue(0.5), AdamW(0.1)),
+    "averaged": lambda: chain(AdamW(0.1), optim.EMA(0.9)),
+    "lookahead": lambda: chain(SGD(0.1), optim.Lookahead()),
+    "schedule": lambda: AdamW(schedules.exponential(0.1, 0.9)),
+    "frozen": lambda: AdamW(0.1, groups={"p3": None, "p5": {"learning_rate": 0.01}}),
+    "accumulated": lambda: AdamW(0.1, accumulate=2),
+    "by norm": lambda: chain(optim.ClipByNorm(0.5), AdamW(0.1)),
+    "by global norm": lambda: chain(optim.ClipByGlobalNorm(0.5), AdamW(0.1)),
+    "by global norm, lamb": lambda: chain(optim.ClipByGlobalNorm(0.5), optim.LAMB(0.1)),
+    "noise": lambda: chain(optim.GradientNoise(0.1), SGD(0.1), seed=7),
+    "checked": lambda: AdamW(0.1, nonfinite="skip"),
+    "raising": lambda: AdamW(0.1, nonfinite="raise"),
+    "scaled": lambda: AdamW(0.1, loss_scale=optim.LossScale(8.0)),
+    "checked and clipped": lambda: chain(optim.ClipByGlobalNorm(0.5), AdamW(0.1), nonfinite="skip"),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_and_options(name: str, mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    follow(CHAINS[name], model, grads, steps=4)
+    assert len(mock.launches()) >= 4, "the rule was called on arrays"
+
+
+def test_two_programs_share_a_global_norm(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    mixed = {name: x.astype(np.float64) if number % 3 else x for number, (name, x) in enumerate(model.items())}
+    given = {name: grads[name].astype(x.dtype) for name, x in mixed.items()}
+    groups = {"p1*": {"nesterov": True}}
+    make = lambda: chain(optim.ClipByGlobalNorm(0.5), SGD(0.1, momentum=0.9), groups=groups)  # noqa: E731
+    follow(make, mixed, given)
+    assert mock.launches()
+
+
+def test_zero_gradients(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, given = on_device(model), on_device(grads)
+    AdamW(0.1, zero_gradients=True).update(there, given)
+    assert all(not arrays.host(g).any() for g in given.values()) and mock.launches()
+
+
+def test_tied_parameters_are_one(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    p, g, other = model["p7"], grads["p7"], grads["p7"] * 3
+    there = arrays.Array(p.copy())
+    here = p.copy()
+    AdamW(0.1).update({"a": there, "b": there}, {"a": arrays.Array(g), "b": arrays.Array(other)})
+    AdamW(0.1).update({"a": here, "b": here}, {"a": g, "b": other})
+    assert_same_bits({"a": there}, {"a": here})
+    assert len(mock.launches()) == 1
+
+
+def test_sparse_rows_are_updated_by_the_rule_and_others_by_a_kernel(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, given = on_device(model), on_device(grads)
+    rows = ox.SparseRows(arrays.Array(np.array([0, 2])), arrays.Array(np.ones((2, 5), np.float32)), (3, 5))
+    host_rows = ox.SparseRows(np.array([0, 2]), np.ones((2, 5), np.float32), (3, 5))
+    table = next(name for name, x in model.items() if x.shape == (3, 5))
+    a, b = SGD(0.1, sparse="lazy"), SGD(0.1, sparse="lazy")
+    for _ in range(2):
+        there = a.update(there, {**given, table: rows})
+        b.update(model, {**grads, table: host_rows})
+    assert len(mock.launches()) == 2
+    np.testing.assert_allclose(arrays.host(there[table]), model[table], rtol=1e-6)
+    del there[table], model[table]
+    assert_same_bits(there, model)
+
+
+def test_gradients_that_are_not_contiguous(mock: MockDriver) -> None:
+    wide = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
+    there, here = arrays.Array(np.ones((6, 4), np.float32)), np.ones((6, 4), np.float32)
+    a, b = SGD(0.1), SGD(0.1)
+    model = a.update({"w": there}, {"w": arrays.Array(wide)[:, ::2]})
+    b.update({"w": here}, {"w": wide[:, ::2]})
+    assert not mock.launches()
+    np.testing.assert_allclose(arrays.host(model["w"]), here, rtol=1e-6)
+    model = a.update(model, {"w": arrays.Array(wide[:, ::2].copy())})
+    b.update({"w": here}, {"w": wide[:, ::2]})
+    assert len(mock.launches()) == 1
+    np.testing.assert_allclose(arrays.host(model["w"]), here, rtol=1e-6)
+
+
+# --- mixed models ------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_of_several_libraries_takes_one_step(mock: MockDriver, library: Any) -> None:
+    torch = library("torch")
+    values = {name: np.random.default_rng(5).standard_normal(50).astype(np.float32) for name in "abc"}
+    model = {"a": values["a"].copy(), "b": torch.tensor(values["b"]), "c": arrays.Array(values["c"].copy())}
+    grads = {"a": values["b"], "b": torch.tensor(values["c"]), "c": arrays.Array(values["a"])}
+    here = {name: x.copy() for name, x in values.items()}
+    a, b = AdamW(0.1), AdamW(0.1)
+    for _ in range(3):
+        assert a.update(model, grads) is model
+        b.update(here, {"a": values["b"], "b": values["c"], "c": values["a"]})
+    assert_same_bits(model, here)
+    assert a.step == 3 and len(mock.launches()) == 3
+
+
+def test_a_mixed_step_is_whole_or_not_at_all(mock: MockDriver) -> None:
+    model = {"a": np.ones(3, np.float32), "b": arrays.Array(np.ones(3, np.float32))}
+    opt = AdamW(0.1)
+    good = {"a": np.ones(3, np.float32), "b": arrays.Array(np.ones(3, np.float32))}
+    opt.update(model, good)
+    before = {name: arrays.host(x) for name, x in model.items()}
+    with pytest.raises(ox.ShapeError, match="^a: gradient"):
+        opt.update(model, {**good, "a": np.ones(4, np.float32)})
+    with pytest.raises(ox.ShapeError, match="^b: gradient"):
+        opt.update(model, {**good, "b": arrays.Array(np.ones(4, np.float32))})
+    mock.failures["launch"] = 0, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+    with pytest.raises(cuda.DeviceError):
+        opt.update(model, good)
+    assert_same_bits(model, before)
+    assert opt.step == 1
+    mock.failures.clear()
+    opt.update(model, good)
+    assert opt.step == 2
+
+
+def test_a_total_over_a_mixed_model_is_computed_by_rules(mock: MockDriver) -> None:
+    values = {name: np.random.default_rng(5).standard_normal(50) for name in "ab"}
+    model = {"a": values["a"].copy(), "b": arrays.Array(values["b"].copy())}
+    here = {name: x.copy() for name, x in values.items()}
+    make = lambda: chain(optim.ClipByGlobalNorm(0.5), SGD(0.1))  # noqa: E731
+    found = make().update(model, {"a": values["b"], "b": arrays.Array(values["a"])})
+    make().update(here, {"a": values["b"], "b": values["a"]})
+    assert not mock.launches()
+    for name, value in here.items():
+        np.testing.assert_allclose(arrays.host(found[name]), value)
+
+
+# --- guards ------------------------------------------------------------------------------------------------------------
+
+
+def poisoned(grads: Model) -> Model:
+    found = {name: np.array(g) for name, g in grads.items()}
+    found["p9"][3] = np.inf
+    return found
+
+
+def test_a_skipped_step_changes_nothing_and_is_counted_later(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, here = on_device(model), {name: np.array(x) for name, x in model.items()}
+    good, bad = on_device(grads), on_device(poisoned(grads))
+    a, b = AdamW(0.1, nonfinite="skip"), AdamW(0.1, nonfinite="skip")
+    mock.immediate = False
+    for given, host in [(good, grads), (bad, poisoned(grads)), (good, grads), (bad, poisoned(grads)), (good, grads)]:
+        a.update(there, given)
+        b.update(here, host)
+    assert "wait" not in mock.counts()
+    assert_same_bits(there, here)
+    assert (a.step, a.skipped) == (b.step, b.skipped) == (3, 2)
+    assert "wait" in mock.counts()
+
+
+def test_a_skipped_step_is_learned_without_waiting(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, opt = on_device(model), AdamW(0.1, nonfinite="skip")
+    for given in (grads, poisoned(grads), grads):
+        opt.update(there, on_device(given))
+    assert (opt.step, opt.skipped) == (2, 1) and "wait" not in mock.counts()
+
+
+def test_a_state_is_saved_after_skipped_steps(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, opt = on_device(model), AdamW(0.1, nonfinite="skip")
+    mock.immediate = False
+    for given in (grads, poisoned(grads), grads):
+        opt.update(there, on_device(given))
+    state = opt.state_dict()
+    other = AdamW(0.1, nonfinite="skip")
+    other.load_state_dict(state)
+    host = {name: arrays.host(x) for name, x in there.items()}
+    again = on_device(host)
+    opt.update(there, on_device(grads))
+    other.update(again, on_device(grads))
+    assert_same_bits(again, {name: arrays.host(x) for name, x in there.items()})
+    assert (other.step, other.skipped) == (opt.step, opt.skipped) == (3, 1)
+
+
+def test_raising_names_the_parameter(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, opt = on_device(model), AdamW(0.1, nonfinite="raise")
+    opt.update(there, on_device(grads))
+    before = {name: arrays.host(x) for name, x in there.items()}
+    with pytest.raises(ox.NonFiniteError, match="^p9: the gradient has infinities"):
+        opt.update(there, on_device(poisoned(grads)))
+    assert_same_bits(there, before)
+    assert opt.step == 1
+    opt.update(there, on_device(grads))
+    assert opt.step == 2
+
+
+def test_a_loss_scale_follows_skipped_steps(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    scaled = [optim.LossScale(8.0, interval=2), optim.LossScale(8.0, interval=2)]
+    a, b = (AdamW(0.1, loss_scale=scale) for scale in scaled)
+    there, here = on_device(model), {name: np.array(x) for name, x in model.items()}
+    for given in (grads, poisoned(grads), grads, grads, grads):
+        a.update(there, on_device(given))
+        b.update(here, given)
+        assert scaled[0].state_dict() == scaled[1].state_dict()
+    assert_same_bits(there, here)
+
+
+# --- graphs ------------------------------------------------------------------------------------------------------------
+
+CAPTURED: dict[str, Callable[[], Any]] = {
+    "plain": lambda: AdamW(0.1),
+    "noise": lambda: optim.AdamLRD(0.1, dropout_rate=0.5, seed=3),
+    "global norm": lambda: chain(optim.ClipByGlobalNorm(0.5), AdamW(0.1)),
+    "checked": lambda: AdamW(0.1, nonfinite="skip"),
+    "layerwise": lambda: optim.LAMB(0.1),
+}
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_replays_of_a_captured_step_are_steps(name: str, mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, given = on_device(model), on_device(grads)
+    here = {key: np.array(x) for key, x in model.items()}
+    a, b = CAPTURED[name](), CAPTURED[name]()
+    a.update(there, given)
+    b.update(here, grads)
+    mock.forget()
+    with mock.capture(arrays.LEGACY_STREAM):
+        a.update(there, given)
+    assert not {"allocate", "load", "upload", "wait"} & mock.counts().keys()
+    assert_same_bits(there, here)  # a capture computes nothing
+    for _ in range(3):
+        mock.replay()
+        b.update(here, grads)
+        assert_same_bits(there, here)
+    assert a.step == b.step == 4
+    a.update(there, given)  # a step outside of the graph
+    b.update(here, grads)
+    mock.replay()
+    b.update(here, grads)
+    assert_same_bits(there, here)
+    assert a.step == b.step == 6
+
+
+def test_the_count_cannot_be_read_during_a_capture(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, given, opt = on_device(model), on_device(grads), AdamW(0.1)
+    opt.update(there, given)
+    with mock.capture(arrays.LEGACY_STREAM):
+        opt.update(there, given)
+        with pytest.raises(cuda.CaptureError, match="after the capture"):
+            _ = opt.step
+    assert opt.step == 1
+
+
+# --- copies and states -------------------------------------------------------------------------------------------------
+
+
+def test_a_state_goes_from_a_device_to_the_host_and_back(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, opt = on_device(model), Adam(0.1)
+    opt.update(there, on_device(grads))
+    here = {name: arrays.host(x) for name, x in there.items()}
+    other = Adam(0.1)
+    other.load_state_dict(opt.state_dict())
+    other.update(here, grads)
+    opt.update(there, on_device(grads))
+    assert_same_bits(there, here)
+    back = Adam(0.1)
+    back.load_state_dict(other.state_dict())
+    opt.update(there, on_device(grads))
+    again = on_device(here)
+    back.update(again, on_device(grads))
+    assert_same_bits(there, {name: arrays.host(x) for name, x in again.items()})
+
+
+def test_a_copy_of_an_optimizer_has_memory_of_its_own(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, opt = on_device(model), AdamW(0.1, nonfinite="skip")
+    opt.update(there, on_device(grads))
+    again = {name: arrays.Array(arrays.host(x)) for name, x in there.items()}
+    copied = copy.deepcopy(opt)
+    for _ in range(2):
+        opt.update(there, on_device(grads))
+    copied.update(again, on_device(grads))
+    copied.update(again, on_device(grads))
+    assert_same_bits(there, {name: arrays.host(x) for name, x in again.items()})
+    assert copied.step == opt.step == 3
