@@ -34,7 +34,7 @@ PYTHON = {
     "optax": "_core ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff",
-    "doctor": "_core ops xp cuda stepping optim",
+    "doctor": "_core ops xp cuda cuda/__init__ stepping optim",
     "__main__": "doctor",
     "__init__": "_core _callbacks autodiff optim schedules stepping testing tree xp",
 }

@@ -13,6 +13,7 @@ import importlib.metadata
 import importlib.util
 import json
 import platform
+import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -168,9 +169,14 @@ def _timed(name: str, test: Callable[..., None], *args: Any) -> Check:
     try:
         test(*args)
         failure = ""
-    except Exception as error:  # a test fails by any error, and the others still run
+    except Exception as error:  # noqa: BLE001  a test fails by any error, and the others still run
         failure = f"{type(error).__name__}: {error}"
     return Check(name, failure, round(time.perf_counter() - start, 4))
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise AssertionError(otherwise)
 
 
 def _problem(dtype: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -190,7 +196,7 @@ def check_host(make: Callable[[], Any]) -> None:
             opt.update(model, given)
         for name, value in expected.items():
             error = float(np.max(np.abs(model[name] - value)) / np.max(np.abs(value)))
-            assert error <= tolerance, f"{name} of {dtype} differs from the rule by {error:.1e} of its size"
+            _require(error <= tolerance, f"{name} of {dtype} differs from the rule by {error:.1e} of its size")
 
 
 def by_rule(rule: Any, values: dict[str, Any], model: dict[str, Any], grads: list[dict[str, Any]]) -> dict[str, Any]:
@@ -210,7 +216,7 @@ def check_compiled(make: Callable[[], Any], architecture: str) -> None:
     """Raises `CompileError` unless the kernels of an optimizer compile, and `AssertionError` for one that spills registers."""
     for text in device_source.texts(make(), _problem("float32")[0]):
         for name, needs in compiler.compile_text(text, architecture).resources.items():
-            assert not needs.spill_stores, f"{name} spills {needs.spill_stores} bytes of registers"
+            _require(not needs.spill_stores, f"{name} spills {needs.spill_stores} bytes of registers")
 
 
 def check_device(make: Callable[[], Any], asarray: Callable[[Any], Any]) -> None:
@@ -222,9 +228,9 @@ def check_device(make: Callable[[], Any], asarray: Callable[[Any], Any]) -> None
         there = here.update(there, {name: asarray(value) for name, value in given.items()})
         on_host.update(model, given)
     reason = next((why for value in there.values() if (why := cuda.why(value))), "")
-    assert not reason, f"no kernel was launched: {reason}"
+    _require(not reason, f"no kernel was launched: {reason}")
     for name, value in model.items():
-        assert to_host(there[name]).tobytes() == value.tobytes(), f"{name} differs from host memory"
+        _require(to_host(there[name]).tobytes() == value.tobytes(), f"{name} differs from host memory")
 
 
 def _architecture() -> str:
@@ -274,9 +280,10 @@ def main(*, as_json: bool = False) -> int:
             "self_test": [dataclasses.asdict(check) for check in checks],
             "failed": [check.name for check in checks if check.failure],
         }
-        print(json.dumps(report, indent=2))
+        text = json.dumps(report, indent=2)
     else:
-        print("\n".join([*map(_line, found), "", *map(_result, checks)]))
+        text = "\n".join([*map(_line, found), "", *map(_result, checks)])
+    sys.stdout.write(f"{text}\n")
     return int(any(check.failure for check in checks))
 
 
