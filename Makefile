@@ -12,7 +12,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: help demo test test-all test-gpu wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus generated develop clean
+.PHONY: versus versus-gpu generated develop clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -87,9 +87,14 @@ standard: .venv/test .venv/wheel ## Print what of the Array API standard is diff
 versus: .venv/versus .venv/wheel ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py $(OPTIONS)
 
+versus-gpu: ## Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
+	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl
+	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)
+
 generated: .venv/test .venv/wheel ## Print the rules as native code for the core, and as tables, after a rule has changed
 	$(BIN)/python tools/generated.py
 	$(BIN)/python tools/overview.py
+	$(BIN)/python tools/gpu_table.py
 	PYTHONPATH=tests:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel

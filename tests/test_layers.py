@@ -36,6 +36,8 @@ PYTHON = {
     "distributed": "_core _typing ops xp tree optim rules stepping",
     "scipy": "_core _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff",
+    "doctor": "_core ops xp cuda cuda/__init__ stepping optim",
+    "__main__": "doctor",
     "__init__": "_core _callbacks autodiff optim schedules stepping testing tree xp",
 }
 CORE = {

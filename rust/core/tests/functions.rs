@@ -133,6 +133,35 @@ fn powers_have_the_limits_of_the_standard() {
     assert!(op("pow").on_numbers([-8.0, 1.0 / 3.0, 0.0]).is_nan());
 }
 
+/// Numbers of all exponents, and of few bits, whose remainder may be zero.
+#[test]
+#[allow(clippy::cast_precision_loss, reason = "any number will do")]
+fn remainders_are_exact() {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state ^ state >> 29
+    };
+    let limits = [0.0, -0.0, 5e-324, 1.0, -3.0, f64::MAX, -f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let pairs = limits.iter().flat_map(|a| limits.map(|b| (*a, b)));
+    let mask = |bits: u64| if bits.is_multiple_of(8) { !0 << 48 } else { !0 };
+    let random: Vec<_> = (0..20_000).map(|_| (next(), next(), next(), next())).collect();
+    let random = random.into_iter().map(|(a, b, c, d)| {
+        let b = f64::from_bits(b & mask(d));
+        // A quotient of up to 2^60 for half of the pairs.
+        (if c & 1 == 0 { f64::from_bits(a & mask(c >> 1)) } else { b * (a >> 4 >> (c % 60)) as f64 }, b)
+    });
+    for (a, b) in pairs.chain(random) {
+        let r = a % b;
+        let expected = if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r };
+        let found = op("remainder").on_numbers([a, b, 0.0]);
+        assert!(bits(found) == bits(expected), "remainder({a:e}, {b:e}) is {found:e}, not {expected:e}");
+        let whole = op("floor_divide").on_numbers([a, b, 0.0]);
+        let expected = if b == 0.0 { a / b } else { ((a - expected) / b).round_ties_even().abs().copysign(a / b) };
+        assert!(bits(whole) == bits(expected), "floor_divide({a:e}, {b:e}) is {whole:e}, not {expected:e}");
+    }
+}
+
 #[test]
 fn the_incomplete_beta_function_has_its_limits() {
     let betainc = |a, b, x| op("betainc").on_numbers([a, b, x]);

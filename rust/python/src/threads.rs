@@ -83,6 +83,12 @@ pub fn isa() -> Isa {
     *ISA.get_or_init(Isa::detect)
 }
 
+/// The name of the instruction set that kernels on the host use.
+#[pyfunction]
+pub fn instruction_set() -> &'static str {
+    isa().name()
+}
+
 /// Number of threads that a step may use. No result depends on it.
 #[pyfunction]
 pub fn get_num_threads() -> usize {

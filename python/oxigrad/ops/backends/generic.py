@@ -220,7 +220,8 @@ class Adapter:
 
     def _missing(self, name: str, *args: Any) -> Any:
         if name in _COMPOSED and not on_host(_first_array(args)):
-            return _COMPOSED[name](self.implementation, *args)
+            composed = functools.partial(_COMPOSED[name], self.implementation)
+            return self._of_arrays(composed, *args) if name in _ARRAYS_ONLY else composed(*args)
         return self._by_kernel(name, *args)
 
     def _by_kernel(self, name: str, *args: Any) -> Any:

@@ -170,6 +170,11 @@ class TorchAdapter(Adapter):
             raise BufferError("the storage of the tensor is freed: it has no memory that can be read")
         return super().to_host(array)
 
+    def op_sign(self, x: Any) -> Any:
+        """By ``torch.sgn``, which gives zero for NaN; assignment by a mask would wait for a device where ``x`` is a number."""
+        sign = self.library.sgn(x)
+        return self.library.where(self.library.isnan(x), x, sign) if x.is_floating_point() else sign
+
     def segment_sum(self, values: Any, numbers: Any, size: int) -> Any:
         """By ``Tensor.index_put_``, which adds up elements of one index."""
         zeros = self.library.zeros(size, dtype=values.dtype, device=device_of(values))

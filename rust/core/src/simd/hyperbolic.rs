@@ -1,8 +1,9 @@
 //! Hyperbolic functions and their inverses, by exponentials and logarithms of more bits than `f64` has.
 
+use super::exponential::exp_pair;
 use super::lane::Wide;
-use super::math::{clamp, exp_pair, polynomial, power_of_two, scaled, with_sign_of};
 use super::pair::{Pair, ln2, log_of};
+use super::parts::{clamp, polynomial, power_of_two, scaled, with_sign_of};
 
 /// Half of `exp(x) + sign * exp(-x)`, for positive `x`; of a difference, from one on.
 #[inline(always)]

@@ -8,9 +8,11 @@
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
+use super::exponential::{exp as wide_exp, exp_parts};
 use super::lane::{Binary, Lane, Unary, Wide};
-use super::pair::Pair;
-use super::{hyperbolic, power};
+use super::parts::{LN2_HIGH, LN2_LOW, ROUND, clamp, log_limits, log_parts, polynomial, power_of_two, with_sign_of};
+pub use super::whole::{round, trunc};
+use super::{hyperbolic, power, whole};
 use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.
@@ -30,31 +32,6 @@ pub fn minimum<L: Lane>(a: L, b: L) -> L {
 pub fn sign<L: Lane>(a: L) -> L {
     let signed = L::select(a.lt(L::zero()), L::one().neg(), a);
     L::select(L::zero().lt(a), L::one(), signed)
-}
-
-/// The nearest integer towards zero.
-#[inline(always)]
-pub fn trunc<L: Lane>(a: L) -> L {
-    with_sign(a.abs().floor(), a)
-}
-
-/// The nearest integer, ties to even.
-#[inline(always)]
-pub fn round<L: Lane>(a: L) -> L {
-    let half = L::splat(0.5);
-    let below = a.abs().floor();
-    let rest = a.abs().sub(below);
-    let above = below.add(L::one());
-    let even = L::select(below.mul(half).floor().eq(below.mul(half)), below, above);
-    let nearest = L::select(rest.lt(half), below, L::select(half.lt(rest), above, even));
-    with_sign(nearest, a)
-}
-
-/// `size`, which is no less than zero, with the sign of `a`, whose fraction it lacks.
-#[inline(always)]
-fn with_sign<L: Lane>(size: L, a: L) -> L {
-    let zero = L::zero();
-    L::select(size.eq(zero), a.mul(zero), L::select(a.lt(zero), size.neg(), size))
 }
 
 macro_rules! by_element {
@@ -176,7 +153,7 @@ computed_wide! {
 }
 
 macro_rules! computed_wide_pair {
-    ($($(#[$doc:meta])* $name:ident = $wide:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $wide:path;)*) => {$(
         $(#[$doc])*
         #[inline(always)]
         pub fn $name<L: Lane>(a: L, b: L) -> L {
@@ -197,139 +174,9 @@ computed_wide_pair! {
     /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
     pow = power::pow;
     /// Remainder of the floored quotient: it has the sign of `b`.
-    remainder = wide_remainder;
-    /// The floored quotient: the integer `q` with `a = q b + remainder(a, b)`, up to rounding.
-    floor_divide = wide_floor_divide;
-}
-
-#[inline(always)]
-fn wide_remainder<W: Wide>(a: W, b: W) -> W {
-    let r = a.rem(b);
-    let differ = W::truth(r.lt(W::zero())).ne(W::truth(b.lt(W::zero())));
-    W::select(r.eq(W::zero()), r, W::select(differ, r.add(b), r))
-}
-
-#[inline(always)]
-fn wide_floor_divide<W: Wide>(a: W, b: W) -> W {
-    let quotient = a.div(b);
-    let whole = a.sub(wide_remainder(a, b)).div(b);
-    // An integer up to rounding; the sign of a zero is that of the quotient.
-    let floor = whole.zip(quotient, |whole, quotient| whole.round().abs().copysign(quotient));
-    W::select(b.eq(W::zero()), quotient, floor)
-}
-
-/// 1.5 * 2^52: added to a smaller number, it leaves the nearest integer in the low bits.
-const ROUND: f64 = 6_755_399_441_055_744.0;
-pub(super) const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
-pub(super) const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
-
-/// `c[0] + x * (c[1] + x * (...))`, by Horner's rule.
-#[inline(always)]
-pub(super) fn polynomial<W: Wide, const N: usize>(x: W, c: [f64; N]) -> W {
-    let mut sum = W::splat(c[N - 1]);
-    let mut k = N - 1;
-    while k > 0 {
-        k -= 1;
-        sum = sum.mul_add(x, W::splat(c[k]));
-    }
-    sum
-}
-
-/// 2 to the power `k`, a whole number from -1023 (which gives zero) to 1024 (which gives infinity).
-#[inline(always)]
-pub(super) fn power_of_two<W: Wide>(k: W) -> W {
-    W::from_bits(W::bits_up52(k.add(W::splat(ROUND + 1023.0)).to_bits()))
-}
-
-#[inline(always)]
-pub(super) fn clamp<W: Wide>(x: W, low: f64, high: f64) -> W {
-    let (low, high) = (W::splat(low), W::splat(high));
-    let x = W::select(x.lt(low), low, x);
-    W::select(high.lt(x), high, x)
-}
-
-/// `x = k ln 2 + r + c` with `r` at most half of ln 2 and `c` its rounding error: `(k, r, exp(r + c) - 1 - r)`.
-#[inline(always)]
-fn exp_parts<W: Wide>(x: W) -> (W, W, W) {
-    let (k, high, low) = whole_ln2(x);
-    let (r, rest) = exp_rest(high, low);
-    (k, r, rest)
-}
-
-/// `x = k ln 2 + high - low` with a whole number `k`: `(k, high, low)`.
-#[inline(always)]
-fn whole_ln2<W: Wide>(x: W) -> (W, W, W) {
-    let k = x.mul_add(W::splat(std::f64::consts::LOG2_E), W::splat(ROUND)).sub(W::splat(ROUND));
-    (k, k.mul_add(W::splat(-LN2_HIGH), x), k.mul(W::splat(LN2_LOW)))
-}
-
-/// `r + c = high - low` with `r` at most half of ln 2 and `c` its rounding error: `(r, exp(r + c) - 1 - r)`.
-#[inline(always)]
-fn exp_rest<W: Wide>(high: W, low: W) -> (W, W) {
-    let r = high.sub(low);
-    let c = high.sub(r).sub(low);
-    // Taylor's series: its remainder is less than 0.04 units in the last place.
-    let q = polynomial(
-        r,
-        [
-            1.0 / 2.0,
-            1.0 / 6.0,
-            1.0 / 24.0,
-            1.0 / 120.0,
-            1.0 / 720.0,
-            1.0 / 5_040.0,
-            1.0 / 40_320.0,
-            1.0 / 362_880.0,
-            1.0 / 3_628_800.0,
-            1.0 / 39_916_800.0,
-            1.0 / 479_001_600.0,
-            1.0 / 6_227_020_800.0,
-        ],
-    );
-    // exp(r + c) is approximately exp(r) + c exp(r).
-    (r, r.mul(r).mul_add(q, r.mul_add(c, c)))
-}
-
-#[inline(always)]
-fn wide_exp<W: Wide>(x: W) -> W {
-    let (k, power) = exp_pair(clamp(x, -746.0, 710.0));
-    scaled(k, power.rounded())
-}
-
-/// `exp(x) = 2^k (high + low)`, the sum between the roots of one half and of two, `low` up to a tenth of it.
-#[inline(always)]
-pub(super) fn exp_pair<W: Wide>(x: W) -> (W, Pair<W>) {
-    let (k, r, rest) = exp_parts(x);
-    (k, one_more(r, rest))
-}
-
-/// `exp(x + c)` for a small `c`.
-#[inline(always)]
-pub(super) fn exp_of_sum<W: Wide>(x: W, c: W) -> W {
-    let (k, high, low) = whole_ln2(clamp(x, -746.0, 710.0));
-    let (r, rest) = exp_rest(high, low.sub(c));
-    scaled(k, one_more(r, rest).rounded())
-}
-
-/// `1 + r + rest`: the sum of the first two and its rounding error, so that only the last sum rounds.
-#[inline(always)]
-fn one_more<W: Wide>(r: W, rest: W) -> Pair<W> {
-    let sum = W::one().add(r);
-    Pair { high: sum, low: W::one().sub(sum).add(r).add(rest) }
-}
-
-/// `2^k p`, in two steps, since `2^k` itself may be too small or too large.
-#[inline(always)]
-pub(super) fn scaled<W: Wide>(k: W, p: W) -> W {
-    let half = k.mul(W::splat(0.5)).floor();
-    p.mul(power_of_two(half)).mul(power_of_two(k.sub(half)))
-}
-
-/// `size`, whose sign bit is not set, with the sign of `x`.
-#[inline(always)]
-pub(super) fn with_sign_of<W: Wide>(size: W, x: W) -> W {
-    let sign = W::bits_and(x.to_bits(), W::bits(1 << 63));
-    W::from_bits(W::bits_or(size.to_bits(), sign))
+    remainder = whole::remainder;
+    /// The floored quotient.
+    floor_divide = whole::floor_divide;
 }
 
 #[inline(always)]
@@ -339,18 +186,6 @@ fn wide_expm1<W: Wide>(x: W) -> W {
     let scale = power_of_two(k.sub(W::one()));
     let half = scale.mul_add(rest, scale.mul_add(r, scale.sub(W::splat(0.5))));
     W::select(x.abs().lt(W::splat(1e-17)), x, half.add(half))
-}
-
-/// `x = 2^k (1 + f)` with `1 + f` between the square roots of one half and of two, for positive normal `x`: `(k, f)`.
-#[inline(always)]
-pub(super) fn log_parts<W: Wide>(x: W) -> (W, W) {
-    let above = W::bits_sub(x.to_bits(), W::bits(std::f64::consts::FRAC_1_SQRT_2.to_bits()));
-    // The exponent is signed: 2048 is added to it, and taken away again as a number.
-    let biased = W::bits_down52(W::bits_add(above, W::bits(2048 << 52)));
-    let whole = 4_503_599_627_370_496.0f64;
-    let k = W::from_bits(W::bits_or(biased, W::bits(whole.to_bits()))).sub(W::splat(whole + 2048.0));
-    let mantissa = W::bits_sub(x.to_bits(), W::bits_and(above, W::bits(0xfff << 52)));
-    (k, W::from_bits(mantissa).sub(W::one()))
 }
 
 /// k ln 2 + log(1 + f) + c, where `c` is small.
@@ -373,14 +208,6 @@ fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
     let half_square = f.mul(f).mul(W::splat(0.5));
     let tail = s.mul(z.mul_add(r, half_square)).add(k.mul_add(W::splat(LN2_LOW), c));
     k.mul_add(W::splat(LN2_HIGH), f.sub(half_square.sub(tail)))
-}
-
-/// `log`, a logarithm of `x`, with its limits: minus infinity at zero, NaN below zero, infinity at infinity.
-#[inline(always)]
-pub(super) fn log_limits<W: Wide>(x: W, log: W) -> W {
-    let log = W::select(x.eq(W::splat(f64::INFINITY)), x, log);
-    let log = W::select(x.eq(W::zero()), W::splat(f64::NEG_INFINITY), log);
-    W::select(W::zero().le(x), log, W::splat(f64::NAN))
 }
 
 #[inline(always)]

@@ -2,7 +2,7 @@
 //! `special::double_double`, without branches.
 
 use super::lane::Wide;
-use super::math::{LN2_HIGH, LN2_LOW, log_parts, polynomial};
+use super::parts::{LN2_HIGH, LN2_LOW, log_parts, polynomial};
 
 /// The sum `high + low`, where `low` is small beside `high`.
 #[derive(Clone, Copy)]

@@ -1,8 +1,9 @@
 //! Powers, roots and logarithms to other bases than e, by a natural logarithm of about 70 bits.
 
+use super::exponential::exp_of_sum;
 use super::lane::Wide;
-use super::math::{clamp, exp_of_sum, log_limits, with_sign_of};
 use super::pair::{Pair, THIRD, log};
+use super::parts::{clamp, log_limits, with_sign_of};
 
 /// `a` to the power `b`.
 #[inline(always)]

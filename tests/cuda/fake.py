@@ -1,0 +1,66 @@
+"""PyTorch's CUDA tensors without memory, by `FakeTensorMode`: shapes, dtypes and devices are computed, numbers are not.
+
+No driver is needed. What would read a number on the host raises: PyTorch itself refuses ``.item()`` and shapes that depend on
+numbers, `Alone` refuses copies between the host and a device, and further questions that are answered by numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+ASKING = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "allclose", "masked_select", "_assert_async"}
+
+
+class Waiting(TypeError):
+    """The host would wait for the device, or copies memory to it or from it."""
+
+
+class Alone(TorchDispatchMode):
+    """Refuses copies to the host, and what is answered by numbers of a device; copies from the host too, unless they are ``given``."""
+
+    def __init__(self, *, given: bool = False) -> None:
+        super().__init__()
+        self.given = given
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func._schema.name.split("::")[1]
+        sources = {tensor.device.type for tensor in _tensors((args, kwargs))}
+        if name in ASKING and "cuda" in sources:
+            raise Waiting(f"{name} of a tensor on a device")
+        result = func(*args, **(kwargs or {}))
+        if name == "_to_copy" and sources != (to := {tensor.device.type for tensor in _tensors(result)}):
+            if not (self.given and to == {"cuda"}):
+                raise Waiting(f"{name} from {sources} to {to}")
+        elif name == "copy_" and len(sources) > 1 and not (self.given and args[0].is_cuda):
+            raise Waiting(f"{name} between {sources}")
+        return result
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+@contextlib.contextmanager
+def cuda() -> Iterator[Callable[[Any], Any]]:
+    """A context in which PyTorch has a CUDA device without memory; a function that makes a tensor there like an array of NumPy's."""
+
+    def asarray(values: Any) -> Any:
+        values = np.asarray(values)
+        dtype = getattr(torch, "bool" if values.dtype == bool else values.dtype.name)
+        return torch.empty(values.shape, dtype=dtype, device="cuda")
+
+    with FakeTensorMode(allow_non_fake_inputs=False):
+        yield asarray

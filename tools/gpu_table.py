@@ -1,0 +1,100 @@
+"""Prints the table of what is proved of steps on GPUs: ``python tools/gpu_table.py`` writes it into docs/gpu.md.
+
+Each row is a property, the tests that prove it without hardware, and the date on which it was proved on hardware, with the card. A test
+checks that the named tests exist and that the page states the table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PATH = ROOT / "docs" / "gpu.md"
+BEGIN, END = "<!-- proofs, printed by tools/gpu_table.py -->\n", "<!-- end -->\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A property of steps on GPUs: the test functions that prove it without hardware, and where it was proved on hardware."""
+
+    text: str
+    #: ``file::function``, below tests/; none for what only hardware shows.
+    tests: tuple[str, ...] = ()
+    #: The date and the card, such as "2026-11-22, H100"; empty for not yet.
+    on_hardware: str = ""
+
+
+CLAIMS = [
+    Claim(
+        "The printed text, compiled for the host, gives the bits of a step in host memory, for every elementwise optimizer",
+        ("cuda/test_step.py::test_every_optimizer_gives_the_bits_of_the_host",),
+    ),
+    Claim(
+        "The same for bfloat16, float16, master copies and stochastic rounding",
+        ("cuda/test_step.py::test_options_of_precision",),
+    ),
+    Claim(
+        "The same for chains, averages, global norms and checked gradients",
+        ("cuda/test_step.py::test_chains_and_options",),
+    ),
+    Claim(
+        "A plain rule is one launch for all parameters of a dtype",
+        ("cuda/test_step.py::test_a_plain_rule_is_one_launch",),
+    ),
+    Claim("NVRTC compiles for an architecture, or the error names it", ("cuda/test_compiler.py",)),
+    Claim(
+        "The choice between kernels and arrays, for every optimizer, on arrays like CuPy's and on CUDA tensors",
+        (
+            "cuda/test_routes.py::test_elementwise_rules_are_kernels",
+            "cuda/test_routes.py::test_tensors_on_cuda_take_kernels",
+            "cuda/test_routes.py::test_rules_of_matrices_are_called_on_arrays",
+        ),
+    ),
+    Claim(
+        "Derivatives of CUDA tensors are computed without copies to the host and without synchronization",
+        ("cuda/test_autodiff.py::test_every_function", "cuda/test_autodiff.py::test_transforms"),
+    ),
+    Claim(
+        "Rules on CUDA tensors neither copy nor wait",
+        ("cuda/test_routes.py::test_rules_on_tensors_neither_copy_nor_wait",),
+    ),
+    Claim("Bad input is refused before anything is changed", ("cuda/test_bad_input.py",)),
+    Claim("Streams, CUDA graphs and failures of the driver, by a mock driver", ("cuda/test_launch.py",)),
+    Claim("Kernels run on a card with these bits (`make test-gpu`)"),
+    Claim("Streams and CUDA graphs of a card"),
+    Claim("Bandwidth, and host time beside PyTorch's fused optimizers (`make versus-gpu`)"),
+]
+
+
+def table() -> str:
+    """The table, in Markdown."""
+    lines = ["| | proved without hardware | proved on hardware |", "|---|---|---|"]
+    for claim in CLAIMS:
+        files = sorted({test.split("::")[0].rsplit("/", 1)[-1] for test in claim.tests})
+        tests = ", ".join(f"`{file}`" for file in files) or "not possible"
+        lines.append(f"| {claim.text} | {tests} | {claim.on_hardware or 'not yet'} |")
+    return "\n".join(lines) + "\n"
+
+
+def missing() -> list[str]:
+    """The tests that are named and do not exist."""
+    found = []
+    for test in (test for claim in CLAIMS for test in claim.tests):
+        file, _, function = test.partition("::")
+        path = ROOT / "tests" / file
+        if not path.exists() or (function and f"def {function}(" not in path.read_text(encoding="utf-8")):
+            found.append(test)
+    return found
+
+
+def main() -> None:
+    """Writes the table into the page."""
+    page = PATH.read_text(encoding="utf-8")
+    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    PATH.write_text(pattern.sub(lambda _: f"{BEGIN}{table()}{END}", page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
