@@ -18,6 +18,7 @@ import pytest
 import libraries
 import oxigrad as ox
 from libraries import Library
+from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: its functions then take any array
 os.environ.setdefault("KERAS_BACKEND", "jax")  # before Keras is imported: over others it computes in single precision
@@ -44,9 +45,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _is_installed(name: str) -> bool:
+    """Whether a library can be imported; for ``cuda``, whether NVRTC can be loaded."""
+    if name != "cuda":
+        return importlib.util.find_spec(name) is not None
+    try:
+        return bool(compiler())
+    except CompilerUnavailableError:
+        return False
+
+
 def pytest_configure(config: pytest.Config) -> None:
     required = [name for name in config.getoption("--require").split(",") if name]
-    missing = [name for name in required if importlib.util.find_spec(name) is None]
+    missing = [name for name in required if not _is_installed(name)]
     if missing:
         raise pytest.UsageError(f"--require: not installed: {', '.join(missing)}")
     if config.getoption("--gpu"):
@@ -127,6 +138,15 @@ def asarray(arrays: Library) -> Callable[..., Any]:
 def library() -> Callable[[str], ModuleType]:
     """Imports a library by name, or skips the test where it is not installed."""
     return pytest.importorskip
+
+
+@pytest.fixture
+def nvrtc() -> Compiler:
+    """NVIDIA's compiler, or skips the test where it is not installed."""
+    try:
+        return compiler()
+    except CompilerUnavailableError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -1,0 +1,261 @@
+"""CUDA C++ text to machine code by NVRTC, with a cache on the disk.
+
+NVRTC is NVIDIA's compiler as a library. The packages ``cuda-bindings`` and ``nvidia-cuda-nvrtc`` provide it
+(``pip install 'oxigrad[cuda]'``); PyTorch for CUDA requires both. It needs neither a GPU nor a driver.
+
+Kernels are compiled so that their arithmetic is IEEE 754's: no contraction of a product and a sum, no flush of subnormal numbers,
+divisions and square roots rounded to nearest.
+"""
+
+import contextlib
+import ctypes
+import functools
+import importlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from oxigrad.cuda.disk_cache import DiskCache, default_folder
+
+# Options of every compilation. The defaults for division, square root and subnormals are stated, since bits depend on them.
+OPTIONS = (
+    "--std=c++17",
+    "--fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+    "--ptxas-options=-v",  # registers and spills in the log
+)
+# Raised when entries of another layout must not be read.
+_LAYOUT = 1
+_DEFAULT_CACHE = DiskCache(default_folder())
+
+
+class CompileError(RuntimeError):
+    """CUDA text could not be compiled: the message has the log of the compiler."""
+
+
+class CompilerUnavailableError(CompileError):
+    """NVRTC is not installed, or does not support the device."""
+
+
+# --- NVRTC -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The NVRTC that was loaded: its version, its file, and the compute capabilities that it supports, such as 90 for 9.0."""
+
+    version: tuple[int, int]
+    path: str
+    capabilities: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"NVRTC {self.version[0]}.{self.version[1]} ({self.path})"
+
+    @property
+    def identity(self) -> str:
+        """A text that differs between releases of NVRTC, updates with the same version number included."""
+        return f"{self.version[0]}.{self.version[1]} {os.path.getsize(self.path)}"
+
+
+@functools.cache
+def compiler() -> Compiler:
+    """The NVRTC of this process, which is loaded at the first call.
+
+    Raises `CompilerUnavailableError` where it or the package ``cuda-bindings`` is not installed.
+    """
+    nvrtc = _bindings()
+    path = _load()
+    try:
+        major, minor = _checked(nvrtc.nvrtcVersion())
+        (capabilities,) = _checked(nvrtc.nvrtcGetSupportedArchs())
+    except (RuntimeError, OSError) as error:
+        raise CompilerUnavailableError(f"{path} cannot be used by cuda-bindings: {error}") from error
+    _load_builtins(Path(path).parent, f"{major}.{minor}")
+    return Compiler((int(major), int(minor)), path, tuple(sorted(int(each) for each in capabilities)))
+
+
+def architecture(capability: tuple[int, int], device: str = "the device") -> str:
+    """The architecture, such as ``"sm_90"``, of a device with a compute capability, such as (9, 0).
+
+    Raises `CompilerUnavailableError` if NVRTC does not support it; the message names NVRTC and ``device``.
+    """
+    loaded, number = compiler(), 10 * capability[0] + capability[1]
+    if number not in loaded.capabilities:
+        first, last = loaded.capabilities[0], loaded.capabilities[-1]
+        other = "an older" if number < first else "a newer"
+        raise CompilerUnavailableError(
+            f"{loaded} does not support {device} of compute capability {_dotted(number)}: it supports {_dotted(first)} to "
+            f"{_dotted(last)}; install {other} nvidia-cuda-nvrtc"
+        )
+    return f"sm_{number}"
+
+
+def _dotted(number: int) -> str:
+    return f"{number // 10}.{number % 10}"
+
+
+def _bindings() -> Any:
+    """The module ``cuda.bindings.nvrtc``."""
+    try:
+        return importlib.import_module("cuda.bindings.nvrtc")
+    except ImportError as error:
+        raise CompilerUnavailableError(
+            f"the package cuda-bindings cannot be imported ({error}): expected pip install 'oxigrad[cuda]'"
+        ) from error
+
+
+def _load() -> str:
+    """Loads libnvrtc, so that the bindings find it, and gives its path."""
+    try:
+        pathfinder = importlib.import_module("cuda.pathfinder")
+    except ImportError as error:
+        raise CompilerUnavailableError(
+            f"the package cuda-pathfinder cannot be imported ({error}): expected pip install 'oxigrad[cuda]'"
+        ) from error
+    try:
+        return _found(pathfinder)
+    except (RuntimeError, OSError) as error:
+        _load_beside_packages()
+        with contextlib.suppress(RuntimeError, OSError):
+            return _found(pathfinder)
+        raise CompilerUnavailableError(
+            f"NVRTC was not found ({error}): expected pip install 'oxigrad[cuda]'"
+        ) from error
+
+
+def _found(pathfinder: ModuleType) -> str:
+    path = pathfinder.load_nvidia_dynamic_lib("nvrtc").abs_path
+    if path is None:
+        raise OSError("the path of libnvrtc is unknown")
+    return path
+
+
+def _load_beside_packages() -> None:
+    """Loads libnvrtc from a folder of `sys.path`, where it was installed with ``pip install --target``, for example.
+
+    The search of cuda.pathfinder ends with the folders of the interpreter's own environment.
+    """
+    for folder in map(Path, sys.path):
+        for file in sorted(folder.glob("nvidia/*/lib/libnvrtc.so.*"), reverse=True):
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
+                return
+
+
+def _load_builtins(folder: Path, version: str) -> None:
+    """Loads the library that NVRTC opens by name at the first compilation, since the linker may not search its folder."""
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(str(folder / f"libnvrtc-builtins.so.{version}"))
+
+
+# --- compiling ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Demands of one function: registers of a thread, bytes of stack, of spilled stores and loads, and of shared memory.
+
+    A function that kernels call has a part in their registers and shared memory; its own are 0.
+    """
+
+    registers: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Compiled kernels: a cubin, or PTX for a virtual architecture (``compute_90``), and the log of the compiler."""
+
+    code: bytes
+    architecture: str
+    log: str
+
+    @property
+    def resources(self) -> dict[str, Resources]:
+        """The resources of each kernel, and of each function that is called, by name. For PTX, nothing is known."""
+        return _resources(self.log)
+
+
+def compile_text(
+    text: str, architecture: str, *, options: Iterable[str] = (), cache: DiskCache | None = _DEFAULT_CACHE
+) -> Binary:
+    """The binary of CUDA C++ ``text`` for an architecture: a cubin for ``"sm_90"``, PTX for ``"compute_90"``.
+
+    It is read from ``cache`` if the same text was compiled before by this NVRTC with the same options, which are `OPTIONS`
+    and ``options``. ``cache=None`` compiles anew and stores nothing.
+
+    Raises `CompileError` with the log for a text with errors, and `CompilerUnavailableError` where NVRTC is not
+    installed.
+    """
+    every = (f"--gpu-architecture={architecture}", *OPTIONS, *options)
+    key = json.dumps([_LAYOUT, compiler().identity, every, text]).encode()
+    stored = None if cache is None else cache.read(key)
+    if stored is not None:
+        log, code = stored.split(b"\0", 1)
+        return Binary(code, architecture, log.decode())
+    log, code = _compiled(text, every, "PTX" if architecture.startswith("compute_") else "CUBIN")
+    if cache is not None:
+        cache.write(key, log.encode() + b"\0" + code)
+    return Binary(code, architecture, log)
+
+
+def _compiled(text: str, options: tuple[str, ...], form: str) -> tuple[str, bytes]:
+    nvrtc = _bindings()
+    (program,) = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"oxigrad.cu", 0, None, None))
+    try:
+        result = nvrtc.nvrtcCompileProgram(program, len(options), [each.encode() for each in options])
+        log = _text(nvrtc, program, "ProgramLog").rstrip(b"\0").decode(errors="replace").replace("\0", "")
+        try:
+            _checked(result)
+        except CompileError as error:
+            raise CompileError(f"{compiler()} failed ({error}) with {' '.join(options)}:\n{log}") from None
+        return log, _text(nvrtc, program, form)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _text(nvrtc: Any, program: Any, part: str) -> bytes:
+    """A part of a compiled program: its log, its PTX or its cubin."""
+    (size,) = _checked(getattr(nvrtc, f"nvrtcGet{part}Size")(program))
+    content = bytearray(size)
+    _checked(getattr(nvrtc, f"nvrtcGet{part}")(program, content))
+    return bytes(content)
+
+
+def _checked(returned: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of a call of NVRTC, without the status that precedes them."""
+    status, *values = returned
+    if int(status) != 0:
+        raise CompileError(getattr(status, "name", str(status)))
+    return tuple(values)
+
+
+# --- the log -----------------------------------------------------------------------------------------------------------
+
+_FUNCTION = re.compile(r"Function properties for (\w+)")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers(?:.*?\b(\d+) bytes smem)?")
+
+
+def _resources(log: str) -> dict[str, Resources]:
+    """The resources that ptxas reports: a line with a function's name, one with its stack and, for a kernel, one with its registers."""
+    name, found = "", dict[str, Resources]()
+    for line in log.splitlines():
+        if function := _FUNCTION.search(line):
+            name = function[1]
+        elif stack := _STACK.search(line):
+            found[name] = Resources(0, int(stack[1]), int(stack[2]), int(stack[3]), 0)
+        elif used := _USED.search(line):
+            found[name] = replace(found[name], registers=int(used[1]), shared=int(used[2] or 0))
+    return found
