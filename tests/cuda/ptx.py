@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from ptx_memory import Accesses, Memory, Scratch
+from ptx_memory import Accesses, Image, Memory, Scratch
 from ptx_values import TYPES, PtxError, operation
 
 # Sections of a program (from a label or a branch to the next) that a launch may execute.
@@ -97,7 +97,6 @@ class Module:
     def __init__(self, text: str) -> None:
         text = _COMMENT.sub(" ", text.rstrip("\0"))
         self.kernels: dict[str, Kernel] = {}
-        self._globals: dict[str, Variable] = {}
         bodies = []
         at, outside = 0, ""
         while found := _ENTRY.search(text, at):
@@ -113,7 +112,11 @@ class Module:
         for statement in re.sub(r"\.(version|target|address_size)[^\n]*", "", outside).split(";"):
             if statement.strip():
                 _declare(statement.strip(), shared, sizes)
-        self._globals = {name: each for name, each in shared.items() if each.space in {"global", "const"}}
+        self._globals = {
+            name: Memory().put(np.frombuffer(each.content, np.uint8), name, writable=each.space == "global")
+            for name, each in shared.items()
+            if each.space in {"global", "const"}
+        }
         for found, body in bodies:
             kernel = Kernel(found[1], variables=dict(shared), sizes=dict(sizes))
             _parse_parameters(found[2], kernel)
@@ -131,13 +134,9 @@ class Module:
 
     def launch(self, name: str, *, grid: int, block: int, params: bytes, memory: Memory) -> None:
         """Runs a kernel with ``grid`` blocks of ``block`` threads to its end. ``params`` are its parameters as they lie in memory."""
-        addresses = {
-            key: memory.put(np.frombuffer(each.content, np.uint8), key, writable=each.space == "global").address
-            for key, each in self._globals.items()
-        }
-        memory.begin()
-        with np.errstate(all="ignore"):
-            _Launch(self.kernels[name], grid, block, params, memory, addresses).run()
+        addresses = {name: buffer.address for name, buffer in self._globals.items()}
+        with memory.launched(self._globals.values()) as image, np.errstate(all="ignore"):
+            _Launch(self.kernels[name], grid, block, params, image, addresses).run()
 
 
 def _matching_brace(text: str, at: int) -> int:
@@ -225,7 +224,7 @@ class _Launch:
     """The state of a launch: the registers of all lanes, and where each group of lanes stands."""
 
     def __init__(
-        self, kernel: Kernel, grid: int, block: int, params: bytes, memory: Memory, globals_: dict[str, int]
+        self, kernel: Kernel, grid: int, block: int, params: bytes, memory: Image, globals_: dict[str, int]
     ) -> None:
         if len(params) != kernel.sizes["param"]:
             raise PtxError(f"{kernel.name} has {kernel.sizes['param']} bytes of parameters: {len(params)} were given")

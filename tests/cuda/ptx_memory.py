@@ -4,14 +4,15 @@ Every access is checked: its alignment, its bounds against the buffers, writes t
 one instruction, and accesses of different threads to one address that no barrier orders.
 """
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from ptx_values import PtxError
 
-GLOBAL_BASE = 0x7F00_0000_0000
-_REDZONE = 256
+_ALIGNMENT = 256
 # An access is identified by the block, the number of barriers before it, and the thread; 0 is none, and these many threads are "several".
 _EPOCH, _BLOCK, _SEVERAL = np.int64(20), np.int64(40), np.int64((1 << 20) - 1)
 _EVERYONE = np.int64(-1)
@@ -19,41 +20,79 @@ _EVERYONE = np.int64(-1)
 
 @dataclass(frozen=True)
 class Buffer:
-    """An array in global memory: its address, and a view of its content."""
+    """A registered array: its address is that of its memory."""
 
     name: str
-    address: int
     array: Any
+    writable: bool = True
+
+    @property
+    def address(self) -> int:
+        return self.array.ctypes.data
 
 
 class Memory:
-    """Global memory: buffers with forbidden zones between them."""
+    """Global memory: registered arrays, which a launch reads and writes."""
 
-    def __init__(self, capacity: int = 1 << 22) -> None:
-        self._bytes = np.zeros(capacity, np.uint8)
-        self._owner = np.zeros(capacity, np.int32)
-        self._buffers: list[tuple[Buffer, bool]] = []
-        self._used = _REDZONE
-        self.accesses = Accesses(capacity)
+    def __init__(self) -> None:
+        self._buffers: list[Buffer] = []
 
-    def put(self, array: Any, name: str = "", *, offset: int = 0, writable: bool = True) -> Buffer:
-        """Copies an array into a new buffer, whose address is a multiple of 256, plus ``offset`` bytes."""
-        array = np.asarray(array)
-        start = self._used + offset
-        end = start + array.nbytes
-        self._used = (end + 2 * _REDZONE - 1) // _REDZONE * _REDZONE
-        if self._used > self._bytes.size:
-            raise PtxError(f"the memory of {self._bytes.size} bytes is full")
-        self._bytes[start:end] = np.frombuffer(array.tobytes(), np.uint8)
-        view = self._bytes[start:end].view(array.dtype).reshape(array.shape)
-        buffer = Buffer(name or f"buffer {len(self._buffers)}", GLOBAL_BASE + start, view)
-        self._buffers.append((buffer, writable))
-        self._owner[start:end] = len(self._buffers)
+    def register(self, array: Any, name: str = "", *, writable: bool = True) -> Buffer:
+        """Lets kernels access a contiguous array."""
+        if not array.flags.c_contiguous:
+            raise PtxError(f"{name or 'an array'} is not contiguous")
+        buffer = Buffer(name or f"buffer {len(self._buffers)}", array, writable)
+        self._buffers.append(buffer)
         return buffer
 
-    def begin(self) -> None:
-        """Forgets the accesses of earlier launches."""
-        self.accesses.forget(slice(None, self._used))
+    def put(self, array: Any, name: str = "", *, offset: int = 0, writable: bool = True) -> Buffer:
+        """Registers a copy of an array, whose address is a multiple of 256, plus ``offset`` bytes."""
+        array = np.asarray(array)
+        space = np.zeros(array.nbytes + offset + _ALIGNMENT, np.uint8)
+        start = -space.ctypes.data % _ALIGNMENT + offset
+        copy = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        return self.register(copy, name, writable=writable)
+
+    @contextmanager
+    def launched(self, others: Iterable[Buffer] = ()) -> Iterator["Image"]:
+        """The memory as a launch sees it, with buffers of the program; changes are written back at the end."""
+        image = Image([buffer for buffer in (*self._buffers, *others) if buffer.array.nbytes])
+        yield image
+        image.write_back()
+
+
+class Image:
+    """Copies of all buffers in one array of bytes, and the accesses of one launch."""
+
+    def __init__(self, buffers: list[Buffer]) -> None:
+        self._buffers = buffers = sorted(buffers, key=lambda each: each.address)
+        self._starts = np.array([each.address for each in buffers], np.uint64)
+        self._ends = self._starts + np.array([each.array.nbytes for each in buffers], np.uint64)
+        if (self._starts[1:] < self._ends[:-1]).any():
+            raise PtxError("two buffers share memory")
+        self._writable = np.array([each.writable for each in buffers], bool)
+        # The place of a buffer differs from its address by a multiple of the alignment.
+        shifts, used = [], 0
+        for buffer in buffers:
+            at = used + buffer.address % _ALIGNMENT
+            shifts.append(at - buffer.address)
+            used = -(-(at + buffer.array.nbytes) // _ALIGNMENT) * _ALIGNMENT
+        self._shifts = np.array(shifts, np.int64)
+        self._bytes = np.zeros(used, np.uint8)
+        for part, buffer in self._parts():
+            part[:] = np.frombuffer(buffer.array.tobytes(), np.uint8)
+        self.accesses = Accesses(used)
+
+    def _parts(self) -> Iterator[tuple[Any, Buffer]]:
+        for shift, buffer in zip(self._shifts, self._buffers, strict=True):
+            yield self._bytes[buffer.address + shift :][: buffer.array.nbytes], buffer
+
+    def write_back(self) -> None:
+        """Copies what may have been written to the arrays."""
+        for part, buffer in self._parts():
+            if buffer.writable:
+                buffer.array[...] = part.view(buffer.array.dtype).reshape(buffer.array.shape)
 
     def read(self, lanes: Any, addresses: Any, size: int, codes: Any, *, is_constant: bool) -> Any:
         """Rows of ``size`` bytes, by lane. Constant memory must not be written by the launch."""
@@ -66,31 +105,31 @@ class Memory:
     def write(self, lanes: Any, addresses: Any, rows: Any, codes: Any) -> None:
         """Writes rows of bytes, by lane."""
         size = rows.shape[1]
-        at, owners = self._checked(lanes, addresses, size)
-        for owner in np.unique(owners):
-            buffer, writable = self._buffers[owner - 1]
-            if not writable:
-                raise PtxError(f"write to {buffer.name}, which is read-only")
+        at, numbers = self._checked(lanes, addresses, size)
+        wrong = np.flatnonzero(~self._writable[numbers])
+        if wrong.size:
+            raise PtxError(f"write to {self._buffers[numbers[wrong[0]]].name}, which is read-only")
         self.accesses.write(lanes, at, size, codes)
         self._bytes.reshape(-1, size)[at // size] = rows
 
     def _checked(self, lanes: Any, addresses: Any, size: int) -> tuple[Any, Any]:
-        """The places of accesses within memory, and the buffers there."""
+        """The places of accesses, and the numbers of the buffers there."""
         check_alignment(lanes, addresses, size)
-        at = (addresses - np.uint64(GLOBAL_BASE)).view(np.int64)
-        inside = (at >= 0) & (at + size <= self._used)
-        first = np.where(inside, self._owner[np.where(inside, at, 0)], 0)
-        last = np.where(inside, self._owner[np.where(inside, at + (size - 1), 0)], 0)
-        wrong = np.flatnonzero((first == 0) | (first != last))
+        if not self._buffers:
+            raise PtxError("an access to global memory, without any buffer")
+        numbers = np.searchsorted(self._starts, addresses, side="right") - 1
+        inside = (numbers >= 0) & (addresses + np.uint64(size) <= self._ends[numbers])
+        wrong = np.flatnonzero(~inside)
         if wrong.size:
             lane, address = int(lanes[wrong[0]]), int(addresses[wrong[0]])
             raise PtxError(f"lane {lane} accesses {size} bytes at {address:#x}: {self._nearest(address)}")
-        return at, first
+        return addresses.view(np.int64) + self._shifts[numbers], numbers
 
     def _nearest(self, address: int) -> str:
-        if not self._buffers:
-            return "there are no buffers"
-        buffer = min((buffer for buffer, _ in self._buffers), key=lambda each: abs(each.address - address))
+        buffer = min(
+            self._buffers,
+            key=lambda each: min(abs(each.address - address), abs(each.address + each.array.nbytes - address)),
+        )
         return f"byte {address - buffer.address} of {buffer.name}, which has {buffer.array.nbytes} bytes"
 
 
@@ -151,11 +190,6 @@ class Accesses:
     def codes(blocks: Any, epochs: Any, threads: Any) -> Any:
         """Numbers that identify the accesses of threads between two barriers."""
         return (blocks << _BLOCK) | (epochs << _EPOCH) | (threads + 1)
-
-    def forget(self, part: slice) -> None:
-        """Takes memory for neither read nor written."""
-        self._writer[part] = 0
-        self._reader[part] = 0
 
     def written(self, at: Any, size: int) -> Any:
         """Whether each byte of each access was written."""

@@ -778,6 +778,9 @@ def test_a_function_that_is_called_is_an_error() -> None:
         Module(".version 8.0\n.func (.param .b32 r) __nv_sinf(.param .b32 a) { ret; }")
 
 
-def test_memory_that_is_full_is_an_error() -> None:
-    with pytest.raises(PtxError, match="the memory of 4096 bytes is full"):
-        Memory(4096).put(np.zeros(4096, np.uint8))
+def test_memory_that_is_registered_twice_is_an_error() -> None:
+    memory, array = Memory(), np.zeros(64)
+    memory.register(array)
+    memory.register(array[5:7])
+    with pytest.raises(PtxError, match="two buffers share memory"):
+        assembled("").launch("k", grid=1, block=4, params=bytes(8), memory=memory)
