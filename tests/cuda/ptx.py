@@ -12,6 +12,7 @@ branches. A barrier waits for all threads of its block that have not returned, a
 Opcodes and modifiers that are not known are errors (`PtxError`), and so is what hardware leaves undefined: see `ptx_memory`.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -304,7 +305,7 @@ class _Launch:
             self._join(self.waiting, at, mask)
             return np.zeros_like(mask)
         if active.any():
-            _executor(instruction)(self, instruction, active)
+            _executor(instruction)(self, active)
         return mask if at + 1 in self.starts else None
 
     @staticmethod
@@ -384,7 +385,10 @@ class _Launch:
             value = value.view(f"u{value.dtype.itemsize}")
         if value.dtype.itemsize > register.dtype.itemsize or (value.dtype == bool) != (register.dtype == bool):
             raise PtxError(f"{operand} cannot hold {value.dtype}")
-        np.copyto(register, value, where=mask, casting="unsafe")
+        if mask.all():
+            register[:] = value
+        else:
+            np.copyto(register, value, where=mask, casting="unsafe")
 
     def _new_register(self, name: str) -> Any:
         registers = self.kernel.registers
@@ -396,18 +400,16 @@ class _Launch:
 
     # memory
 
-    def address(self, operand: str, space: str) -> tuple[Any, str]:
-        """The addresses of an operand such as ``[%rd1+16]``, and their space."""
+    def address(self, operand: str) -> Any:
+        """The addresses of an operand such as ``[%rd1+16]``."""
         name, _, offset = operand[1:-1].replace(" ", "").partition("+")
-        if name in self.kernel.variables:
-            space = self.kernel.variables[name].space
         if name in self.registers:
             wide = self.registers[name].dtype.itemsize == 8
             base = self.get(name, "u64") if wide else self.get(name, "u32").astype(np.uint64)
         else:
             base = self.get(name, "u64")
         added = np.uint64(int(offset or "0", 0) & (1 << 64) - 1)
-        return np.broadcast_to(base + added, self.lanes.shape), space
+        return np.broadcast_to(base + added, self.lanes.shape)
 
     def load(self, space: str, addresses: Any, size: int, mask: Mask, *, is_constant: bool) -> Any:
         """Rows of bytes of the lanes in ``mask``."""
@@ -437,60 +439,79 @@ class _Launch:
             raise PtxError(f"a write to {space} memory")
 
 
-def _executor(instruction: Instruction) -> Callable[[_Launch, Instruction, Mask], None]:
+Execute = Callable[[_Launch, Mask], None]
+
+
+@functools.cache
+def _executor(instruction: Instruction) -> Execute:
+    """The function that executes an instruction for some lanes."""
     if instruction.opcode.startswith(("ld.", "st.")):
-        return _access
+        return _access(instruction)
     if _PACK.fullmatch(instruction.opcode) and "{" in "".join(instruction.operands):
-        return _pack
-    return _compute
+        return _pack(instruction)
+    return _compute(instruction)
 
 
-def _compute(launch: _Launch, instruction: Instruction, mask: Mask) -> None:
+def _compute(instruction: Instruction) -> Execute:
     meaning = operation(instruction.opcode)
     to, *operands = instruction.operands
     if len(operands) != len(meaning.operands):
         raise PtxError(f"{len(meaning.operands)} operands are expected")
-    values = [launch.get(operand, kind) for operand, kind in zip(operands, meaning.operands, strict=True)]
-    value = np.asarray(meaning.function(*values))
     to, _, inverse = to.partition("|")
-    launch.set(to, value.view(TYPES[meaning.result]), mask)
-    if inverse:
-        launch.set(inverse, ~value, mask)
+    typed = list(zip(operands, meaning.operands, strict=True))
+    function, dtype = meaning.function, TYPES[meaning.result]
+
+    def execute(launch: _Launch, mask: Mask) -> None:
+        value = np.asarray(function(*[launch.get(operand, kind) for operand, kind in typed]))
+        launch.set(to, value.view(dtype), mask)
+        if inverse:
+            launch.set(inverse, ~value, mask)
+
+    return execute
 
 
-def _pack(launch: _Launch, instruction: Instruction, mask: Mask) -> None:
+def _pack(instruction: Instruction) -> Execute:
     """Moves between a register and the parts of it."""
     to, value = instruction.operands
     bits = int(instruction.opcode[5:])
     parts = split((to if to[0] == "{" else value)[1:-1])
-    kind = f"b{bits // len(parts)}"
-    if to[0] == "{":
+    whole_type, each = TYPES[f"b{bits}"], bits // len(parts)
+
+    def unpack(launch: _Launch, mask: Mask) -> None:
         whole = launch.get(value, f"b{bits}")
         for number, part in enumerate(parts):
-            launch.set(part, (whole >> TYPES[f"b{bits}"].type(number * int(kind[1:]))).astype(TYPES[kind]), mask)
-        return
-    columns = [np.broadcast_to(launch.get(part, kind), launch.lanes.shape) for part in parts]
-    launch.set(to, np.stack(columns, axis=1).view(TYPES[f"b{bits}"])[:, 0], mask)
+            launch.set(part, (whole >> whole_type.type(number * each)).astype(TYPES[f"b{each}"]), mask)
+
+    def pack(launch: _Launch, mask: Mask) -> None:
+        columns = [np.broadcast_to(launch.get(part, f"b{each}"), launch.lanes.shape) for part in parts]
+        launch.set(to, np.stack(columns, axis=1).view(whole_type)[:, 0], mask)
+
+    return unpack if to[0] == "{" else pack
 
 
-def _access(launch: _Launch, instruction: Instruction, mask: Mask) -> None:
+def _access(instruction: Instruction) -> Execute:
     """Loads and stores of one to eight values in a row."""
     found = _ACCESS.fullmatch(instruction.opcode)
     if found is None:
         raise PtxError(f"unknown opcode {instruction.opcode}")
-    is_load, count, dtype = found[1] == "ld", int(found["count"] or 1), TYPES[found["kind"]]
+    is_load, count, kind = found[1] == "ld", int(found["count"] or 1), found["kind"]
     value, place = instruction.operands if is_load else instruction.operands[::-1]
     names = split(value[1:-1]) if value[0] == "{" else [value]
     if len(names) != count or place[0] != "[":
         raise PtxError("an access of another number of values")
-    addresses, space = launch.address(place, found["space"] or "global")
-    size = count * dtype.itemsize
-    if is_load:
-        rows = launch.load(space, addresses, size, mask, is_constant=bool(found["nc"] or found["space"] == "const"))
-        values = np.zeros((launch.lanes.size, count), dtype)
-        values[mask] = rows.view(dtype)
-        for number, name in enumerate(names):
-            launch.set(name, np.ascontiguousarray(values[:, number]), mask)
-    else:
-        columns = [np.broadcast_to(launch.get(name, found["kind"]), launch.lanes.shape) for name in names]
-        launch.store(space, addresses, np.stack(columns, axis=1).view(np.uint8).reshape(-1, size), mask)
+    space, dtype, size = found["space"] or "global", TYPES[kind], count * TYPES[kind].itemsize
+    is_constant = bool(found["nc"] or space == "const")
+
+    def load(launch: _Launch, mask: Mask) -> None:
+        rows = launch.load(space, launch.address(place), size, mask, is_constant=is_constant)
+        values = np.zeros((count, launch.lanes.size), dtype)
+        values[:, mask] = rows.view(dtype).T
+        for name, each in zip(names, values, strict=True):
+            launch.set(name, each, mask)
+
+    def store(launch: _Launch, mask: Mask) -> None:
+        columns = [np.broadcast_to(launch.get(name, kind), launch.lanes.shape) for name in names]
+        rows = np.stack(columns, axis=1).view(np.uint8).reshape(-1, size)
+        launch.store(space, launch.address(place), rows, mask)
+
+    return load if is_load else store
