@@ -18,7 +18,16 @@ from shutil import which
 import numpy as np
 
 # Loads and stores of generic (LD, ST), global (G), local (L) and shared (S) memory by the lowest nine bits.
-_OPCODES = {0x180: "LD", 0x181: "LDG", 0x183: "LDL", 0x184: "LDS", 0x185: "ST", 0x186: "STG", 0x187: "STL", 0x188: "STS"}
+_OPCODES = {
+    0x180: "LD",
+    0x181: "LDG",
+    0x183: "LDL",
+    0x184: "LDS",
+    0x185: "ST",
+    0x186: "STG",
+    0x187: "STL",
+    0x188: "STS",
+}
 # Bits of an access by its field: U8, S8, U16, S16, 32, 64, 128 and 256.
 _WIDTHS = (8, 8, 16, 16, 32, 64, 128, 256)
 

@@ -462,8 +462,14 @@ def _compute(instruction: Instruction) -> Execute:
     function, dtype = meaning.function, TYPES[meaning.result]
 
     def execute(launch: _Launch, mask: Mask) -> None:
-        value = np.asarray(function(*[launch.get(operand, kind) for operand, kind in typed]))
-        launch.set(to, value.view(dtype), mask)
+        values = [launch.get(operand, kind) for operand, kind in typed]
+        if 2 * np.count_nonzero(mask) < mask.size:  # most lanes are elsewhere
+            values = [value[mask] if value.ndim else value for value in values]
+            value = np.zeros(mask.size, dtype)
+            value[mask] = np.asarray(function(*values)).view(dtype)
+        else:
+            value = np.asarray(function(*values)).view(dtype)
+        launch.set(to, value, mask)
         if inverse:
             launch.set(inverse, ~value, mask)
 

@@ -4,8 +4,9 @@ import functools
 from typing import Any
 
 from group import Memory as Registered
-from oxigrad.cuda.compiler import compile_text
 from ptx import Memory, Module
+
+from oxigrad.cuda.compiler import compile_text
 
 #: The oldest architecture with everything that kernels use.
 ARCHITECTURE = "compute_80"

@@ -113,7 +113,8 @@ def fma64(a: Any, b: Any, c: Any) -> Any:
     is_finite = np.isfinite(a) & np.isfinite(b)
     plain = np.where(is_finite & ~np.isfinite(c), c, a * b + c)  # the product may overflow
     trivial = (a == 0) | (b == 0) | ~is_finite | ~np.isfinite(c)
-    usual = _between(a, -400, 400) & _between(b, -400, 400) & ((c == 0) | _between(c, -800, 900))
+    usual = _between(product_high, -900, 900) & ((c == 0) | _between(c, -900, 900))
+    usual &= (np.abs(a) < 2.0**990) & (np.abs(b) < 2.0**990)  # so that they can be split
     result = np.where(trivial, plain, exact)
     for at in np.flatnonzero(~(trivial | usual)):
         result.flat[at] = _fraction_fma(a.flat[at], b.flat[at], c.flat[at])
