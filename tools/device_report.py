@@ -43,7 +43,7 @@ def sources(rule: str, dtype: str) -> list[str]:
     parameters, options = DTYPES[dtype]
     opt = OPTIMIZERS[rule]()
     opt.seed = 0
-    model, gradients = ({"w": np.full(512, value, parameters)} for value in (0.5, 1.0))
+    model, gradients = ({"w": np.full(8192, value, parameters)} for value in (0.5, 1.0))
     opt = chain(opt, **options) if options else opt
     with twin(opt, None) as found:
         opt.update(model, gradients)
