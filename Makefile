@@ -12,11 +12,11 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: help demo test test-all test-gpu wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus versus-gpu generated develop clean
+.PHONY: versus versus-gpu generated develop device-report clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/demo .venv/wheel ## Train a classifier of handwritten digits and draw how it learned
 	$(BIN)/python examples/digits.py
@@ -83,6 +83,9 @@ report: .venv/demo ## Draw benches/history: docs/performance.svg
 
 standard: .venv/test .venv/wheel ## Print what of the Array API standard is differentiable, and over which installed libraries
 	PYTHONPATH=tests:tests/tables $(BIN)/python tools/standard.py
+
+device-report: .venv/test-all .venv/wheel ## Print registers, spills and access widths of kernels for GPUs; a spill fails
+	PYTHONPATH=tests/cuda:tests/tables:tools $(BIN)/python tools/device_report.py $(OPTIONS)
 
 versus: .venv/versus .venv/wheel ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py $(OPTIONS)

@@ -19,6 +19,7 @@ PYTHON = {
     "_core": "",
     "_registry": "",
     "_typing": "",
+    "cuda": "",
     "ops": "_core _typing",
     "xp": "_core ops",
     "tree": "_core ops xp",

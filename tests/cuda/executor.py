@@ -29,8 +29,11 @@ class Library:
         self._functions = ctypes.CDLL(str(path))
         self._space = space
 
-    def launch(self, entry: str, grid: int, block: int, struct_bytes: bytes) -> None:
-        """Runs an entry for ``grid`` blocks of ``block`` threads; the bytes are those of `OxLaunch`."""
+    def launch(self, entry: str, grid: int, block: int, struct_bytes: bytes, memory: object = None) -> None:
+        """Runs an entry for ``grid`` blocks of ``block`` threads; the bytes are those of `OxLaunch`.
+
+        ``memory`` is for executors that check accesses.
+        """
         function = getattr(self._functions, f"run_{self._space}{entry}")
         function(ctypes.c_uint(grid), ctypes.c_uint(block), struct_bytes)
 

@@ -10,8 +10,10 @@ import numpy as np
 CHUNK = 4096
 GIVEN = 256
 
-# An entry, the number of blocks, that of threads of a block, and the bytes of `OxLaunch`.
-Launch = Callable[[str, int, int, bytes], None]
+# All that a launch may access, by name.
+Memory = Sequence[tuple[str, np.ndarray]]
+# An entry, the number of blocks, that of threads of a block, the bytes of `OxLaunch`, and the memory.
+Launch = Callable[[str, int, int, bytes, Memory], None]
 
 
 @dataclasses.dataclass
@@ -63,12 +65,21 @@ class Group:
         pointers = [self._table, self.tasks, self._sets, self.values if on_device else None, self.partials]
         pointers += [step.terms, step.totals, step.control, step.batches]
         addresses = [0 if array is None else array.ctypes.data for array in pointers]
+        names = "leaves tasks scalars values partials terms totals control batches".split()
+        of_launch = [(name, array) for name, array in zip(names, pointers, strict=True) if array is not None]
+        of_leaves = [
+            (f"{kind} {number} of leaf {at}", array)
+            for at, leaf in enumerate(self.leaves)
+            for kind in ("arrays", "scales", "numbers")
+            for number, array in enumerate(getattr(leaf, kind))
+        ]
+        self.memory = [*of_launch, *of_leaves]
         self.bytes = struct.pack("<12Q", *addresses, len(step.batches), step.seed, step.number) + given.tobytes()
 
     def run(self, entry: Any) -> None:
         grid = {"leaves": len(self.leaves), "tasks": len(self.tasks), "once": 1}[entry.scope]
         if grid:
-            self._launch(entry.name, grid, entry.block, self.bytes)
+            self._launch(entry.name, grid, entry.block, self.bytes, self.memory)
 
 
 @dataclasses.dataclass
