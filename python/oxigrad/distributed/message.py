@@ -15,13 +15,14 @@ offset bytes field
 40     8     digest of the tree: of the key paths, shapes and dtypes
 48     8     bytes of payload
 56     4     sequence number among the messages of one sender to one receiver
-60     4     CRC-32C of the bytes before it and of the payload
+60     4     CRC-32C of the bytes before it and of the CRC-32C of the payload
 ====== ===== ===================================================================
 
 Nothing in a message is executed or unpickled: a payload is numbers, whose layout both sides know beforehand.
 """
 
 import dataclasses
+import functools
 import hashlib
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,9 +30,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from oxigrad._core import crc32c
 from oxigrad.distributed.errors import Refused
 
-__all__ = ["HEADER_BYTES", "Entry", "Guard", "Header", "Layout", "crc32c"]
+__all__ = ["HEADER_BYTES", "Entry", "Guard", "Header", "Layout"]
 
 
 def __dir__() -> list[str]:
@@ -42,30 +44,6 @@ MAGIC = b"OXGD"
 VERSION = 1
 HEADER_BYTES = 64
 _FIELDS = struct.Struct("<4sHH16sIIQ8sQI")
-
-
-def _table() -> tuple[int, ...]:
-    def entry(byte: int) -> int:
-        for _ in range(8):
-            byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
-        return byte
-
-    return tuple(map(entry, range(256)))
-
-
-_TABLE = _table()
-
-
-def crc32c(data: Any, start: int = 0) -> int:
-    """The CRC-32C (Castagnoli) of bytes, continuing from that of the bytes before them.
-
-    >>> hex(crc32c(b"123456789"))
-    '0xe3069283'
-    """
-    crc = start ^ 0xFFFFFFFF
-    for byte in memoryview(data).cast("B"):
-        crc = _TABLE[(crc ^ byte) & 255] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,18 +73,21 @@ class Header:
         generation: int = 0,
         rank: int = 0,
         sequence: int = 0,
+        payload_checksum: int | None = None,
     ) -> "Header":
-        """The header of a message with this payload, from this sender."""
-        bufs = [as_bytes(buffer) for buffer in bufs]
+        """The header of a message with this payload, from this sender; the `checksum` of the payload may be known."""
+        bufs = list(bufs)
+        payload_bytes = sum(buffer.nbytes for buffer in bufs)
         made = dataclasses.replace(
             self,
             job=job,
             generation=generation,
             rank=rank,
             sequence=sequence & 0xFFFFFFFF,
-            payload_bytes=sum(buffer.nbytes for buffer in bufs),
+            payload_bytes=payload_bytes,
         )
-        return dataclasses.replace(made, checksum=made.checksum_of(bufs))
+        found = checksum(bufs) if payload_checksum is None else payload_checksum
+        return dataclasses.replace(made, checksum=made.checksum_with(found))
 
     def pack(self) -> bytes:
         """The header as 64 bytes."""
@@ -125,12 +106,9 @@ class Header:
             raise Refused("version", f"a message has the version {version} of the protocol: expected {VERSION}")
         return cls(tag, step, digest, job, generation, rank, sequence, payload, int.from_bytes(data[-4:], "little"))
 
-    def checksum_of(self, bufs: Iterable[np.ndarray]) -> int:
-        """The CRC-32C of the other fields and of a payload."""
-        crc = crc32c(self._fields())
-        for buffer in bufs:
-            crc = crc32c(as_bytes(buffer), crc)
-        return crc
+    def checksum_with(self, payload_checksum: int) -> int:
+        """The checksum of the other fields and of a payload, given by its own."""
+        return crc32c(payload_checksum.to_bytes(4, "little"), crc32c(self._fields()))
 
     def _fields(self) -> bytes:
         return _FIELDS.pack(
@@ -175,7 +153,7 @@ class Guard:
             return
         if (found := sum(buffer.nbytes for buffer in bufs)) != header.payload_bytes:
             raise Refused("length", f"a message has {header.payload_bytes} bytes of payload: expected {found}")
-        if header.checksum_of(bufs) != header.checksum:
+        if header.checksum_with(checksum(bufs)) != header.checksum:
             raise Refused("checksum", f"a message of the rank {header.rank} is damaged: its checksum differs")
         self._last[header.rank, header.tag] = header.sequence
 
@@ -198,6 +176,11 @@ def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> Non
             count = min(left.nbytes, rest.nbytes)
             left[:count] = rest[:count]
             left, rest = left[count:], rest[count:]
+
+
+def checksum(bufs: Iterable[np.ndarray]) -> int:
+    """The CRC-32C of the bytes of buffers, as of one sequence."""
+    return functools.reduce(lambda crc, buffer: crc32c(as_bytes(buffer), crc), bufs, 0)
 
 
 def as_bytes(buffer: np.ndarray) -> np.ndarray:

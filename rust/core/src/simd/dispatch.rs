@@ -116,3 +116,23 @@ fn on_scalar<T: Task>(task: T) -> T::Output {
 fn on_scalar_with_fma<T: Task>(task: T) -> T::Output {
     task.run::<Scalar>()
 }
+
+/// The CRC-32C of `length` bytes at `data` after other bytes, whose check is `start`; 0 after none.
+///
+/// # Safety
+/// The bytes can be read.
+#[must_use]
+pub unsafe fn crc32c(start: u32, data: *const u8, length: usize) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("sse4.2") {
+        // SAFETY: the feature is detected in the line above, and the caller's promise.
+        return !unsafe { super::crc32c::by_instruction(!start, data, length) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("crc") {
+        // SAFETY: the feature is detected in the line above, and the caller's promise.
+        return !unsafe { super::crc32c::by_instruction(!start, data, length) };
+    }
+    // SAFETY: the caller's promise.
+    !unsafe { super::crc32c::by_table(!start, data, length) }
+}

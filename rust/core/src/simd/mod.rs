@@ -3,9 +3,10 @@
 //! [`lane`] has the traits, [`math`] the functions and [`rounding`] the rounding of halves. Each instruction set
 //! (`scalar`, `avx2`, `avx512`, `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing
 //! else, and a row in [`dispatch`], which alone detects the features of the processor. `float_env` sets the
-//! floating-point environment, `prefetch` prefetches memory. All methods are `#[inline(always)]`, so that they are
+//! floating-point environment, `prefetch` prefetches memory, `crc32c` computes checksums. All methods are `#[inline(always)]`, so that they are
 //! inlined into functions that `dispatch` compiles with the features of the instruction set enabled.
 
+mod crc32c;
 pub mod dispatch;
 mod float_env;
 pub mod lane;
