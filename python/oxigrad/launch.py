@@ -136,9 +136,8 @@ def listening(root: int) -> list[tuple[str, str, int]]:
             links = [os.readlink(entry) for entry in Path(f"/proc/{process}/fd").iterdir()]
         except OSError:  # the process has ended
             continue
-        for link in links:
-            if link.startswith("socket:[") and link[8:-1] in sockets:
-                found.append((f"{name} ({process})", *sockets[link[8:-1]]))
+        inodes = [link[8:-1] for link in links if link.startswith("socket:[")]
+        found += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
     return found
 
 
