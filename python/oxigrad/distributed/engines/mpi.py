@@ -93,9 +93,9 @@ class MPICommunicator:
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
     ) -> None:
         """See `Communicator.all_reduce`. After an error, the content of the buffers is undefined."""
-        self._agree("all_reduce", bufs, f"{op} {deterministic}", timeout)
         if op not in _OPS:
             raise ValueError(f"op is {op!r}: expected 'sum', 'mean' or 'max'")
+        self._agree("all_reduce", bufs, f"{op} {deterministic}", timeout)
         if self.size == 1:
             return
         for buffer in bufs:
@@ -133,6 +133,8 @@ class MPICommunicator:
 
     def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
         """See `Communicator.broadcast`."""
+        if not 0 <= root < self.size:
+            raise ValueError(f"root is {root}: expected 0 to {self.size - 1}")
         self._agree("broadcast", bufs, str(root), timeout)
         for buffer in bufs:
             self.bytes_sent += buffer.nbytes if self.rank == root else 0
@@ -199,6 +201,8 @@ class MPICommunicator:
 
     def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
         """See `Communicator.send`."""
+        if not 0 <= dest < self.size:
+            raise ValueError(f"the rank is {dest}: expected 0 to {self.size - 1}")
         if dest not in self.alive():
             raise WorkerLost([dest], "send")
         with self._lock:
@@ -240,8 +244,6 @@ class MPICommunicator:
         self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
     ) -> Header | None:
         """See `Communicator.recv_any`."""
-        if self._failure is not None:
-            raise self._failure
         wait = Backoff(self.timeout if timeout is None else timeout, spin=0.001)
         while True:
             arrived = self._poll(tag, source)
@@ -252,9 +254,9 @@ class MPICommunicator:
                     self.refused[refused.reason] += 1
                     self._discard(arrived)
                 continue
-            self._membership.heed(self._lock)
-            if source is not None and source not in self.alive():
-                raise WorkerLost([source], "recv_any")
+            alive = self.alive()
+            if (source is not None and source not in alive) or self._membership.is_forming:
+                raise WorkerLost(frozenset(range(self.size)) - alive, "recv_any")
             if wait.is_over():
                 return None
             wait.pause()
@@ -337,6 +339,7 @@ class MPICommunicator:
             self._membership.revoke(self._collective, self._messages, self._payloads)
             self._membership.reform(self.timeout if timeout is None else timeout)
             made = type(self)(self._membership, self.job, self.timeout)
+            made.bytes_sent = self.bytes_sent
         succeed(self, made)
         _joined[:] = [made]
         return made
@@ -366,8 +369,9 @@ class MPICommunicator:
             if self._is_done(request, what):
                 return
             self._membership.heed(self._lock)
-            if what != "recv_any" and len(self._membership.taking_part(self._calls)) < self.size:
-                if self._is_done(request, what):  # it may have completed before the worker left
+            missing = len(self._membership.taking_part(self._calls)) < self.size or self._membership.is_forming
+            if what != "recv_any" and missing:
+                if self._is_done(request, what):  # it may have completed before
                     return
                 raise self._lost(what)
             if wait.is_over():

@@ -83,6 +83,11 @@ class Membership:
         """Whether this process is a worker that has not left."""
         return self._states[self.base.rank] == _WORKER and self.base.rank not in self._left
 
+    @property
+    def is_forming(self) -> bool:
+        """Whether other processes wait for this one to form the next generation."""
+        return bool(self._ready)
+
     def alive(self) -> frozenset[int]:
         """The ranks of the workers that have neither died nor left."""
         return self.taking_part(math.inf)
@@ -161,7 +166,7 @@ class Membership:
         wait = Backoff(math.inf, spin=0.0, longest=0.01)
         while True:
             self.heed(contextlib.nullcontext())
-            if self._ready:
+            if self.is_forming:
                 self._form(math.inf)
                 if self.is_worker:
                     return True

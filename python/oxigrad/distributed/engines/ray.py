@@ -1,6 +1,6 @@
 """Workers as processes of Ray, on one machine or a cluster of it.
 
-One asynchronous actor keeps what the workers share, an `Exchange`: mailboxes, membership, and the sums in the order of ranks. Ray restarts
+One asynchronous actor keeps what the workers share, a `Hub`: mailboxes, membership, and the sums in the order of ranks. Ray restarts
 it where its process dies, and the workers then form the next generation there, as they do where one of them dies. Ray itself
 serializes the worker function and its result with cloudpickle; the workers exchange buffers only.
 """
@@ -21,7 +21,7 @@ import ray
 from ray.exceptions import GetTimeoutError, OwnerDiedError, RayActorError, RayTaskError
 
 from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Memory, Op, current, serving, succeed
-from oxigrad.distributed.engines.exchange import Answer, Exchange, Place
+from oxigrad.distributed.engines.hub import Answer, Hub, Place
 from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Guard, Header, scatter
 
@@ -42,8 +42,8 @@ _POLL = 0.1
 """Seconds between two looks at the processes."""
 
 
-class _Coordinator(Exchange):
-    """The exchange as an actor."""
+class _Coordinator(Hub):
+    """The hub as an actor."""
 
     def __init__(self, expected: Sequence[str]) -> None:
         super().__init__(expected, _kept)

@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import reduce_in_order
 
-__all__ = ["Answer", "Exchange", "Place"]
+__all__ = ["Answer", "Hub", "Place"]
 
 
 class Place(NamedTuple):
@@ -42,11 +42,11 @@ class _Round:
         self.failure: Answer | None = None
 
 
-class Exchange:
+class Hub:
     """The shared state of a job; ``keep`` turns the result of an operation on all workers into what each of them is answered.
 
-    Members are named by ``uid``, a text that is new for each process. A new exchange has no members: it forms a generation when all
-    those that `supervise` names are `entering` or `reform`, which is also how a job goes on after its exchange was lost.
+    Members are named by ``uid``, a text that is new for each process. A new hub has no members: it forms a generation when all
+    those that `supervise` names are `entering` or `reform`, which is also how a job goes on after its hub was lost.
     """
 
     def __init__(self, expected: Sequence[str] = (), keep: Callable[[list[np.ndarray]], Any] = list) -> None:
