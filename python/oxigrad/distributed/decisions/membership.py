@@ -1,0 +1,161 @@
+"""Membership: what the decisions know of each worker, with each gradient decided exactly once."""
+
+import dataclasses
+from collections.abc import Hashable
+from typing import Any
+
+from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Told
+
+__all__ = ["Decisions", "Member"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+@dataclasses.dataclass
+class Member:
+    """A worker that takes part: its place in the order of sums, its last gradient and the token that it holds."""
+
+    order: Any
+    #: The step of its token; None while it waits for one.
+    token: int | None = None
+    #: The time at which it was given the token.
+    since: float = 0.0
+    #: The number of its last gradient, and the decision on it; None while the gradient waits for a step.
+    last: int = -1
+    decision: Told | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Waiting:
+    """A gradient that was taken, and waits for the step that it will be in."""
+
+    worker: Hashable
+    number: int
+    order: Any
+    local_step: int
+
+
+class Decisions:
+    """Base class of the decisions of a coordinator: takes events by `handle`, and answers with actions.
+
+    The identities of workers are comparable, which gives the order of sums, and not used again: a worker that left and comes
+    back joins under another one. Events may be repeated.
+
+    It is deterministic: the same events give the same actions. Subclasses say what is done with a fresh gradient (`_take`), and
+    which workers get a token (`_grant`).
+
+    Attributes:
+        step: the number of steps taken.
+        members: the workers that take part.
+        waiting: the gradients that were taken and are in no step yet.
+    """
+
+    def __init__(self, step: int = 0) -> None:
+        self.step = step
+        self.now = 0.0
+        self.members: dict[Hashable, Member] = {}
+        self.waiting: list[Waiting] = []
+        self._departed: set[Hashable] = set()
+
+    def handle(self, event: Event) -> list[Action]:
+        """The actions that an event causes, in the order in which they are to be done."""
+        actions: list[Action] = []
+        match event:
+            case Join(worker):
+                self._join(worker)
+            case Leave(worker):
+                self._leave(worker, actions)
+            case Pull(worker):
+                self._pull(worker)
+            case Push():
+                self._push(event, actions)
+            case Clock(now):
+                self.now = max(self.now, now)
+        self._grant(actions)
+        return actions
+
+    # --- for subclasses ------------------------------------------------------------------------------------------------
+
+    def _take(self, push: Push, member: Member, actions: list[Action]) -> None:
+        """Decides on a gradient of a member that was not seen before."""
+        raise NotImplementedError
+
+    def _grant(self, actions: list[Action]) -> None:
+        """Gives tokens to those members that should compute a gradient now."""
+        raise NotImplementedError
+
+    def _weight(self, staleness: int) -> float:
+        """The factor of a gradient of this staleness."""
+        return 1.0
+
+    # --- events --------------------------------------------------------------------------------------------------------
+
+    def _join(self, worker: Hashable) -> None:
+        if worker in self.members:
+            self._pull(worker)
+        elif worker not in self._departed:
+            self.members[worker] = Member(worker)
+
+    def _leave(self, worker: Hashable, actions: list[Action]) -> None:
+        self._departed.add(worker)
+        if self.members.pop(worker, None) is not None and not self.members and self.waiting:
+            self._step(actions)  # Nobody is left to complete it.
+
+    def _pull(self, worker: Hashable) -> None:
+        if (member := self.members.get(worker)) is not None:
+            member.token = None
+
+    def _push(self, push: Push, actions: list[Action]) -> None:
+        member = self.members.get(push.worker)
+        if member is None and push.worker in self._departed:
+            return  # it cannot be told, and its gradient may wait for a step
+        if member is None:
+            actions.append(Told(push.worker, push.number, False, self.step - push.local_step, self.step, "unknown"))
+        elif push.number == member.last:  # a duplicate, as of a worker that missed the answer
+            if member.decision is not None:
+                actions.append(member.decision)
+                member.token = None
+        elif push.number > member.last:
+            member.last, member.decision, member.token = push.number, None, None
+            if push.local_step > self.step:
+                self._tell(push.worker, push.number, False, push.local_step, "future", actions)
+            else:
+                self._take(push, member, actions)
+
+    # --- decisions -----------------------------------------------------------------------------------------------------
+
+    def _tell(
+        self,
+        worker: Any,
+        number: int,
+        accepted: bool,
+        local_step: int,
+        reason: str,
+        actions: list[Action],
+        late: int = 0,
+    ) -> None:
+        told = Told(worker, number, accepted, self.step - late - local_step, self.step, reason)
+        member = self.members.get(worker)
+        if member is not None and member.last == number:
+            member.decision = told
+        actions.append(told)
+
+    def _keep(self, push: Push, member: Member) -> None:
+        """Takes a gradient into the next step."""
+        self.waiting.append(Waiting(push.worker, push.number, member.order, push.local_step))
+
+    def _step(self, actions: list[Action]) -> None:
+        """Takes a step by all gradients that wait for it, in the order of workers, and tells these."""
+        taken = sorted(self.waiting, key=lambda waiting: (waiting.order, waiting.number))
+        self.waiting.clear()
+        weights = tuple(self._weight(self.step - waiting.local_step) for waiting in taken)
+        self.step += 1
+        actions.append(Step(self.step, tuple((waiting.worker, waiting.number) for waiting in taken), weights))
+        for waiting in taken:
+            self._tell(waiting.worker, waiting.number, True, waiting.local_step, "", actions, late=1)
+
+    def _give(self, worker: Hashable, member: Member, actions: list[Action]) -> None:
+        member.token, member.since = self.step, self.now
+        actions.append(Token(worker, self.step))
