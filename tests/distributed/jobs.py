@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+import oxigrad as ox
+
 from oxigrad import distributed, launch
 from oxigrad.distributed import Header, Refused, TimedOut, WorkerLost
 
@@ -195,6 +197,100 @@ def late(comm: Any) -> str:
     except TimedOut:
         return "timed out"
     return "completed"
+
+
+def receive_from_hostile(comm: Any) -> dict[str, int] | None:
+    """Rank 1 sends messages of every malformed class and good ones between them; returns what rank 0 refused, by reason."""
+    good = [np.arange(6.0)]
+
+    def sealed(step: int, **changes: Any) -> Header:
+        given = {"job": comm.job, "generation": comm.generation, "rank": 1, "sequence": 100 + step, **changes}
+        return Header(7, step, b"12345678").sealed(good, **given)
+
+    if comm.rank != 1:
+        return _accepted(comm) if comm.rank == 0 else None
+    for step, (header, payload) in enumerate(_malformed(sealed, good[0].tobytes())):
+        _post(comm, header, payload)
+        _post(comm, sealed(2 * step + 1).pack(), good[0].tobytes())
+    comm.recv_any([np.empty(0)], tag=8)
+    return None
+
+
+def _malformed(sealed: Any, payload: bytes) -> list[tuple[bytes, bytes]]:
+    """Malformed messages: header and payload. The first is well-formed, and is replayed at the end."""
+    whole, first = sealed(2).pack(), sealed(0).pack()
+    return [
+        (first, payload),
+        (b"XXXX" + whole[4:], payload),  # another protocol
+        (whole[:4] + b"\x63\x00" + whole[6:], payload),  # another version
+        (sealed(6, job=b"of another job  ").pack(), payload),
+        (sealed(8, generation=3).pack(), payload),
+        (sealed(10, rank=77).pack(), payload),
+        (sealed(12).pack(), payload[:-8]),  # truncated
+        (sealed(14).pack(), payload + bytes(8)),  # too long
+        (sealed(16).pack(), payload[:-8] + bytes(8)),  # damaged
+        (sealed(18).pack()[:-1] + bytes([sealed(18).pack()[-1] ^ 1]), payload),  # with a damaged header
+        (first, payload),  # replayed
+        (sealed(22).pack(), bytes(1 << 17)),  # far too long
+    ]
+
+
+def _post(comm: Any, header: bytes, payload: bytes) -> None:
+    """Sends bytes to rank 0 as a message, unchecked."""
+    data, bufs = np.frombuffer(header + payload, np.uint8).copy(), [np.frombuffer(payload, np.uint8).copy()]
+    name = type(comm).__name__
+    if name == "ThreadCommunicator":
+        comm.deliver(0, header, bufs)
+    elif name == "RayCommunicator":
+        comm._post(0, header, bufs)
+    elif name == "MPICommunicator":
+        comm._post(0, 7, data)
+    else:
+        comm._post(0, data)
+
+
+def _accepted(comm: Any) -> dict[str, int]:
+    """Receives the good messages."""
+    steps = []
+    while not steps or steps[-1] != 23:
+        into = np.zeros(6)
+        head = comm.recv_any([into], tag=7)
+        assert head is not None, (steps, comm.refused)
+        assert head.digest == b"12345678"
+        assert np.array_equal(into, np.arange(6.0)), into
+        steps.append(head.step)
+    assert steps == [0, *range(1, 24, 2)], steps
+    comm.send(1, Header(tag=8), [np.empty(0)])
+    return dict(comm.refused)
+
+
+def run_out(comm: Any) -> list[list[int]]:
+    """Workers with data for 9, 3 and 6 gradients, which leave; returns the accepted gradients of each worker."""
+    model = {"w": np.zeros(10)}
+    with distributed.SyncReplicas(ox.optim.SGD(0.1), 1, 3, communicator=comm) as opt:
+        opt.join(model)
+        used = 0
+        while used < (9, 3, 6)[comm.rank]:
+            opt.update(model, {"w": np.ones(10)})
+            used += sum(told.accepted for told in opt.told)
+    assert np.isfinite(model["w"]).all()
+    return [[report.rank, report.accepted] for report in opt.report()] if comm.rank == 0 else []
+
+
+def replicas(comm: Any, victim: int) -> Any:
+    """Two of three gradients a step, with one worker killed; returns the rank and the number of accepted gradients."""
+    model, accepted = {"w": np.zeros(30_000)}, 0
+    try:
+        with distributed.SyncReplicas(ox.optim.SGD(0.1), 1, 3, communicator=comm) as opt:
+            opt.join(model)
+            while accepted < 10:
+                opt.update(model, {"w": np.ones(30_000)})
+                accepted += sum(told.accepted for told in opt.told)
+                if comm.rank == victim and accepted == 3:
+                    _die(comm)
+    except WorkerLost as error:
+        return f"lost {sorted(error.ranks)}"
+    return [comm.rank, accepted]
 
 
 def listening_names(comm: Any) -> list[str]:
