@@ -17,19 +17,25 @@ from typing import Any
 from oxigrad.distributed.communicator import Communicator, OneSided, current
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Header, Layout
-from oxigrad.distributed.wrapper import Wrapper
+from oxigrad.distributed.softsync import DropStale, Softsync
+from oxigrad.distributed.sync_replicas import SyncReplicas
+from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 
 __all__ = [
     "Aborted",
     "CommunicationError",
     "Communicator",
+    "DropStale",
     "Header",
     "Layout",
     "NotSupported",
     "OneSided",
     "Refused",
+    "Softsync",
+    "SyncReplicas",
     "TimedOut",
     "WorkerLost",
+    "WorkerReport",
     "Wrapper",
     "communicator",
     "current",
