@@ -130,7 +130,7 @@ def listening(root: int) -> list[tuple[str, str, int]]:
     """Name, address and port of the listening TCP sockets of a process and its descendants; empty where there is no ``/proc``."""
     sockets = _sockets()
     found = []
-    for process in sorted(_descendants(root)):
+    for process in sorted(descendants(root)):
         try:
             name = Path(f"/proc/{process}/comm").read_text().strip()
             links = [os.readlink(entry) for entry in Path(f"/proc/{process}/fd").iterdir()]
@@ -162,7 +162,7 @@ def _address(text: str) -> str:
     return str(ipaddress.ip_address(struct.pack(f"={len(words)}I", *words)))
 
 
-def _descendants(root: int) -> set[int]:
+def descendants(root: int) -> set[int]:
     """A process and all that it has started, directly or not."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):

@@ -5,6 +5,7 @@ A program prints one line of JSON for the result of its worker; see `results`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +19,6 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
-
 from oxigrad import distributed, launch
 from oxigrad.distributed import Header, Refused, TimedOut, WorkerLost
 
@@ -212,7 +212,8 @@ def receive_from_hostile(comm: Any) -> dict[str, int] | None:
     for step, (header, payload) in enumerate(_malformed(sealed, good[0].tobytes())):
         _post(comm, header, payload)
         _post(comm, sealed(2 * step + 1).pack(), good[0].tobytes())
-    comm.recv_any([np.empty(0)], tag=8)
+    assert comm.recv_any([np.empty(0)], tag=8) is not None
+    comm.timeout = 1.0  # what nobody receives is not waited for
     return None
 
 
@@ -280,13 +281,15 @@ def run_out(comm: Any) -> list[list[int]]:
 def replicas(comm: Any, victim: int) -> Any:
     """Two of three gradients a step, with one worker killed; returns the rank and the number of accepted gradients."""
     model, accepted = {"w": np.zeros(30_000)}, 0
+    steps = 0
     try:
         with distributed.SyncReplicas(ox.optim.SGD(0.1), 1, 3, communicator=comm) as opt:
             opt.join(model)
-            while accepted < 10:
+            while accepted < 10 or victim == 0:
                 opt.update(model, {"w": np.ones(30_000)})
                 accepted += sum(told.accepted for told in opt.told)
-                if comm.rank == victim and accepted == 3:
+                steps += 1
+                if comm.rank == victim and steps == 3:
                     _die(comm)
     except WorkerLost as error:
         return f"lost {sorted(error.ranks)}"
@@ -308,7 +311,23 @@ def launched(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program under MPI, whose wheel the launcher finds."""
     line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", str(count), *options, __file__, "mpi", *job]
-    return subprocess.run([str(part) for part in line], capture_output=True, text=True, timeout=timeout)
+    return completed([str(part) for part in line], timeout)
+
+
+def completed(line: list[str], timeout: float = DEADLINE) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end; after the time-out, it and all that it has started are killed."""
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            for pid in launch.descendants(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            output, errors = process.communicate()
+            raise AssertionError(f"the program hangs\n{output}\n{errors}") from error
+        return subprocess.CompletedProcess(line, process.returncode, output, errors)
 
 
 def results(output: str) -> list[Any]:
