@@ -131,13 +131,20 @@ def listening(root: int) -> list[tuple[str, str, int]]:
     sockets = _sockets()
     found = []
     for process in sorted(descendants(root)):
-        try:
+        inodes = [link[8:-1] for link in _links(Path(f"/proc/{process}/fd")) if link.startswith("socket:[")]
+        with contextlib.suppress(OSError):  # the process has ended
             name = Path(f"/proc/{process}/comm").read_text().strip()
-            links = [os.readlink(entry) for entry in Path(f"/proc/{process}/fd").iterdir()]
-        except OSError:  # the process has ended
-            continue
-        inodes = [link[8:-1] for link in links if link.startswith("socket:[")]
-        found += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
+            found += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
+    return found
+
+
+def _links(folder: Path) -> list[str]:
+    """What the entries of a folder link to; those that vanish meanwhile are left out."""
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in folder.iterdir():
+            with contextlib.suppress(OSError):
+                found.append(os.readlink(entry))
     return found
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import oxigrad as ox
 from oxigrad import distributed, launch
-from oxigrad.distributed import Header, Refused, TimedOut, WorkerLost
+from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost
 
 DEADLINE = 120
 """Seconds after which a test counts as hanging."""
@@ -151,6 +151,22 @@ def disagree(comm: Any) -> str:
     except Refused as error:
         return error.reason
     return "accepted"
+
+
+def torch_faults(comm: Any) -> list[str]:
+    """The death of rank 1, of which a group of torch tells the others, and which it does not survive."""
+    found = [disagree(comm)]
+    if comm.rank == 1:
+        _die(comm)
+    try:
+        comm.all_reduce([np.zeros(4)])
+    except WorkerLost as error:
+        found.append(f"lost {sorted(error.ranks)}")
+    try:
+        comm.reform()
+    except NotSupported:
+        found.append("not supported")
+    return found
 
 
 def late_once(comm: Any) -> str:
