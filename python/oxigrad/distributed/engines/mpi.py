@@ -256,7 +256,9 @@ class MPICommunicator:
                     self._discard(arrived)
                 continue
             alive = self.alive()
-            if (source is not None and source not in alive) or self._membership.is_forming:
+            if source is not None and source not in alive:
+                raise WorkerLost([source], "recv_any")
+            if self._membership.is_forming:
                 raise WorkerLost(frozenset(range(self.size)) - alive, "recv_any")
             if wait.is_over():
                 return None

@@ -5,6 +5,7 @@ whatever the backend of the program's own group is. Such a group cannot change i
 others get `WorkerLost`, and `TorchCommunicator.reform` raises `NotSupported`.
 """
 
+import atexit
 import contextlib
 import datetime
 import hashlib
@@ -90,9 +91,14 @@ class TorchCommunicator:
         self.broadcast([job])
         self.job = job.tobytes()
         self._guard = Guard(self.job, 0, self.size)
-        for source in range(self.size):
-            if source != self.rank:
-                threading.Thread(target=self._listen, args=(source,), daemon=True).start()
+        self._listeners = [
+            threading.Thread(target=self._listen, args=(source,), daemon=True)
+            for source in range(self.size)
+            if source != self.rank
+        ]
+        for listener in self._listeners:
+            listener.start()
+        atexit.register(self.close)
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
@@ -356,6 +362,16 @@ class TorchCommunicator:
         """See `Communicator.leave`."""
         self._tell_all(_LEFT)
 
+    def close(self) -> None:
+        """Leaves, and waits until all other workers have left or died, which groups of gloo have to before they are destroyed.
+
+        It is called at the end of the program; call it before ``destroy_process_group``.
+        """
+        self.leave()
+        wait = Backoff(self.timeout)
+        for listener in self._listeners:
+            listener.join(wait.remaining())
+
     def abort(self, reason: str) -> NoReturn:
         """See `Communicator.abort`. The other workers are told that the job ends, but not the reason."""
         self._reason = reason
@@ -401,13 +417,7 @@ def run(worker: Callable[[Communicator], Any], workers: int | None = None, **opt
     results = [None] * last.size
     results[last.rank] = result
     if starts:
-        _close(made)
+        made.close()
+        _made.clear()
+        distributed.destroy_process_group()
     return results
-
-
-def _close(made: TorchCommunicator) -> None:
-    """Ends the group that `run` has made, once all workers have left it."""
-    with made._changed:
-        made._changed.wait_for(lambda: len(made._gone()) == made.size, made.timeout)
-    _made.clear()
-    distributed.destroy_process_group()
