@@ -35,6 +35,7 @@ PYTHON = {
     "optax": "_core ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
     "distributed": "_core _typing ops xp tree optim rules stepping",
+    "launch": "",
     "scipy": "_core _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff",
     "doctor": "_core ops xp cuda cuda/__init__ stepping optim",
