@@ -199,12 +199,14 @@ class Wrapper(Optimizer):
         slots = {
             path: {n: a for n, a in own.items() if n not in self._own_slots} for path, own in state["slots"].items()
         }
+        # A parameter of an optimizer that has taken a step has an entry among the slots, though it may be empty.
+        has_begun = any(state[name] for name in ("step", "micro", "skipped"))
         return {
             **state,
             "optimizer": self.optimizer.name if state["optimizer"] == self.name else state["optimizer"],
             "config": None,
             "remembered": {name: own for name, own in state["remembered"].items() if name != type(self).__name__},
-            "slots": {path: own for path, own in slots.items() if own or not state["slots"][path]},
+            "slots": {path: own for path, own in slots.items() if own or has_begun or not state["slots"][path]},
         }
 
     def save(self, file: str | os.PathLike[str]) -> None:
