@@ -16,14 +16,18 @@ from typing import Any
 
 from oxigrad.distributed.communicator import Communicator, OneSided, current
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.kfac import KFAC
+from oxigrad.distributed.large_batch import LargeBatch
 from oxigrad.distributed.message import Header, Layout
 from oxigrad.distributed.wrapper import Wrapper
 
 __all__ = [
+    "KFAC",
     "Aborted",
     "CommunicationError",
     "Communicator",
     "Header",
+    "LargeBatch",
     "Layout",
     "NotSupported",
     "OneSided",
