@@ -109,6 +109,8 @@ class Decisions:
 
     def _push(self, push: Push, actions: list[Action]) -> None:
         member = self.members.get(push.worker)
+        if member is None and push.worker in self._departed:
+            return  # it cannot be told, and its gradient may wait for a step
         if member is None:
             actions.append(Told(push.worker, push.number, False, self.step - push.local_step, self.step, "unknown"))
         elif push.number == member.last:  # a duplicate, as of a worker that missed the answer
