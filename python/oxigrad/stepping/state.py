@@ -346,6 +346,11 @@ def _compare(report: Report, expected: Collection[str], found: Collection[str], 
 
 def write(file: Any, state: Mapping[str, Any]) -> None:
     """Writes the state that `collect` gave to a file, whole or not at all: see `oxigrad.stepping.safetensors_io.write`."""
+    _files().write(file, *flat(state))
+
+
+def flat(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays of a state by name, and all else as the metadata of a file; raises `StateError` for what is not plain data."""
     slots = state["slots"]
     named = ((path, *part) for path, own in slots.items() for slot in own.items() for part in _parts(*slot))
     arrays = {f"{name}.{path}": array for path, name, array in named}
@@ -355,7 +360,7 @@ def write(file: Any, state: Mapping[str, Any]) -> None:
         text.encode()
     except (TypeError, ValueError) as error:
         raise StateError(f"the state of a schedule or of the loss scale is not plain data: {error}") from error
-    _files().write(file, arrays, {"oxigrad": text})
+    return arrays, {"oxigrad": text}
 
 
 def _files() -> Any:
@@ -396,28 +401,32 @@ def read(file: Any) -> Mapping[str, Any]:
 
     Raises `StateError` for a file that has no state, or is damaged.
     """
-    arrays, metadata = _files().read(file)
+    return whole(*_files().read(file), os.fspath(file))
+
+
+def whole(arrays: Mapping[str, Any], metadata: Mapping[str, str], source: str) -> Mapping[str, Any]:
+    """The state of which `flat` gave arrays and metadata; raises `StateError`, with the ``source``, where they are not one."""
     try:
         rest = json.loads(metadata["oxigrad"])
     except KeyError:
-        raise StateError(f"{os.fspath(file)}: it has arrays, but not the state of an optimizer") from None
+        raise StateError(f"{source}: it has arrays, but not the state of an optimizer") from None
     except (ValueError, RecursionError) as error:
-        raise StateError(f"{os.fspath(file)}: its metadata cannot be read: {error}") from error
+        raise StateError(f"{source}: its metadata cannot be read: {error}") from error
     if not isinstance(rest, dict):
-        raise StateError(f"{os.fspath(file)}: its metadata is {type(rest).__name__}: expected a dict")
+        raise StateError(f"{source}: its metadata is {type(rest).__name__}: expected a dict")
     paths = rest.pop("parameters", None)
     if not (isinstance(paths, list) and all(isinstance(path, str) for path in paths)):
-        raise StateError(f"{os.fspath(file)}: its metadata does not list the parameters")
+        raise StateError(f"{source}: its metadata does not list the parameters")
     slots: dict[str, dict[str, Any]] = {path: {} for path in paths}
     for name, array in arrays.items():
         slot, _, path = name.partition(".")
         if slot.isdecimal():  # the slot's name begins with the number of a part of a chain
             slot, path = f"{slot}.{path.partition('.')[0]}", path.partition(".")[2]
         if (own := slots.get(path)) is None:
-            raise StateError(f"{os.fspath(file)}: the array {name!r} is not a slot of a parameter")
+            raise StateError(f"{source}: the array {name!r} is not a slot of a parameter")
         own[slot] = array
     try:
-        whole = {path: _whole(parts) for path, parts in slots.items()}
+        found = {path: _whole(parts) for path, parts in slots.items()}
     except (TypeError, ValueError) as error:
-        raise StateError(f"{os.fspath(file)}: {error}") from error
-    return checked({**rest, "slots": whole})
+        raise StateError(f"{source}: {error}") from error
+    return checked({**rest, "slots": found})

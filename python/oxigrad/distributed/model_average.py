@@ -1,0 +1,384 @@
+"""Model averaging: workers train on their own, and average their parameters every so many steps."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oxigrad._core import StateError
+from oxigrad._typing import Config, Tree
+from oxigrad.distributed import exchange as exchanges
+from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
+from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.message import Layout
+from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.ops.backends import dtype_name, to_host
+from oxigrad.optim import SGD
+from oxigrad.optim.config import REGISTRY
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.rule_optimizer import RuleOptimizer
+from oxigrad.optim.sam import SAM
+from oxigrad.stepping.quantized import Quantized
+from oxigrad.tree import parameters
+
+__all__ = ["ModelAverage"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+_ANCHOR, _SENT, _OUTER = "average-anchor", "average-sent", "outer-"
+_DEFAULTS: dict[str, Any] = {
+    "block_momentum": 0.0,
+    "block_learning_rate": 1.0,
+    "nesterov": True,
+    "fragments": 1,
+    "delay": 0,
+    "alpha": None,
+    "exchange": "full",
+    "average_slots": False,
+}
+
+
+class ModelAverage(CollectiveWrapper):
+    """Model averaging: each worker trains by ``optimizer`` alone, and the parameters are averaged every ``interval`` updates.
+
+    The plain average is that of TensorFlow 1's ModelAverageOptimizer: parameters become their mean over the workers. An
+    ``outer`` optimizer takes a step instead, from the parameters of the last average (the anchor), by their mean
+    difference ``anchor - parameters`` as its gradient. ``outer=SGD(0.7, momentum=0.9, nesterov=True)`` with ``interval=500`` is
+    DiLoCo (Douillard et al. 2023, arXiv:2311.08105). Block momentum, BMUF (Chen and Huo 2016), is the outer optimizer
+    ``SGD(block_learning_rate, momentum=block_momentum, nesterov=nesterov)``: both forms of that paper are equal to it.
+
+    Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512): ``fragments``, each of every ``fragments``-th parameter, are
+    averaged at different steps. The mean of an exchange is merged ``delay`` updates later, as
+    ``alpha * parameters + (1 - alpha) * average``.
+
+    Args:
+        optimizer: the optimizer of each worker.
+        interval: updates between two averages of the same parameter; each call of `update` counts.
+        outer: the outer optimizer, without options of its own; None for none.
+        block_momentum, block_learning_rate, nesterov: those of block momentum, instead of ``outer``.
+        fragments: the number of fragments, at most ``interval`` and the number of parameters.
+        delay: updates from an exchange to its merge, less than ``interval``.
+        alpha: the share of a worker's own parameters in a merge; by default 0.5 with a delay, as in the paper, and 0 without.
+        exchange: the precision of what is sent: "full" (of the parameters, float32 for half precision), "float16" or "8bit",
+            for the differences from the anchor (see `oxigrad.distributed.exchange.mean`).
+        average_slots: which slots of ``optimizer`` are averaged with the parameters: False (none: each worker keeps its own), True
+            (all of floating-point dtype), or a tuple of names. It excludes ``delay``.
+        communicator, timeout: see `Wrapper`.
+
+    Every gradient is used by its own worker; `report` counts all as accepted. Where a worker is lost, the others average without it.
+    In an update that raises another error of communication the local step is taken, and the exchange is left to the next
+    update. Raises `ValueError` or `TypeError` for arguments that exclude each other.
+
+    >>> import numpy as np
+    >>> from oxigrad import distributed, optim
+    >>> from oxigrad.distributed.model_average import ModelAverage
+    >>> def worker(comm):
+    ...     opt, model = ModelAverage(optim.SGD(1.0), interval=2), {"w": np.zeros(1)}
+    ...     for _ in range(2):
+    ...         model = opt.update(model, {"w": np.array([1.0 + comm.rank])})
+    ...     return float(model["w"][0])
+    >>> distributed.run(worker, workers=3)
+    [-4.0, -4.0, -4.0]
+    """
+
+    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"interval", "outer", *_DEFAULTS}
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        interval: int = 100,
+        *,
+        outer: Optimizer | None = None,
+        block_momentum: float = 0.0,
+        block_learning_rate: float = 1.0,
+        nesterov: bool = True,
+        fragments: int = 1,
+        delay: int = 0,
+        alpha: float | None = None,
+        exchange: str = "full",
+        average_slots: bool | tuple[str, ...] = False,
+        communicator: Communicator | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__(optimizer, communicator=communicator, timeout=timeout)
+        self._machine = Averaging(interval, fragments, delay)
+        self.interval, self.fragments, self.delay = interval, fragments, delay
+        self.block_momentum, self.block_learning_rate, self.nesterov = block_momentum, block_learning_rate, nesterov
+        self.alpha, self.exchange, self.outer = alpha, exchange, outer
+        self.average_slots = average_slots if isinstance(average_slots, bool) else tuple(average_slots)
+        self._check_arguments()
+        self._share = (0.5 if delay else 0.0) if alpha is None else float(alpha)
+        made = self._made_outer()
+        self._outer = [copy.deepcopy(made) for _ in range(fragments)] if made else []
+        names = [*made.init({"p": np.zeros(1)})["slots"]["p"]] if made else []
+        self._outer_slots = {name: _OUTER + name.replace(".", "-") for name in names}
+        vars(self)["_own_slots"] = frozenset({_ANCHOR, _SENT, *self._outer_slots.values()})
+        self._anchors: dict[str, np.ndarray] = {}
+        self._sent: dict[str, np.ndarray] = {}
+        self._pending: list[Send | Merge] = []
+        self._layouts: dict[tuple[int, bool], Layout] = {}
+
+    def _check_arguments(self) -> None:
+        if self.outer is not None:
+            if not isinstance(self.outer, Optimizer) or isinstance(self.outer, (Wrapper, SAM)):
+                raise TypeError(
+                    f"outer is {self.outer!r}: expected an optimizer that takes a step by a gradient, or None"
+                )
+            if type(self.outer).minimize is not Optimizer.minimize:
+                raise TypeError(
+                    f"outer is {self.outer!r}, which evaluates the loss: expected one that takes a gradient"
+                )
+            if given := self.outer._stepping_options():
+                raise ValueError(f"outer is {self.outer!r}: {', '.join(given)} cannot be set on an outer optimizer")
+            if self.block_momentum or self.block_learning_rate != 1.0:
+                raise ValueError("outer and block momentum are mutually exclusive: set the momentum of outer")
+        if self.alpha is not None and not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha is {self.alpha}: expected a share from 0 to 1, or None")
+        if self.exchange not in exchanges.EXCHANGES:
+            raise ValueError(f"exchange is {self.exchange!r}: expected one of {', '.join(exchanges.EXCHANGES)}")
+        if self.average_slots and self.delay:
+            raise ValueError("average_slots and delay are mutually exclusive: slots are averaged without a delay")
+        if self.average_slots and self.optimizer.slot_dtype == "8bit":
+            raise ValueError("average_slots and slot_dtype='8bit' are mutually exclusive: codes cannot be averaged")
+
+    def _made_outer(self) -> Optimizer | None:
+        """The outer optimizer, by which the anchors are updated; None where there are no anchors."""
+        if self.outer is None and self.exchange == "full" and not self.block_momentum and self.block_learning_rate == 1:
+            return None
+        return self.outer or SGD(self.block_learning_rate, momentum=self.block_momentum, nesterov=self.nesterov)
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        """See `Wrapper._step`."""
+        if self._done < 0:
+            model, late = self._agree(model)
+            if late:
+                self._report.dropped += 1
+                if not self._pending:  # The others take this step as well.
+                    self._pending += self._machine.stepped()
+                return self._exchange(model)
+        model = take_step(self.optimizer, model, grads, keep_root=keep_root)
+        self._report.accepted += 1
+        self._pending += self._machine.stepped()
+        return self._exchange(model)
+
+    def average(self, model: Tree) -> Tree:
+        """Averages all parameters now, as after an interval without a delay, and returns the model; all workers call it.
+
+        At the end of training, it gives all workers the same parameters.
+        """
+        with self._lock.stepping():
+            if self._done < 0:
+                model, _ = self._agree(model)
+            share, self._share = self._share, 0.0
+            try:
+                self._pending += [kind(p) for p in range(self.fragments) for kind in (Send, Merge)]
+                return self._exchange(model)
+            finally:
+                self._share = share
+
+    def _exchange(self, model: Tree) -> Tree:
+        """Does what is due; a lost worker is left out."""
+        while self._pending:
+            action = self._pending[0]
+            try:
+                if isinstance(action, Send):
+                    self._send(model, action.fragment)
+                else:
+                    model = self._merge(model, action.fragment)
+            except WorkerLost:
+                model, _ = self._recover(model)
+                continue
+            del self._pending[0]
+        return model
+
+    def _paths(self, values: Mapping[str, Any], fragment: int) -> list[str]:
+        paths = [*values]
+        return [paths[i] for i in strided(len(paths), self.fragments)[fragment]]
+
+    def _send(self, model: Tree, fragment: int) -> None:
+        """Takes the mean over the workers of a fragment's parameters, or of their differences from the anchors."""
+        values = self._parameters.read(model)
+        own = {path: _whole(values[path]) for path in self._paths(values, fragment)}
+        if self._outer:
+            own = {path: self._anchors[path] - value for path, value in own.items()}
+        self._sent |= self._mean(own, (fragment, False), self.exchange)
+        self._done += 1
+
+    def _merge(self, model: Tree, fragment: int) -> Tree:
+        """Merges the mean of a fragment into the parameters."""
+        values = self._parameters.read(model)
+        paths = self._paths(values, fragment)
+        slots = self._averaged_slots(paths, fragment) if self.average_slots else {}
+        new = {path: self._sent[path] for path in paths}
+        if self._outer:
+            new = self._outer_step(fragment, new)
+            self._anchors |= new
+        merged = {}
+        for path, average in new.items():
+            mixed = average
+            if self._share:
+                share = average.dtype.type(self._share)
+                mixed = share * _whole(values[path]) + (1 - share) * average
+            merged[path] = mixed.astype(values[path].dtype, copy=False)
+        for path in paths:
+            del self._sent[path]
+        for (path, name), value in slots.items():
+            _assign_slot(self.optimizer.slots[path], name, value)
+        return self._parameters.write(model, merged)
+
+    def _outer_step(self, fragment: int, differences: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The anchors after a step of the outer optimizer."""
+        anchors = {path: self._anchors[path].copy() for path in differences}
+        return self._outer[fragment].update(anchors, dict(differences))
+
+    def _averaged_slots(self, paths: list[str], fragment: int) -> dict[tuple[str, str], np.ndarray]:
+        """The means of the slots of a fragment, by key path and name."""
+        own = {}
+        for path in paths:
+            slots = self.optimizer.slots.get(path, {})
+            chosen = self.average_slots if isinstance(self.average_slots, tuple) else [*slots]
+            if missing := [name for name in chosen if name not in slots]:
+                raise StateError(
+                    f"{path}: average_slots has {missing[0]!r}: expected one of {', '.join(slots) or 'none'}"
+                )
+            for name in chosen:
+                if isinstance(slots[name], Quantized) or not dtype_name(slots[name].dtype).startswith(
+                    ("float", "bfloat")
+                ):
+                    continue
+                own[path, name] = _whole(np.asarray(to_host(slots[name])))
+        found = self._mean(
+            {f"{name} of {path}": array for (path, name), array in own.items()}, (fragment, True), "full"
+        )
+        self._done += 1
+        return dict(zip(own, found.values(), strict=True))
+
+    def _mean(self, arrays: Mapping[str, np.ndarray], key: tuple[int, bool], exchange: str) -> dict[str, np.ndarray]:
+        layout = self._layouts.get(key) or self._layouts.setdefault(key, Layout(arrays))
+        buffers = layout.pack(arrays, out=layout.empty())
+        exchanges.mean(self.communicator, buffers, exchange, timeout=self._seconds)
+        return layout.views(buffers)
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def _begin(self, model: Tree) -> None:
+        """See `CollectiveWrapper._begin`."""
+        values = self._parameters.read(model)
+        if self.fragments > len(values):
+            raise ValueError(f"fragments is {self.fragments}: expected at most {len(values)}, the number of parameters")
+        if self._outer and not self._anchors:
+            self._anchors = {path: np.array(_whole(value)) for path, value in values.items()}
+
+    def _own_config(self) -> Config:
+        """See `Wrapper._own_config`."""
+        given = {name: getattr(self, name) for name, default in _DEFAULTS.items() if getattr(self, name) != default}
+        return {"interval": self.interval, **given}
+
+    def get_config(self) -> Config:
+        """See `Wrapper.get_config`."""
+        config = super().get_config()
+        return {**config, "parts": [*config["parts"], self.outer.get_config()]} if self.outer else config
+
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """See `Wrapper._own_state`."""
+        arrays: dict[str, dict[str, Any]] = {}
+        for name, values in ((_ANCHOR, self._anchors), (_SENT, self._sent)):
+            for path, value in values.items():
+                arrays.setdefault(path, {})[name] = value
+        outer = []
+        for opt in self._outer:
+            state = opt.state_dict(copy=False)
+            outer.append({name: value for name, value in state.items() if name not in ("slots", "config")})
+        for path, slots in self._outer_slots_by_path().items():
+            arrays.setdefault(path, {}).update({self._outer_slots[name]: slot for name, slot in slots.items()})
+        machine = self._machine
+        plain = {
+            "done": self._done,
+            "step": machine.step,
+            "sent": [[fragment, step] for fragment, step in sorted(machine.sent.items())],
+            "pending": [["send" if isinstance(each, Send) else "merge", each.fragment] for each in self._pending],
+            "outer": outer,
+        }
+        return plain, arrays
+
+    def _outer_slots_by_path(self) -> dict[str, Mapping[str, Any]]:
+        found = {}
+        for fragment, opt in enumerate(self._outer):
+            paths = self._paths(self._anchors, fragment)
+            texts = map(str, parameters({path: self._anchors[path] for path in paths}))
+            slots = opt.slots
+            found |= {path: slots[text] for path, text in zip(paths, texts, strict=True) if text in slots}
+        return found
+
+    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """See `Wrapper._check_own_state`."""
+        try:
+            self._parsed(plain, arrays)
+        except (StateError, ValueError) as error:
+            return [f"ModelAverage: {error}"]
+        return []
+
+    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
+        """See `Wrapper._set_own_state`."""
+        self._done, self._machine, self._pending, self._outer = self._parsed(plain, arrays)
+        self._anchors, self._sent = by_name(arrays, _ANCHOR), by_name(arrays, _SENT)
+
+    def _parsed(
+        self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[int, Averaging, list[Send | Merge], list[Optimizer]]:
+        """A state as the values of attributes; raises `ValueError` or `StateError` for one of other fragments or outer optimizers."""
+        with expecting("its state is malformed"):
+            if len(plain["outer"]) != len(self._outer):
+                raise ValueError(f"it has {len(plain['outer'])} outer optimizers, expected {len(self._outer)}")
+            machine = self._machine.resumed(int(plain["step"]), {int(p): int(step) for p, step in plain["sent"]})
+            kinds = {"send": Send, "merge": Merge}
+            pending = [kinds[kind](int(fragment)) for kind, fragment in plain["pending"]]
+            anchors = by_name(arrays, _ANCHOR)
+            outer = [self._resumed_outer(p, state, anchors, arrays) for p, state in enumerate(plain["outer"])]
+            return int(plain["done"]), machine, pending, outer
+
+    def _resumed_outer(
+        self,
+        fragment: int,
+        state: Mapping[str, Any],
+        anchors: Mapping[str, Any],
+        arrays: Mapping[str, Mapping[str, Any]],
+    ) -> Optimizer:
+        made = copy.deepcopy(self._made_outer())
+        assert made is not None
+        paths = self._paths(anchors, fragment) if anchors else []
+        texts = map(str, parameters({path: anchors[path] for path in paths}))
+        slots = {}
+        for path, text in zip(paths, texts, strict=True):
+            own = {name: arrays[path][stored] for name, stored in self._outer_slots.items() if stored in arrays[path]}
+            slots |= {text: own} if state["step"] else {}
+        made.load_state_dict({**state, "config": None, "slots": slots})
+        return made
+
+
+def _whole(array: np.ndarray) -> np.ndarray:
+    """The array, in float32 if it is of half precision."""
+    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
+
+
+def _assign_slot(slots: Any, name: str, value: np.ndarray) -> None:
+    slot = slots[name]
+    if isinstance(slot, np.ndarray) and slot.flags.writeable:
+        slot[...] = value
+    else:
+        slots[name] = value.astype(np.asarray(to_host(slot)).dtype)
+
+
+def _from_config(optimizer: Optimizer, outer: RuleOptimizer | None = None, **values: Any) -> ModelAverage:
+    return ModelAverage(optimizer, outer=outer, **values)
+
+
+REGISTRY["ModelAverage"] = _from_config

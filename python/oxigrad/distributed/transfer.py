@@ -1,0 +1,49 @@
+"""Parameters and the state of an optimizer as one buffer of bytes, for a worker that joins.
+
+The buffer is a safetensors file in memory: numbers and JSON, nothing that is executed or unpickled.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from oxigrad._core import StateError
+from oxigrad.distributed.errors import Refused
+from oxigrad.ops.backends import to_host
+from oxigrad.stepping import state as states
+
+# The name of parameters among the arrays, as if they were a slot: no slot's name has a space.
+_PARAMETER = "a parameter"
+
+
+def pack(parameters: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> np.ndarray:
+    """Parameters by key path and the result of `state_dict`, as bytes.
+
+    >>> import oxigrad as ox
+    >>> parameters, state = unpack(pack({"w": np.ones(2)}, ox.optim.SGD().state_dict()))
+    >>> parameters, state["optimizer"]
+    ({'w': array([1., 1.])}, 'SGD')
+    """
+    slots = {path: {**state["slots"].get(path, {}), _PARAMETER: array} for path, array in parameters.items()}
+    arrays, metadata = states.flat({**state, "slots": {**state["slots"], **slots}})
+    on_host = {name: np.asarray(to_host(array), order="C") for name, array in arrays.items()}
+    return np.frombuffer(save(on_host, metadata), np.uint8)
+
+
+def unpack(buffer: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The parameters and the state in bytes that `pack` made. Raises `Refused` for any others."""
+    data = buffer.tobytes()
+    try:
+        arrays = load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        state = states.whole(arrays, header["__metadata__"], "the state of another worker")
+    except (SafetensorError, StateError, ValueError, LookupError, TypeError) as error:
+        raise Refused("state", f"the state of another worker cannot be read: {error}") from error
+    slots = {path: dict(own) for path, own in state["slots"].items()}
+    parameters = {path: own.pop(_PARAMETER) for path, own in slots.items() if _PARAMETER in own}
+    kept = {path: own for path, own in slots.items() if own or path not in parameters}
+    return parameters, {**state, "slots": kept}
