@@ -32,6 +32,7 @@ PYTHON = {
     "optax": "_core ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
     "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping",
+    "launch": "",
     "_callbacks": "_core ops xp autodiff",
     "__init__": "_core _callbacks autodiff optim schedules stepping testing tree xp",
 }

@@ -1,0 +1,242 @@
+"""The state that the workers of a job share where one process keeps it: their membership, mailboxes and collective operations.
+
+It is asynchronous and belongs to one event loop. It knows nothing of how its methods are called; answers are plain data, and a
+failure is an answer too, so that each worker raises its own error.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oxigrad.distributed.communicator import reduce_in_order
+
+__all__ = ["Answer", "Hub", "Place"]
+
+
+class Place(NamedTuple):
+    """The place of a worker in a generation."""
+
+    rank: int
+    size: int
+    generation: int
+
+
+class Answer(NamedTuple):
+    """An answer: "done", or the kind of failure ("lost", "timed out", "aborted", "refused"), with its details."""
+
+    kind: str
+    value: Any = None
+
+
+class _Round:
+    """One collective operation: its kind, what each worker contributes, and how many have the result."""
+
+    def __init__(self, kind: tuple[Any, ...]) -> None:
+        self.kind = kind
+        self.given: dict[int, list[np.ndarray]] = {}
+        self.result: Any = None
+        self.ended = 0
+        self.failure: Answer | None = None
+
+
+class Hub:
+    """The shared state of a job; ``keep`` turns the result of an operation on all workers into what each of them is answered.
+
+    Members are named by ``uid``, a text that is new for each process. A new hub has no members: it forms a generation when all
+    those that `supervise` names are `entering` or `reform`, which is also how a job goes on after its hub was lost.
+    """
+
+    def __init__(self, expected: Sequence[str] = (), keep: Callable[[list[np.ndarray]], Any] = list) -> None:
+        self._keep = keep
+        self._changed = asyncio.Condition()
+        self._generation = -1
+        self._members: list[str] = []
+        self._expected = set(expected)
+        self._gone: set[str] = set()
+        self._ready: dict[str, tuple[int, int]] = {}
+        self._failure: str | None = None
+        self._mail: dict[int, dict[int, deque[tuple[bytes, list[np.ndarray]]]]] = {}
+        self._rounds: dict[int, _Round] = {}
+
+    # --- membership ----------------------------------------------------------------------------------------------------
+
+    async def supervise(self, alive: Sequence[str]) -> None:
+        """Told by who starts the processes, which of them live: those that do not are lost."""
+        async with self._changed:
+            lost = (self._expected | set(self._members)) - set(alive)
+            self._expected = set(alive)
+            if lost - self._gone or self._generation < 0:
+                self._gone |= lost
+                self._advance()
+                self._changed.notify_all()
+
+    async def enter(self, uid: str, timeout: float) -> Answer:
+        """Waits until this new process has a place. A first generation begins when all expected processes enter."""
+        return await self._join(uid, (-1, 0), timeout)
+
+    async def reform(self, uid: str, place: Sequence[int], timeout: float) -> Answer:
+        """Waits until all survivors call it, and those that enter are admitted."""
+        rank, _, generation = place
+        return await self._join(uid, (generation, rank), timeout)
+
+    async def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Answer:
+        async with self._changed:
+            self._ready[uid] = former
+            self._advance()
+            self._changed.notify_all()
+
+            def has_place() -> bool:
+                return uid not in self._ready
+
+            if (answer := await self._wait(has_place, timeout, "reform")) is not None:
+                self._ready.pop(uid, None)
+                return answer
+            return Answer("done", Place(self._members.index(uid), len(self._members), self._generation))
+
+    def _advance(self) -> None:
+        """Forms the next generation if all processes that have a part in it are ready."""
+        members = [uid for uid in self._members if uid not in self._gone]
+        old = members if self._generation >= 0 else list(self._expected - self._gone)
+        if not self._ready or (not old and self._generation >= 0) or not set(old) <= set(self._ready):
+            return
+        generation = max(former for former, _ in self._ready.values())
+        # Survivors come first, by generation and rank; then new processes, by name.
+        order = sorted(self._ready, key=lambda uid: (-self._ready[uid][0], self._ready[uid][1], uid))
+        self._generation = max(generation, self._generation) + 1
+        self._members, self._gone, self._ready = order, set(), {}
+        self._mail, self._rounds = {}, {}
+
+    async def leave(self, uid: str) -> None:
+        """The process ends its work, or has failed."""
+        async with self._changed:
+            if uid in self._members or uid in self._expected:
+                self._gone.add(uid)
+            self._ready.pop(uid, None)
+            self._expected.discard(uid)
+            self._advance()
+            self._changed.notify_all()
+
+    async def abort(self, reason: str) -> None:
+        """Ends the job."""
+        async with self._changed:
+            self._failure = reason
+            self._changed.notify_all()
+
+    async def alive(self, uid: str, generation: int) -> Answer:
+        """The ranks of the workers of a generation that have neither died nor left."""
+        if generation != self._generation:
+            return Answer("done", [self._members.index(uid)] if uid in self._members else [])
+        return Answer("done", [rank for rank, member in enumerate(self._members) if member not in self._gone])
+
+    def _lost(self) -> list[int]:
+        return [rank for rank, member in enumerate(self._members) if member in self._gone]
+
+    # --- operations on all workers -------------------------------------------------------------------------------------
+
+    async def collect(
+        self, place: Sequence[int], number: int, kind: tuple[Any, ...], own: list[np.ndarray], timeout: float
+    ) -> Answer:
+        """Gives a worker's buffers to an operation, and waits for its result."""
+        rank, size, generation = place
+        async with self._changed:
+            if generation != self._generation:
+                return Answer("lost", [])
+            entered = self._rounds.setdefault(number, _Round(kind))
+            if entered.kind != kind:
+                text = f"workers called {_shown(entered.kind)} and {_shown(kind)} at the same time"
+                entered.failure = Answer("refused", ("collective", text))
+            entered.given[rank] = own
+            if len(entered.given) == size and entered.failure is None:
+                entered.result = self._keep(_result(entered))
+            self._changed.notify_all()
+
+            def is_decided() -> bool:
+                waits = entered.result is None and entered.failure is None
+                return not waits or bool(self._gone) or bool(self._ready) or generation != self._generation
+
+            answer = await self._wait(is_decided, timeout, kind[0])
+            if answer is not None and entered.result is None:
+                entered.failure = entered.failure or answer
+                self._changed.notify_all()
+            return self._end(number, entered, size)
+
+    def _end(self, number: int, entered: _Round, size: int) -> Answer:
+        entered.ended += 1
+        if entered.ended == size:
+            self._rounds.pop(number, None)
+        if entered.failure is not None:
+            return entered.failure
+        if entered.result is None:
+            return Answer("lost", self._lost())
+        return Answer("done", entered.result)
+
+    # --- messages ------------------------------------------------------------------------------------------------------
+
+    async def post(self, dest: int, generation: int, header: bytes, bufs: list[np.ndarray]) -> Answer:
+        """Puts a message into a mailbox, unchecked."""
+        async with self._changed:
+            if generation != self._generation or dest in self._lost() or dest >= len(self._members):
+                return Answer("lost", [dest])
+            tag = int.from_bytes(header[6:8], "little")
+            self._mail.setdefault(dest, {}).setdefault(tag, deque()).append((header, bufs))
+            self._changed.notify_all()
+            return Answer("done")
+
+    async def take(self, place: Sequence[int], tag: int, source: int | None, timeout: float) -> Answer:
+        """Waits for a message with this tag, and takes it out of the mailbox; the answer is None after the time-out."""
+        rank, _, generation = place
+        found: list[Any] = []
+
+        def is_found() -> bool:
+            waiting = self._mail.get(rank, {}).get(tag, ())
+            for at, message in enumerate(waiting):
+                if source is None or int.from_bytes(message[0][28:32], "little") == source:
+                    found.append(message)
+                    del waiting[at]
+                    return True
+            return False
+
+        async with self._changed:
+
+            def is_over() -> bool:
+                return generation != self._generation or is_found() or source in self._lost() or bool(self._ready)
+
+            answer = await self._wait(is_over, timeout, "recv_any")
+            if found:
+                return Answer("done", found[0])
+            if answer is not None:
+                return Answer("done") if answer.kind == "timed out" else answer
+            return Answer("lost", self._lost())
+
+    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> Answer | None:
+        """Waits for a condition; answers where it does not come to pass."""
+        try:
+            await asyncio.wait_for(
+                self._changed.wait_for(lambda: self._failure is not None or is_done()), max(timeout, 0.001)
+            )
+        except TimeoutError:
+            return Answer("timed out", f"{what} took longer than {timeout:g} s")
+        return None if self._failure is None else Answer("aborted", self._failure)
+
+
+def _result(entered: _Round) -> list[np.ndarray]:
+    """What an operation gives all workers: the reduced buffers, those of the root, or those of each worker."""
+    name, detail = entered.kind[:2]
+    if name == "broadcast":
+        return list(entered.given[detail])
+    by_rank = [entered.given[rank] for rank in sorted(entered.given)]
+    if name == "all_gather_v":
+        return [bufs[0] for bufs in by_rank]
+    result = []
+    for contributions in zip(*by_rank, strict=True):
+        out = np.empty_like(contributions[0])
+        reduce_in_order(contributions, detail, out)
+        result.append(out)
+    return result
+
+
+def _shown(kind: tuple[Any, ...]) -> str:
+    return " ".join(map(str, kind))

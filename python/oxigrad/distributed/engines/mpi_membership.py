@@ -1,0 +1,235 @@
+"""The processes of an MPI job: which of them work, wait as spares, have left or have died, and how they form the next generation.
+
+Every process is in one of four states. Workers exchange messages over ``channels``; all living processes form ``base``, over which
+notices are sent that change the states. A worker that has left, and a spare process, stand by: they take part in the operations by
+which the others form the next generation, since MPI needs all living processes for these.
+"""
+
+import contextlib
+import math
+import os
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.errors import NotSupported, TimedOut
+
+__all__ = ["Membership"]
+
+_TAG = 1
+_LEFT, _REFORM = 1, 2
+_WORKER, _SPARE, _GONE = 0, 1, 2
+
+_LOST = {MPI.ERR_PROC_FAILED, MPI.ERR_PROC_FAILED_PENDING, MPI.ERR_REVOKED}
+
+
+def _is_loss(error: MPI.Exception) -> bool:
+    return error.Get_error_class() in _LOST
+
+
+def _next_states(table: list[list[int]]) -> list[int]:
+    """The states in the next generation, from a row for each process: state, whether it has left, generation, number of workers."""
+    newest = max(row[2] for row in table)
+    workers = next(row[3] for row in table if row[2] == newest)
+    states = [_GONE if has_left else state for state, has_left, _, _ in table]
+    wanted = workers - sum(state == _WORKER and has_left for state, has_left, _, _ in table)
+    for process, state in enumerate(states):
+        if state == _SPARE and states.count(_WORKER) < wanted:
+            states[process] = _WORKER
+    return states
+
+
+def has_fault_tolerance() -> bool:
+    """Whether this job runs with user-level failure mitigation, as Open MPI's launcher tells its processes."""
+    return os.environ.get("OMPI_MCA_mpi_ft_enable", "0") not in ("0", "false")  # noqa: SIM112 - its name
+
+
+class Membership:
+    """The states of the processes, as this process knows them. The last ``spares`` processes of ``world`` are spare."""
+
+    def __init__(self, world: MPI.Intracomm, spares: int) -> None:
+        if not 0 <= spares < world.size:
+            raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")
+        self.fault_tolerant = has_fault_tolerance()
+        self.generation = 0
+        self._enter(self._adopt(world, [_WORKER] * (world.size - spares) + [_SPARE] * spares))
+
+    def _adopt(self, base: MPI.Intracomm, states: list[int]) -> "_Place":
+        """The communicators of a generation in which the processes of ``base`` have these states."""
+        is_worker = states[base.rank] == _WORKER
+        made = base.Dup()
+        workers = base.Split(0 if is_worker else MPI.UNDEFINED, base.rank)
+        channels = tuple(workers.Dup() for _ in range(3)) if is_worker else ()
+        for comm in (made, *channels):
+            comm.Set_errhandler(MPI.ERRORS_RETURN)
+        return _Place(made, channels, states)
+
+    def _enter(self, place: "_Place") -> None:
+        self.base, self.channels, self._states = place
+        self._announced = False
+        self._ready: set[int] = set()
+        self._notices: list[tuple[MPI.Request, np.ndarray]] = []
+        #: The rank in ``base`` of each worker.
+        self._ranks = [rank for rank, state in enumerate(self._states) if state == _WORKER]
+        self._dead: set[int] = set()
+        #: The processes that have left, and how many operations on all workers they took part in before.
+        self._left: dict[int, int] = {}
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether this process is a worker that has not left."""
+        return self._states[self.base.rank] == _WORKER and self.base.rank not in self._left
+
+    @property
+    def is_forming(self) -> bool:
+        """Whether other processes wait for this one to form the next generation."""
+        return bool(self._ready)
+
+    def alive(self) -> frozenset[int]:
+        """The ranks of the workers that have neither died nor left."""
+        return self.taking_part(math.inf)
+
+    def taking_part(self, calls: float) -> frozenset[int]:
+        """The ranks of the workers that are alive, or have left after as many operations on all workers."""
+        return frozenset(
+            rank
+            for rank, process in enumerate(self._ranks)
+            if process not in self._dead and self._left.get(process, calls) >= calls
+        )
+
+    # --- notices -------------------------------------------------------------------------------------------------------
+
+    def heed(self, lock: AbstractContextManager[Any]) -> None:
+        """Receives the notices that have come, and asks MPI which processes have died."""
+        with lock:
+            status = MPI.Status()
+            while (found := self.probe(self.base, MPI.ANY_SOURCE, _TAG, status)) is not None:
+                notice = np.empty(2, np.int64)
+                found.Recv([notice, MPI.INT64_T])
+                if notice[0] == _LEFT:
+                    self._left[status.source] = int(notice[1])
+                elif notice[0] == _REFORM:
+                    self._ready.add(status.source)
+
+    def probe(self, comm: MPI.Intracomm, source: int, tag: int, status: MPI.Status) -> MPI.Message | None:
+        """The next message of ``comm``, matched, or None. Processes that have died are remembered."""
+        try:
+            return comm.Improbe(source, tag, status)
+        except MPI.Exception as error:
+            if not _is_loss(error):
+                raise
+            self._find_dead()
+            if error.Get_error_class() != MPI.ERR_REVOKED:
+                comm.Ack_failed()
+            return None
+
+    def _find_dead(self) -> None:
+        if not self.fault_tolerant:
+            return
+        group = self.base.Get_failed()
+        self._dead |= set(MPI.Group.Translate_ranks(group, list(range(group.size)), self.base.group))
+        self.base.Ack_failed()
+
+    def _notify(self, kind: int, calls: int = 0) -> None:
+        for process in range(self.base.size):
+            if process != self.base.rank and process not in self._dead:
+                notice = np.array([kind, calls], np.int64)
+                with contextlib.suppress(MPI.Exception):
+                    self._notices.append((self.base.Isend([notice, MPI.INT64_T], process, _TAG), notice))
+
+    def leave(self, calls: int) -> None:
+        """Tells the others that this process works no more, after taking part in so many operations on all workers."""
+        if self.is_worker:
+            self._left[self.base.rank] = calls
+            self._notify(_LEFT, calls)
+
+    # --- the next generation -------------------------------------------------------------------------------------------
+
+    def revoke(self, *comms: MPI.Intracomm) -> None:
+        """Makes pending operations of other workers on these communicators fail, where MPI can do that."""
+        if self.fault_tolerant:
+            for comm in comms:
+                if not comm.Is_revoked():
+                    comm.Revoke()
+
+    def reform(self, timeout: float) -> None:
+        """Forms the next generation out of the workers that are alive, and of as many spares as workers have died."""
+        if self._dead and not self.fault_tolerant:
+            raise NotSupported("reform after the death of a worker: expected Open MPI with --with-ft ulfm")
+        self._form(timeout)
+
+    def stand_by(self) -> bool:
+        """Waits until this process is needed as a worker; False where the workers have ended without it."""
+        wait = Backoff(math.inf, spin=0.0, longest=0.01)
+        while True:
+            self.heed(contextlib.nullcontext())
+            if self.is_forming:
+                self._form(math.inf)
+                if self.is_worker:
+                    return True
+                wait = Backoff(math.inf, spin=0.0, longest=0.01)
+            if not self.alive():
+                return False
+            wait.pause()
+
+    def _form(self, timeout: float) -> None:
+        """Enters the next generation, with all other living processes or none."""
+        self._gather(timeout)
+        place = None
+        while place is None:
+            # The processes meet in `Shrink`. What they do then fails for all of them if one dies meanwhile: they try again.
+            comm = self.base.Shrink() if self.fault_tolerant else self.base.Dup()
+            comm.Set_errhandler(MPI.ERRORS_RETURN)
+            try:
+                table = self._states_of(comm)
+                place = self._adopt(comm, _next_states(table))
+            except MPI.Exception as error:
+                if not _is_loss(error):
+                    raise
+            if self.fault_tolerant and not _all_agree(comm, place is not None):
+                place = None
+        self.generation = max(row[2] for row in table) + 1
+        self._enter(place)
+
+    def _gather(self, timeout: float) -> None:
+        """Waits until all living processes form the next generation: `Shrink` has no time-out."""
+        if not self._announced:
+            self._announced = True
+            self._notify(_REFORM)
+        wait = Backoff(timeout)
+        while True:
+            self.heed(contextlib.nullcontext())
+            missing = set(range(self.base.size)) - self._dead - self._ready - {self.base.rank}
+            if not missing:
+                return
+            if wait.is_over():
+                raise TimedOut(f"reform: processes that are alive do not call it: {sorted(missing)}")
+            wait.pause()
+
+    def _states_of(self, comm: MPI.Intracomm) -> list[list[int]]:
+        """A row for each process: its state, whether it has left, its generation, and the number of workers in that."""
+        rank, table = self.base.rank, np.empty((comm.size, 4), np.int64)
+        own = np.array([self._states[rank], rank in self._left, self.generation, len(self._ranks)], np.int64)
+        comm.Allgather(own, table)
+        return table.tolist()
+
+
+class _Place(NamedTuple):
+    """The communicators of one generation: of all processes, and three of the workers, where this process is one of them."""
+
+    base: MPI.Intracomm
+    channels: tuple[MPI.Intracomm, ...]
+    states: list[int]
+
+
+def _all_agree(comm: MPI.Intracomm, is_well: bool) -> bool:
+    """Whether all processes are well; the same for all of them, also where one dies during the call."""
+    try:
+        return bool(comm.Agree(int(is_well)))
+    except MPI.Exception as error:
+        if not _is_loss(error):
+            raise
+        return False

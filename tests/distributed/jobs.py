@@ -1,0 +1,185 @@
+"""What the workers of the tests do, and a program that does it in a process of MPI or torch: ``python jobs.py mpi exchange 3``.
+
+A program prints one line of JSON for the result of its worker; see `results`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oxigrad import distributed, launch
+from oxigrad.distributed import Header, Refused, TimedOut, WorkerLost
+
+DEADLINE = 120
+"""Seconds after which a test counts as hanging."""
+
+
+# --- workers ------------------------------------------------------------------------------------------------------------
+
+
+def exchange(comm: Any) -> str:
+    """Every operation; returns a digest of what this worker received."""
+    rng, digest = np.random.default_rng(comm.rank), hashlib.sha256()
+    for size in (0, 1, 7, 1000, 100_003):
+        for op in ("mean", "sum", "max"):
+            a, b = rng.standard_normal(size).astype("f4"), rng.standard_normal(size + 1)
+            half = rng.standard_normal(size).astype("f2")
+            comm.all_reduce([a, b, half], op=op)
+            for buffer in (a, b, half):
+                digest.update(buffer.tobytes())
+    total = np.full(100_003, comm.rank + 1.0)
+    comm.all_reduce([total], op="sum", deterministic=False)
+    assert np.array_equal(total, np.full(100_003, comm.size * (comm.size + 1) / 2))
+    counts = np.full(5, comm.rank, "i4")
+    comm.broadcast([counts, total], 1)
+    assert counts.tolist() == [1] * 5
+    gathered = comm.all_gather_v(np.arange(comm.rank * 3, dtype="i8"))
+    assert [part.tolist() for part in gathered] == [list(range(rank * 3)) for rank in range(comm.size)]
+    for size in (0, 4, 5000, 300_000):
+        _ring(comm, rng, size, digest)
+    assert comm.recv_any([np.empty(1)], tag=9, timeout=0.01) is None
+    assert comm.alive() >= {comm.rank}
+    assert comm.bytes_sent > 0
+    return digest.hexdigest()
+
+
+def _ring(comm: Any, rng: np.random.Generator, size: int, digest: Any) -> None:
+    """Sends a message to the next worker and to this one, and receives that of the last one."""
+    own, other = [rng.standard_normal(size), np.full(3, comm.rank)], [np.empty(size), np.empty(3, int)]
+    for dest in ((comm.rank + 1) % comm.size, comm.rank):
+        comm.send(dest, Header(tag=5, step=size, digest=b"12345678"), own)
+    own[0] += 1  # the message is not changed
+    for source in (comm.rank, (comm.rank - 1) % comm.size):
+        head = comm.recv_any(lambda head: other, tag=5, source=source)
+        assert (head.rank, head.step, head.digest) == (source, size, b"12345678")
+        assert other[1].tolist() == [source] * 3
+        digest.update(other[0].tobytes())
+
+
+def train(comm: Any, victims: list[int] | None = None, how: str = "kill", steps: int = 12) -> list[Any]:
+    """Adds the mean of all workers' ones to parameters, and goes on with the survivors of a fault in step 3.
+
+    Returns the rank, the size and the generation at the end, the sum of the parameters, and the number of steps.
+    """
+    state, step = np.zeros(20_000), 0
+    first = comm.generation == 0
+    if not first:
+        step = _restored(comm, state, step)
+    while step < steps:
+        if first and comm.generation == 0 and step == 3 and comm.rank in (victims or []):
+            FAULTS[how](comm)
+        gradient = np.full(20_000, 1.0 if comm.rank < 100 else np.nan)
+        try:
+            comm.all_reduce([gradient])
+        except WorkerLost:
+            comm = comm.reform()
+            step = _restored(comm, state, step)
+            continue
+        state += gradient
+        step += 1
+    return [comm.rank, comm.size, comm.generation, float(state.sum()), step]
+
+
+def _restored(comm: Any, state: np.ndarray, step: int) -> int:
+    """Takes parameters and step of the worker of rank 0, which is a survivor."""
+    steps = np.array([step])
+    comm.broadcast([steps, state])
+    return int(steps[0])
+
+
+def _die(comm: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _leave(comm: Any) -> None:
+    comm.leave()
+    raise SystemExit
+
+
+def _fail(comm: Any) -> None:
+    raise ArithmeticError("the loss diverged")
+
+
+def _stop_and_continue(comm: Any) -> None:
+    """Stops this process; another one, which it has started, continues it after a second."""
+    resume = f"import os, time; time.sleep(1); os.kill({os.getpid()}, {int(signal.SIGCONT)})"
+    with subprocess.Popen([sys.executable, "-c", resume]):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _stop(comm: Any) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+FAULTS = {"kill": _die, "leave": _leave, "fail": _fail, "continue": _stop_and_continue, "stop": _stop}
+
+
+def disagree(comm: Any) -> str:
+    """Another layout of buffers, and another operation, than the other workers have: refused by all of them."""
+    try:
+        comm.all_reduce([np.zeros(3 if comm.rank == 1 else 4)])
+    except Refused as error:
+        return error.reason
+    return "accepted"
+
+
+def late(comm: Any) -> str:
+    """A worker that does not come: the others' time-out."""
+    if comm.rank == 1:
+        time.sleep(60)
+    try:
+        comm.all_reduce([np.zeros(4)], timeout=0.5)
+    except TimedOut:
+        return "timed out"
+    return "completed"
+
+
+def listening_names(comm: Any) -> list[str]:
+    """What this process listens on, after an exchange, for long enough that the launcher prints it."""
+    comm.all_reduce([np.zeros(100_000)])
+    time.sleep(1.5)
+    return [str(entry) for entry in launch.listening(os.getpid())]
+
+
+# --- programs -----------------------------------------------------------------------------------------------------------
+
+
+def launched(
+    count: int, *job: Any, options: tuple[str, ...] = (), timeout: float = DEADLINE
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program under MPI, whose wheel the launcher finds."""
+    line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", str(count), *options, __file__, "mpi", *job]
+    return subprocess.run([str(part) for part in line], capture_output=True, text=True, timeout=timeout)
+
+
+def results(output: str) -> list[Any]:
+    """The results that the programs have printed, in any order."""
+    lines = [line for line in output.splitlines() if line.startswith("result ")]
+    return sorted((json.loads(line.removeprefix("result ")) for line in lines), key=str)
+
+
+def main(engine: str, name: str, *arguments: str) -> None:
+    given = [json.loads(argument) for argument in arguments]
+    comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")))
+    result = globals()[name](comm, *given)
+    sys.stdout.write(f"result {json.dumps(result)}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    if sys.argv[1] == "torch":
+        import torch.distributed
+
+        torch.distributed.init_process_group("gloo")
+    main(*sys.argv[1:])

@@ -1,0 +1,102 @@
+"""Workers as processes of MPI."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jobs
+import pytest
+
+from oxigrad import distributed, launch
+
+pytest.importorskip("mpi4py")
+pytestmark = pytest.mark.xdist_group("processes")
+
+
+def test_every_operation_gives_the_bits_that_threads_give() -> None:
+    run = jobs.launched(3, "exchange")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == sorted(distributed.run(jobs.exchange, workers=3))
+
+
+def test_run_gives_this_process_its_result(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from oxigrad import distributed\n"
+        "def worker(comm):\n"
+        "    assert distributed.current() is comm\n"
+        "    return comm.rank + 10\n"
+        "print(distributed.run(worker, engine='mpi', workers=2), distributed.communicator('mpi').size, flush=True)\n"
+        "try:\n"
+        "    distributed.run(worker, engine='mpi', workers=5)\n"
+        "except ValueError as error:\n"
+        "    assert 'workers is 5, but MPI runs 2' in str(error), error\n"
+        "else:\n"
+        "    raise AssertionError\n"
+    )
+    line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", "2", str(program)]
+    run = subprocess.run(line, capture_output=True, text=True, timeout=jobs.DEADLINE)
+    assert run.returncode == 0, run.stderr
+    assert sorted(run.stdout.split("\n")[:2]) == ["[10, None] 2", "[None, 11] 2"]
+
+
+def test_an_operation_that_others_do_not_call_is_refused_by_all() -> None:
+    run = jobs.launched(3, "disagree")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == ["collective"] * 3
+
+
+def test_a_wait_ends_by_its_time_out() -> None:
+    run = jobs.launched(2, "late")
+    assert jobs.results(run.stdout) == ["timed out"]
+    assert run.returncode != 0
+    assert "ends the processes that wait" in run.stderr
+
+
+def test_an_uncaught_exception_ends_the_job() -> None:
+    run = jobs.launched(3, "train", "[1]", '"fail"')
+    assert run.returncode != 0
+    assert "ArithmeticError: the loss diverged" in run.stderr
+    assert "rank 1 ends the job after an uncaught exception" in run.stderr
+    assert jobs.results(run.stdout) == []
+
+
+def test_the_launcher_prints_what_listens() -> None:
+    line = [sys.executable, "-m", "oxigrad.launch", "-n", "2", jobs.__file__, "mpi", "listening_names"]
+    run = subprocess.run(line, capture_output=True, text=True, timeout=jobs.DEADLINE)
+    assert run.returncode == 0, run.stderr
+    printed = [line for line in run.stderr.splitlines() if line.startswith("oxigrad.launch: ")]
+    assert printed, run.stderr
+    assert not any("python" in line for line in printed)
+    assert jobs.results(run.stdout) == [[], []]  # the workers themselves listen nowhere
+
+
+def test_the_command_of_each_mpi(tmp_path: Path) -> None:
+    def fake(version: str) -> str:
+        path = tmp_path / "mpiexec"
+        path.write_text(f"#!/bin/sh\necho '{version}'\n")
+        path.chmod(0o755)
+        return str(path)
+
+    open_mpi = launch.command(fake("mpirun (Open MPI) 5.0.11"), 4, ["python", "p.py"])
+    assert open_mpi[1:3] == ["-n", "4"] and open_mpi[-2:] == ["python", "p.py"]
+    assert "self,sm" in open_mpi and "ulfm" in open_mpi
+    assert "ulfm" not in launch.command(fake("mpirun (Open MPI) 4.1.4"), 4, ["p.py"])
+    assert "ulfm" not in launch.command(fake("mpirun (Open MPI) 5.0.11"), 4, ["p.py"], fault_tolerant=False)
+    hosts = launch.command(fake("mpirun (Open MPI) 5.0.11"), 4, ["p.py"], hostfile="hosts")
+    assert "self,sm" not in hosts and hosts[-3:] == ["--hostfile", "hosts", "p.py"]
+    assert "--allow-run-as-root" not in hosts
+    mpich = launch.command(fake("HYDRA build details: Version: 5.0.2"), 4, ["p.py"])
+    assert mpich[1:] == ["-n", "4", "p.py"]
+
+
+def test_a_missing_launcher_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(launch.shutil, "which", lambda *args, **kwargs: None)
+    with pytest.raises(SystemExit):
+        launch.main(["-n", "2", "p.py"])
+    assert "pip install 'oxigrad[mpi]'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        launch.main(["-n", "0", "p.py"])
+    assert "expected at least one worker" in capsys.readouterr().err
