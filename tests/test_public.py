@@ -31,7 +31,8 @@ API: dict[types.ModuleType, str] = {
         rex rsqrt staircase step warmup warmup_cosine wsd""",
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path register unflatten zeros_like""",
     ox.testing: """check_grads check_rule""",
-    distributed: """Aborted CommunicationError Communicator Header KFAC LargeBatch Layout NotSupported OneSided Refused TimedOut WorkerLost
+    distributed: """Aborted CommunicationError Communicator DropStale Header KFAC LargeBatch Layout NotSupported OneSided
+        Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
         Wrapper communicator current run""",
     xp.special: """beta betainc betaln digamma entr erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln i0 i1 iv
         j0 j1 jn log_expit log_softmax logit logsumexp multigammaln polygamma psi rel_entr rgamma softmax softplus xlog1py

@@ -74,7 +74,7 @@ class World:
             for gradient in action.gradients:
                 assert gradient not in self.in_step and gradient not in self.told
                 self.in_step[gradient] = action.step
-            if self.agents and self.decisions.members:
+            if self.decisions.members:
                 assert len(action.gradients) == self.wanted()
             if isinstance(self.decisions, Replicas):
                 assert {self.local[gradient] for gradient in action.gradients} == {action.step - 1}

@@ -19,21 +19,27 @@ from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported
 from oxigrad.distributed.kfac import KFAC
 from oxigrad.distributed.large_batch import LargeBatch
 from oxigrad.distributed.message import Header, Layout
-from oxigrad.distributed.wrapper import Wrapper
+from oxigrad.distributed.softsync import DropStale, Softsync
+from oxigrad.distributed.sync_replicas import SyncReplicas
+from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 
 __all__ = [
     "KFAC",
     "Aborted",
     "CommunicationError",
     "Communicator",
+    "DropStale",
     "Header",
     "LargeBatch",
     "Layout",
     "NotSupported",
     "OneSided",
     "Refused",
+    "Softsync",
+    "SyncReplicas",
     "TimedOut",
     "WorkerLost",
+    "WorkerReport",
     "Wrapper",
     "communicator",
     "current",

@@ -1,59 +1,177 @@
-"""Gradients by key path: their mean over workers, and as a tree like the model."""
+"""Gradient trees as messages, and means of the gradients of several workers.
 
-from collections.abc import Mapping
-from typing import Any
+A message has a table of eight-byte integers: a number for each parameter, -1 for a dense gradient and otherwise the number of
+rows of a sparse one. The dense gradients follow in flat buffers, one for each dtype, then indices and values of each sparse
+one. Every part fills whole words of eight bytes. Gradients of parameters of half precision are sent in float32.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from oxigrad import tree
-from oxigrad._typing import Tree
-from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.communicator import reduce_in_order
+from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.message import Layout
-from oxigrad.distributed.parameters import Parameters
-from oxigrad.ops.backends import copied_like
+from oxigrad.ops.backends import dtype_name
+from oxigrad.stepping.precision import HALVES
 from oxigrad.stepping.sparse_rows import SparseRows
 
-__all__ = ["gradient_tree", "mean_over_workers"]
+__all__ = ["GradientCodec", "Gradients", "Reader", "SparseMean", "mean_of", "padded"]
 
 
 def __dir__() -> list[str]:
     return list(__all__)
 
 
-def mean_over_workers(gradients: Mapping[str, Any], communicator: Communicator) -> dict[str, Any]:
-    """The means over all workers of their gradients, arrays in host memory or `SparseRows`. All of them call it.
+Gradients: TypeAlias = dict[str, np.ndarray | SparseRows]
+"""Gradients by key path."""
 
-    Rows that a worker does not have count as zeros. The gradients themselves are not changed.
+SparseMean: TypeAlias = Literal["replicas", "touches"]
+"""The divisor of the sum of a row: the number of gradients, or the number of those that have the row."""
+
+_WORD = 8
+
+
+class GradientCodec:
+    """Encodes and decodes gradients of parameters of known key paths, shapes and dtypes.
+
+    >>> codec = GradientCodec({"w": np.ones((3, 2)), "b": np.ones(1, np.float32)})
+    >>> from oxigrad.distributed.message import as_bytes
+    >>> rows = SparseRows([2], [[1.0, 2.0]], (3, 2))
+    >>> bufs = codec.encode({"w": rows, "b": np.ones(1, np.float32)})
+    >>> codec.decode(np.concatenate([as_bytes(buffer) for buffer in bufs]))
+    {'w': SparseRows(array([2]), array([[1., 2.]]), (3, 2)), 'b': array([1.], dtype=float32)}
     """
-    if communicator.size == 1:
-        return dict(gradients)
-    dense = {path: gradient for path, gradient in gradients.items() if not isinstance(gradient, SparseRows)}
-    layout = Layout(dense)
-    buffers = layout.pack(dense, layout.empty())
-    communicator.all_reduce(buffers, op="mean")
-    found: dict[str, Any] = {**layout.views(buffers)}
-    for path, gradient in gradients.items():
-        if isinstance(gradient, SparseRows):
-            found[path] = _mean_rows(gradient, communicator)
-    return found
+
+    def __init__(self, parameters: Mapping[str, np.ndarray], extra: str = "") -> None:
+        self._arrays = {path: _Spec(array) for path, array in parameters.items()}
+        self._layouts: dict[tuple[str, ...], Layout] = {}
+        whole = Layout(self._arrays, extra)
+        self.digest = whole.digest
+        rows = sum(spec.shape[0] for spec in self._arrays.values() if spec.shape)
+        #: The bytes of the largest message.
+        self.most_bytes = _WORD * (len(self._arrays) + len(whole.dtypes) + 2 * rows) + whole.nbytes
+
+    def _layout(self, dense: tuple[str, ...]) -> Layout:
+        if (found := self._layouts.get(dense)) is None:
+            if len(self._layouts) >= 64:
+                self._layouts.clear()
+            found = self._layouts[dense] = Layout({path: self._arrays[path] for path in dense})
+        return found
+
+    def encode(self, gradients: Mapping[str, np.ndarray | SparseRows]) -> list[np.ndarray]:
+        """The buffers of a message, which may be views of the gradients."""
+        table = np.full(len(self._arrays), -1, np.int64)
+        dense: dict[str, np.ndarray] = {}
+        rest: list[np.ndarray] = []
+        for number, (path, spec) in enumerate(self._arrays.items()):
+            gradient = gradients[path]
+            if isinstance(gradient, SparseRows):
+                table[number] = len(gradient.indices)
+                values = np.ascontiguousarray(gradient.values, spec.dtype).reshape(-1)
+                rest += [np.ascontiguousarray(gradient.indices, np.int64), *padded(values)]
+            else:
+                dense[path] = np.asarray(gradient, spec.dtype)
+        packed = self._layout(tuple(dense)).pack(dense)
+        return [table, *(part for buffer in packed for part in padded(buffer)), *rest]
+
+    def decode(self, payload: np.ndarray) -> Gradients:
+        """The gradients of a payload of bytes, as views. Raises `Refused` for a payload that is not of these parameters."""
+        reader = Reader(payload)
+        table = reader.take(np.dtype(np.int64), len(self._arrays))
+        counts = dict(zip(self._arrays, table.tolist(), strict=True))
+        layout = self._layout(tuple(path for path, count in counts.items() if count == -1))
+        views = layout.views([reader.take(d, size) for d, size in zip(layout.dtypes, layout.sizes, strict=True)])
+        found: Gradients = {}
+        for path, spec in self._arrays.items():
+            found[path] = views[path] if counts[path] == -1 else _rows(reader, path, spec, counts[path])
+        if reader.left:
+            raise Refused("length", f"a gradient has {reader.left} bytes too many")
+        return found
 
 
-def _mean_rows(gradient: SparseRows, communicator: Communicator) -> SparseRows:
-    values = np.ascontiguousarray(gradient.values)
-    indices = communicator.all_gather_v(np.ascontiguousarray(gradient.indices, np.int64))
-    parts = communicator.all_gather_v(values.reshape(-1))
-    stacked = np.concatenate(parts).reshape(-1, *values.shape[1:]) / values.dtype.type(communicator.size)
-    return SparseRows(np.concatenate(indices), stacked, gradient.shape).coalesce()
+class _Spec:
+    """Shape and dtype of the gradient of a parameter."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.shape = tuple(array.shape)
+        self.dtype = np.dtype(np.float32) if dtype_name(array.dtype) in HALVES else np.dtype(array.dtype)
 
 
-def gradient_tree(parameters: Parameters, model: Tree, gradients: Mapping[str, Any]) -> Tree:
-    """Gradients by key path as a tree like the model, whose other leaves are the model's own."""
-    plan, leaves = parameters._planned(model)
-    filled = list(leaves)
-    for parameter in plan.parameters:
-        gradient, like = gradients[parameter.text], leaves[parameter.index]
-        if isinstance(gradient, np.ndarray) and not isinstance(like, np.ndarray):
-            gradient = copied_like(gradient, like)
-        for index in parameter.indices:
-            filled[index] = gradient  # one array at several key paths counts once
-    return tree.unflatten(plan.structure, filled)
+class Reader:
+    """Takes arrays from bytes, one after the other."""
+
+    def __init__(self, data: np.ndarray) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def left(self) -> int:
+        """The number of bytes left."""
+        return self._data.size - self._at
+
+    def take(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """The next array, with the bytes that pad it skipped."""
+        size = count * dtype.itemsize
+        whole = -(-size // _WORD) * _WORD
+        if whole > self.left:
+            raise Refused("length", f"a gradient ends {whole - self.left} bytes too early")
+        found = self._data[self._at : self._at + size].view(dtype)
+        self._at += whole
+        return found
+
+
+def _rows(reader: Reader, path: str, spec: _Spec, count: int) -> SparseRows:
+    if not spec.shape or not 0 <= count <= spec.shape[0]:
+        raise Refused("rows", f"{path}: a gradient has {count} rows: expected at most {spec.shape[:1]}")
+    indices = reader.take(np.dtype(np.int64), count)
+    values = reader.take(spec.dtype, count * int(np.prod(spec.shape[1:], dtype=np.int64)))
+    if count and not (indices[0] >= 0 and indices[-1] < spec.shape[0] and np.all(indices[1:] > indices[:-1])):
+        raise Refused("rows", f"{path}: the rows of a gradient are not in order or not in 0 to {spec.shape[0] - 1}")
+    return SparseRows(indices, values.reshape(count, *spec.shape[1:]), spec.shape)
+
+
+def padded(buffer: np.ndarray) -> list[np.ndarray]:
+    """A buffer, and the zeros that fill its last word."""
+    missing = -buffer.nbytes % _WORD
+    return [buffer, np.zeros(missing, np.uint8)] if missing else [buffer]
+
+
+def mean_of(
+    gradients: Sequence[Gradients], weights: Sequence[float], sparse_mean: SparseMean = "replicas"
+) -> Gradients:
+    """The weighted sum of gradients, added in the order given, divided by their number.
+
+    With ``sparse_mean="touches"``, the sum of each row of a sparse gradient is divided by the number of gradients that have the
+    row, as TensorFlow 1 did (tensorflow/core/kernels/sparse_conditional_accumulator.h at e0807946). The first dense arrays are
+    written to. Sparse gradients have unique indices in order.
+    """
+    return {
+        path: _mean([each[path] for each in gradients], weights, sparse_mean)
+        for path in (gradients[0] if gradients else ())
+    }
+
+
+def _mean(found: list[Any], weights: Sequence[float], sparse_mean: SparseMean) -> Any:
+    if all(isinstance(gradient, SparseRows) for gradient in found):
+        return _mean_of_rows(found, weights, sparse_mean)
+    dense = [gradient.todense() if isinstance(gradient, SparseRows) else gradient for gradient in found]
+    for gradient, weight in zip(dense, weights, strict=True):
+        if weight != 1.0:
+            np.multiply(gradient, gradient.dtype.type(weight), out=gradient)
+    reduce_in_order(dense, "mean", dense[0])
+    return dense[0]
+
+
+def _mean_of_rows(found: list[SparseRows], weights: Sequence[float], sparse_mean: SparseMean) -> SparseRows:
+    indices = np.concatenate([gradient.indices for gradient in found])
+    values = np.concatenate(
+        [gradient.values * gradient.values.dtype.type(weight) for gradient, weight in zip(found, weights, strict=True)]
+    )
+    total = SparseRows(indices, values, found[0].shape).coalesce()
+    if sparse_mean == "touches":
+        touched, counts = np.unique(indices, return_counts=True)
+        divisor = counts[np.searchsorted(touched, total.indices)].reshape(-1, *(1,) * (total.values.ndim - 1))
+    else:
+        divisor = len(found)
+    return SparseRows(total.indices, total.values / np.asarray(divisor, total.values.dtype), total.shape)

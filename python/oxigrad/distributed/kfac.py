@@ -10,7 +10,7 @@ from oxigrad._core import StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import Recording, check_callable
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.gradients import gradient_tree, mean_over_workers
+from oxigrad.distributed.averaged import gradient_tree, mean_over_workers
 from oxigrad.distributed.kronecker import Method
 from oxigrad.distributed.layers import Layer, Statistics, recorded
 from oxigrad.distributed.preconditioner import Preconditioner, Settings

@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.gradients import gradient_tree, mean_over_workers
+from oxigrad.distributed.averaged import gradient_tree, mean_over_workers
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer

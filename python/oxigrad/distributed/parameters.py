@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree
-from oxigrad._core import DtypeError, ShapeError, StructureError
+from oxigrad._core import DtypeError, KeyPath, ShapeError, StructureError
 from oxigrad._typing import Tree
 from oxigrad.ops.backends import dtype_name, resolved, to_host
 from oxigrad.stepping.plan import Plan
@@ -58,6 +58,14 @@ class Parameters:
             plan, leaves = self._planned(model)
             given = plan.gradients(leaves, grads, called=True, keep_rows=True)
         return {p.text: _checked(p, given[p.index]) for p in plan.parameters}
+
+    def paths(self, model: Tree) -> list[KeyPath]:
+        """The key paths of the parameters, the first one of each."""
+        return [p.paths[0] for p in self._planned(model)[0].parameters]
+
+    def check_replaceable(self, model: Tree) -> None:
+        """Raises `StructureError` for a model that `write` would have to replace by another tree."""
+        self._planned(model)[0].check_replaceable(model)
 
     def write(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
         """The model with other values for the parameters named: in place where they can be written."""

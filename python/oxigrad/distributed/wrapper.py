@@ -5,7 +5,7 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from oxigrad import _core
 from oxigrad._core import RuleError
@@ -16,6 +16,7 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping import state as states
 from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.state import Report
 from oxigrad.stepping.version import Version
 
@@ -80,7 +81,7 @@ class Wrapper(Optimizer):
         self.communicator = current() if communicator is None else communicator
         self.timeout = timeout
         self._lock = _core.Lock()
-        self._parameters = Parameters(self)
+        self._parameters = Parameters(cast(SteppingOptimizer, self))
         self._report = WorkerReport(self.communicator.rank)
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
@@ -228,10 +229,6 @@ class Wrapper(Optimizer):
     def _version(self) -> Version:
         return self.optimizer._version
 
-    @property
-    def _nonfinite(self) -> str:
-        return self.optimizer._nonfinite
-
     def _resume(self, stepper: Any) -> None:
         self.optimizer._resume(stepper)
 
@@ -263,7 +260,7 @@ class Wrapper(Optimizer):
             shared = {"communicator": self.communicator}
             own = {n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared)}
             vars(made).update(copy.deepcopy(own, memo), **shared, _lock=_core.Lock())
-        vars(made)["_parameters"] = Parameters(made)
+        vars(made)["_parameters"] = Parameters(cast(SteppingOptimizer, made))
         return made
 
     def __getattr__(self, name: str) -> Any:

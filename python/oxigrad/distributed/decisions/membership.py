@@ -48,16 +48,19 @@ class Decisions:
 
     Attributes:
         step: the number of steps taken.
+        expected: the number of workers that are waited for at the start, until the lease ends.
+        lease: seconds after which a worker is no longer waited for; None is without end.
         members: the workers that take part.
         waiting: the gradients that were taken and are in no step yet.
     """
 
-    def __init__(self, step: int = 0) -> None:
-        self.step = step
+    def __init__(self, step: int = 0, expected: int = 0, lease: float | None = None) -> None:
+        self.step, self.expected, self.lease = step, expected, lease
         self.now = 0.0
         self.members: dict[Hashable, Member] = {}
         self.waiting: list[Waiting] = []
         self._departed: set[Hashable] = set()
+        self._seen: set[Hashable] = set()
 
     def handle(self, event: Event) -> list[Action]:
         """The actions that an event causes, in the order in which they are to be done."""
@@ -73,8 +76,20 @@ class Decisions:
                 self._push(event, actions)
             case Clock(now):
                 self.now = max(self.now, now)
+        if self.waiting and self.is_done:
+            self._step(actions)  # Nobody is left to complete it.
         self._grant(actions)
         return actions
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all expected workers have joined or left, or are no longer waited for."""
+        return len(self._seen) >= self.expected or (self.lease is not None and self.now >= self.lease)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether workers have joined, all have left, and none is waited for."""
+        return self.is_complete and bool(self._seen) and not self.members
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
 
@@ -93,15 +108,16 @@ class Decisions:
     # --- events --------------------------------------------------------------------------------------------------------
 
     def _join(self, worker: Hashable) -> None:
+        self._seen.add(worker)
         if worker in self.members:
             self._pull(worker)
         elif worker not in self._departed:
             self.members[worker] = Member(worker)
 
     def _leave(self, worker: Hashable, actions: list[Action]) -> None:
+        self._seen.add(worker)
         self._departed.add(worker)
-        if self.members.pop(worker, None) is not None and not self.members and self.waiting:
-            self._step(actions)  # Nobody is left to complete it.
+        self.members.pop(worker, None)
 
     def _pull(self, worker: Hashable) -> None:
         if (member := self.members.get(worker)) is not None:

@@ -35,6 +35,7 @@ class Replicas(Decisions):
             contribute several gradients to a step. By default ``replicas_to_aggregate``.
         lease: seconds after which a worker that holds a token no longer counts as computing; None is without end.
         step: the number of steps taken before.
+        expected: the number of workers whose first tokens are waited for, before a worker contributes several gradients.
 
     >>> from oxigrad.distributed.decisions.events import Join, Push
     >>> decisions = Replicas(2, 3)
@@ -61,11 +62,11 @@ class Replicas(Decisions):
         *,
         lease: float | None = None,
         step: int = 0,
+        expected: int = 0,
     ) -> None:
-        super().__init__(step)
+        super().__init__(step, expected, lease)
         self.replicas_to_aggregate = replicas_to_aggregate
         self.total_replicas = replicas_to_aggregate if total_replicas is None else total_replicas
-        self.lease = lease
 
     def _take(self, push: Push, member: Member, actions: list[Action]) -> None:
         if push.local_step < self.step:
@@ -91,7 +92,7 @@ class Replicas(Decisions):
             if worker not in contributed and issued < most:
                 self._give(worker, member, actions)
                 issued += 1
-        for worker, member in sorted(idle, key=self._turn):
+        for worker, member in sorted(idle, key=self._turn) if self.is_complete else ():
             if worker in contributed and issued < self.replicas_to_aggregate:
                 self._give(worker, member, actions)
                 issued += 1

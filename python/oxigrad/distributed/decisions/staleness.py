@@ -18,6 +18,7 @@ class Staleness(Decisions):
         limit: the staleness above which a gradient is dropped; None for no limit.
         is_scaled: whether a gradient of staleness t > 0 has the weight 1 / t (Zhang et al. 2016, arXiv:1511.05950).
         step: the number of steps taken before.
+        expected, lease: the number of workers without which the training does not end, and seconds until it may.
 
     >>> from oxigrad.distributed.decisions.events import Join, Push
     >>> decisions = Staleness(limit=0)
@@ -29,9 +30,16 @@ class Staleness(Decisions):
     """
 
     def __init__(
-        self, gradients_per_step: int = 1, *, limit: int | None = None, is_scaled: bool = False, step: int = 0
+        self,
+        gradients_per_step: int = 1,
+        *,
+        limit: int | None = None,
+        is_scaled: bool = False,
+        step: int = 0,
+        expected: int = 0,
+        lease: float | None = None,
     ) -> None:
-        super().__init__(step)
+        super().__init__(step, expected, lease)
         self.gradients_per_step, self.limit, self.is_scaled = gradients_per_step, limit, is_scaled
 
     def _weight(self, staleness: int) -> float:

@@ -272,7 +272,7 @@ class ThreadCommunicator:
 
         def is_found() -> bool:
             nonlocal found
-            waiting = group.mail[self.rank].get(tag, ())
+            waiting = group.mail[self.rank].setdefault(tag, deque())
             for at, message in enumerate(waiting):
                 if source is None or int.from_bytes(message[0][28:32], "little") == source:
                     found = message

@@ -1,0 +1,302 @@
+"""Base class of wrapper optimizers whose steps a coordinator takes, by the gradients of all workers."""
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from oxigrad._core import StateError
+from oxigrad._typing import Array, Tree
+from oxigrad.distributed.communicator import Alone, Communicator
+from oxigrad.distributed.coordinator import JOIN, LEAVE, PUSH, REPLY, REQUEST, Answer, Coordinator, serve
+from oxigrad.distributed.decisions.events import Told
+from oxigrad.distributed.decisions.membership import Decisions
+from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.gradients import GradientCodec, SparseMean
+from oxigrad.distributed.message import Header, Layout, as_bytes
+from oxigrad.distributed.wrapper import WorkerReport, Wrapper
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.rules.ranges import Domain
+
+__all__ = ["Coordinated"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+_SPARSE_MEAN = Domain(("replicas", "touches"))
+
+
+class Link(Protocol):
+    """The connection of a worker to the coordinator."""
+
+    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
+        """Sends a request."""
+        ...
+
+    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
+        """Receives a reply, as `Communicator.recv_any`."""
+        ...
+
+
+class _ToRank:
+    """The connection to a coordinator that one of the workers serves."""
+
+    def __init__(self, communicator: Communicator, root: int) -> None:
+        self._communicator, self._root = communicator, root
+
+    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
+        self._communicator.send(self._root, head, bufs)
+
+    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
+        return self._communicator.recv_any(memory, tag=REPLY, source=self._root, timeout=timeout)
+
+
+class _ToItself:
+    """The connection of a single worker, which has the coordinator in its own thread."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._replies: deque[tuple[Header, list[np.ndarray]]] = deque()
+
+    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
+        payload = np.concatenate([as_bytes(buffer) for buffer in bufs])
+        for reply in self._coordinator.receive(head, payload):
+            sealed = Header(REPLY, reply.step, self._coordinator.codec.digest).sealed(reply.bufs)
+            self._replies.append((sealed, reply.bufs))
+
+    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
+        if not self._replies:
+            return None
+        header, bufs = self._replies.popleft()
+        np.concatenate([as_bytes(buffer) for buffer in bufs], out=memory(header)[0])
+        return header
+
+
+class Coordinated(Wrapper):
+    """Base class of wrappers whose steps a coordinator takes: a thread of the worker of rank 0, by the rank's own optimizer.
+
+    Each worker pushes its gradients in `update` or `minimize`, which return with new parameters. Workers take part from
+    their first step, or from `join`, until `leave`, which the end of a ``with`` block calls: those that have no more data
+    leave, and the others go on. The worker of rank 0 stays in `leave` until the others have left.
+
+    The parameters at the start are those of rank 0. The first gradient of a worker whose parameters differ from those of
+    the coordinator is not used: call `join` before, or use `minimize`, which does.
+
+    Args:
+        optimizer, communicator, timeout: see `Wrapper`.
+        sparse_mean: the divisor of the sum of each row of `SparseRows` gradients: "replicas", the number of gradients of the
+            step, as for dense arrays, or "touches", the number of those that have the row, as in TensorFlow 1.
+        lease: seconds after which a worker that computes is no longer waited for; by default the time-out.
+
+    Attributes:
+        told: the decisions on this worker's gradients that came with the last step: `Told` has ``accepted``, ``staleness``,
+            and the ``step`` that the gradient is in.
+    """
+
+    told: list[Told]
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        *,
+        communicator: Communicator | None = None,
+        timeout: float | None = None,
+        sparse_mean: SparseMean = "replicas",
+        lease: float | None = None,
+    ) -> None:
+        super().__init__(optimizer, communicator=communicator, timeout=timeout)
+        self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
+        self.lease = self._seconds if lease is None else lease
+        self.told = []
+        self._set_apart()
+
+    _fixed = Wrapper._fixed | {"sparse_mean", "lease"}
+
+    def _set_apart(self) -> None:
+        """The state of a worker that has not joined."""
+        self._link: Link | None = None
+        self._coordinator: Coordinator | None = None
+        self._server: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._stopped = threading.Event()
+        self._local_step = self._number = self._incarnation = 0
+        self._memory = np.empty(0, np.uint8)
+
+    # --- for subclasses ------------------------------------------------------------------------------------------------
+
+    def _decisions(self, **options: Any) -> Decisions:
+        """The state machine of the method, with the options ``step``, ``expected`` and ``lease``."""
+        raise NotImplementedError
+
+    # --- membership ----------------------------------------------------------------------------------------------------
+
+    def join(self, model: Tree) -> Tree:
+        """Joins the training: returns the model with the parameters of the coordinator, in place as `update` does.
+
+        Raises `TimedOut` where the coordinator does not answer.
+        """
+        with self._lock.stepping():
+            return self._join(model)
+
+    def build(self, model: Tree) -> None:
+        """As `join`. Raises `StructureError` for a model that `join` would have to replace."""
+        with self._lock.stepping():
+            self._parameters.check_replaceable(model)
+            self._join(model)
+
+    def leave(self) -> None:
+        """Leaves the training: the others go on without this worker. On rank 0, returns when all others have left or died."""
+        if self._link is None:
+            return
+        server, self._server = self._server, None
+        try:
+            self._request(LEAVE)
+        except CommunicationError:
+            self._stopped.set()  # nobody is left to serve
+        if server is not None:
+            server.join()
+        self._link = None
+        if self._failure is not None:
+            raise self._failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is None:
+            self.leave()
+            return
+        self._stopped.set()  # The others are told by the loss of this worker.
+        self._link = None
+
+    def _join(self, model: Tree) -> Tree:
+        if self._link is not None:
+            return model
+        parameters = dict(zip(self._parameters.paths(model), self._parameters.read(model).values(), strict=True))
+        arrays = {str(path): array for path, array in parameters.items()}
+        config = [type(self).__name__, self._own_config()]
+        self._codec, self._layout = GradientCodec(arrays, _text(config)), Layout(arrays)
+        if self.communicator.rank == 0:
+            size = self.communicator.size
+            decisions = self._decisions(step=self.optimizer.step, expected=size, lease=self.lease)
+            self._coordinator = Coordinator(self.optimizer, parameters, decisions, config, self.sparse_mean)
+        if isinstance(self.communicator, Alone):
+            self._link = _ToItself(self._running())
+        else:
+            if self._coordinator is not None:
+                self._server = threading.Thread(target=self._serve, name="coordinator", daemon=True)
+                self._server.start()
+            self._link = _ToRank(self.communicator, 0)
+        self._incarnation += 1
+        self._request(JOIN)
+        return self._parameters.write(model, self._answered(JOIN).parameters)
+
+    def _running(self) -> Coordinator:
+        if self._coordinator is None:
+            raise StateError("the coordinator is on rank 0")
+        return self._coordinator
+
+    def _serve(self) -> None:
+        try:
+            serve(self._running(), self.communicator, self._stopped.is_set)
+        except BaseException as error:  # noqa: BLE001 - raised by `leave`, and to the others
+            self._failure = error
+            with_reason = f"the coordinator failed: {type(error).__name__}: {error}"
+            try:
+                self.communicator.abort(with_reason)
+            except CommunicationError:
+                pass
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
+        """See `Optimizer.minimize`. Joins before the first gradient is computed."""
+        if self._link is None:
+            self.build(model)
+        return super().minimize(loss, model)
+
+    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        gradients = self._parameters.gradients(model, grads)
+        if keep_root:
+            self._parameters.check_replaceable(model)
+        if self._link is None:
+            before = {path: array.copy() for path, array in self._parameters.read(model).items()}
+            model = self._join(model)
+            if any(not _is_same(array, before[path]) for path, array in self._parameters.read(model).items()):
+                self.told = [Told(None, -1, False, self._local_step, self._local_step, "unknown")]
+                self._report.dropped += 1
+                return model
+        self._number += 1
+        self._request(PUSH, self._codec.encode(gradients))
+        return self._parameters.write(model, self._answered(PUSH).parameters)
+
+    def _request(self, kind: int, bufs: Sequence[np.ndarray] = ()) -> None:
+        if self._link is None:
+            raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
+        words = np.array([kind, self._number, self._incarnation, 0], np.int64)
+        self._link.send(Header(REQUEST, self._local_step, self._codec.digest), [words, *bufs])
+
+    def _answered(self, kind: int) -> Answer:
+        """The answer with which the worker goes on: that with a token."""
+        self.told, seconds = [], self._seconds
+        while True:
+            header = self._receive(seconds)
+            if header is None:
+                if self._failure is not None:
+                    raise Aborted(f"the coordinator failed: {self._failure}") from self._failure
+                raise TimedOut(
+                    f"the coordinator did not answer within {seconds:g} s: a worker with other parameters or another "
+                    "configuration is not answered"
+                )
+            answer = Answer.read(self._memory[: header.payload_bytes], self._layout, self.communicator.rank)
+            for told in answer.told:
+                self._note(told)
+            if answer.token >= 0:
+                self._local_step = answer.token
+                return answer
+
+    def _receive(self, seconds: float) -> Header | None:
+        def memory(header: Header) -> list[np.ndarray]:
+            if header.digest != self._codec.digest:
+                raise Refused("digest", "a reply is of other parameters")
+            if self._memory.size < header.payload_bytes:
+                self._memory = np.empty(header.payload_bytes, np.uint8)
+            return [self._memory[: header.payload_bytes]]
+
+        if self._link is None:
+            raise WorkerLost({0}, "a step")
+        return self._link.receive(memory, seconds)
+
+    def _note(self, told: Told) -> None:
+        self.told.append(told)
+        if told.accepted:
+            self._report.accepted += 1
+        else:
+            self._report.dropped += 1
+        self._report.stale[told.staleness] += 1
+
+    @property
+    def step(self) -> int:
+        """The number of steps taken by all workers together, as far as this one knows."""
+        return max(self._local_step, self.optimizer.step)
+
+    def report(self) -> list[WorkerReport]:
+        """See `Wrapper.report`. On rank 0, of all workers; elsewhere of this one."""
+        own = super().report()
+        if self._coordinator is None:
+            return own
+        reports = sorted(self._coordinator.reports.values(), key=lambda report: report.rank)
+        return [own[0] if report.rank == self.communicator.rank else report for report in reports]
+
+
+def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.tobytes() == b.tobytes()
+
+
+def _text(config: Any) -> str:
+    return json.dumps(config)

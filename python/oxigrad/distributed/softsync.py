@@ -1,0 +1,90 @@
+"""Asynchronous training with learning rates scaled by staleness."""
+
+from typing import Any
+
+from oxigrad._typing import Config
+from oxigrad.distributed.coordinated import Coordinated
+from oxigrad.distributed.decisions.membership import Decisions
+from oxigrad.distributed.decisions.staleness import Staleness
+from oxigrad.optim.config import REGISTRY
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.rules.ranges import Domain, Interval
+
+__all__ = ["DropStale", "Softsync"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
+_STALENESS = Domain(interval=Interval("[0, inf)"), is_whole=True)
+
+
+class Softsync(Coordinated):
+    """Takes a step after every ``gradients_per_step`` gradients, each divided by its staleness; no worker waits for another.
+
+    ``p <- p - (1 / c) * sum(alpha(t) * g)`` over c gradients, where ``alpha(t)`` is the learning rate divided by the staleness
+    t, for t > 0 (Zhang et al. 2016, arXiv:1511.05950): the weighted mean is the gradient of the optimizer's step. With w workers,
+    the paper's n-softsync is ``gradients_per_step=w // n``; the staleness is about n.
+
+    Args:
+        optimizer: see `Coordinated`, also for ``options``.
+        gradients_per_step: the number of gradients of each step.
+        scaled: whether gradients are divided by their staleness.
+
+    >>> from oxigrad import distributed, optim
+    >>> distributed.Softsync(optim.SGD(0.1), gradients_per_step=2).gradients_per_step
+    2
+    """
+
+    _fixed = Coordinated._fixed | {"gradients_per_step", "scaled"}
+
+    def __init__(
+        self, optimizer: Optimizer, gradients_per_step: int = 1, *, scaled: bool = True, **options: Any
+    ) -> None:
+        self.gradients_per_step = int(_COUNT.check("gradients_per_step", gradients_per_step))
+        self.scaled = Domain((True, False)).check("scaled", scaled)
+        super().__init__(optimizer, **options)
+
+    def _decisions(self, **options: Any) -> Decisions:
+        return Staleness(self.gradients_per_step, is_scaled=self.scaled, **options)
+
+    def _own_config(self) -> Config:
+        return {
+            "gradients_per_step": self.gradients_per_step,
+            "scaled": self.scaled,
+            "sparse_mean": self.sparse_mean,
+        }
+
+
+class DropStale(Coordinated):
+    """Takes a step by every gradient as it comes, but drops those whose staleness is above a bound; no worker waits for another.
+
+    The staleness is the number of steps taken since the worker read its parameters. As TensorFlow 1's DropStaleGradientOptimizer
+    (tensorflow/contrib/opt at 4d48d1dc), which did not tell the worker.
+
+    Args:
+        optimizer: see `Coordinated`, also for ``options``.
+        staleness: the largest staleness of a gradient that is used.
+
+    >>> from oxigrad import distributed, optim
+    >>> distributed.DropStale(optim.SGD(0.1), staleness=2).staleness
+    2
+    """
+
+    _fixed = Coordinated._fixed | {"staleness"}
+
+    def __init__(self, optimizer: Optimizer, staleness: int, **options: Any) -> None:
+        self.staleness = int(_STALENESS.check("staleness", staleness))
+        super().__init__(optimizer, **options)
+
+    def _decisions(self, **options: Any) -> Decisions:
+        return Staleness(limit=self.staleness, **options)
+
+    def _own_config(self) -> Config:
+        return {"staleness": self.staleness, "sparse_mean": self.sparse_mean}
+
+
+REGISTRY["Softsync"] = Softsync
+REGISTRY["DropStale"] = DropStale

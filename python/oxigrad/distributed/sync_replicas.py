@@ -1,0 +1,71 @@
+"""Synchronous replicas with backup workers."""
+
+from typing import Any
+
+from oxigrad._typing import Config
+from oxigrad.distributed.coordinated import Coordinated
+from oxigrad.distributed.decisions.membership import Decisions
+from oxigrad.distributed.decisions.replicas import Replicas
+from oxigrad.optim.config import REGISTRY
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.rules.ranges import Domain, Interval
+
+__all__ = ["SyncReplicas"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
+
+
+class SyncReplicas(Coordinated):
+    """Takes each step by the mean of the first ``replicas_to_aggregate`` gradients of ``total_replicas`` workers.
+
+    The other workers are backups: their gradients of that step are dropped, which they are told, and they go on with the new
+    parameters, so that slow workers do not delay the others (Chen et al. 2016, arXiv:1604.00981). Differences from
+    TensorFlow 1's optimizer of this name are listed in `oxigrad.distributed.decisions.replicas`.
+
+    Args:
+        optimizer: see `Coordinated`, also for ``options``.
+        replicas_to_aggregate: the number of gradients of each step. With fewer workers, some contribute several.
+        total_replicas: the number of workers that compute at the same time; by default ``replicas_to_aggregate``.
+
+    >>> import numpy as np
+    >>> from oxigrad import distributed, optim
+    >>> def worker(comm):
+    ...     model = {"w": np.zeros(2)}
+    ...     with distributed.SyncReplicas(optim.SGD(1.0), 2, 2) as opt:
+    ...         opt.update(model, {"w": np.array([1.0, 2.0 * comm.rank])})
+    ...     return model["w"]
+    >>> distributed.run(worker, workers=2)
+    [array([-1., -1.]), array([-1., -1.])]
+    """
+
+    _fixed = Coordinated._fixed | {"replicas_to_aggregate", "total_replicas"}
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        replicas_to_aggregate: int,
+        total_replicas: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.replicas_to_aggregate = int(_COUNT.check("replicas_to_aggregate", replicas_to_aggregate))
+        total = replicas_to_aggregate if total_replicas is None else total_replicas
+        self.total_replicas = int(_COUNT.check("total_replicas", total))
+        super().__init__(optimizer, **options)
+
+    def _decisions(self, **options: Any) -> Decisions:
+        return Replicas(self.replicas_to_aggregate, self.total_replicas, **options)
+
+    def _own_config(self) -> Config:
+        return {
+            "replicas_to_aggregate": self.replicas_to_aggregate,
+            "total_replicas": self.total_replicas,
+            "sparse_mean": self.sparse_mean,
+        }
+
+
+REGISTRY["SyncReplicas"] = SyncReplicas
