@@ -484,22 +484,23 @@ def test_the_same_run_gives_the_same_bits_for_any_timing() -> None:
 # --- digits ------------------------------------------------------------------------------------------------------------
 
 WRAPPERS = {
-    "average": lambda: ModelAverage(SGD(0.1, momentum=0.9), 5),
-    "block momentum": lambda: ModelAverage(SGD(0.1, momentum=0.9), 10, block_momentum=0.5),
-    "DiLoCo": lambda: ModelAverage(AdamW(4e-3, weight_decay=0.1), 10, outer=SGD(0.7, momentum=0.8, nesterov=True)),
-    "Streaming DiLoCo": lambda: ModelAverage(
-        AdamW(4e-3, weight_decay=0.1),
-        10,
-        outer=SGD(0.7, momentum=0.8, nesterov=True),
-        fragments=4,
-        delay=2,
-        exchange="8bit",
-    ),
+    "average": {},
+    "block momentum": {"block_momentum": 0.5},
+    "DiLoCo": {"outer": SGD(0.7, momentum=0.8, nesterov=True)},
+    "Streaming DiLoCo": {
+        "outer": SGD(0.7, momentum=0.8, nesterov=True),
+        "fragments": 4,
+        "delay": 2,
+        "exchange": "8bit",
+    },
 }
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_four_workers_learn_digits(name: str) -> None:
-    results = train_digits(WRAPPERS[name], finish=lambda opt, model: opt.average(model))
+    results = train_digits(
+        lambda: ModelAverage(AdamW(4e-3, weight_decay=0.1), 10, **WRAPPERS[name]),
+        finish=lambda opt, model: opt.average(model),
+    )
     assert min(accuracy(model) for model, _ in results) >= 0.97
     assert len({digest([model]) for model, _ in results}) == 1

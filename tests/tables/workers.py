@@ -72,7 +72,7 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return a, b, c, d
 
 
-def network(hidden: int = 96, seed: int = 0) -> dict[str, Any]:
+def network(hidden: int = 128, seed: int = 0) -> dict[str, Any]:
     """A network of one hidden layer for digits."""
     generator = np.random.default_rng(seed)
 
@@ -107,10 +107,10 @@ def train_digits(
     wrap: Callable[[], Any],
     *,
     workers: int = 4,
-    epochs: int = 25,
+    epochs: int = 40,
     batch: int = 16,
     seed: int = 0,
-    hidden: int = 96,
+    hidden: int = 128,
     finish: Callable[[Any, Any], Any] = lambda opt, model: model,
 ) -> list[tuple[dict[str, Any], Any]]:
     """Trains on digits, each worker on its own share; returns the model and the optimizer of each worker."""

@@ -1,19 +1,15 @@
-"""Gradients by key path: their mean over workers, by collective operations, and as a tree like the model."""
+"""Gradients by key path: their mean over workers, by collective operations."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from oxigrad import tree
-from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.message import Layout
-from oxigrad.distributed.parameters import Parameters
-from oxigrad.ops.backends import copied_like
 from oxigrad.stepping.sparse_rows import SparseRows
 
-__all__ = ["gradient_tree", "mean_over_workers"]
+__all__ = ["mean_over_workers"]
 
 
 def __dir__() -> list[str]:
@@ -44,16 +40,3 @@ def _mean_rows(gradient: SparseRows, communicator: Communicator) -> SparseRows:
     parts = communicator.all_gather_v(values.reshape(-1))
     stacked = np.concatenate(parts).reshape(-1, *values.shape[1:]) / values.dtype.type(communicator.size)
     return SparseRows(np.concatenate(indices), stacked, gradient.shape).coalesce()
-
-
-def gradient_tree(parameters: Parameters, model: Tree, gradients: Mapping[str, Any]) -> Tree:
-    """Gradients by key path as a tree like the model, whose other leaves are the model's own."""
-    plan, leaves = parameters._planned(model)
-    filled = list(leaves)
-    for parameter in plan.parameters:
-        gradient, like = gradients[parameter.text], leaves[parameter.index]
-        if isinstance(gradient, np.ndarray) and not isinstance(like, np.ndarray):
-            gradient = copied_like(gradient, like)
-        for index in parameter.indices:
-            filled[index] = gradient  # one array at several key paths counts once
-    return tree.unflatten(plan.structure, filled)

@@ -9,8 +9,8 @@ from oxigrad import tree
 from oxigrad._core import StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import Recording, check_callable
+from oxigrad.distributed.averaged import mean_over_workers
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.averaged import gradient_tree, mean_over_workers
 from oxigrad.distributed.kronecker import Method
 from oxigrad.distributed.layers import Layer, Statistics, recorded
 from oxigrad.distributed.preconditioner import Preconditioner, Settings
@@ -244,7 +244,7 @@ class KFAC(Wrapper):
         gradients = mean_over_workers(self._parameters.gradients(model, grads), self.communicator)
         dense = {path: gradient for path, gradient in gradients.items() if not isinstance(gradient, SparseRows)}
         gradients |= self._preconditioner(dense, statistics, settings, self.communicator)
-        found = take_step(self.optimizer, model, gradient_tree(self._parameters, model, gradients), keep_root=keep_root)
+        found = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
         self._report.accepted += 1
         return found
 

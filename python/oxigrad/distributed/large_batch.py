@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oxigrad._typing import Config, Tree
+from oxigrad.distributed.averaged import mean_over_workers
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.averaged import gradient_tree, mean_over_workers
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
@@ -95,7 +95,7 @@ class LargeBatch(Wrapper):
         count = self.local_batches
         means = {path: _divided(total, count) for path, total in sums.items()} if count > 1 else sums
         means = mean_over_workers(means, self.communicator)
-        stepped = take_step(self.optimizer, model, gradient_tree(self._parameters, model, means), keep_root=keep_root)
+        stepped = take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
         self._sums, self._pending = {}, 0
         return stepped
 

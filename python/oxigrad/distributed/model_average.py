@@ -352,9 +352,8 @@ class ModelAverage(CollectiveWrapper):
         anchors: Mapping[str, Any],
         arrays: Mapping[str, Mapping[str, Any]],
     ) -> Optimizer:
-        made = copy.deepcopy(self._made_outer())
-        assert made is not None
-        paths = self._paths(anchors, fragment) if anchors else []
+        made: Any = copy.deepcopy(self._made_outer())
+        paths = self._paths(anchors, fragment)
         texts = map(str, parameters({path: anchors[path] for path in paths}))
         slots = {}
         for path, text in zip(paths, texts, strict=True):

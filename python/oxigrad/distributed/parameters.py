@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree
-from oxigrad._core import DtypeError, KeyPath, ShapeError, StructureError
+from oxigrad._core import DtypeError, Key, KeyPath, ShapeError, StructureError
 from oxigrad._typing import Tree
-from oxigrad.ops.backends import dtype_name, resolved, to_host
+from oxigrad.ops.backends import copied_like, dtype_name, resolved, to_host
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.sparse_rows import SparseRows
@@ -67,6 +67,27 @@ class Parameters:
         """Raises `StructureError` for a model that `write` would have to replace by another tree."""
         self._planned(model)[0].check_replaceable(model)
 
+    def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
+        """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
+
+        An array becomes one of the library of its parameter where the rule is called on that.
+        """
+        plan, leaves = self._planned(model)
+        made: dict[Any, Any] = {}
+        for p in plan.parameters:
+            g, array = gradients[p.text], leaves[p.index]
+            if p.executor in ("rule", "into") and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
+                g = copied_like(g, array)
+            for path in p.paths:
+                if not path:
+                    return g
+                *parents, last = map(_key, path)
+                at = made
+                for key in parents:
+                    at = at.setdefault(key, {})
+                at[last] = g
+        return made
+
     def write(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
         """The model with other values for the parameters named: in place where they can be written."""
         plan, leaves = self._planned(model)
@@ -79,7 +100,7 @@ class Parameters:
             if is_simple and dtype_name(value.dtype) == dtype_name(array.dtype):
                 _core.copy(value, array)
             else:
-                rest[p.text] = value
+                rest[p.text] = value if isinstance(array, (np.ndarray, np.generic)) else copied_like(value, array)
         if not rest:
             return model
         replacements, copies = plan.written_with(leaves, rest)
@@ -92,6 +113,11 @@ class Parameters:
         leaves, structure = tree.flatten(model)
         plan = self._plan = Plan(leaves, structure, self._optimizer)
         return plan, plan.detach(leaves)
+
+
+def _key(key: Key) -> Any:
+    """The dict key that prints as a key does."""
+    return key.name if isinstance(key, Key.Field) else key.index if isinstance(key, Key.Index) else key.key
 
 
 def _host(array: Any) -> np.ndarray:

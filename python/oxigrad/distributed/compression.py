@@ -1,0 +1,427 @@
+"""Deep gradient compression: workers exchange the largest elements of their gradients, and keep the rest for later steps."""
+
+import copy
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oxigrad._core import NonFiniteError
+from oxigrad._typing import Config, Tree
+from oxigrad.distributed import top_k
+from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.errors import Refused, WorkerLost
+from oxigrad.distributed.message import Layout
+from oxigrad.distributed.top_k import Memory
+from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.optim import SGD
+from oxigrad.optim.chain import Chain, ChainPart
+from oxigrad.optim.config import OPTIONS, REGISTRY
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.partition import Partition
+from oxigrad.optim.sam import SAM
+from oxigrad.stepping.sparse_rows import SparseRows
+
+__all__ = ["DeepGradientCompression"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+_RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
+# What the first word of a message says where it is not the number of values.
+_ABSENT, _NOT_FINITE = 0xFFFFFFFF, 0xFFFFFFFE
+# Hyperparameters of SGD that the wrapper takes over.
+_MOVED = ("momentum", "nesterov", "weight_decay")
+
+
+class DeepGradientCompression(CollectiveWrapper):
+    """Deep gradient compression (Lin et al. 2018, arXiv:1712.01887): each worker sends the largest ``ratio`` of each gradient.
+
+    Each worker adds its gradient to a residual, sends the elements of the residual with the largest magnitudes, and keeps the
+    others. ``optimizer`` takes its step by the mean over the workers of what was sent. A parameter of fewer than ``min_size``
+    elements is exchanged densely. ``ratio=1`` turns all of this off: gradients are averaged by a plain all-reduce.
+
+    Around `SGD` with momentum, the momentum moves into the residual (momentum correction): ``u = momentum * u + g``, ``v = v +
+    u``, and both are zero where an element was sent (momentum factor masking); with ``nesterov`` as in the paper's appendix. The
+    wrapper then has a copy of the optimizer without momentum, and ``momentum``, ``nesterov`` and ``weight_decay`` of its own; the
+    weight decay is added after the exchange, with a momentum of its own. With ``ratio`` 1 to the bit, and with small parameters up
+    to rounding, steps are those of the optimizer on averaged gradients. Any other optimizer reads the mean of what was
+    sent, without correction. A `SparseRows` gradient is exchanged as an array.
+
+    Args:
+        optimizer: the optimizer of all workers.
+        ratio: the share of elements that is sent, above 0 and at most 1.
+        warmup: the number of first steps in which more is sent, see `oxigrad.distributed.top_k.density`.
+        momentum, nesterov, weight_decay: those of the correction, where ``optimizer`` is SGD, or a chain with SGD, without.
+        clip_norm: clips the gradient of each worker to this global norm over the square root of the number of workers, before it is
+            added (local gradient clipping); None for none.
+        min_size: the number of elements below which a parameter is exchanged densely.
+        communicator, timeout: see `Wrapper`.
+
+    The residuals of a worker are in its own checkpoint. The worker is told by the report of gradients that were dropped: those
+    that are not finite, where ``nonfinite`` is "skip" or "raise" (then no worker takes the step), and the first one of a worker
+    that joins. What a lost worker had not sent is lost. Raises `TypeError` or `ValueError` at construction for what cannot be
+    combined: momentum in groups or in SGD inside of a chain or a partition, dampening, and the options ``accumulate``,
+    ``loss_scale``, ``sparse`` and ``zero_gradients``.
+
+    >>> import numpy as np
+    >>> from oxigrad import distributed, optim
+    >>> from oxigrad.distributed.compression import DeepGradientCompression
+    >>> def worker(comm):
+    ...     opt = DeepGradientCompression(optim.SGD(1.0), ratio=0.5, min_size=1)
+    ...     model = {"w": np.zeros(2)}
+    ...     for _ in range(3):
+    ...         model = opt.update(model, {"w": np.array([1.0, 0.4])})
+    ...     return model["w"]
+    >>> distributed.run(worker, workers=2)
+    [array([-2. , -1.2]), array([-2. , -1.2])]
+    """
+
+    _own_slots: ClassVar[frozenset[str]] = frozenset({_RESIDUAL, _VELOCITY, _DECAY})
+    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"ratio", "warmup", "clip_norm", "min_size", *_MOVED}
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        ratio: float = 0.001,
+        *,
+        warmup: int = 0,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        weight_decay: float = 0.0,
+        clip_norm: float | None = None,
+        min_size: int = 16384,
+        communicator: Communicator | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__(optimizer, communicator=communicator, timeout=timeout)
+        if not 0 < ratio <= 1:
+            raise ValueError(f"ratio is {ratio}: expected a share above 0, at most 1")
+        if clip_norm is not None and not clip_norm > 0:
+            raise ValueError(f"clip_norm is {clip_norm}: expected a positive norm, or None")
+        for name, value, least in (("warmup", warmup, 0), ("min_size", min_size, 0), ("momentum", momentum, 0)):
+            if not value >= least:
+                raise ValueError(f"{name} is {value}: expected at least {least}")
+        self.ratio, self.warmup, self.clip_norm, self.min_size = ratio, warmup, clip_norm, min_size
+        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
+        if ratio < 1:
+            self._refuse_options()
+            self._move_momentum()
+            self._refuse_momentum()
+        elif momentum or weight_decay or warmup or clip_norm:
+            raise ValueError(
+                "ratio is 1, which turns compression off: expected no momentum, weight_decay, warmup or clip_norm"
+            )
+        self._memories: dict[str, Memory] = {}
+        self._velocities: dict[str, np.ndarray] = {}  # of parameters that are exchanged densely
+        self._decays: dict[str, np.ndarray] = {}
+
+    def _refuse_options(self) -> None:
+        values = {
+            name: getattr(self.optimizer, name) for name in ("accumulate", "loss_scale", "sparse", "zero_gradients")
+        }
+        if given := [name for name, value in values.items() if value != OPTIONS[name]]:
+            raise ValueError(
+                f"DeepGradientCompression: {', '.join(given)} cannot be combined with compressed gradients"
+            )
+
+    def _move_momentum(self) -> None:
+        """Takes momentum and weight decay out of SGD."""
+        base = self.optimizer
+        if not isinstance(base, SGD) or not base.momentum:
+            return
+        for pattern, values in base.groups.items():
+            if found := sorted((values or {}).keys() & {*_MOVED, "dampening"}):
+                raise ValueError(f"the group {pattern!r} has {', '.join(found)}: expected one value for all parameters")
+        if base.dampening:
+            raise ValueError(f"dampening is {base.dampening}: momentum correction is defined for 0")
+        if given := [name for name in _MOVED if getattr(self, name)]:
+            raise ValueError(f"{', '.join(given)}: set on SGD or on DeepGradientCompression, not on both")
+        for name in ("momentum", "weight_decay"):
+            if callable(getattr(base, name)):
+                raise TypeError(f"{name} is {getattr(base, name)!r}: momentum correction is defined for a constant")
+        self.momentum, self.nesterov, self.weight_decay = base.momentum, base.nesterov, base.weight_decay
+        self.optimizer = made = copy.deepcopy(base)
+        made.momentum, made.nesterov, made.weight_decay = 0.0, False, 0.0
+
+    def _refuse_momentum(self) -> None:
+        found = [*_of_sgd(self.optimizer, "its optimizer")]
+        if where := [label for label, part in found if part.momentum or _group_sets(part, "momentum")]:
+            raise ValueError(
+                f"{where[0]} is SGD with momentum: expected momentum=0, and the momentum on DeepGradientCompression"
+            )
+        if self.momentum and not found:
+            raise ValueError(
+                f"momentum is {self.momentum}: its correction is defined for SGD, not for {self.optimizer!r}"
+            )
+        if (self.weight_decay or self.nesterov) and not self.momentum:
+            raise ValueError("nesterov and weight_decay belong to the momentum correction: expected a momentum")
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        """See `Wrapper._step`."""
+        late = False
+        if self._done < 0:
+            model, late = self._agree(model)
+        given = {path: _dense(g) for path, g in self._parameters.gradients(model, grads).items()}
+        while True:
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    found = (
+                        self._averaged(given, absent=late) if self.ratio == 1 else self._exchanged(given, absent=late)
+                    )
+                break
+            except WorkerLost:
+                model, behind = self._recover(model)
+                late = late or behind
+        self._done += 1
+        if found.refused:
+            self._report.dropped += 1
+            return self._skip(model, given, found.refused, keep_root=keep_root)
+        means, velocities, decays = self._corrected(model, found.means)
+        steps = {path: mean.reshape(given[path].shape).astype(given[path].dtype) for path, mean in means.items()}
+        model = take_step(self.optimizer, model, self._parameters.tree(model, steps), keep_root=keep_root)
+        self._memories = found.memories
+        self._velocities, self._decays = velocities, decays
+        self._report.dropped += late
+        self._report.accepted += not late
+        return model
+
+    def _averaged(self, given: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
+        """The means of gradients by a plain all-reduce."""
+        return _Exchange(self._dense_means({path: _flat(g) for path, g in given.items()}, absent=absent))
+
+    def _exchanged(self, given: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
+        """The means of what all workers send, and the memory of this worker after it; nothing is changed."""
+        flat = {path: _flat(g) for path, g in given.items()}
+        sparse = {path: g for path, g in flat.items() if g.size >= max(self.min_size, 1)}
+        memories, message = dict(self._memories), np.array([_ABSENT], "<u4").view(np.uint8)
+        if not absent and self.nonfinite != "propagate" and not all(np.isfinite(g).all() for g in flat.values()):
+            message = np.array([_NOT_FINITE], "<u4").view(np.uint8)
+        elif not absent:
+            if self.clip_norm is not None:
+                factor = top_k.clip_factor([*flat.values()], self.clip_norm, self.communicator.size)
+                flat = {path: g * g.dtype.type(factor) for path, g in flat.items()}
+            memories, message = self._compressed({path: flat[path] for path in sparse})
+        messages = self.communicator.all_gather_v(message, timeout=self._seconds)
+        words = [int(each[:4].view("<u4")[0]) if each.size >= 4 else -1 for each in messages]
+        if unknown := [word for word in words if word not in (0, _ABSENT, _NOT_FINITE)]:
+            raise Refused("status", f"a message of sparse values begins with {unknown[0]}: expected 0")
+        if refused := [rank for rank, word in enumerate(words) if word == _NOT_FINITE]:
+            return _Exchange({}, memories, refused)
+        present = [each[4:] for each, word in zip(messages, words, strict=True) if word != _ABSENT]
+        means = self._sparse_means(sparse, present)
+        dense = {path: g for path, g in flat.items() if path not in sparse}
+        return _Exchange({**means, **(self._dense_means(dense, absent=absent) if dense else {})}, memories)
+
+    def _compressed(self, gradients: Mapping[str, np.ndarray]) -> tuple[dict[str, Memory], np.ndarray]:
+        """The memory of this worker after its gradients were added and the largest elements sent, and the message of these."""
+        share, memories, parts = top_k.density(self.ratio, self.warmup, self._done), {}, [np.zeros(4, np.uint8)]
+        for dtype, group in _by_dtype(gradients).items():
+            chosen, sent = [], []
+            for path, start in group.items():
+                memory = self._memories[path].accumulated(gradients[path], self.momentum, nesterov=self.nesterov)
+                indices = top_k.largest(memory.residual, top_k.count_sent(memory.residual.size, share))
+                chosen.append(indices + start)
+                sent.append(memory.residual[indices].astype(dtype, copy=False))
+                memories[path] = memory.without(indices)
+            indices, values = np.concatenate(chosen), np.concatenate(sent)
+            parts += [np.array([indices.size], "<u4").view(np.uint8), top_k.pack(indices, values)]
+        return memories, np.concatenate(parts)
+
+    def _sparse_means(self, like: Mapping[str, np.ndarray], messages: list[np.ndarray]) -> dict[str, np.ndarray]:
+        """The means over the workers of what they sent."""
+        means = {}
+        for dtype, group in _by_dtype(like).items():
+            frames = []
+            for number, message in enumerate(messages):
+                count = int(message[:4].copy().view("<u4")[0]) if message.size >= 4 else 0
+                end = 4 + count * (4 + dtype.itemsize)
+                if message.size < max(end, 4):
+                    raise Refused("length", f"a message of sparse values has {message.size} bytes: expected {end}")
+                frames.append(message[4:end])
+                messages[number] = message[end:]
+            total = top_k.mean(frames, sum(like[path].size for path in group), dtype)
+            means |= {path: total[start : start + like[path].size] for path, start in group.items()}
+        if any(message.size for message in messages):
+            raise Refused("length", "a message of sparse values is longer than its counts say")
+        return means
+
+    def _dense_means(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> dict[str, np.ndarray]:
+        """The means of whole gradients over the workers that are not ``absent``."""
+        first = next(iter(gradients.values()))
+        count = np.full(1, 0 if absent else 1, first.dtype)  # one more element, whose sum is the number of workers
+        arrays = {path: np.zeros_like(g) if absent else g for path, g in gradients.items()}
+        layout = Layout({**arrays, "": count})
+        buffers = layout.pack({**arrays, "": count}, out=layout.empty())
+        self.communicator.all_reduce(buffers, op="sum", timeout=self._seconds)
+        sums = layout.views(buffers)
+        workers = float(sums.pop("")[0])
+        return {path: np.divide(each, workers, out=each) for path, each in sums.items()}
+
+    def _corrected(
+        self, model: Tree, means: Mapping[str, np.ndarray]
+    ) -> tuple[Mapping[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """The steps of SGD with momentum by the means, and the velocities of dense gradients and of the weight decay after it."""
+        if not self.momentum:
+            return means, self._velocities, self._decays
+        values = self._parameters.read(model) if self.weight_decay else {}
+        steps, velocities, decays = dict(means), dict(self._velocities), dict(self._decays)
+        for path, mean in means.items():
+            decay = mean.dtype.type(self.weight_decay) * _flat(values[path]) if self.weight_decay else None
+            if path not in self._memories:
+                g = mean if decay is None else mean + decay
+                steps[path], velocities[path] = self._with_momentum(g, velocities.get(path))
+            elif decay is not None:
+                added, decays[path] = self._with_momentum(decay, decays.get(path))
+                steps[path] = mean + added
+        return steps, velocities, decays
+
+    def _with_momentum(self, g: np.ndarray, velocity: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """The step of SGD with momentum by ``g``, and the velocity after it."""
+        momentum = g.dtype.type(self.momentum)
+        velocity = g.copy() if velocity is None else momentum * velocity + g
+        return (g + momentum * velocity if self.nesterov else velocity), velocity
+
+    def _skip(self, model: Tree, given: Mapping[str, np.ndarray], ranks: list[int], *, keep_root: bool) -> Tree:
+        """A step that no worker takes, since gradients of the workers ``ranks`` are not finite."""
+        if self.nonfinite == "raise":
+            bad = [path for path, g in given.items() if not np.isfinite(g).all()]
+            where = f"{', '.join(bad)}: " if self.communicator.rank in ranks else ""
+            raise NonFiniteError(
+                f"{where}the gradient of the worker of rank {', '.join(map(str, ranks))} has infinities or NaN; nothing was changed"
+            )
+        grads = {path: np.full_like(g, np.nan) for path, g in given.items()}
+        return take_step(self.optimizer, model, self._parameters.tree(model, grads), keep_root=keep_root)
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def _begin(self, model: Tree) -> None:
+        """See `CollectiveWrapper._begin`."""
+        if self.ratio == 1 or self._memories:
+            return
+        for path, value in self._parameters.read(model).items():
+            if value.size >= max(self.min_size, 1):
+                dtype = _flat(value[:0]).dtype if value.ndim else _flat(value).dtype
+                self._memories[path] = Memory.zeros(value.size, dtype, velocity=self.momentum > 0)
+        total = sum(memory.residual.size for memory in self._memories.values())
+        if total >= 2**32:
+            raise ValueError(f"the compressed parameters have {total} elements: expected fewer than 2**32")
+
+    def _given_state(self) -> dict[str, Any]:
+        """See `CollectiveWrapper._given_state`: without what this worker has not sent."""
+        memories, self._memories = self._memories, {}
+        try:
+            return super()._given_state()
+        finally:
+            self._memories = memories
+
+    def _own_config(self) -> Config:
+        """See `Wrapper._own_config`."""
+        defaults = {
+            "warmup": 0,
+            "momentum": 0.0,
+            "nesterov": False,
+            "weight_decay": 0.0,
+            "clip_norm": None,
+            "min_size": 16384,
+        }
+        given = {name: getattr(self, name) for name, default in defaults.items() if getattr(self, name) != default}
+        return {"ratio": self.ratio, **given}
+
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """See `Wrapper._own_state`."""
+        arrays: dict[str, dict[str, Any]] = {}
+        for path, memory in self._memories.items():
+            arrays[path] = {_RESIDUAL: memory.residual}
+            if memory.velocity is not None:
+                arrays[path][_VELOCITY] = memory.velocity
+        for name, values in ((_VELOCITY, self._velocities), (_DECAY, self._decays)):
+            for path, value in values.items():
+                arrays.setdefault(path, {})[name] = value
+        return {"done": self._done, "compressed": [*self._memories]}, arrays
+
+    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """See `Wrapper._check_own_state`."""
+        try:
+            self._parsed(plain, arrays)
+        except ValueError as error:
+            return [f"DeepGradientCompression: {error}"]
+        return []
+
+    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
+        """See `Wrapper._set_own_state`."""
+        self._done, self._memories, self._velocities, self._decays = self._parsed(plain, arrays)
+
+    def _parsed(
+        self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[int, dict[str, Memory], dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """A state as the values of attributes; raises `ValueError` for a malformed one."""
+        with expecting("its state is malformed"):
+            residuals, velocities = by_name(arrays, _RESIDUAL), by_name(arrays, _VELOCITY)
+            if sorted(residuals) != sorted(plain["compressed"]):
+                raise ValueError(f"it has residuals of {sorted(residuals)}: expected {sorted(plain['compressed'])}")
+            if residuals and self.ratio == 1:
+                raise ValueError("it has residuals, but ratio is 1")
+            memories = {path: Memory(r, velocities.pop(path, None)) for path, r in residuals.items()}
+            if any((memory.velocity is None) == (self.momentum > 0) for memory in memories.values()):
+                raise ValueError(f"it has residuals of another momentum than {self.momentum}")
+            return int(plain["done"]), memories, velocities, by_name(arrays, _DECAY)
+
+
+@dataclasses.dataclass
+class _Exchange:
+    """The result of an exchange: flat means by key path, the memories after it, and the ranks whose gradients are not finite."""
+
+    means: Mapping[str, np.ndarray]
+    memories: dict[str, Memory] = dataclasses.field(default_factory=dict)
+    refused: list[int] = dataclasses.field(default_factory=list)
+
+
+def _dense(gradient: Any) -> np.ndarray:
+    return gradient.todense() if isinstance(gradient, SparseRows) else gradient
+
+
+def _flat(array: np.ndarray) -> np.ndarray:
+    """The array with one axis, in float32 if it is of half precision."""
+    return array.reshape(-1).astype(np.float32) if array.dtype.itemsize == 2 else array.reshape(-1)
+
+
+def _by_dtype(arrays: Mapping[str, np.ndarray]) -> dict[np.dtype, dict[str, int]]:
+    """The key paths of flat arrays by dtype, each with the start of its array where those of one dtype are joined."""
+    found: dict[np.dtype, dict[str, int]] = {}
+    ends: dict[np.dtype, int] = {}
+    for path, array in arrays.items():
+        found.setdefault(array.dtype, {})[path] = ends.get(array.dtype, 0)
+        ends[array.dtype] = ends.get(array.dtype, 0) + array.size
+    return found
+
+
+def _of_sgd(optimizer: Any, label: str) -> Iterator[tuple[str, Any]]:
+    """The parts inside of an optimizer that are `SGD`, each with a label for errors."""
+    if isinstance(optimizer, (Wrapper, SAM)):
+        yield from _of_sgd(optimizer.optimizer, f"the optimizer of {type(optimizer).__name__}")
+    elif isinstance(optimizer, Partition):
+        for pattern, inner in optimizer.optimizers.items():
+            yield from _of_sgd(inner, f"the optimizer of the pattern {pattern!r}")
+    elif isinstance(optimizer, Chain):
+        kinds = zip(optimizer.parts, optimizer._kinds, strict=True)
+        yield from ((f"parts[{at}] of {label}", part) for at, (part, kind) in enumerate(kinds) if kind is SGD)
+    elif isinstance(optimizer, SGD):
+        yield label, optimizer
+
+
+def _group_sets(part: Any, name: str) -> bool:
+    return not isinstance(part, ChainPart) and any(name in (values or {}) for values in part.groups.values())
+
+
+def _from_config(optimizer: Optimizer, **values: Any) -> DeepGradientCompression:
+    return DeepGradientCompression(optimizer, **values)
+
+
+REGISTRY["DeepGradientCompression"] = _from_config
