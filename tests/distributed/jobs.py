@@ -66,14 +66,17 @@ def _ring(comm: Any, rng: np.random.Generator, size: int, digest: Any) -> None:
         digest.update(other[0].tobytes())
 
 
-def train(comm: Any, victims: list[int] | None = None, how: str = "kill", steps: int = 12) -> list[Any]:
-    """Adds the mean of all workers' ones to parameters, and goes on with the survivors of a fault in step 3.
+def train(
+    comm: Any, victims: list[int] | None = None, how: str = "kill", steps: int = 12, wanted: int = 1
+) -> list[Any]:
+    """Adds the mean of all workers' ones to parameters, and goes on with the survivors of a fault in step 3, once they are as
+    many as wanted.
 
     Returns the rank, the size and the generation at the end, the sum of the parameters, and the number of steps.
     """
     state, step = np.zeros(20_000), 0
     first = comm.generation == 0
-    if not first:
+    if not first and comm.size >= wanted:
         step = _restored(comm, state, step)
     while step < steps:
         if first and comm.generation == 0 and step == 3 and comm.rank in (victims or []):
@@ -83,6 +86,8 @@ def train(comm: Any, victims: list[int] | None = None, how: str = "kill", steps:
             comm.all_reduce([gradient])
         except WorkerLost:
             comm = comm.reform()
+            while comm.size < wanted:
+                comm = comm.reform()
             step = _restored(comm, state, step)
             continue
         state += gradient
@@ -121,7 +126,20 @@ def _stop(comm: Any) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-FAULTS = {"kill": _die, "leave": _leave, "fail": _fail, "continue": _stop_and_continue, "stop": _stop}
+def _kill_coordinator(comm: Any) -> None:
+    import ray
+
+    os.kill(ray.get(comm._coordinator.pid.remote()), signal.SIGKILL)
+
+
+FAULTS = {
+    "coordinator": _kill_coordinator,
+    "kill": _die,
+    "leave": _leave,
+    "fail": _fail,
+    "continue": _stop_and_continue,
+    "stop": _stop,
+}
 
 
 def disagree(comm: Any) -> str:
@@ -131,6 +149,41 @@ def disagree(comm: Any) -> str:
     except Refused as error:
         return error.reason
     return "accepted"
+
+
+def late_once(comm: Any) -> str:
+    """An operation that one worker calls after the other's time-out, which fails for both."""
+    if comm.rank == 1:
+        time.sleep(1)
+    try:
+        comm.all_reduce([np.zeros(4)], timeout=0.3)
+    except TimedOut:
+        return "timed out"
+    return "completed"
+
+
+def grow(comm: Any) -> list[int]:
+    """Two workers wait for a third; returns rank, size, and the sum of all ones."""
+    while comm.size < 3:
+        try:
+            comm = comm.reform(timeout=0.5)
+        except TimedOut:
+            continue
+    total = np.ones(1, int)
+    comm.all_reduce([total], op="sum")
+    return [comm.rank, comm.size, int(total[0])]
+
+
+def fail_alone(comm: Any) -> None:
+    """One worker fails, and the other gets to know it."""
+    if comm.rank == 1:
+        raise ArithmeticError("the loss diverged")
+    comm.all_reduce([np.zeros(1)])
+
+
+def wait_for_nothing(comm: Any) -> None:
+    """Waits for a message that nobody sends."""
+    comm.recv_any([np.empty(1)], tag=1, timeout=600)
 
 
 def late(comm: Any) -> str:

@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer: "done", or the kind of failure ("lost", "timed out", "aborted", "refused"), with its details."""
+    """An answer: "done", "over" where the others have ended, or the kind of failure ("lost", "timed out", "aborted", "refused")."""
 
     kind: str
     value: Any = None
@@ -58,6 +58,7 @@ class Hub:
         self._gone: set[str] = set()
         self._ready: dict[str, tuple[int, int]] = {}
         self._failure: str | None = None
+        self._has_finished = False
         self._mail: dict[int, dict[int, deque[tuple[bytes, list[np.ndarray]]]]] = {}
         self._rounds: dict[int, _Round] = {}
 
@@ -89,12 +90,19 @@ class Hub:
             self._changed.notify_all()
 
             def has_place() -> bool:
-                return uid not in self._ready
+                return uid not in self._ready or self._is_over()
 
             if (answer := await self._wait(has_place, timeout, "reform")) is not None:
                 self._ready.pop(uid, None)
                 return answer
+            if uid in self._ready:
+                del self._ready[uid]
+                return Answer("over") if self._has_finished else Answer("lost", self._lost())
             return Answer("done", Place(self._members.index(uid), len(self._members), self._generation))
+
+    def _is_over(self) -> bool:
+        """Whether the members of the last generation have all died or left: a new process cannot get their state."""
+        return self._generation >= 0 and not set(self._members) - self._gone
 
     def _advance(self) -> None:
         """Forms the next generation if all processes that have a part in it are ready."""
@@ -114,6 +122,7 @@ class Hub:
         async with self._changed:
             if uid in self._members or uid in self._expected:
                 self._gone.add(uid)
+                self._has_finished = True
             self._ready.pop(uid, None)
             self._expected.discard(uid)
             self._advance()

@@ -224,11 +224,11 @@ class _Worker:
         return os.getpid()
 
     def run(self, worker: Callable[[Communicator], Any], coordinator: Any, uid: str, job: bytes, timeout: float) -> Any:
-        """Calls the worker function with a communicator; returns its result and the last rank."""
+        """Calls the worker function with a communicator; returns its result, None where the others have ended before."""
         end = time.monotonic() + timeout
-        place = _retried(
-            lambda left: _call(coordinator, "enter", uid, left, what="the first generation", timeout=left), end
-        )
+        place = _retried(lambda left: _call(coordinator, "enter", uid, left, what="enter", timeout=left), end)
+        if place is None:
+            return None
         last = made = RayCommunicator(coordinator, uid, job, Place(*place), timeout)
         try:
             with serving(made):
@@ -380,7 +380,6 @@ def connect(address: str | None, workers: int, *, allow_insecure: bool) -> None:
         num_cpus=max(os.cpu_count() or 1, workers + 1),
         include_dashboard=False,
         configure_logging=False,
-        _node_ip_address="127.0.0.1",
     )
     token = Path.home() / ".ray" / "auth_token"
     with contextlib.suppress(OSError):  # Ray may keep it elsewhere

@@ -1,0 +1,96 @@
+"""Workers as processes of Ray. All tests use one Ray, which the first of them starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import jobs
+import pytest
+
+from oxigrad import distributed
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.xdist_group("processes")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[ModuleType]:
+    """The engine; Ray ends after the tests of this file."""
+    import ray
+
+    from oxigrad.distributed.engines import ray as engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(jobs.__file__).parent), prepend=os.pathsep)  # of Ray's processes
+        yield engine
+        ray.shutdown()
+
+
+def test_every_operation_gives_the_bits_that_threads_give(engine: ModuleType) -> None:
+    assert distributed.run(jobs.exchange, "ray", 3) == distributed.run(jobs.exchange, "threads", 3)
+
+
+def test_survivors_and_a_new_worker_go_on_after_a_death(engine: ModuleType) -> None:
+    job = engine.RayJob(lambda comm: jobs.train(comm, [1], wanted=3), 3, restarts=1)
+    results = job.wait(jobs.DEADLINE)
+    assert results[1] is None
+    assert [result[0] for result in results if result] == [0, 1, 2]
+    assert [result[1] for result in results if result] == [3, 3, 3]
+    assert {tuple(result[3:]) for result in results if result} == {(12 * 20_000.0, 12)}
+
+
+def test_the_workers_go_on_after_the_death_of_the_coordinator(engine: ModuleType) -> None:
+    results = engine.RayJob(lambda comm: jobs.train(comm, [0], "coordinator"), 3).wait(jobs.DEADLINE)
+    assert [result[1:] for result in results] == [[3, 1, 12 * 20_000.0, 12]] * 3
+    assert sorted(result[0] for result in results) == [0, 1, 2]
+
+
+def test_a_worker_joins_and_one_leaves(engine: ModuleType) -> None:
+    job = engine.RayJob(jobs.grow, 2)
+    while not job.poll(0.1):
+        if len(job.pids()) == 3:
+            job.join()
+            break
+    results = job.wait(jobs.DEADLINE)
+    assert results == [[0, 3, 3], [1, 3, 3], [2, 3, 3]]
+
+
+def test_an_error_of_a_worker_is_raised(engine: ModuleType) -> None:
+    with pytest.raises(ArithmeticError, match="the loss diverged"):
+        engine.RayJob(jobs.fail_alone, 2).wait(jobs.DEADLINE)
+    assert distributed.run(jobs.disagree, "ray", 3) == ["collective"] * 3
+    assert distributed.run(jobs.late_once, "ray", 2) == ["timed out", "timed out"]
+
+
+def test_all_workers_die(engine: ModuleType) -> None:
+    job = engine.RayJob(jobs.wait_for_nothing, 2)
+    pids = job.pids()
+    for name, pid in pids.items():
+        if name != "coordinator":
+            os.kill(pid, signal.SIGKILL)
+    with pytest.raises(distributed.WorkerLost, match="process of worker"):
+        job.wait(jobs.DEADLINE)
+
+
+@pytest.mark.parametrize("address", ["10.1.2.3:6379", "ray://example.org:10001", "auto", "[fe80::1]:6379"])
+def test_a_cluster_without_authentication_is_refused(
+    engine: ModuleType, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(engine.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(engine.ray, "init", lambda address, **options: started.append(address))
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(PermissionError, match="expected RAY_AUTH_MODE=token, or allow_insecure=True"):
+        engine.connect(address, 2, allow_insecure=False)
+    with pytest.raises(PermissionError, match="Ray that is started here"):
+        engine.connect(None, 2, allow_insecure=False)
+    assert not started
+    engine.connect("127.0.0.1:6379", 2, allow_insecure=False)
+    engine.connect(address, 2, allow_insecure=True)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    engine.connect(address, 2, allow_insecure=False)
+    assert started == ["127.0.0.1:6379", address, address]
