@@ -10,6 +10,7 @@ worker, and one table of all runs. Fails if a run reads fewer than 97 of 100 dig
 """
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import importlib.util
@@ -29,7 +30,6 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-import oxigrad as ox
 from oxigrad import distributed, optim, schedules, xp
 
 GOAL = 0.97
@@ -114,24 +114,57 @@ def warm(peak: float, steps: int) -> Any:
     return schedules.warmup_cosine(peak, warmup=max(1, steps // 10), steps=steps)
 
 
-# Each method makes a wrapper, given the number of updates of each worker.
+def adam(peak: float, steps: int) -> Any:
+    """The base optimizer of most methods."""
+    return optim.AdamW(warm(peak, steps), weight_decay=0.05)
+
+
+def lars(steps: int) -> Any:
+    """LARS, with biases exempt from the trust ratio and the weight decay, as in the paper."""
+    weights = optim.LARS(warm(10.0, steps), weight_decay=1e-4, norms="separate")
+    return optim.partition({"*bias": optim.SGD(warm(0.2, steps), momentum=0.9), "*": weights})
+
+
+# Each method makes a wrapper optimizer, given the updates of each worker and the number of workers.
 METHODS: dict[str, Callable[[int, int], Any]] = {
-    "large_batch": lambda steps, size: distributed.LargeBatch(
-        optim.partition(
-            {
-                "*bias": optim.SGD(0.2, momentum=0.9),
-                "*": optim.LARS(warm(20.0, steps // 2), weight_decay=1e-4, norms="separate"),
-            }
-        ),
-        local_batches=2,
+    # The first three gradients of each step; the fourth worker is a backup.
+    "sync_replicas": lambda steps, size: distributed.SyncReplicas(adam(0.02, steps), max(1, size - 1), size),
+    # A step after every second gradient, with a learning rate that falls with staleness.
+    "softsync": lambda steps, size: distributed.Softsync(adam(0.01, steps * size // 2), 2),
+    # A step after every gradient that is not too stale.
+    "drop_stale": lambda steps, size: distributed.DropStale(adam(0.005, steps * size), size),
+    # The mean of the models every 10 updates.
+    "model_average": lambda steps, size: distributed.ModelAverage(adam(0.02, steps), 10),
+    # The same by blocks with momentum.
+    "block_momentum": lambda steps, size: distributed.ModelAverage(adam(0.01, steps), 10, block_momentum=0.5),
+    # DiLoCo: an outer optimizer with Nesterov momentum.
+    "diloco": lambda steps, size: distributed.ModelAverage(
+        adam(0.01, steps), 20, outer=optim.SGD(0.7, momentum=0.9, nesterov=True)
     ),
+    # Streaming DiLoCo: half of the parameters at a time, in 8 bits, merged two updates later.
+    "streaming_diloco": lambda steps, size: distributed.ModelAverage(
+        adam(0.01, steps),
+        20,
+        outer=optim.SGD(0.7, momentum=0.9, nesterov=True),
+        fragments=2,
+        delay=2,
+        exchange="8bit",
+    ),
+    # Only the largest elements of large gradients; here one of twenty.
+    "compression": lambda steps, size: distributed.DeepGradientCompression(
+        optim.SGD(warm(0.2, steps)), 0.05, momentum=0.9, min_size=1000
+    ),
+    # Gradients preconditioned by Kronecker factors.
     "kfac": lambda steps, size: distributed.KFAC(
-        optim.SGD(warm(0.1, steps), momentum=0.9),
+        optim.SGD(warm(0.05, steps), momentum=0.9),
         damping=0.03,
         kl_clip=0.01,
-        inverse_update_steps=5,
+        factor_update_steps=2,
+        inverse_update_steps=10,
         memory="hybrid_opt",
     ),
+    # Two local batches a step, by LARS.
+    "large_batch": lambda steps, size: distributed.LargeBatch(lars(steps // 2), local_batches=2),
 }
 
 
@@ -159,13 +192,13 @@ def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
     model, opt = new_model(), METHODS[method](steps, comm.size)
     sent, begin = comm.bytes_sent, time.perf_counter()
     shown = bar and comm.rank == 0
-    for batch in tqdm(
-        batches(data, comm.rank, comm.size, epochs), method, steps, disable=not shown, unit="step", leave=False
-    ):
-        opt.minimize(functools.partial(cross_entropy, *batch), model)
-    for last in ("average", "finish"):  # what a method does at the end, if it does anything
-        if hasattr(type(opt), last):
-            model = getattr(opt, last)(model)
+    own_batches = batches(data, comm.rank, comm.size, epochs)
+    with opt if hasattr(opt, "leave") else contextlib.nullcontext():
+        for batch in tqdm(own_batches, method, steps, disable=not shown, unit="step", leave=False):
+            opt.minimize(functools.partial(cross_entropy, *batch), model)
+        if isinstance(opt, distributed.ModelAverage):
+            model = opt.average(model)
+    comm.all_reduce([np.zeros(1)])  # all have ended
     seconds = time.perf_counter() - begin
     own = next(report for report in opt.report() if report.rank == comm.rank)
     right = np.argmax(scores(model, test.images), axis=1) == test.digits

@@ -15,10 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad.distributed.communicator import Communicator, OneSided, current
+from oxigrad.distributed.compression import DeepGradientCompression
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.kfac import KFAC
 from oxigrad.distributed.large_batch import LargeBatch
 from oxigrad.distributed.message import Header, Layout
+from oxigrad.distributed.model_average import ModelAverage
 from oxigrad.distributed.softsync import DropStale, Softsync
 from oxigrad.distributed.sync_replicas import SyncReplicas
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
@@ -28,10 +30,12 @@ __all__ = [
     "Aborted",
     "CommunicationError",
     "Communicator",
+    "DeepGradientCompression",
     "DropStale",
     "Header",
     "LargeBatch",
     "Layout",
+    "ModelAverage",
     "NotSupported",
     "OneSided",
     "Refused",
