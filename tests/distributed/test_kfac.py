@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim, xp
 from oxigrad.distributed import KFAC
+from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.distributed.placement import Placement, balanced
 
 WORKERS = 4
@@ -391,6 +393,63 @@ def test_a_mode_decides_who_holds_decompositions_and_how_much_is_sent() -> None:
     ]
     for opt in found["comm_opt"]:
         assert opt.report()[0].accepted == 3 and opt.report()[0].bytes_sent > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_others_go_on_without_a_worker_that_has_died(mode: str) -> None:
+    def worker(comm: Any) -> tuple[Model, Any]:
+        assert ready.wait(DEADLINE)
+        model, opt, rank = network(), kfac(communicator=comm, inverse_update_steps=2, **MODES[mode]), comm.rank
+        x, y = (np.array_split(array, 4)[rank] for array in (X, Y))
+        for step in range(6):
+            if rank == 1 and step == 3:
+                job.kill(1)
+            opt.minimize(lambda m: network_loss(m, x, y), model)
+        return model, opt
+
+    ready = threading.Event()
+    job = ThreadJob(worker, 4, timeout=DEADLINE)
+    ready.set()
+    found = job.wait(DEADLINE)
+    assert found[1] is None
+    survivors = [found[rank] for rank in (0, 2, 3)]
+    for model, opt in survivors:
+        assert opt.step == 6 and opt.communicator.size == 3 and opt.report()[0].accepted == 6
+        for path, array in parameters(model).items():
+            np.testing.assert_array_equal(array, parameters(survivors[0][0])[path])
+        np.testing.assert_array_equal(opt.factors("l1.w")[0], survivors[0][1].factors("l1.w")[0])
+
+
+@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_worker_that_joins_takes_the_same_steps(mode: str, starts: bool) -> None:
+    def train(opt: KFAC, model: Model, rank: int, steps: range) -> tuple[Model, KFAC]:
+        x, y = (np.array_split(array, 3)[rank] for array in (X, Y))
+        for step in steps:
+            if step == 2 and rank < 2:
+                assert joining.wait(DEADLINE)
+                model = opt.reform(model)
+            _, grads, found = opt.compute_statistics(lambda m: network_loss(m, x, y), model)
+            model = opt.update(model, grads, found if step % 2 == 0 else None)
+        return model, opt
+
+    def new() -> KFAC:
+        return kfac(inverse_update_steps=3, **MODES[mode])
+
+    def late(comm: Any) -> tuple[Model, KFAC]:
+        opt, model = new(), network(seed=5)
+        return train(opt, opt.start(model) if starts else model, 2, range(2, 6))
+
+    joining = threading.Event()
+    job = ThreadJob(lambda comm: train(new(), network(), comm.rank, range(6)), 2, timeout=DEADLINE)
+    job.join(late)
+    joining.set()
+    results = job.wait(DEADLINE)
+    assert [opt.report()[0].dropped for _, opt in results] == [0, 0, 0 if starts else 1]
+    for model, opt in results:
+        assert opt.step == 6
+        for path, array in parameters(model).items():
+            np.testing.assert_array_equal(array, parameters(results[0][0])[path])
 
 
 def test_workers_with_other_layers_are_told_so() -> None:

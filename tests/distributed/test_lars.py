@@ -2,6 +2,7 @@
 
 import copy
 import json
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim, xp
 from oxigrad.distributed import LargeBatch
+from oxigrad.distributed.engines.threads import ThreadJob
 
 DEADLINE = 120.0
 RNG = np.random.default_rng(0)
@@ -94,6 +96,7 @@ def test_a_mean_of_gradients_is_not_a_mean_of_steps() -> None:
 def test_batches_that_complete_no_step_send_nothing_and_change_nothing() -> None:
     def worker(comm: Any) -> list[int]:
         model, opt = new_model(), LargeBatch(lars(), 3, communicator=comm)
+        opt.start(model)
         before, sent = copy.deepcopy(model), []
         for _ in range(3):
             start = comm.bytes_sent
@@ -105,6 +108,48 @@ def test_batches_that_complete_no_step_send_nothing_and_change_nothing() -> None
 
     for sent in distributed.run(worker, workers=2, timeout=DEADLINE):
         assert sent[:2] == [0, 0] and sent[2] > 0
+
+
+def test_the_others_take_the_step_without_a_worker_that_has_died() -> None:
+    def worker(comm: Any) -> Any:
+        assert ready.wait(DEADLINE)
+        model, opt, rank = {"w": np.zeros(2)}, LargeBatch(optim.SGD(1.0), 2), comm.rank
+        for step in range(6):
+            if rank == 1 and step == 3:
+                job.kill(1)
+            model = opt.update(model, {"w": np.full(2, float(2**rank))})
+        return model["w"], opt
+
+    ready = threading.Event()
+    job = ThreadJob(worker, 3, timeout=DEADLINE)
+    ready.set()
+    first, dead, last = job.wait(DEADLINE)
+    assert dead is None
+    for found, opt in (first, last):  # one step of three gradients, two of two
+        np.testing.assert_allclose(found, -(7 / 3 + 2 * 5 / 2))
+        assert opt.step == 3 and opt.report()[0].accepted == 6
+
+
+def test_a_worker_that_joins_between_steps_adds_what_it_has() -> None:
+    def train(opt: LargeBatch, model: Model, rank: int, batches: range) -> Any:
+        for batch in batches:
+            if batch == 3 and rank < 2:
+                assert joining.wait(DEADLINE)
+                model = opt.reform(model)
+            model = opt.update(model, {"w": np.full(2, float(2**rank))})
+        return model["w"], opt
+
+    def late(comm: Any) -> Any:
+        opt = LargeBatch(optim.SGD(1.0), 4)
+        return train(opt, opt.start({"w": np.full(2, 9.0)}), 2, range(3, 8))
+
+    joining = threading.Event()
+    job = ThreadJob(lambda comm: train(LargeBatch(optim.SGD(1.0), 4), {"w": np.zeros(2)}, comm.rank, range(8)), 2)
+    job.join(late)
+    joining.set()
+    for found, opt in job.wait(DEADLINE):  # 4 gradients of 1, 4 of 2 and 1 of 4; then 4 of each
+        np.testing.assert_allclose(found, -(16 / 9 + 28 / 12))
+        assert opt.step == 2 and opt.pending == 0
 
 
 def test_the_option_accumulate_gives_the_same_steps() -> None:

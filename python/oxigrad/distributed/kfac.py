@@ -10,7 +10,9 @@ from oxigrad._core import StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import Recording, check_callable
 from oxigrad.distributed.averaged import mean_over_workers
+from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.errors import WorkerLost
 from oxigrad.distributed.kronecker import Method
 from oxigrad.distributed.layers import Layer, Statistics, recorded
 from oxigrad.distributed.preconditioner import Preconditioner, Settings
@@ -44,7 +46,7 @@ def _damping(opt: Any, value: Any) -> Any:
     return value if isinstance(value, Schedule) else _POSITIVE.check("damping", number(value))
 
 
-class KFAC(Wrapper):
+class KFAC(CollectiveWrapper):
     """Kronecker-factored approximate curvature (Martens and Grosse 2015, arXiv:1503.05671) around an optimizer.
 
     The gradient V of a layer, as a matrix of inputs and outputs, becomes ``A^-1 V G^-1`` before the optimizer takes its step, where A and G are
@@ -80,7 +82,7 @@ class KFAC(Wrapper):
         communicator: see `Wrapper`.
         timeout: see `Wrapper`.
 
-    Raises `StructureError`, on all workers, where they record different layers. Moments that are not finite leave the factors as they are.
+    Where a worker is lost, the others go on, and repeat the step. Raises `StructureError`, on all workers, where they record different layers. Moments that are not finite leave the factors as they are.
 
     >>> from oxigrad import optim, xp
     >>> x, w = np.array([[1.0, 0.0], [0.0, 0.01]]), np.array([[3.0], [5.0]])
@@ -156,6 +158,7 @@ class KFAC(Wrapper):
             share[self.memory],
             0.0 if self.kl_clip is None else self._learning_rate(),
             self.optimizer.scale,
+            self._seconds,
         )
 
     def _learning_rate(self) -> float:
@@ -221,6 +224,9 @@ class KFAC(Wrapper):
         ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its derivatives.
         """
         statistics = None
+        if self._done < 0:
+            self._parameters.check_replaceable(model)
+            self.start(model)
         if self._preconditioner.count % self.factor_update_steps:
             value, grads = self.compute_gradients(loss, model)
         elif sampled is None:
@@ -240,13 +246,33 @@ class KFAC(Wrapper):
     def _step(
         self, model: Tree, grads: Tree | None, statistics: Statistics | None = None, *, keep_root: bool = False
     ) -> Tree:
-        settings = self._settings()
-        gradients = mean_over_workers(self._parameters.gradients(model, grads), self.communicator)
-        dense = {path: gradient for path, gradient in gradients.items() if not isinstance(gradient, SparseRows)}
-        gradients |= self._preconditioner(dense, statistics, settings, self.communicator)
+        given = self._parameters.gradients(model, grads)
+        late = False
+        if self._done < 0:
+            model, late = self._agree(model)
+        while True:
+            trial = self._preconditioner.copied()
+            try:
+                gradients = self._preconditioned(trial, given, statistics, late=late)
+                break
+            except WorkerLost:
+                model, behind = self._recover(model)
+                late = late or behind
+        self._done += 1
         found = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
-        self._report.accepted += 1
+        self._preconditioner = trial
+        self._report.dropped += late
+        self._report.accepted += not late
         return found
+
+    def _preconditioned(
+        self, preconditioner: Preconditioner, given: Mapping[str, Any], statistics: Statistics | None, *, late: bool
+    ) -> dict[str, Any]:
+        """The gradients of the step, which are the same on all workers; those of a worker that is late are not used."""
+        settings, count = self._settings(), 0 if late else 1
+        means = mean_over_workers(given, self.communicator, count=count, timeout=self._seconds)
+        dense = {path: mean for path, mean in means.items() if not isinstance(mean, SparseRows)}
+        return means | preconditioner(dense, statistics, settings, self.communicator, count=count)
 
     # --- configuration and state ---------------------------------------------------------------------------------------
 
@@ -259,17 +285,18 @@ class KFAC(Wrapper):
         return {"damping": damping, **{name: getattr(self, name) for name in names}}
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        return self._preconditioner.plain(), self._preconditioner.arrays()
+        return {"done": self._done, **self._preconditioner.plain()}, self._preconditioner.arrays()
 
     def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
         try:
             Preconditioner().load(plain, arrays)
         except StateError as error:
             return [str(error)]
-        return []
+        return [] if isinstance(plain.get("done"), int) else ["KFAC: the number of steps is missing"]
 
     def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
         self._preconditioner.load(plain, arrays)
+        self._done = plain["done"]
 
 
 REGISTRY["KFAC"] = KFAC

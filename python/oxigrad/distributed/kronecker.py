@@ -16,27 +16,25 @@ def __dir__() -> list[str]:
 Method = Literal["eigen", "inverse"]
 
 
+@dataclasses.dataclass(frozen=True)
 class Factor:
     """The running average of the second moments of a layer's inputs or cotangents, a symmetric matrix.
 
     The moments of the k-th batch weigh ``1 - min(1 - 1/k, decay)`` (Martens and Grosse 2015, section 5): the average begins as a plain
     mean, without a bias towards an initial value. ``count`` is the number of batches.
 
-    >>> factor = Factor(np.array([[1.0]]))
-    >>> factor.add(np.array([[3.0]]), decay=0.95)
-    >>> factor.value, factor.count
-    (array([[2.]]), 2)
+    >>> Factor(np.array([[1.0]])).after(np.array([[3.0]]), decay=0.95)
+    Factor(value=array([[2.]]), count=2)
     """
 
-    def __init__(self, value: np.ndarray, count: int = 1) -> None:
-        self.value = value
-        self.count = count
+    value: np.ndarray
+    count: int = 1
 
-    def add(self, moments: np.ndarray, decay: float) -> None:
-        """Adds the moments of a batch."""
-        self.count += 1
-        keep = self.value.dtype.type(min(1 - 1 / self.count, decay))
-        self.value = keep * self.value + (1 - keep) * moments
+    def after(self, moments: np.ndarray, decay: float) -> "Factor":
+        """The average after the moments of a further batch."""
+        count = self.count + 1
+        keep = self.value.dtype.type(min(1 - 1 / count, decay))
+        return Factor(keep * self.value + (1 - keep) * moments, count)
 
     @property
     def mean_eigenvalue(self) -> float:

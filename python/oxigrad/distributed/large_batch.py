@@ -7,7 +7,9 @@ import numpy as np
 
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed.averaged import mean_over_workers
+from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.errors import WorkerLost
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
@@ -27,7 +29,7 @@ _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _SUM, _ROWS = "local-sum", "local-sum-rows"
 
 
-class LargeBatch(Wrapper):
+class LargeBatch(CollectiveWrapper):
     """Training with large batches: each step is one of the mean gradient of ``local_batches`` batches of each worker.
 
     Batches that do not complete a step are only added up on their worker: they send nothing, and leave the model unchanged. The
@@ -40,6 +42,8 @@ class LargeBatch(Wrapper):
         local_batches: the number of batches of each worker that a step uses; it can change between steps.
         communicator: see `Wrapper`.
         timeout: see `Wrapper`.
+
+    Where a worker is lost, the others take the step by the mean of their own gradients.
 
     Batches have equal sizes, or gradients that are weighted accordingly. `pending` is the number of batches since the last step;
     sums are saved with the state.
@@ -68,7 +72,7 @@ class LargeBatch(Wrapper):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        self._pending = 0
+        self._pending = self._count = 0
         self._sums: dict[str, Any] = {}
         self.local_batches = local_batches
 
@@ -87,17 +91,42 @@ class LargeBatch(Wrapper):
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         given = self._parameters.gradients(model, grads)
-        sums = {path: _added(self._sums.get(path), gradient) for path, gradient in given.items()}
-        self._report.accepted += 1
+        late = False
+        if self._done < 0:
+            model, late = self._agree(model)
+        if late:
+            sums, count = given, 0
+            self._report.dropped += 1
+        else:
+            sums = {path: _added(self._sums.get(path), gradient) for path, gradient in given.items()}
+            count = self._count + 1
+            self._report.accepted += 1
         if self._pending + 1 < self.local_batches:
-            self._sums, self._pending = sums, self._pending + 1
+            self._sums, self._count, self._pending = sums if count else {}, count, self._pending + 1
             return model
-        count = self.local_batches
-        means = {path: _divided(total, count) for path, total in sums.items()} if count > 1 else sums
-        means = mean_over_workers(means, self.communicator)
+        while True:
+            try:
+                means = mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds)
+                break
+            except WorkerLost:
+                model, late = self._recover(model)
+                if late:  # the others have taken the step that these gradients belong to
+                    self._report.accepted -= count
+                    self._report.dropped += count
+                    count = 0
+        self._done += 1
         stepped = take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
-        self._sums, self._pending = {}, 0
+        self._sums, self._count, self._pending = {}, 0, 0
         return stepped
+
+    def _given_state(self) -> dict[str, Any]:
+        """See `CollectiveWrapper._given_state`: without the sums of this worker."""
+        kept = self._sums, self._count
+        self._sums, self._count = {}, 0
+        try:
+            return super()._given_state()
+        finally:
+            self._sums, self._count = kept
 
     def _own_config(self) -> Config:
         return {"local_batches": self.local_batches}
@@ -108,7 +137,7 @@ class LargeBatch(Wrapper):
             path: {_SUM: total.values, _ROWS: total.indices} if path in rows else {_SUM: total}
             for path, total in self._sums.items()
         }
-        return {"pending": self._pending, "rows": rows}, arrays
+        return {"done": self._done, "pending": self._pending, "count": self._count, "rows": rows}, arrays
 
     def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
         pending = plain.get("pending")
@@ -120,12 +149,14 @@ class LargeBatch(Wrapper):
             found = _restored(plain, arrays)
         except (KeyError, TypeError, ValueError, LookupError) as error:
             return [f"LargeBatch: its sums are damaged: {error}"]
-        return (
-            [] if bool(pending) == bool(found) else [f"LargeBatch: {pending} batches are added up in {len(found)} sums"]
-        )
+        count = plain.get("count")
+        if not isinstance(count, int) or not 0 <= count <= pending or bool(count) != bool(found):
+            return [f"LargeBatch: {count!r} of {pending} batches are added up in {len(found)} sums"]
+        return [] if isinstance(plain.get("done"), int) else ["LargeBatch: the number of steps is missing"]
 
     def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        self._sums, self._pending = _restored(plain, arrays), plain["pending"]
+        self._sums, self._pending, self._count = _restored(plain, arrays), plain["pending"], plain["count"]
+        self._done = plain["done"]
 
 
 def _restored(plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -149,12 +180,6 @@ def _added(total: Any, gradient: Any) -> Any:
 
 def _wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32 if array.dtype.itemsize == 2 else array.dtype)
-
-
-def _divided(total: Any, count: int) -> Any:
-    if isinstance(total, SparseRows):
-        return SparseRows(total.indices, _divided(total.values, count), total.shape).coalesce()
-    return total / total.dtype.type(count)
 
 
 REGISTRY["LargeBatch"] = LargeBatch

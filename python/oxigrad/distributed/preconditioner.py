@@ -1,13 +1,15 @@
 """K-FAC apart from the optimizer around it: factors, their decompositions on the workers, and preconditioned gradients."""
 
+import copy
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import StateError, StructureError
+from oxigrad.distributed.averaged import mean_over_workers
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.kronecker import Factor, Inverse, Method, damped, invert, precondition
 from oxigrad.distributed.layers import Layer, Statistics
@@ -42,6 +44,7 @@ class Settings:
     fraction: float
     learning_rate: float
     scale: float = 1.0
+    timeout: float | None = None
 
 
 class Preconditioner:
@@ -66,64 +69,84 @@ class Preconditioner:
         statistics: Statistics | None,
         settings: Settings,
         communicator: Communicator,
+        *,
+        count: int = 1,
     ) -> dict[str, np.ndarray]:
-        """The preconditioned gradients of the parameters of layers, given the averaged gradients, by key path."""
-        if statistics is not None:
-            self._observe(statistics, settings, communicator)
+        """The preconditioned gradients of the parameters of layers, given the averaged gradients, by key path.
+
+        ``count`` is 0 for a worker whose statistics are not used.
+        """
+        self._observe(statistics, settings, communicator, count)
         membership = communicator.generation, communicator.rank, communicator.size
         is_due = self.count % settings.inverse_update_steps == 0
         if membership != self._membership:
             self._place(settings, communicator)
-            is_due = self._any(communicator, is_due or not self._holds_all(communicator.rank))
+            is_due = self._any(settings, communicator, is_due or not self._holds_all(communicator.rank))
             self._membership = membership
         if is_due and self.layers:
             self._decompose(settings, communicator)
         self.count += 1
         return self._preconditioned(gradients, settings, communicator)
 
+    def copied(self) -> "Preconditioner":
+        """A copy, which shares no array that a step changes."""
+        made = copy.copy(self)
+        made.layers, made.factors, made.inverses = dict(self.layers), dict(self.factors), dict(self.inverses)
+        return made
+
     # --- factors -------------------------------------------------------------------------------------------------------
 
-    def _observe(self, statistics: Statistics, settings: Settings, communicator: Communicator) -> None:
+    def _observe(
+        self, statistics: Statistics | None, settings: Settings, communicator: Communicator, count: int
+    ) -> None:
         """Averages the moments of all workers, and adds them to the factors."""
-        own = {
-            f"{layer.path}/{side}": array[np.triu_indices(len(array))]
-            for layer, pair in zip(
-                statistics.layers, zip(statistics.inputs, statistics.outputs, strict=True), strict=True
-            )
-            for side, array in zip(_SIDES, pair, strict=True)
-        }
-        layout = Layout(own)
-        self._agree(layout.digest, statistics, communicator)
-        for layer in statistics.layers:
-            if (before := self.layers.get(layer.path, layer)) != layer:
-                raise StructureError(f"{layer.path}: found the layer {layer}, expected {before}, as before")
-        buffers = layout.pack(own)
-        communicator.all_reduce(buffers, op="mean")
-        if not all(np.isfinite(buffer).all() for buffer in buffers):
+        own, layers = _moments(statistics), () if statistics is None else statistics.layers
+        digest = bytes(8) if statistics is None else Layout(own).digest
+        agreed = self._agreed(digest, layers, settings, communicator, count)
+        if agreed == bytes(8):
+            return
+        if digest != agreed:  # those of a worker that is late, whose state is that of the others
+            layers = tuple(self.layers.values())
+            own = _moments(_no_moments(layers, self.factors))
+            if Layout(own).digest != agreed:
+                raise StructureError("KFAC: this worker joined before the others had recorded layers: join again")
+        averaged = mean_over_workers(own, communicator, count=count, timeout=settings.timeout)
+        if not all(np.isfinite(array).all() for array in averaged.values()):
             self.ignored += 1
             return
-        averaged = layout.views(buffers)
-        for layer in statistics.layers:
+        for layer in layers:
+            if (before := self.layers.get(layer.path, layer)) != layer:
+                raise StructureError(f"{layer.path}: found the layer {layer}, expected {before}, as before")
+        for layer in layers:
             sizes = zip(_SIDES, (layer.inputs, layer.outputs), strict=True)
-            found = [_symmetric(averaged[f"{layer.path}/{side}"], size) for side, size in sizes]
+            a, g = (_symmetric(averaged[f"{layer.path}/{side}"], size) for side, size in sizes)
             if layer.path in self.layers:
-                for factor, moments in zip(self.factors[layer.path], found, strict=True):
-                    factor.add(moments, settings.factor_decay)
+                before = self.factors[layer.path]
+                self.factors[layer.path] = (
+                    before[0].after(a, settings.factor_decay),
+                    before[1].after(g, settings.factor_decay),
+                )
             else:
-                self.layers[layer.path], self.factors[layer.path] = layer, (Factor(found[0]), Factor(found[1]))
+                self.layers[layer.path], self.factors[layer.path] = layer, (Factor(a), Factor(g))
                 self._membership = None  # a new layer to place, on all workers alike
 
-    def _agree(self, digest: bytes, statistics: Statistics, communicator: Communicator) -> None:
-        """Raises `StructureError`, on all workers, where they have recorded different layers."""
+    def _agreed(
+        self, digest: bytes, layers: Sequence[Layer], settings: Settings, communicator: Communicator, count: int
+    ) -> bytes:
+        """The digest of the moments of all workers that are not late; raises `StructureError`, on all, where they differ."""
         if communicator.size == 1:
-            return
-        found = communicator.all_gather_v(np.frombuffer(digest, np.uint8).copy())
-        if others := [rank for rank, other in enumerate(found) if other.tobytes() != digest]:
-            own = ", ".join(layer.path for layer in statistics.layers) or "none"
+            return digest
+        told = np.frombuffer(digest + bytes([count]), np.uint8).copy()
+        found = [each.tobytes() for each in communicator.all_gather_v(told, timeout=settings.timeout)]
+        present = [rank for rank, each in enumerate(found) if each[8]]
+        agreed = found[present[0]][:8]
+        if others := [rank for rank in present if found[rank][:8] != (digest if count else agreed)]:
+            own = ", ".join(layer.path for layer in layers) or "none"
             raise StructureError(
                 f"KFAC: the workers {', '.join(map(str, others))} have recorded other layers than worker {communicator.rank}: "
                 f"expected the same on all; here {own}"
             )
+        return agreed
 
     # --- decompositions ------------------------------------------------------------------------------------------------
 
@@ -138,10 +161,10 @@ class Preconditioner:
         own = [path for path in self.layers if rank in self.placement.group(path)]
         return all(path in self.inverses for path in own)
 
-    def _any(self, communicator: Communicator, flag: bool) -> bool:
+    def _any(self, settings: Settings, communicator: Communicator, flag: bool) -> bool:
         """Whether the flag is set on any worker."""
         found = np.array([flag], np.float32)
-        communicator.all_reduce([found], op="max")
+        communicator.all_reduce([found], op="max", timeout=settings.timeout)
         return bool(found[0])
 
     def _decompose(self, settings: Settings, communicator: Communicator) -> None:
@@ -160,7 +183,9 @@ class Preconditioner:
                 if worker == rank:
                     own[name] = _packed(invert(factor, added[side], settings.method))
                 transfers += [Transfer(name, worker, other) for other in placed.group(path) if other != worker]
-        found = own | exchanged(communicator, own, shapes, transfers, tag=_INVERSES, step=self.count)
+        found = own | exchanged(
+            communicator, own, shapes, transfers, tag=_INVERSES, step=self.count, timeout=settings.timeout
+        )
         for path in self.layers:
             if rank in placed.group(path):
                 a, g = (_unpacked(found[f"{path}/{side}"]) for side in _SIDES)
@@ -185,7 +210,9 @@ class Preconditioner:
             for other in range(communicator.size)
             if other not in placed.group(path)
         ]
-        found = own | exchanged(communicator, own, shapes, transfers, tag=_GRADIENTS, step=self.count)
+        found = own | exchanged(
+            communicator, own, shapes, transfers, tag=_GRADIENTS, step=self.count, timeout=settings.timeout
+        )
         factor = self._clip(matrices, found, settings)
         result: dict[str, np.ndarray] = {}
         for path, layer in self.layers.items():
@@ -270,6 +297,24 @@ def _entry(own: Mapping[str, Any], path: str, name: str, size: int, more: tuple[
     found = np.empty(given.shape, given.dtype.name)
     found[...] = given
     return found
+
+
+def _moments(statistics: Statistics | None) -> dict[str, np.ndarray]:
+    """The upper triangles of the moments, by key path and side."""
+    if statistics is None:
+        return {}
+    pairs = zip(statistics.inputs, statistics.outputs, strict=True)
+    return {
+        f"{layer.path}/{side}": array[np.triu_indices(len(array))]
+        for layer, pair in zip(statistics.layers, pairs, strict=True)
+        for side, array in zip(_SIDES, pair, strict=True)
+    }
+
+
+def _no_moments(layers: Sequence[Layer], factors: Mapping[str, tuple[Factor, Factor]]) -> Statistics:
+    """Zeros in place of moments."""
+    zeros = [tuple(np.zeros_like(factor.value) for factor in factors[layer.path]) for layer in layers]
+    return Statistics(tuple(layers), tuple(a for a, _ in zeros), tuple(g for _, g in zeros))
 
 
 def _symmetric(triangle: np.ndarray, size: int) -> np.ndarray:

@@ -33,6 +33,7 @@ def exchanged(
     *,
     tag: int,
     step: int,
+    timeout: float | None = None,
 ) -> dict[str, np.ndarray]:
     """The arrays that are transferred to this worker, by name. All workers call it with the same transfers and shapes.
 
@@ -42,7 +43,7 @@ def exchanged(
     if not transfers:
         return {}
     if _is_complete(transfers, communicator.size):
-        return _gathered(communicator, own, shapes, transfers)
+        return _gathered(communicator, own, shapes, transfers, timeout)
     rank = communicator.rank
     for dest in sorted({each.dest for each in transfers if each.source == rank}):
         names = [each.name for each in transfers if (each.source, each.dest) == (rank, dest)]
@@ -52,9 +53,11 @@ def exchanged(
     for source in sorted({each.source for each in transfers if each.dest == rank}):
         layout = _layout([each.name for each in transfers if (each.source, each.dest) == (source, rank)], shapes)
         buffers = layout.empty()
-        head = communicator.recv_any(buffers, tag=tag, source=source)
+        head = communicator.recv_any(buffers, tag=tag, source=source, timeout=timeout)
         if head is None:
-            raise TimedOut(f"KFAC: no message from worker {source} within {communicator.timeout:g} s")
+            raise TimedOut(
+                f"KFAC: no message from worker {source} within {communicator.timeout if timeout is None else timeout:g} s"
+            )
         if (head.step, head.digest) != (step, layout.digest):
             raise Refused(
                 "step", f"KFAC: a message of worker {source} is of step {head.step} or of other layers: expected {step}"
@@ -78,6 +81,7 @@ def _gathered(
     own: Mapping[str, np.ndarray],
     shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],
     transfers: Iterable[Transfer],
+    timeout: float | None,
 ) -> dict[str, np.ndarray]:
     sources = {each.name: each.source for each in transfers}
     by_rank = [[name for name, source in sources.items() if source == rank] for rank in range(communicator.size)]
@@ -85,7 +89,9 @@ def _gathered(
     rank, found = communicator.rank, {}
     mine = layouts[rank].pack({name: own[name] for name in by_rank[rank]}) if by_rank[rank] else []
     whole = np.concatenate([buffer.view(np.uint8) for buffer in mine]) if mine else np.empty(0, np.uint8)
-    for other, (layout, received) in enumerate(zip(layouts, communicator.all_gather_v(whole), strict=True)):
+    for other, (layout, received) in enumerate(
+        zip(layouts, communicator.all_gather_v(whole, timeout=timeout), strict=True)
+    ):
         if other == rank:
             continue
         if received.nbytes != layout.nbytes:

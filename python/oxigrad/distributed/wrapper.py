@@ -209,7 +209,11 @@ class Wrapper(Optimizer):
             "optimizer": self.optimizer.name if state["optimizer"] == self.name else state["optimizer"],
             "config": None,
             "remembered": {name: own for name, own in state["remembered"].items() if name != type(self).__name__},
-            "slots": {path: own for path, own in slots.items() if own or path in known},
+            "slots": {
+                path: slots.get(path, {})
+                for path in {**slots, **dict.fromkeys(known)}
+                if slots.get(path) or path in known
+            },
         }
 
     def save(self, file: str | os.PathLike[str]) -> None:
