@@ -1,7 +1,9 @@
 """Base class of wrapper optimizers whose steps a coordinator takes, by the gradients of all workers."""
 
+import dataclasses
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self
@@ -116,6 +118,7 @@ class Coordinated(Wrapper):
         self._set_apart()
 
     _fixed = Wrapper._fixed | {"sparse_mean", "lease"}
+    _transient = frozenset({"_link", "_coordinator", "_server", "_failure", "_stopped", "_codec", "_layout", "_memory"})
 
     def _set_apart(self) -> None:
         """The state of a worker that has not joined."""
@@ -192,7 +195,7 @@ class Coordinated(Wrapper):
                 self._server = threading.Thread(target=self._serve, name="coordinator", daemon=True)
                 self._server.start()
             self._link = _ToRank(self.communicator, 0)
-        self._incarnation += 1
+        self._incarnation = time.time_ns()  # unlike that of a process of this rank before
         self._request(JOIN)
         return self._parameters.write(model, self._answered(JOIN).parameters)
 
@@ -287,11 +290,13 @@ class Coordinated(Wrapper):
 
     def report(self) -> list[WorkerReport]:
         """See `Wrapper.report`. On rank 0, of all workers; elsewhere of this one."""
-        own = super().report()
+        own = super().report()[0]
         if self._coordinator is None:
-            return own
-        reports = sorted(self._coordinator.reports.values(), key=lambda report: report.rank)
-        return [own[0] if report.rank == self.communicator.rank else report for report in reports]
+            return [own]
+        reports = {**self._coordinator.reports}
+        if (mine := reports.get(own.rank)) is not None:
+            reports[own.rank] = dataclasses.replace(mine, bytes_sent=own.bytes_sent, refused=own.refused)
+        return [reports[rank] for rank in sorted(reports)]
 
 
 def _is_same(a: np.ndarray, b: np.ndarray) -> bool:

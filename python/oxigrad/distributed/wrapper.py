@@ -67,6 +67,8 @@ class Wrapper(Optimizer):
 
     #: Names of arrays by parameter that belong to the wrapper, in its state beside the slots of the optimizer.
     _own_slots: ClassVar[frozenset[str]] = frozenset()
+    #: Names of attributes that a copy does not have, and `_set_apart` makes.
+    _transient: ClassVar[frozenset[str]] = frozenset()
     _fixed: ClassVar[frozenset[str]] = Optimizer._fixed | {"communicator"}
 
     def __init__(
@@ -104,6 +106,9 @@ class Wrapper(Optimizer):
 
     def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
         """Takes a state that `_check_own_state` found no difference in."""
+
+    def _set_apart(self) -> None:
+        """Makes the attributes that belong to a connection, as of a worker that has none."""
 
     @property
     def _seconds(self) -> float:
@@ -264,9 +269,10 @@ class Wrapper(Optimizer):
         made = memo[id(self)] = object.__new__(type(self))
         with self._lock.reading():
             shared = {"communicator": self.communicator}
-            own = {n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared)}
+            own = {n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared, *self._transient)}
             vars(made).update(copy.deepcopy(own, memo), **shared, _lock=_core.Lock())
         vars(made)["_parameters"] = Parameters(cast(SteppingOptimizer, made))
+        made._set_apart()
         return made
 
     def __getattr__(self, name: str) -> Any:

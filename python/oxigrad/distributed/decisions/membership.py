@@ -59,6 +59,9 @@ class Decisions:
         self.now = 0.0
         self.members: dict[Hashable, Member] = {}
         self.waiting: list[Waiting] = []
+        #: The workers that wait for a token, and the times at which those that compute for the next step got theirs, in order.
+        self.idle: dict[Hashable, Member] = {}
+        self.holders: dict[Hashable, float] = {}
         self._departed: set[Hashable] = set()
         self._seen: set[Hashable] = set()
 
@@ -113,15 +116,17 @@ class Decisions:
             self._pull(worker)
         elif worker not in self._departed:
             self.members[worker] = Member(worker)
+            self._free(worker)
 
     def _leave(self, worker: Hashable, actions: list[Action]) -> None:
         self._seen.add(worker)
         self._departed.add(worker)
-        self.members.pop(worker, None)
+        for known in (self.members, self.idle, self.holders):
+            known.pop(worker, None)
 
     def _pull(self, worker: Hashable) -> None:
-        if (member := self.members.get(worker)) is not None:
-            member.token = None
+        if worker in self.members:
+            self._free(worker)
 
     def _push(self, push: Push, actions: list[Action]) -> None:
         member = self.members.get(push.worker)
@@ -132,9 +137,10 @@ class Decisions:
         elif push.number == member.last:  # a duplicate, as of a worker that missed the answer
             if member.decision is not None:
                 actions.append(member.decision)
-                member.token = None
+                self._free(push.worker)
         elif push.number > member.last:
-            member.last, member.decision, member.token = push.number, None, None
+            member.last, member.decision = push.number, None
+            self._free(push.worker)
             if push.local_step > self.step:
                 self._tell(push.worker, push.number, False, push.local_step, "future", actions)
             else:
@@ -166,12 +172,22 @@ class Decisions:
         """Takes a step by all gradients that wait for it, in the order of workers, and tells these."""
         taken = sorted(self.waiting, key=lambda waiting: (waiting.order, waiting.number))
         self.waiting.clear()
+        self.holders.clear()
         weights = tuple(self._weight(self.step - waiting.local_step) for waiting in taken)
         self.step += 1
         actions.append(Step(self.step, tuple((waiting.worker, waiting.number) for waiting in taken), weights))
         for waiting in taken:
             self._tell(waiting.worker, waiting.number, True, waiting.local_step, "", actions, late=1)
 
+    def _free(self, worker: Hashable) -> None:
+        """Takes back the token of a worker, which may get another."""
+        self.members[worker].token = None
+        self.idle[worker] = self.members[worker]
+        self.holders.pop(worker, None)
+
     def _give(self, worker: Hashable, member: Member, actions: list[Action]) -> None:
         member.token, member.since = self.step, self.now
+        self.idle.pop(worker, None)
+        self.holders.pop(worker, None)
+        self.holders[worker] = self.now
         actions.append(Token(worker, self.step))

@@ -13,6 +13,7 @@ Chen et al. 2016, arXiv:1604.00981), except where its users reported faults:
 * A step is taken by exactly ``replicas_to_aggregate`` gradients, of different workers as long as enough of them compute.
 """
 
+import itertools
 from typing import Any
 
 from oxigrad.distributed.decisions.events import Action, Push
@@ -76,26 +77,27 @@ class Replicas(Decisions):
         if len(self.waiting) >= self.replicas_to_aggregate:
             self._step(actions)
 
-    def computing(self) -> int:
-        """The number of workers that compute a gradient of the current step, within their leases."""
-        return sum(
-            member.token == self.step and (self.lease is None or self.now - member.since < self.lease)
-            for member in self.members.values()
-        )
-
     def _grant(self, actions: list[Action]) -> None:
+        self._end_leases()
+        if not self.idle:
+            return
+        issued = len(self.holders) + len(self.waiting)
         contributed = {waiting.worker for waiting in self.waiting}
-        idle = [(worker, member) for worker, member in self.members.items() if member.token is None]
-        issued = self.computing() + len(self.waiting)
+        fresh = [item for item in self.idle.items() if item[0] not in contributed]
         most = max(self.total_replicas, self.replicas_to_aggregate)
-        for worker, member in sorted(idle, key=self._turn):
-            if worker not in contributed and issued < most:
+        for worker, member in sorted(fresh, key=self._turn)[: max(0, most - issued)]:
+            self._give(worker, member, actions)
+        missing = self.replicas_to_aggregate - len(self.holders) - len(self.waiting)
+        if missing > 0 and self.is_complete:
+            for worker, member in sorted(self.idle.items(), key=self._turn)[:missing]:
                 self._give(worker, member, actions)
-                issued += 1
-        for worker, member in sorted(idle, key=self._turn) if self.is_complete else ():
-            if worker in contributed and issued < self.replicas_to_aggregate:
-                self._give(worker, member, actions)
-                issued += 1
+
+    def _end_leases(self) -> None:
+        """No longer counts workers that have computed for longer than the lease."""
+        if self.lease is not None:
+            late = itertools.takewhile(lambda item: self.now - item[1] >= (self.lease or 0.0), self.holders.items())
+            for worker, _ in list(late):
+                del self.holders[worker]
 
     @staticmethod
     def _turn(idle: tuple[Any, Member]) -> tuple[float, Any]:

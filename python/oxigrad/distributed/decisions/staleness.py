@@ -54,6 +54,5 @@ class Staleness(Decisions):
             self._step(actions)
 
     def _grant(self, actions: list[Action]) -> None:
-        for worker, member in sorted(self.members.items(), key=lambda item: item[1].order):
-            if member.token is None:
-                self._give(worker, member, actions)
+        for worker, member in sorted(self.idle.items(), key=lambda item: item[1].order):
+            self._give(worker, member, actions)

@@ -376,6 +376,8 @@ class ThreadJob:
     >>> job = ThreadJob(lambda comm: comm.rank * 10, 3)
     >>> job.wait()
     [0, 10, 20]
+
+    The threads start in `start` or `wait`.
     """
 
     def __init__(self, worker: Callable[[Communicator], Any], workers: int, timeout: float = TIMEOUT) -> None:
@@ -386,17 +388,25 @@ class ThreadJob:
         self._group = _Group(secrets.token_bytes(16), workers, 0, self._changed)
         self._threads: list[threading.Thread] = []
         self._ends: list[tuple[Any, BaseException | None]] = []
-        communicators = [ThreadCommunicator(self._group, rank, timeout) for rank in range(workers)]
-        for communicator in communicators:
-            self._start(worker, lambda communicator=communicator: communicator)
 
-    def _start(self, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]) -> None:
+    def start(self) -> None:
+        """Starts the threads; `wait` does so as well."""
+        if self._threads:
+            return
+        communicators = [ThreadCommunicator(self._group, rank, self._timeout) for rank in range(self._group.size)]
+        for thread in [self._enter(self._worker, lambda made=made: made) for made in communicators]:
+            thread.start()
+
+    def _enter(
+        self, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]
+    ) -> threading.Thread:
+        """A thread that is not started yet, in the order of which results are returned."""
         number = len(self._ends)
         self._ends.append((None, None))
         thread = threading.Thread(target=self._main, args=(number, worker, admitted), name=f"worker-{number}")
         thread.daemon = True  # a worker that hangs in the user's code does not keep the process
         self._threads.append(thread)
-        thread.start()
+        return thread
 
     def _main(
         self, number: int, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]
@@ -443,7 +453,7 @@ class ThreadJob:
             group.incarnations[rank] += 1
             group.gone.discard(rank)
             communicator = ThreadCommunicator(group, rank, self._timeout)
-        self._start(worker or self._worker, lambda: communicator)
+        self._enter(worker or self._worker, lambda: communicator).start()
 
     def join(self, worker: Callable[[Communicator], Any] | None = None) -> None:
         """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`."""
@@ -459,7 +469,7 @@ class ThreadJob:
                     self._changed.wait(self._timeout)
             return ThreadCommunicator(*joiner.place, self._timeout)
 
-        self._start(worker or self._worker, admitted)
+        self._enter(worker or self._worker, admitted).start()
 
     @staticmethod
     def _check_admission(group: _Group) -> None:
@@ -472,6 +482,7 @@ class ThreadJob:
         Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt aborts the job.
         """
         end = None if timeout is None else time.monotonic() + timeout
+        self.start()
         try:
             for thread in self._threads:
                 thread.join(None if end is None else max(0.0, end - time.monotonic()))

@@ -1,0 +1,136 @@
+"""Softsync and DropStale: asynchronous workers, with staleness made by order rather than by time."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import distributed, optim
+from oxigrad.distributed import DropStale, Softsync
+from oxigrad.distributed.coordinator import JOIN, PUSH, REQUEST, Coordinator
+from oxigrad.distributed.decisions.staleness import Staleness
+from oxigrad.distributed.message import Header, as_bytes
+
+
+class Driver:
+    """Gives a coordinator requests in a chosen order."""
+
+    def __init__(self, decisions: Staleness, opt: Any = None) -> None:
+        path = next(iter(ox.tree.parameters({"w": np.zeros(2)})))
+        self.coordinator = Coordinator(opt or optim.SGD(1.0), {path: np.zeros(2)}, decisions)
+        self.numbers = 0
+        for rank in range(3):
+            self.request(JOIN, rank, 0)
+
+    def request(self, kind: int, rank: int, step: int, bufs: Any = ()) -> list[list[int]]:
+        self.numbers += 1
+        words = [np.array([kind, self.numbers, 1, 0], np.int64), *bufs]
+        header = Header(REQUEST, step, self.coordinator.codec.digest).sealed(words, rank=rank)
+        replies = self.coordinator.receive(header, np.concatenate([as_bytes(buffer) for buffer in words]))
+        return [reply.bufs[0].tolist() for reply in replies]
+
+    def push(self, rank: int, step: int, value: float) -> list[list[int]]:
+        return self.request(PUSH, rank, step, self.coordinator.codec.encode({"w": np.full(2, value)}))
+
+    @property
+    def w(self) -> float:
+        return float(self.coordinator.parameters()["w"][0])
+
+
+def test_learning_rates_are_divided_by_the_staleness() -> None:
+    """Zhang et al. 2016, arXiv:1511.05950: alpha(t) = alpha / t for t > 0."""
+    driver = Driver(Staleness(1, is_scaled=True))
+    for step in range(4):
+        driver.push(0, step, 1.0)
+    assert driver.w == -4.0
+    driver.push(1, 0, 1.0)  # staleness 4
+    assert driver.w == -4.25
+    driver.push(2, 4, 1.0)  # staleness 1
+    assert driver.w == -5.25
+
+
+def test_a_step_is_the_mean_of_several_weighted_gradients() -> None:
+    driver = Driver(Staleness(2, is_scaled=True))
+    for step in range(2):
+        driver.push(0, step, 0.0), driver.push(1, step, 0.0)
+    driver.push(0, 2, 3.0)
+    assert driver.w == 0.0
+    driver.push(1, 0, 8.0)
+    assert driver.w == -(3.0 + 8.0 / 2) / 2
+
+
+def test_the_weighted_step_goes_through_the_optimizer() -> None:
+    driver = Driver(Staleness(1, is_scaled=True), optim.chain(optim.ClipByGlobalNorm(1.0), optim.SGD(1.0)))
+    driver.push(0, 0, 0.0), driver.push(0, 1, 0.0)
+    driver.push(1, 0, 2.0)  # weighted by one half before it is clipped
+    assert driver.w == pytest.approx(-1 / np.sqrt(2))
+
+
+def test_no_worker_waits() -> None:
+    driver = Driver(Staleness(3))
+    for _ in range(2):
+        (answer,) = driver.push(0, 0, 1.0)
+        assert answer[:2] == [0, 0]  # a token, and no decision yet
+    (answer,) = driver.push(0, 0, 1.0)
+    assert answer[:2] == [1, 3] and driver.w == -1.0
+
+
+def test_too_stale_gradients_are_dropped_whole_and_told() -> None:
+    driver = Driver(Staleness(limit=1))
+    for step in range(3):
+        driver.push(0, step, 1.0)
+    (answer,) = driver.push(1, 1, 100.0)
+    assert answer == [3, 1, driver.numbers, 0, 2, 3, 1]
+    assert driver.w == -3.0
+    driver.push(1, 2, 1.0)
+    assert driver.w == -4.0
+    assert driver.coordinator.reports[1].stale == {2: 1, 1: 1}
+
+
+WRAPPERS = {
+    "softsync": lambda: Softsync(optim.SGD(0.1, momentum=0.5), gradients_per_step=2),
+    "downpour": lambda: Softsync(optim.SGD(0.1), scaled=False),
+    "drop stale": lambda: DropStale(optim.Adam(0.1), staleness=2),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_workers_train_together(name: str) -> None:
+    def worker(comm: Any) -> Any:
+        own = {"w": np.full(4, 5.0)}
+        with WRAPPERS[name]() as opt:
+            for _ in range(100):
+                opt.minimize(lambda m: ox.xp.sum((m["w"] - 1.0) ** 2), own)
+        return own["w"], opt.report()[0], opt
+
+    found = distributed.run(worker, workers=3)
+    coordinator = found[0][2]
+    for w, report, _ in found:
+        assert np.all(abs(w - 1.0) < 0.2)
+        assert report.accepted + report.dropped <= 100
+    reports = coordinator.report()
+    assert sum(report.accepted + report.dropped for report in reports) == 300
+    taken = sum(report.accepted for report in reports)
+    each = getattr(coordinator, "gradients_per_step", 1)
+    assert coordinator.optimizer.step == -(-taken // each)
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_config(name: str) -> None:
+    opt = WRAPPERS[name]()
+    assert repr(optim.from_config(opt.get_config())) == repr(opt)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Softsync(optim.SGD(), 0),
+        lambda: Softsync(optim.SGD(), scaled="no"),  # type: ignore[arg-type]
+        lambda: DropStale(optim.SGD(), -1),
+        lambda: DropStale(optim.SGD(), 0.5),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_arguments(make: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="gradients_per_step|scaled|staleness"):
+        make()
