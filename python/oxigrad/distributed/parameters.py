@@ -59,14 +59,6 @@ class Parameters:
             given = plan.gradients(leaves, grads, called=True, keep_rows=True)
         return {p.text: _checked(p, given[p.index]) for p in plan.parameters}
 
-    def paths(self, model: Tree) -> list[KeyPath]:
-        """The key paths of the parameters, the first one of each."""
-        return [p.paths[0] for p in self._planned(model)[0].parameters]
-
-    def check_replaceable(self, model: Tree) -> None:
-        """Raises `StructureError` for a model that `write` would have to replace by another tree."""
-        self._planned(model)[0].check_replaceable(model)
-
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
 
@@ -87,6 +79,14 @@ class Parameters:
                     at = at.setdefault(key, {})
                 at[last] = g
         return made
+
+    def paths(self, model: Tree) -> list[KeyPath]:
+        """The key paths of the parameters, the first one of each."""
+        return [p.paths[0] for p in self._planned(model)[0].parameters]
+
+    def check_replaceable(self, model: Tree) -> None:
+        """Raises `StructureError` for a model that `write` would have to replace by another tree."""
+        self._planned(model)[0].check_replaceable(model)
 
     def write(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
         """The model with other values for the parameters named: in place where they can be written."""

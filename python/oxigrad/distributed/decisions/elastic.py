@@ -46,19 +46,28 @@ class Centre:
     Pushes of a worker are numbered from 1. Each is applied once: a repeated one is answered again, any other number is refused.
     With ``ordered`` the pushes are applied in rounds, in each one those of all members by rank, so that the result depends
     on no timing; a push waits for those before it, until their workers leave. ``lease`` is the time without a push after which a
-    worker counts as having left, in the unit of ``now``; None means never.
+    worker counts as having left, in the unit of ``now``; None means never. ``awaited`` are further members; with ``ordered`` no push
+    is applied before all of them have joined or left, so that they join the same centre.
 
     >>> centre = Centre([0, 1], ordered=True)
     >>> centre.push(1, 1), centre.push(0, 1)
     ((), (Apply(worker=0, number=1), Apply(worker=1, number=1)))
     """
 
-    def __init__(self, workers: Iterable[int], *, ordered: bool = False, lease: float | None = None) -> None:
+    def __init__(
+        self,
+        workers: Iterable[int],
+        *,
+        ordered: bool = False,
+        lease: float | None = None,
+        awaited: Iterable[int] = (),
+    ) -> None:
         if lease is not None and not lease > 0:
             raise ValueError(f"lease is {lease}: expected a positive time, or None")
         self.ordered, self.lease = ordered, lease
         #: The number of the last push of each member that was applied.
-        self.applied: dict[int, int] = dict.fromkeys(sorted(workers), 0)
+        self._awaited = set(awaited)
+        self.applied: dict[int, int] = dict.fromkeys(sorted({*workers, *self._awaited}), 0)
         self._held: dict[int, int] = {}
         self._to_come = sorted(self.applied)
         self._seen: dict[int, float] = dict.fromkeys(self.applied, 0.0)
@@ -79,13 +88,11 @@ class Centre:
         return self._drain()
 
     def join(self, worker: int, now: float = 0.0) -> tuple[Action, ...]:
-        """Event: a worker joins, or comes back; with ``ordered`` its first push belongs to the next round."""
-        known = worker in self.applied
+        """Event: a worker joins, or comes back; with ``ordered`` the first push of a new one belongs to the next round."""
         self._held.pop(worker, None)
+        self._awaited.discard(worker)
         self.applied[worker] = 0
         self._seen[worker] = now
-        if known and worker in self._to_come:
-            self._to_come.remove(worker)
         return (Give(worker, 0), *self._drain())
 
     def leave(self, worker: int) -> tuple[Action, ...]:
@@ -93,6 +100,7 @@ class Centre:
         if self.applied.pop(worker, None) is None:
             return ()
         self._held.pop(worker, None)
+        self._awaited.discard(worker)
         self._seen.pop(worker)
         if worker in self._to_come:
             self._to_come.remove(worker)
@@ -111,7 +119,7 @@ class Centre:
 
     def _drain(self) -> tuple[Action, ...]:
         found: list[Action] = []
-        while self.ordered and self.applied:
+        while self.ordered and self.applied and not self._awaited:
             if not self._to_come:
                 self._to_come = sorted(self.applied)
             if (worker := self._to_come[0]) not in self._held:

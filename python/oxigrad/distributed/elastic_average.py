@@ -1,0 +1,351 @@
+"""Elastic averaging: workers train on their own, and are pulled to a centre that they pull in turn."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oxigrad import tree, xp
+from oxigrad._typing import Array, Config, Tree
+from oxigrad.distributed import elastic_centre
+from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.decisions.elastic import Centre, moving_rate
+from oxigrad.distributed.elastic_centre import JOIN, LEAVE, PUSH, REFUSED, CentreServer, moved
+from oxigrad.distributed.errors import NotSupported, Refused, WorkerLost
+from oxigrad.distributed.message import Layout
+from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.optim import SGD
+from oxigrad.optim.config import REGISTRY
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.stepping.sparse_rows import SparseRows
+
+__all__ = ["ElasticAverage"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+# The centre as a worker last saw it, and, of rank 0, as it is.
+_SEEN, _KEPT = "elastic-centre", "elastic-kept"
+_DEFAULTS: dict[str, Any] = {
+    "moving_rate": None,
+    "rho": 0.0,
+    "synchronous": False,
+    "deterministic": False,
+    "nesterov": False,
+    "lease": None,
+}
+
+
+class ElasticAverage(CollectiveWrapper):
+    """Elastic averaging SGD (Zhang, Choromanska and LeCun 2015, arXiv:1412.6651) around any optimizer.
+
+    Each worker trains its own parameters x by ``optimizer``. Every ``period`` updates, before the step, it exchanges with the
+    centre c: with ``d = moving_rate * (x - c)``, the worker moves by ``-d`` and the centre by ``d``. The step is by the gradient at
+    the parameters before the move, as in the paper's algorithm 1.
+
+    Asynchronously, the worker of rank 0 keeps the centre, in a thread of its own, and each worker exchanges with it when it is
+    ready; a worker calls `leave` when it has no more data. Synchronously, all workers exchange at once, and the
+    centre moves by the sum of their moves (equations 5 and 6 of the paper, with ``beta = size * moving_rate``); each keeps a copy
+    of it.
+
+    Args:
+        optimizer: the optimizer of each worker.
+        period: updates between two exchanges of a worker; each call of `update` counts.
+        moving_rate: by default ``0.9 / period / size``, as in TensorFlow 1's ElasticAverageOptimizer.
+        rho: adds ``rho * (x - c)``, with the centre of the last exchange, to each gradient. It is 0 by default, since the
+            exchange is this force already in the paper; TensorFlow 1 adds both, with ``rho = moving_rate / learning_rate``.
+        synchronous: whether all workers exchange at once.
+        deterministic: whether an asynchronous centre applies exchanges in rounds by rank, so that the result depends on no timing; a
+            worker then waits for those before it.
+        nesterov: EAMSGD (algorithm 2): around `SGD` with momentum, `minimize` takes the gradient at `lookahead`.
+        lease: seconds without an exchange after which an asynchronous worker counts as having left; None for never.
+        communicator, timeout: see `Wrapper`.
+
+    All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the parameters and the
+    state of a survivor. The state has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises
+    `ValueError` or `TypeError` for arguments that exclude each other, and `WorkerLost` where the keeper of the centre has died.
+
+    >>> import numpy as np
+    >>> from oxigrad import distributed, optim
+    >>> from oxigrad.distributed.elastic_average import ElasticAverage
+    >>> def worker(comm):
+    ...     opt = ElasticAverage(optim.SGD(1.0), period=1, moving_rate=0.25, synchronous=True)
+    ...     model = {"w": np.zeros(1)}
+    ...     for _ in range(2):
+    ...         model = opt.update(model, {"w": np.array([4.0 * comm.rank])})
+    ...     return float(model["w"][0]), float(opt.centre()["w"][0])
+    >>> distributed.run(worker, workers=2)
+    [(0.0, -1.0), (-7.0, -1.0)]
+    """
+
+    _own_slots: ClassVar[frozenset[str]] = frozenset({_SEEN, _KEPT})
+    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"period", *_DEFAULTS}
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        period: int = 10,
+        *,
+        moving_rate: float | None = None,
+        rho: float = 0.0,
+        synchronous: bool = False,
+        deterministic: bool = False,
+        nesterov: bool = False,
+        lease: float | None = None,
+        communicator: Communicator | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__(optimizer, communicator=communicator, timeout=timeout)
+        if period < 1:
+            raise ValueError(f"period is {period}: expected a number of updates, at least 1")
+        if moving_rate is not None and not 0 < moving_rate < 1:
+            raise ValueError(f"moving_rate is {moving_rate}: expected a number between 0 and 1, or None")
+        if not rho >= 0:
+            raise ValueError(f"rho is {rho}: expected at least 0")
+        if rho and self.optimizer.loss_scale is not None:
+            raise ValueError("rho and loss_scale are mutually exclusive: gradients are scaled, the penalty is not")
+        if synchronous and (deterministic or lease is not None):
+            raise ValueError(
+                "synchronous exchanges are deterministic and have no lease: expected deterministic=False, lease=None"
+            )
+        if nesterov and not (isinstance(optimizer, SGD) and optimizer.momentum and not optimizer.nesterov):
+            raise ValueError(f"nesterov is EAMSGD: found {optimizer!r}, expected SGD with momentum and nesterov=False")
+        Centre((), lease=lease)  # refuses a lease that is not positive
+        self.period, self.moving_rate, self.rho = period, moving_rate, rho
+        self.synchronous, self.deterministic, self.nesterov, self.lease = synchronous, deterministic, nesterov, lease
+        self._count = 0
+        self._number = 0
+        self._centre: dict[str, np.ndarray] = {}
+        self._kept: dict[str, np.ndarray] = {}  # the loaded centre of rank 0
+        self._layout: Layout | None = None
+        self._server: CentreServer | None = None
+
+    @property
+    def _rate(self) -> float:
+        if self.moving_rate is not None:
+            return self.moving_rate
+        return moving_rate(self.period, self.communicator.size)
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        """See `Wrapper._step`."""
+        late = False
+        if self._layout is None:
+            model, late = self._started(model)
+        grads = self._penalized(model, grads) if self.rho and not late else grads
+        if self._count and self._count % self.period == 0:
+            model, behind = self._exchange(model)
+            late = late or behind
+        self._count += 1
+        self._report.dropped += late
+        if late:
+            return model
+        model = take_step(self.optimizer, model, grads, keep_root=keep_root)
+        self._report.accepted += 1
+        return model
+
+    def _penalized(self, model: Tree, grads: Tree | None) -> Tree:
+        """The gradients with the penalty ``rho / 2 * |x - c|**2`` added to the loss."""
+        values = self._parameters.read(model)
+        found = {}
+        for path, g in self._parameters.gradients(model, grads).items():
+            dense = g.todense() if isinstance(g, SparseRows) else g
+            pull = _whole(values[path]) - self._centre[path]
+            found[path] = (dense + self._centre[path].dtype.type(self.rho) * pull).astype(dense.dtype, copy=False)
+        return self._parameters.tree(model, found)
+
+    def _exchange(self, model: Tree) -> tuple[Tree, bool]:
+        """Exchanges with the centre; returns the model, and whether this worker was brought up to date instead."""
+        if not self.synchronous:
+            return self._pushed(model), False
+        late = False
+        while True:
+            own = {path: _whole(value) for path, value in self._parameters.read(model).items()}
+            differences = {path: value - self._centre[path] for path, value in own.items()}
+            layout = Layout(differences)
+            buffers = layout.pack(differences, out=layout.empty())
+            try:
+                self.communicator.all_reduce(buffers, op="mean", timeout=self._seconds)
+                break
+            except WorkerLost:
+                model, behind = self._recover(model)
+                late = late or behind
+        self._done += 1
+        rate, beta = self._rate, self._rate * self.communicator.size
+        means = layout.views(buffers)
+        new = {path: own[path] - d.dtype.type(rate) * d for path, d in differences.items()}
+        self._centre = {path: c + c.dtype.type(beta) * means[path] for path, c in self._centre.items()}
+        return self._written(model, new), late
+
+    def _written(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
+        like = self._parameters.read(model)
+        found = {path: value.astype(like[path].dtype, copy=False) for path, value in values.items()}
+        return self._parameters.write(model, found)
+
+    def centre(self) -> dict[str, np.ndarray]:
+        """The centre by key path, as this worker last saw it; float32 for parameters of half precision."""
+        if self._server is not None and self._layout is not None:
+            return self._layout.views(self._server.copies())
+        return {path: value.copy() for path, value in self._centre.items()}
+
+    # --- the asynchronous centre ---------------------------------------------------------------------------------------
+
+    def start(self, model: Tree) -> Tree:
+        """Starts this worker, and returns ``model`` with the parameters that it starts from: those of rank 0, or the centre."""
+        with self._lock.stepping():
+            return self._started(model)[0] if self._layout is None else model
+
+    def reform(self, model: Tree) -> Tree:
+        """See `CollectiveWrapper.reform`. Raises `NotSupported` asynchronously, where workers join by `start` alone."""
+        if not self.synchronous:
+            raise NotSupported("an asynchronous worker joins by start: the others need not reform")
+        return super().reform(model)
+
+    def leave(self, model: Tree) -> Tree:
+        """Leaves the exchange, at the end of the data, and returns ``model``; asynchronously with the centre as its parameters.
+
+        Rank 0 waits for the other workers to leave, at most for the time-out.
+        """
+        with self._lock.stepping():
+            if self.synchronous or self._layout is None:
+                return model
+            _, _, bufs = self._request(JOIN, 0, [])
+            self._request(LEAVE, 0, [])
+            if self._server is not None:
+                self._server.stop(self._seconds)
+                bufs = self._server.copies()
+            self._centre = {path: array.copy() for path, array in self._layout.views(bufs).items()}
+            self._layout, self._server, self._number = None, None, 0
+            return self._written(model, self._centre)
+
+    def _started(self, model: Tree) -> tuple[Tree, bool]:
+        own = {path: _whole(value) for path, value in self._parameters.read(model).items()}
+        layout = Layout(own, self.name)
+        if self.synchronous:
+            model, late = self._agree(model)
+            self._layout = layout
+            return model, late
+        if self.communicator.rank == 0:
+            buffers = layout.pack(self._kept or self._centre or own, out=layout.empty())
+            machine = Centre((), ordered=self.deterministic, lease=self.lease, awaited=range(self.communicator.size))
+            self._server = CentreServer(self.communicator, layout, buffers, machine, self._rate)
+        self._layout, seen = layout, self._centre
+        try:
+            self._join()
+        except BaseException:
+            self._layout = None
+            raise
+        if self._count:  # It continues from a checkpoint.
+            self._centre = seen
+            return model, False
+        return self._written(model, self._centre), False
+
+    def _join(self) -> None:
+        _, _, bufs = self._request(JOIN, 0, [])
+        self._number = 0
+        self._see(bufs)
+
+    def _see(self, bufs: list[np.ndarray]) -> None:
+        assert self._layout is not None  # noqa: S101 - for the type checker
+        self._centre = self._layout.views(bufs)
+
+    def _request(self, kind: int, number: int, bufs: list[np.ndarray]) -> elastic_centre.Answer:
+        assert self._layout is not None  # noqa: S101 - for the type checker
+        if self._server is not None:
+            return self._server.request(kind, number, bufs, self._seconds)
+        return elastic_centre.request(self.communicator, self._layout, kind, number, bufs, self._seconds)
+
+    def _pushed(self, model: Tree) -> Tree:
+        assert self._layout is not None  # noqa: S101 - for the type checker
+        own = {path: _whole(value) for path, value in self._parameters.read(model).items()}
+        bufs = self._layout.pack(own, out=self._layout.empty())
+        for _ in range(2):
+            kind, _, found = self._request(PUSH, self._number + 1, bufs)
+            if kind != REFUSED:
+                break
+            self._join()  # its lease had ended
+        else:
+            raise Refused("member", "the centre refuses the exchange of this worker")
+        self._number += 1
+        self._see(found)
+        return self._written(model, {p: x - moved(self._centre[p], x, self._rate) for p, x in own.items()})
+
+    # --- EAMSGD --------------------------------------------------------------------------------------------------------
+
+    def lookahead(self, model: Tree) -> Tree:
+        """A copy of ``model`` at which EAMSGD takes gradients: ``x + momentum * v``, where ``v`` is the last step of the momentum.
+
+        For gradients of your own with ``nesterov``: take them here, and give them to `update` with ``model``.
+        """
+        plan, leaves = self._parameters._planned(model)
+        slots, filled = self.optimizer.slots, list(leaves)
+        for p in plan.parameters:
+            if "m" not in slots.get(p.text, {}):
+                continue
+            numbers = plan.groups[p.group].numbers(self.optimizer.step)
+            x, m = leaves[p.index], slots[p.text]["m"]
+            there = x - numbers["learning_rate"] * numbers["momentum"] * xp.asarray(
+                np.asarray(m) if self._is_code(m) else m
+            )
+            for i in p.indices:
+                filled[i] = xp.asarray(xp.astype(there, x.dtype))
+        return tree.unflatten(plan.structure, filled)
+
+    @staticmethod
+    def _is_code(slot: Any) -> bool:
+        return slot.dtype == "8bit"
+
+    def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
+        """See `Optimizer.compute_gradients`; with ``nesterov``, value and gradient are those at `lookahead`."""
+        return super().compute_gradients(loss, self.lookahead(model) if self.nesterov else model)
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def _begin(self, model: Tree) -> None:
+        """See `CollectiveWrapper._begin`."""
+        if not self._centre:
+            self._centre = {path: np.array(_whole(v)) for path, v in self._parameters.read(model).items()}
+
+    def _own_config(self) -> Config:
+        """See `Wrapper._own_config`."""
+        given = {name: getattr(self, name) for name, default in _DEFAULTS.items() if getattr(self, name) != default}
+        return {"period": self.period, **given}
+
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """See `Wrapper._own_state`."""
+        arrays = {path: {_SEEN: value} for path, value in self._centre.items()}
+        if self._server is not None:
+            for path, value in self.centre().items():
+                arrays[path][_KEPT] = value
+        return {"done": self._done, "count": self._count}, arrays
+
+    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """See `Wrapper._check_own_state`."""
+        try:
+            with expecting("its state is malformed"):
+                if int(plain["count"]) < 0 or int(plain["done"]) < -1:
+                    raise ValueError("it has a negative count")
+        except ValueError as error:
+            return [f"ElasticAverage: {error}"]
+        return []
+
+    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
+        """See `Wrapper._set_own_state`."""
+        self._done, self._count = int(plain["done"]), int(plain["count"])
+        self._centre, self._kept = by_name(arrays, _SEEN), by_name(arrays, _KEPT)
+
+
+def _whole(array: np.ndarray) -> np.ndarray:
+    """The array, in float32 if it is of half precision."""
+    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
+
+
+def _from_config(optimizer: Optimizer, **values: Any) -> ElasticAverage:
+    return ElasticAverage(optimizer, **values)
+
+
+REGISTRY["ElasticAverage"] = _from_config
