@@ -6,12 +6,13 @@ MAKEFLAGS += --no-builtin-rules
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet
 # Tests go to as many processes as there are processors.
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
+# Those that start processes of their own run one after the other.
+PYTEST := $(BIN)/python -m pytest --dist=loadgroup --numprocesses=$(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: help demo test test-all test-gpu wheels standard lint audit format bench bench-small compare counts track report
+.PHONY: help demo test test-all soak test-gpu wheels standard lint audit format bench bench-small compare counts track report
 .PHONY: versus generated develop distributed clean
 .DEFAULT_GOAL := help
 
@@ -29,7 +30,10 @@ test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with 
 	$(PYTEST)
 
 test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
-	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx
+	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,mpi4py,ray
+
+soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 100 times while they train: make soak OPTIONS='--kills 20'
+	$(BIN)/python tests/distributed/soak.py $(OPTIONS)
 
 test-gpu: ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
 	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl

@@ -31,7 +31,7 @@ API: dict[types.ModuleType, str] = {
         rex rsqrt staircase step warmup warmup_cosine wsd""",
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path register unflatten zeros_like""",
     ox.testing: """check_grads check_rule""",
-    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale Header KFAC LargeBatch Layout ModelAverage NotSupported OneSided
+    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header KFAC LargeBatch Layout ModelAverage NotSupported OneSided
         Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
         Wrapper communicator current run""",
     xp.special: """beta betainc betaln digamma entr erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln i0 i1 iv

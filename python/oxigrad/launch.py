@@ -130,14 +130,21 @@ def listening(root: int) -> list[tuple[str, str, int]]:
     """Name, address and port of the listening TCP sockets of a process and its descendants; empty where there is no ``/proc``."""
     sockets = _sockets()
     found = []
-    for process in sorted(_descendants(root)):
-        try:
+    for process in sorted(descendants(root)):
+        inodes = [link[8:-1] for link in _links(Path(f"/proc/{process}/fd")) if link.startswith("socket:[")]
+        with contextlib.suppress(OSError):  # the process has ended
             name = Path(f"/proc/{process}/comm").read_text().strip()
-            links = [os.readlink(entry) for entry in Path(f"/proc/{process}/fd").iterdir()]
-        except OSError:  # the process has ended
-            continue
-        inodes = [link[8:-1] for link in links if link.startswith("socket:[")]
-        found += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
+            found += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
+    return found
+
+
+def _links(folder: Path) -> list[str]:
+    """What the entries of a folder link to; those that vanish meanwhile are left out."""
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in folder.iterdir():
+            with contextlib.suppress(OSError):
+                found.append(os.readlink(entry))
     return found
 
 
@@ -162,7 +169,7 @@ def _address(text: str) -> str:
     return str(ipaddress.ip_address(struct.pack(f"={len(words)}I", *words)))
 
 
-def _descendants(root: int) -> set[int]:
+def descendants(root: int) -> set[int]:
     """A process and all that it has started, directly or not."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):

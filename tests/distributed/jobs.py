@@ -5,6 +5,7 @@ A program prints one line of JSON for the result of its worker; see `results`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+import oxigrad as ox
 from oxigrad import distributed, launch
-from oxigrad.distributed import Header, Refused, TimedOut, WorkerLost
+from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost
 
 DEADLINE = 120
 """Seconds after which a test counts as hanging."""
@@ -151,6 +153,22 @@ def disagree(comm: Any) -> str:
     return "accepted"
 
 
+def torch_faults(comm: Any) -> list[str]:
+    """The death of rank 1, of which a group of torch tells the others, and which it does not survive."""
+    found = [disagree(comm)]
+    if comm.rank == 1:
+        _die(comm)
+    try:
+        comm.all_reduce([np.zeros(4)])
+    except WorkerLost as error:
+        found.append(f"lost {sorted(error.ranks)}")
+    try:
+        comm.reform()
+    except NotSupported:
+        found.append("not supported")
+    return found
+
+
 def late_once(comm: Any) -> str:
     """An operation that one worker calls after the other's time-out, which fails for both."""
     if comm.rank == 1:
@@ -197,6 +215,103 @@ def late(comm: Any) -> str:
     return "completed"
 
 
+def receive_from_hostile(comm: Any) -> dict[str, int] | None:
+    """Rank 1 sends messages of every malformed class and good ones between them; returns what rank 0 refused, by reason."""
+    good = [np.arange(6.0)]
+
+    def sealed(step: int, **changes: Any) -> Header:
+        given = {"job": comm.job, "generation": comm.generation, "rank": 1, "sequence": 100 + step, **changes}
+        return Header(7, step, b"12345678").sealed(good, **given)
+
+    if comm.rank != 1:
+        return _accepted(comm) if comm.rank == 0 else None
+    for step, (header, payload) in enumerate(_malformed(sealed, good[0].tobytes())):
+        _post(comm, header, payload)
+        _post(comm, sealed(2 * step + 1).pack(), good[0].tobytes())
+    assert comm.recv_any([np.empty(0)], tag=8) is not None
+    comm.timeout = 1.0  # what nobody receives is not waited for
+    return None
+
+
+def _malformed(sealed: Any, payload: bytes) -> list[tuple[bytes, bytes]]:
+    """Malformed messages: header and payload. The first is well-formed, and is replayed at the end."""
+    whole, first = sealed(2).pack(), sealed(0).pack()
+    return [
+        (first, payload),
+        (b"XXXX" + whole[4:], payload),  # another protocol
+        (whole[:4] + b"\x63\x00" + whole[6:], payload),  # another version
+        (sealed(6, job=b"of another job  ").pack(), payload),
+        (sealed(8, generation=3).pack(), payload),
+        (sealed(10, rank=77).pack(), payload),
+        (sealed(12).pack(), payload[:-8]),  # truncated
+        (sealed(14).pack(), payload + bytes(8)),  # too long
+        (sealed(16).pack(), payload[:-8] + bytes(8)),  # damaged
+        (sealed(18).pack()[:-1] + bytes([sealed(18).pack()[-1] ^ 1]), payload),  # with a damaged header
+        (first, payload),  # replayed
+        (sealed(22).pack(), bytes(1 << 17)),  # far too long
+    ]
+
+
+def _post(comm: Any, header: bytes, payload: bytes) -> None:
+    """Sends bytes to rank 0 as a message, unchecked."""
+    data, bufs = np.frombuffer(header + payload, np.uint8).copy(), [np.frombuffer(payload, np.uint8).copy()]
+    name = type(comm).__name__
+    if name == "ThreadCommunicator":
+        comm.deliver(0, header, bufs)
+    elif name == "RayCommunicator":
+        comm._post(0, header, bufs)
+    elif name == "MPICommunicator":
+        comm._post(0, 7, data)
+    else:
+        comm._post(0, data)
+
+
+def _accepted(comm: Any) -> dict[str, int]:
+    """Receives the good messages."""
+    steps = []
+    while not steps or steps[-1] != 23:
+        into = np.zeros(6)
+        head = comm.recv_any([into], tag=7)
+        assert head is not None, (steps, comm.refused)
+        assert head.digest == b"12345678"
+        assert np.array_equal(into, np.arange(6.0)), into
+        steps.append(head.step)
+    assert steps == [0, *range(1, 24, 2)], steps
+    comm.send(1, Header(tag=8), [np.empty(0)])
+    return dict(comm.refused)
+
+
+def run_out(comm: Any) -> list[list[int]]:
+    """Workers with data for 9, 3 and 6 gradients, which leave; returns the accepted gradients of each worker."""
+    model = {"w": np.zeros(10)}
+    with distributed.SyncReplicas(ox.optim.SGD(0.1), 1, 3, communicator=comm) as opt:
+        opt.join(model)
+        used = 0
+        while used < (9, 3, 6)[comm.rank]:
+            opt.update(model, {"w": np.ones(10)})
+            used += sum(told.accepted for told in opt.told)
+    assert np.isfinite(model["w"]).all()
+    return [[report.rank, report.accepted] for report in opt.report()] if comm.rank == 0 else []
+
+
+def replicas(comm: Any, victim: int) -> Any:
+    """Two of three gradients a step, with one worker killed; returns the rank and the number of accepted gradients."""
+    model, accepted = {"w": np.zeros(30_000)}, 0
+    steps = 0
+    try:
+        with distributed.SyncReplicas(ox.optim.SGD(0.1), 1, 3, communicator=comm) as opt:
+            opt.join(model)
+            while accepted < 10 or victim == 0:
+                opt.update(model, {"w": np.ones(30_000)})
+                accepted += sum(told.accepted for told in opt.told)
+                steps += 1
+                if comm.rank == victim and steps == 3:
+                    _die(comm)
+    except WorkerLost as error:
+        return f"lost {sorted(error.ranks)}"
+    return [comm.rank, accepted]
+
+
 def listening_names(comm: Any) -> list[str]:
     """What this process listens on, after an exchange, for long enough that the launcher prints it."""
     comm.all_reduce([np.zeros(100_000)])
@@ -212,7 +327,23 @@ def launched(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program under MPI, whose wheel the launcher finds."""
     line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", str(count), *options, __file__, "mpi", *job]
-    return subprocess.run([str(part) for part in line], capture_output=True, text=True, timeout=timeout)
+    return completed([str(part) for part in line], timeout)
+
+
+def completed(line: list[str], timeout: float = DEADLINE) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end; after the time-out, it and all that it has started are killed."""
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            for pid in launch.descendants(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            output, errors = process.communicate()
+            raise AssertionError(f"the program hangs\n{output}\n{errors}") from error
+        return subprocess.CompletedProcess(line, process.returncode, output, errors)
 
 
 def results(output: str) -> list[Any]:

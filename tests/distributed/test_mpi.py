@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -37,7 +36,7 @@ def test_run_gives_this_process_its_result(tmp_path: Path) -> None:
         "    raise AssertionError\n"
     )
     line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", "2", str(program)]
-    run = subprocess.run(line, capture_output=True, text=True, timeout=jobs.DEADLINE)
+    run = jobs.completed(line)
     assert run.returncode == 0, run.stderr
     assert sorted(run.stdout.split("\n")[:2]) == ["[10, None] 2", "[None, 11] 2"]
 
@@ -65,7 +64,7 @@ def test_an_uncaught_exception_ends_the_job() -> None:
 
 def test_the_launcher_prints_what_listens() -> None:
     line = [sys.executable, "-m", "oxigrad.launch", "-n", "2", jobs.__file__, "mpi", "listening_names"]
-    run = subprocess.run(line, capture_output=True, text=True, timeout=jobs.DEADLINE)
+    run = jobs.completed(line)
     assert run.returncode == 0, run.stderr
     printed = [line for line in run.stderr.splitlines() if line.startswith("oxigrad.launch: ")]
     assert printed, run.stderr

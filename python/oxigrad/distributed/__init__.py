@@ -16,6 +16,7 @@ from typing import Any
 
 from oxigrad.distributed.communicator import Communicator, OneSided, current
 from oxigrad.distributed.compression import DeepGradientCompression
+from oxigrad.distributed.elastic_average import ElasticAverage
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.kfac import KFAC
 from oxigrad.distributed.large_batch import LargeBatch
@@ -32,6 +33,7 @@ __all__ = [
     "Communicator",
     "DeepGradientCompression",
     "DropStale",
+    "ElasticAverage",
     "Header",
     "LargeBatch",
     "Layout",

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from mpi4py import MPI
 
 from oxigrad.distributed.communicator import (
     TIMEOUT,
@@ -34,6 +33,7 @@ from oxigrad.distributed.communicator import (
 )
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mpi_membership import Membership
+from oxigrad.distributed.engines.mpi_start import FINALIZES, MPI
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, scatter
 
@@ -227,7 +227,8 @@ class MPICommunicator:
                 self._sending.append((self._messages.Isend([data, MPI.BYTE], dest, tag), data))
                 return
             self._sending.append((self._messages.Isend([data[:HEADER_BYTES], MPI.BYTE], dest, tag), data))
-            self._sending.append((self._payloads.Isend([data[HEADER_BYTES:], MPI.BYTE], dest, tag), data))
+            pair = _pair(data[:HEADER_BYTES].tobytes())
+            self._sending.append((self._payloads.Isend([data[HEADER_BYTES:], MPI.BYTE], dest, pair), data))
 
     def _reap(self) -> None:
         """Drops the messages that have been sent, and those to lost workers."""
@@ -275,12 +276,10 @@ class MPICommunicator:
                     return _Arrived(status.source, head, payload, payload.nbytes)
                 self._headers.setdefault(tag, deque()).append((status.source, head))
             waiting = self._headers.get(tag, deque())
-            asked = set()
             for entry in list(waiting):
-                if entry[0] in asked or (source is not None and entry[0] != source):
+                if source is not None and entry[0] != source:
                     continue
-                asked.add(entry[0])  # payloads of one sender come in the order of its headers
-                message = self._membership.probe(self._payloads, entry[0], tag, status)
+                message = self._membership.probe(self._payloads, entry[0], _pair(entry[1]), status)
                 if message is not None:
                     waiting.remove(entry)
                     return _Arrived(entry[0], entry[1], message, status.Get_count(MPI.BYTE))
@@ -409,6 +408,11 @@ def _pieces(buffer: Buffer) -> Iterator[Buffer]:
     return (buffer[start : start + step] for start in range(0, len(buffer), step))
 
 
+def _pair(head: bytes) -> int:
+    """The tag of MPI by which a payload belongs to its header: of the sequence number."""
+    return int.from_bytes(head[56:60], "little") & 0x7FFF
+
+
 def _payload_follows(head: bytes) -> bool:
     try:
         return Header.unpack(head).payload_bytes > INLINE
@@ -477,6 +481,13 @@ def _finish(membership: Membership) -> None:
     for made in _joined:
         made.leave()
     membership.stand_by()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if membership.has_lost:
+        if not FINALIZES:
+            os._exit(0)
+    elif FINALIZES:
+        MPI.Finalize()
 
 
 def _end_job_on_exceptions() -> None:

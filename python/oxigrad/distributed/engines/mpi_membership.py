@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
-from mpi4py import MPI
 
 from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.mpi_start import MPI
 from oxigrad.distributed.errors import NotSupported, TimedOut
 
 __all__ = ["Membership"]
@@ -55,6 +55,8 @@ class Membership:
             raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")
         self.fault_tolerant = has_fault_tolerance()
         self.generation = 0
+        #: Whether any process has died, in any generation.
+        self.has_lost = False
         self._enter(self._adopt(world, [_WORKER] * (world.size - spares) + [_SPARE] * spares))
 
     def _adopt(self, base: MPI.Intracomm, states: list[int]) -> "_Place":
@@ -131,6 +133,7 @@ class Membership:
             return
         group = self.base.Get_failed()
         self._dead |= set(MPI.Group.Translate_ranks(group, list(range(group.size)), self.base.group))
+        self.has_lost = bool(self.has_lost or self._dead)
         self.base.Ack_failed()
 
     def _notify(self, kind: int, calls: int = 0) -> None:

@@ -52,6 +52,10 @@ class _Coordinator(Hub):
         """The process of the actor."""
         return os.getpid()
 
+    async def count(self) -> int:
+        """The number of workers of this generation that live."""
+        return len(set(self._members) - self._gone)
+
 
 def _kept(result: list[np.ndarray]) -> Any:
     return result if sum(buffer.nbytes for buffer in result) <= _INLINE else ray.put(result)

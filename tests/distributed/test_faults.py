@@ -1,0 +1,153 @@
+"""Workers that die, stop, are slow, leave or send what they should not, and files that cannot be written."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jobs
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import distributed
+from oxigrad.distributed.engines.threads import ThreadJob
+
+STEPS, SUM = 12, 12 * 20_000.0
+REFUSED = {
+    "magic": 1,
+    "version": 1,
+    "job": 1,
+    "generation": 1,
+    "rank": 1,
+    "length": 3,
+    "checksum": 2,
+    "sequence": 1,
+}
+
+
+@pytest.fixture
+def mpi() -> Iterator[Any]:
+    """A function that runs a job under MPI."""
+    pytest.importorskip("mpi4py")
+    return jobs.launched
+
+
+processes = pytest.mark.xdist_group("processes")
+
+
+@processes
+@pytest.mark.parametrize(
+    ("victims", "count"), [([1], 3), ([0], 3), ([1, 2], 4)], ids=["a worker", "the first worker", "two workers"]
+)
+def test_the_survivors_go_on_after_kill_9(mpi: Any, victims: list[int], count: int) -> None:
+    run = mpi(count, "train", str(victims))
+    left = count - len(victims)
+    assert jobs.results(run.stdout) == [[rank, left, 1, SUM, STEPS] for rank in range(left)], run.stderr
+
+
+@processes
+def test_a_spare_process_replaces_a_killed_worker(mpi: Any) -> None:
+    run = mpi(3, "train", "[1]", options=("--spares", "1"))
+    assert jobs.results(run.stdout) == [[rank, 3, 1, SUM, STEPS] for rank in range(3)], run.stderr
+
+
+@processes
+def test_a_job_without_fault_tolerance_ends_with_its_worker(mpi: Any) -> None:
+    run = mpi(2, "train", "[1]", options=("--no-fault-tolerance",))
+    assert run.returncode != 0
+    assert jobs.results(run.stdout) == []
+
+
+@processes
+def test_the_others_wait_for_a_worker_that_stops_and_continues(mpi: Any) -> None:
+    run = mpi(2, "train", "[1]", '"continue"')
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == [[0, 2, 0, SUM, STEPS], [1, 2, 0, SUM, STEPS]]
+
+
+@processes
+def test_a_worker_that_leaves_is_not_waited_for(mpi: Any) -> None:
+    run = mpi(3, "train", "[0]", '"leave"')
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == [[0, 2, 1, SUM, STEPS], [1, 2, 1, SUM, STEPS]]
+
+
+def test_no_malformed_message_is_received_from_a_thread() -> None:
+    assert distributed.run(jobs.receive_from_hostile, workers=2)[0] == REFUSED
+
+
+@processes
+def test_no_malformed_message_is_received_from_a_process_of_mpi(mpi: Any) -> None:
+    run = mpi(2, "receive_from_hostile")
+    assert run.returncode == 0, run.stderr
+    assert REFUSED in jobs.results(run.stdout)
+
+
+def test_workers_run_out_of_data_at_different_times() -> None:
+    reports = distributed.run(jobs.run_out, workers=3)
+    assert sorted(reports[0]) == [[0, 9], [1, 3], [2, 6]]
+
+
+@processes
+def test_processes_run_out_of_data_at_different_times(mpi: Any) -> None:
+    run = mpi(3, "run_out")
+    assert run.returncode == 0, run.stderr
+    assert [[0, 9], [1, 3], [2, 6]] in [sorted(result) for result in jobs.results(run.stdout) if result]
+
+
+@processes
+def test_the_coordinator_goes_on_without_a_killed_worker(mpi: Any) -> None:
+    run = mpi(3, "replicas", "1")
+    assert [2, 10] in jobs.results(run.stdout), run.stderr
+
+
+@processes
+def test_workers_are_told_that_the_coordinator_was_killed(mpi: Any) -> None:
+    run = mpi(3, "replicas", "0")
+    assert jobs.results(run.stdout) == ["lost [0]", "lost [0]"], run.stderr
+
+
+def test_a_checkpoint_on_a_full_disk_keeps_the_old_one(tmp_path: Path) -> None:
+    file = tmp_path / "state.safetensors"
+
+    def worker(comm: Any) -> bool:
+        model, opt = {"w": np.zeros(50_000)}, ox.optim.Adam()
+        with distributed.SyncReplicas(opt, 1, 2) as wrapper:
+            for _ in range(2):
+                wrapper.update(model, {"w": np.ones(50_000)})
+            if comm.rank != 0:
+                return True
+            wrapper.save(file)
+            whole = file.read_bytes()
+            limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
+            try:
+                with pytest.raises(OSError, match="large"):
+                    wrapper.save(file)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            wrapper.update(model, {"w": np.ones(50_000)})  # training goes on
+            return file.read_bytes() == whole and [entry.name for entry in tmp_path.iterdir()] == [file.name]
+
+    assert distributed.run(worker, workers=2) == [True, True]
+
+
+def test_a_worker_with_another_model_is_refused() -> None:
+    def worker(comm: Any) -> Any:
+        model = {"w": np.zeros(3 + comm.rank)}
+        opt = distributed.SyncReplicas(ox.optim.SGD(0.1), 1, 1, timeout=2.0)
+        if comm.rank == 1:
+            with pytest.raises((distributed.TimedOut, distributed.Aborted, distributed.Refused)):
+                opt.update(model, {"w": np.ones(4)})
+            return model["w"].tolist()
+        for _ in range(3):
+            opt.update(model, {"w": np.ones(3)})
+        comm.recv_any([np.empty(0)], tag=99, timeout=3.0)
+        return model["w"].tolist(), dict(comm.refused)
+
+    (first, refused), second = ThreadJob(worker, 2).wait(jobs.DEADLINE)
+    assert np.allclose(first, -0.3) and second == [0.0] * 4
+    assert refused == {"digest": 1}

@@ -1,0 +1,80 @@
+"""Workers as processes of torch.distributed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+import jobs
+import numpy as np
+import pytest
+
+from oxigrad import distributed
+
+torch = pytest.importorskip("torch")
+if not torch.distributed.is_available():
+    pytest.skip("torch was built without torch.distributed", allow_module_level=True)
+pytestmark = pytest.mark.xdist_group("processes")
+
+
+def launched(count: int, *job: str) -> list[tuple[int, str, str]]:
+    """Exit status, output and errors of each process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    given = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(count)}
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, jobs.__file__, "torch", *job],
+                    env={**os.environ, **given, "RANK": str(rank)},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for rank in range(count)
+        ]
+        for process in processes:
+            stack.callback(process.kill)
+        ended = [process.communicate(timeout=jobs.DEADLINE) for process in processes]
+        return [(process.returncode, *texts) for process, texts in zip(processes, ended, strict=True)]
+
+
+def test_every_operation_gives_the_bits_that_threads_give() -> None:
+    runs = launched(2, "exchange")
+    assert [status for status, _, _ in runs] == [0, 0], runs
+    found = [result for _, output, _ in runs for result in jobs.results(output)]
+    assert found == distributed.run(jobs.exchange, workers=2)
+
+
+def test_the_others_are_told_of_a_death() -> None:
+    (_, output, errors), _ = launched(2, "torch_faults")
+    assert jobs.results(output) == [["collective", "lost [1]", "not supported"]], errors
+
+
+def test_a_process_without_a_group_is_told_so() -> None:
+    with pytest.raises(distributed.CommunicationError, match="call init_process_group first"):
+        distributed.communicator("torch")
+
+
+def test_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("MASTER_PORT", str(free.getsockname()[1]))
+
+    def worker(comm: Any) -> float:
+        total = np.full(3, 2.0)
+        comm.all_reduce([total])
+        assert distributed.current() is comm
+        return float(total.sum())
+
+    assert distributed.run(worker, "torch", 1) == [6.0]
+    assert not torch.distributed.is_initialized()
