@@ -32,6 +32,7 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+import oxigrad as ox
 from oxigrad import distributed, optim, schedules, xp
 
 GOAL = 0.97
@@ -152,6 +153,11 @@ METHODS: dict[str, Callable[[int, int], Any]] = {
         delay=2,
         exchange="8bit",
     ),
+    # An elastic force between each worker and a centre, when each is ready, or at once.
+    "elastic": lambda steps, size: distributed.ElasticAverage(adam(0.02, steps), 4, moving_rate=0.2),
+    "elastic_sync": lambda steps, size: distributed.ElasticAverage(
+        adam(0.02, steps), 4, moving_rate=0.2, synchronous=True
+    ),
     # Only the largest elements of large gradients; here one of twenty.
     "compression": lambda steps, size: distributed.DeepGradientCompression(
         optim.SGD(warm(0.2, steps)), 0.05, momentum=0.9, min_size=1000
@@ -195,11 +201,15 @@ def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
     sent, begin = comm.bytes_sent, time.perf_counter()
     shown = bar and comm.rank == 0
     own_batches = batches(data, comm.rank, comm.size, epochs)
-    with opt if hasattr(opt, "leave") else contextlib.nullcontext():
+    with opt if isinstance(opt, contextlib.AbstractContextManager) else contextlib.nullcontext():
         for batch in tqdm(own_batches, method, steps, disable=not shown, unit="step", leave=False):
             opt.minimize(functools.partial(cross_entropy, *batch), model)
         if isinstance(opt, distributed.ModelAverage):
             model = opt.average(model)
+        elif isinstance(opt, distributed.ElasticAverage):
+            model = opt.leave(model)
+            for path, array in opt.centre().items():
+                model = ox.tree.path(path, model).set(model, array)
     comm.all_reduce([np.zeros(1)])  # all have ended
     seconds = time.perf_counter() - begin
     own = next(report for report in opt.report() if report.rank == comm.rank)
