@@ -23,6 +23,7 @@ PAGES |= {
     "docs/jax.md": "jax optax",
     "docs/interop.md": "torch jax",
     "docs/libraries.md": "dask mlx ndonnx",
+    "docs/distributed.md": "numpy",
 }
 
 
