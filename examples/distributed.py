@@ -201,7 +201,7 @@ def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
     sent, begin = comm.bytes_sent, time.perf_counter()
     shown = bar and comm.rank == 0
     own_batches = batches(data, comm.rank, comm.size, epochs)
-    with opt if isinstance(opt, contextlib.AbstractContextManager) else contextlib.nullcontext():
+    with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
         for batch in tqdm(own_batches, method, steps, disable=not shown, unit="step", leave=False):
             opt.minimize(functools.partial(cross_entropy, *batch), model)
         if isinstance(opt, distributed.ModelAverage):
@@ -229,9 +229,11 @@ def work(methods: Sequence[str], epochs: int, bar: bool, comm: Any) -> list[dict
 # --- engines ------------------------------------------------------------------------------------------------------------
 
 
-def is_started() -> bool:
-    """Whether this process is one of several workers already, as mpiexec or torchrun start them."""
-    return any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "TORCHELASTIC_RUN_ID"))
+def started() -> int:
+    """The number of workers of which this process is one, as mpiexec or torchrun have started them; 0 otherwise."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return int(os.environ["WORLD_SIZE"])
+    return int(os.environ.get("OMPI_COMM_WORLD_SIZE") or os.environ.get("PMI_SIZE") or 0)
 
 
 def available() -> list[str]:
@@ -269,7 +271,7 @@ def be_worker(engine: str, methods: Sequence[str], epochs: int, folder: Path | N
     """Runs as one of the processes of an engine, and writes the results, or prints them without a folder."""
     bar = sys.stderr.isatty()
     results = distributed.run(
-        functools.partial(work, methods, epochs, bar), engine=engine, workers=None, timeout=TIMEOUT
+        functools.partial(work, methods, epochs, bar), engine=engine, workers=started(), timeout=TIMEOUT
     )
     for rank, own in enumerate(results):
         if own is not None and folder is not None:
@@ -352,7 +354,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     methods = chosen(options.method, list(METHODS), "--method")
     engines = available() if options.engine == "all" else chosen(options.engine, ENGINES, "--engine")
-    if is_started():
+    if started():
         be_worker(engines[0], methods, options.epochs, options.results)
         return 0
     rows: list[tuple[str, list[Result]]] = []
