@@ -19,7 +19,8 @@ from oxigrad import distributed, optim, xp
 API: dict[types.ModuleType, str] = {
     ox: """AliasError ArrayMemoryError DerivativeError DtypeError InternalError KeyPathError NonFiniteError RuleError
         ShapeError SparseRows StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
-        custom_vjp define_vjp field get_num_threads grad hessian hvp jacobian jvp optim schedules set_num_threads state
+        custom_vjp define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp implicit jacfwd jacobian jacrev jvp
+        linearize optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
         Centralize Chain ChainPart ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL Fromage GradientNoise Interval LAMB LARS LBFGS Lion
@@ -29,7 +30,8 @@ API: dict[types.ModuleType, str] = {
     ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
         inverse_power inverse_time join linear multiply multistep noam one_cycle one_minus_sqrt piecewise plateau polynomial
         rex rsqrt staircase step warmup warmup_cosine wsd""",
-    ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path register unflatten zeros_like""",
+    ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
+        zeros_like""",
     ox.testing: """check_grads check_rule""",
     distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header KFAC LargeBatch Layout ModelAverage NotSupported OneSided
         Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
@@ -56,6 +58,7 @@ OF_LIBRARIES = {
         schedule_free_sgd sgd shampoo sign_sgd signum sm3 soap sophia transformation yogi""",
     "oxigrad.interop.torch": "from_torch function",
     "oxigrad.interop.jax": "from_jax function",
+    "oxigrad.scipy": "curve_fit least_squares minimize root",
 }
 
 
@@ -82,9 +85,8 @@ def test_dir_of_a_module_for_another_library(name: str, library: Any) -> None:
 def test_an_import_loads_no_other_library() -> None:
     code = "import sys, oxigrad, oxigrad.interop; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "jax", "optax", "oxigrad.torch", "oxigrad.optax", "oxigrad.distributed"} & {
-        *done.stdout.split()
-    }
+    others = {"torch", "jax", "optax", "scipy", "oxigrad.torch", "oxigrad.optax", "oxigrad.distributed"}
+    assert not others & {*done.stdout.split()}
 
 
 # Names of array_api_strict that are its own, and not the standard's.

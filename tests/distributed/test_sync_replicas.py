@@ -239,6 +239,29 @@ def test_a_worker_that_comes_back_gets_the_parameters_before_its_first_step() ->
     assert job.wait(DEADLINE) == [-2.0, None, -2.0]
 
 
+def test_survivors_continue_after_the_loss_of_the_coordinator() -> None:
+    def worker(comm: Any) -> Any:
+        own, opt = {"w": np.zeros(1)}, SyncReplicas(optim.SGD(ox.schedules.linear(1.0, 0.0, 10)), 3)
+        with opt:
+            while opt.step < 8:
+                if comm.rank == 0 and opt.step == 4:
+                    job.kill(0)
+                try:
+                    opt.update(own, {"w": np.ones(1)})
+                except distributed.WorkerLost:
+                    before = float(own["w"][0])
+                    own = opt.reform(own)
+                    assert opt.step in (3, 4) and own["w"][0] <= before  # the fourth step may have been told to nobody
+        return own["w"][0], opt.optimizer.step
+
+    job = ThreadJob(worker, 3)
+    lost, *found = job.wait(DEADLINE)
+    assert lost is None
+    rates = [ox.schedules.linear(1.0, 0.0, 10)(step) for step in range(8)]
+    assert [w for w, _ in found] == pytest.approx([-sum(rates)] * 2)
+    assert max(steps for _, steps in found) == 8
+
+
 def test_a_worker_with_another_model_is_not_let_in() -> None:
     def worker(comm: Any) -> Any:
         own = {"w": np.zeros(2 + comm.rank)}

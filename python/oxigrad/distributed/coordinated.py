@@ -127,7 +127,7 @@ class Coordinated(Wrapper):
         self._server: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._stopped = threading.Event()
-        self._local_step = self._number = self._incarnation = 0
+        self._local_step = self._number = self._incarnation = self._root = 0
         self._memory = np.empty(0, np.uint8)
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
@@ -151,6 +151,24 @@ class Coordinated(Wrapper):
         with self._lock.stepping():
             self._parameters.check_replaceable(model)
             self._join(model)
+
+    def reform(self, model: Tree) -> Tree:
+        """Continues after the loss of the coordinator, as a step tells by `WorkerLost`: all survivors call it.
+
+        The survivor whose parameters are of the latest step becomes the coordinator, so that no gradient is lost that a
+        survivor was told to be in a step; the others get its parameters. The slots of the optimizer are lost with the
+        coordinator, unless its state is loaded from a file before; the count of steps continues. Returns the model, as `join`.
+        """
+        with self._lock.stepping():
+            if self._root in self.communicator.alive():
+                raise StateError("the coordinator is alive: the workers go on without those that are lost")
+            step = self._local_step
+            self._reform()
+            steps = [int(each[0]) for each in self.communicator.all_gather_v(np.array([step]), timeout=self._seconds)]
+            self._set_apart()
+            self._local_step = step
+            self._root = max(range(len(steps)), key=lambda rank: (steps[rank], -rank))
+            return self._join(model)
 
     def leave(self) -> None:
         """Leaves the training: the others go on without this worker. On rank 0, returns when all others have left or died."""
@@ -184,17 +202,18 @@ class Coordinated(Wrapper):
         arrays = {str(path): array for path, array in parameters.items()}
         config = [type(self).__name__, self._own_config()]
         self._codec, self._layout = GradientCodec(arrays, _text(config)), Layout(arrays)
-        if self.communicator.rank == 0:
-            size = self.communicator.size
-            decisions = self._decisions(step=self.optimizer.step, expected=size, lease=self.lease)
+        if self.communicator.rank == self._root:
+            size, step = self.communicator.size, max(self.optimizer.step, self._local_step)
+            decisions = self._decisions(step=step, expected=size, lease=self.lease)
             self._coordinator = Coordinator(self.optimizer, parameters, decisions, config, self.sparse_mean)
+            self._coordinator.resume()
         if isinstance(self.communicator, Alone):
             self._link = _ToItself(self._running())
         else:
             if self._coordinator is not None:
                 self._server = threading.Thread(target=self._serve, name="coordinator", daemon=True)
                 self._server.start()
-            self._link = _ToRank(self.communicator, 0)
+            self._link = _ToRank(self.communicator, self._root)
         self._incarnation = time.time_ns()  # unlike that of a process of this rank before
         self._request(JOIN)
         return self._parameters.write(model, self._answered(JOIN).parameters)
@@ -207,13 +226,14 @@ class Coordinated(Wrapper):
     def _serve(self) -> None:
         try:
             serve(self._running(), self.communicator, self._stopped.is_set)
-        except BaseException as error:  # noqa: BLE001 - raised by `leave`, and to the others
+        except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
             self._failure = error
-            with_reason = f"the coordinator failed: {type(error).__name__}: {error}"
             try:
-                self.communicator.abort(with_reason)
+                self.communicator.abort(f"the coordinator failed: {type(error).__name__}: {error}")
             except CommunicationError:
                 pass
+        except BaseException as error:  # noqa: BLE001 - the worker was killed; the others are told by its loss
+            self._failure = error
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 

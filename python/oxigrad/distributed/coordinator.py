@@ -86,6 +86,12 @@ class Coordinator:
         self.workers: dict[int, Worker] = {}
         self.reports: dict[int, WorkerReport] = {}
 
+    def resume(self) -> None:
+        """Counts the steps of the optimizer from that of the decisions, where another coordinator has taken them."""
+        if self.optimizer.step < self.decisions.step:
+            self.optimizer.build(self._model)
+            self.optimizer.load_state_dict({**self.optimizer.state_dict(), "step": self.decisions.step})
+
     # --- messages ------------------------------------------------------------------------------------------------------
 
     def memory(self, header: Header) -> list[np.ndarray]:

@@ -7,7 +7,7 @@
 /// The polynomial, with the bits in reverse.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 /// Bytes of each of the three blocks, a power of two.
-const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = 4096;
 
 const BYTES: [u32; 256] = bytes();
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -140,40 +140,4 @@ by_instruction! { "aarch64" "crc" std::arch::aarch64::__crc32cd }
 #[expect(clippy::cast_possible_truncation, reason = "the upper half is zero")]
 fn x86(state: u32, word: u64) -> u32 {
     std::arch::x86_64::_mm_crc32_u64(u64::from(state), word) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::dispatch::crc32c;
-    use super::*;
-
-    fn both(start: u32, data: &[u8]) -> [u32; 2] {
-        // SAFETY: a slice can be read.
-        unsafe { [crc32c(start, data.as_ptr(), data.len()), !by_table(!start, data.as_ptr(), data.len())] }
-    }
-
-    #[test]
-    fn checks_of_the_standard() {
-        assert_eq!(both(0, b""), [0; 2]);
-        assert_eq!(both(0, b"123456789"), [0xe306_9283; 2]);
-        assert_eq!(both(0, &[0; 32]), [0x8a91_36aa; 2]);
-        assert_eq!(both(0, &[0xff; 32]), [0x62a8_ab43; 2]);
-    }
-
-    #[test]
-    fn every_length_and_start_by_instruction_and_by_table() {
-        let mut state = 1_u32;
-        let data: Vec<u8> = (0..7 * BLOCK)
-            .map(|_| {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                state.to_le_bytes()[3]
-            })
-            .collect();
-        for length in (0..40).chain(3 * BLOCK - 9..3 * BLOCK + 9).chain([6 * BLOCK, 6 * BLOCK + 5]) {
-            let [found, expected] = both(length.try_into().unwrap(), &data[3..3 + length]);
-            assert_eq!(found, expected, "{length}");
-            let (a, b) = data[3..3 + length].split_at(length / 3);
-            assert_eq!(both(both(9, a)[0], b), both(9, &data[3..3 + length]), "{length}");
-        }
-    }
 }

@@ -136,3 +136,39 @@ pub unsafe fn crc32c(start: u32, data: *const u8, length: usize) -> u32 {
     // SAFETY: the caller's promise.
     !unsafe { super::crc32c::by_table(!start, data, length) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::crc32c::{BLOCK, by_table};
+    use super::crc32c;
+
+    fn both(start: u32, data: &[u8]) -> [u32; 2] {
+        // SAFETY: a slice can be read.
+        unsafe { [crc32c(start, data.as_ptr(), data.len()), !by_table(!start, data.as_ptr(), data.len())] }
+    }
+
+    #[test]
+    fn checks_of_the_standard() {
+        assert_eq!(both(0, b""), [0; 2]);
+        assert_eq!(both(0, b"123456789"), [0xe306_9283; 2]);
+        assert_eq!(both(0, &[0; 32]), [0x8a91_36aa; 2]);
+        assert_eq!(both(0, &[0xff; 32]), [0x62a8_ab43; 2]);
+    }
+
+    #[test]
+    fn every_length_and_start_by_instruction_and_by_table() {
+        let mut state = 1_u32;
+        let data: Vec<u8> = (0..7 * BLOCK)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                state.to_le_bytes()[3]
+            })
+            .collect();
+        for length in (0..40).chain(3 * BLOCK - 9..3 * BLOCK + 9).chain([6 * BLOCK, 6 * BLOCK + 5]) {
+            let [found, expected] = both(length.try_into().unwrap(), &data[3..3 + length]);
+            assert_eq!(found, expected, "{length}");
+            let (a, b) = data[3..3 + length].split_at(length / 3);
+            assert_eq!(both(both(9, a)[0], b), both(9, &data[3..3 + length]), "{length}");
+        }
+    }
+}
