@@ -33,8 +33,8 @@ API: dict[types.ModuleType, str] = {
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
         zeros_like""",
     ox.testing: """check_grads check_rule""",
-    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header KFAC LargeBatch Layout ModelAverage NotSupported OneSided
-        Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
+    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header KFAC
+        LargeBatch Layout ModelAverage NotSupported OneSided Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
         Wrapper communicator current run""",
     xp.special: """beta betainc betaln digamma entr erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln i0 i1 iv
         j0 j1 jn log_expit log_softmax logit logsumexp multigammaln polygamma psi rel_entr rgamma softmax softplus xlog1py

@@ -543,3 +543,22 @@ def test_four_workers_learn_digits(base: Callable[[], Any]) -> None:
     results = train_digits(lambda: DeepGradientCompression(base(), 0.01, warmup=40, min_size=1))
     assert min(accuracy(model) for model, _ in results) >= 0.97
     assert len({digest([model]) for model, _ in results}) == 1
+
+
+def test_a_thousandth_of_the_elements_reaches_the_same_loss_over_five_seeds() -> None:
+    images, labels, _, _ = digits()
+
+    def final(seed: int, ratio: float) -> float:
+        more = {} if ratio == 1 else {"warmup": 240, "min_size": 1}
+        results = train_digits(
+            lambda: DeepGradientCompression(SGD(0.05, momentum=0.9), ratio, **more),
+            workers=2,
+            epochs=25,
+            seed=seed,
+            hidden=64,
+        )
+        return math.log(float(cross_entropy(results[0][0], images, labels)))
+
+    dense, compressed = ([final(seed, ratio) for seed in range(5)] for ratio in (1, 0.001))
+    noise = math.sqrt(np.var(dense, ddof=1) + np.var(compressed, ddof=1))
+    assert np.mean(compressed) - np.mean(dense) <= 2 * noise

@@ -487,6 +487,7 @@ def test_a_worker_without_its_centre_is_told() -> None:
             return  # it leaves, and the centre with it
         while comm.alive() != {1}:
             model = opt.update(model, {"w": np.ones(2)})
+        opt.update(model, {"w": np.ones(2)})
 
     with pytest.raises(distributed.WorkerLost, match="rank 0"):
         distributed.run(worker, workers=2)
