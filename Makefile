@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: help demo test test-all soak test-gpu wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus versus-gpu generated develop device-report clean
+.PHONY: versus versus-gpu generated develop device-report distributed clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -21,6 +21,9 @@ help: ## Show what there is
 
 demo: .venv/demo .venv/wheel ## Train a classifier of handwritten digits and draw how it learned
 	$(BIN)/python examples/digits.py
+
+distributed: .venv/distributed .venv/wheel ## Train with several workers by every method on every engine, and print a table
+	$(BIN)/python examples/distributed.py --engine all --method all --picture output/distributed.png $(OPTIONS)
 
 test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only
 	cargo test --locked --package oxigrad-core
@@ -121,7 +124,7 @@ clean: ## Remove everything that was built or installed here
 	$(PIP) --upgrade 'pip>=25.1' # the first that knows dependency groups
 	touch $@
 
-.venv/demo .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
+.venv/demo .venv/distributed .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	$(PIP) --group $(@F)
 	touch $@
 

@@ -27,3 +27,8 @@ def shapes(shapes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     if _limits["numbers"] == float("inf"):
         return shapes
     return [tuple(min(extent, 16) for extent in shape) for shape in shapes[: items(len(shapes))]]
+
+
+def is_small() -> bool:
+    """Whether `shrink` was called."""
+    return _limits["numbers"] != float("inf")

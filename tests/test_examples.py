@@ -125,6 +125,39 @@ def test_a_model_of_torch_reads_digits(capsys: pytest.CaptureFixture[str]) -> No
         torch.set_num_threads(threads)
 
 
+def test_workers_learn_digits_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "distributed.py"))
+    picture = tmp_path / "output" / "distributed.png"
+    some = ["--method", "sync_replicas,model_average,kfac,large_batch", "--epochs", "10", "--picture", str(picture)]
+    assert example["main"](some) in (0, 1)
+    printed = capsys.readouterr().out
+    rows = [line.split() for line in printed.splitlines() if line.startswith("threads  ")]
+    assert [row[1] for row in rows] == ["sync_replicas", "model_average", "kfac", "large_batch"]
+    assert min(float(row[2]) for row in rows) > 0.85
+    assert printed.count("gradients accepted") == 16 and picture.stat().st_size > 10_000
+
+
+def test_distributed_refuses_unknown_names() -> None:
+    example = runpy.run_path(str(EXAMPLES / "distributed.py"))
+    for arguments, message in (
+        (["--method", "none"], "--method is 'none': expected all, or some of sync_replicas"),
+        (["--engine", "tcp"], "--engine is 'tcp': expected all, or some of threads, mpi, ray, torch"),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            example["main"](arguments)
+
+
+@pytest.mark.parametrize("engine", ["mpi", "torch"])
+def test_workers_of_the_example_are_processes(engine: str, tmp_path: Path) -> None:
+    pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[engine])
+    arguments = ["--engine", engine, "--method", "model_average,large_batch", "--epochs", "2", "--workers", "2"]
+    line = [sys.executable, str(EXAMPLES / "distributed.py"), *arguments]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 1, done.stderr  # two epochs are too few for the goal
+    rows = [row for row in done.stdout.splitlines() if row.startswith(f"{engine} ")]
+    assert len(rows) == 2 and all("below 0.97" in row for row in rows)
+
+
 def run(name: str, directory: Path | None = None) -> str:
     """Output of an example, which must exit with status 0."""
     command = [sys.executable, "-W", "error", EXAMPLES / name]

@@ -34,7 +34,7 @@ PYTHON = {
     "torch": "_core ops xp optim rules stepping",
     "optax": "_core ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
-    "distributed": "_core _typing ops xp tree optim rules stepping",
+    "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping",
     "launch": "",
     "scipy": "_core _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff",

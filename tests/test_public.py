@@ -33,8 +33,8 @@ API: dict[types.ModuleType, str] = {
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
         zeros_like""",
     ox.testing: """check_grads check_rule""",
-    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header Layout ModelAverage NotSupported OneSided Refused Softsync
-        SyncReplicas TimedOut WorkerLost WorkerReport
+    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header KFAC
+        LargeBatch Layout ModelAverage NotSupported OneSided Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
         Wrapper communicator current run""",
     ox.cuda: """CaptureError CompileError CompilerUnavailableError DeviceError DeviceLostError DeviceMemoryError
         DriverUnavailableError UnavailableWarning source why""",

@@ -77,6 +77,28 @@ def test_gradients_of_intermediate_variables() -> None:
     assert tape.gradient(y, [u, x, y]) == [18.0, 108.0, 1.0]
 
 
+def test_entries_and_their_variables() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    with ox.Tape() as tape:
+        w = tape.watch(np.ones((6, 1)))
+        y = a @ xp.reshape(w, (3, 2))
+        y = xp.sum(y)
+    entries = tape.entries()
+    assert [kind for kind, _, _ in entries] == ["input", "reshape", "constant", "matmul", "sum"]
+    assert entries[1] == ("reshape", [0], {"shape": (3, 2)}) and entries[3][1:] == ([2, 1], {})
+    assert tape.variable(2).value is a and not tape.gradient(y, [tape.variable(2)])[0].any()
+    product, same = tape.gradient(y, [tape.variable(3), tape.variable(0)])
+    np.testing.assert_array_equal(product, np.ones((2, 2)))
+    np.testing.assert_array_equal(same, tape.gradient(y, [w])[0])
+    entries[1][2]["shape"] = ()  # a copy
+    assert tape.entries()[1][2] == {"shape": (3, 2)}
+    with pytest.raises(ox.RuleError, match="cannot use the value"):
+        _ = tape.variable(3).value  # no rule reads it
+    with pytest.raises(IndexError, match="found number 5, expected one below 5"):
+        tape.variable(5)
+    assert ox.Tape().entries() == []
+
+
 def test_gradient_inside_the_block_and_twice() -> None:
     with ox.Tape() as tape:
         x = tape.watch(3.0)

@@ -18,6 +18,8 @@ from oxigrad.distributed.communicator import Communicator, OneSided, current
 from oxigrad.distributed.compression import DeepGradientCompression
 from oxigrad.distributed.elastic_average import ElasticAverage
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.kfac import KFAC
+from oxigrad.distributed.large_batch import LargeBatch
 from oxigrad.distributed.message import Header, Layout
 from oxigrad.distributed.model_average import ModelAverage
 from oxigrad.distributed.softsync import DropStale, Softsync
@@ -25,6 +27,7 @@ from oxigrad.distributed.sync_replicas import SyncReplicas
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 
 __all__ = [
+    "KFAC",
     "Aborted",
     "CommunicationError",
     "Communicator",
@@ -32,6 +35,7 @@ __all__ = [
     "DropStale",
     "ElasticAverage",
     "Header",
+    "LargeBatch",
     "Layout",
     "ModelAverage",
     "NotSupported",

@@ -205,14 +205,20 @@ class Wrapper(Optimizer):
         slots = {
             path: {n: a for n, a in own.items() if n not in self._own_slots} for path, own in state["slots"].items()
         }
-        # Parameters of an optimizer without slots, which has an empty dict for each.
-        known = (state["remembered"].get(type(self).__name__) or {}).get("parameters", [*slots])
+        # Parameters of an optimizer without slots, which has an empty dict for each once it has taken a step.
+        has_begun = any(state[name] for name in ("step", "micro", "skipped"))
+        default = [*slots] if has_begun else [path for path, own in state["slots"].items() if not own]
+        known = (state["remembered"].get(type(self).__name__) or {}).get("parameters", default)
         return {
             **state,
             "optimizer": self.optimizer.name if state["optimizer"] == self.name else state["optimizer"],
             "config": None,
             "remembered": {name: own for name, own in state["remembered"].items() if name != type(self).__name__},
-            "slots": {path: own for path, own in slots.items() if own or path in known},
+            "slots": {
+                path: slots.get(path, {})
+                for path in {**slots, **dict.fromkeys(known)}
+                if slots.get(path) or path in known
+            },
         }
 
     def save(self, file: str | os.PathLike[str]) -> None:

@@ -1,12 +1,13 @@
 //! The methods of the `Tape` class, as Python calls them.
 
 use oxigrad_core::autodiff::tape::{Id, Origin};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::value::Value;
+use crate::autodiff::entry::Entry;
 use crate::autodiff::forward;
 use crate::autodiff::gc::Visited;
 use crate::autodiff::replay;
@@ -117,6 +118,51 @@ impl Tape {
     /// Whether the variable is on this tape.
     fn owns(slf: &Bound<'_, Self>, variable: &Bound<'_, Variable>) -> bool {
         variable.get().tape.is(slf)
+    }
+
+    /// The entries in the order of recording, each as its kind, the numbers of its arguments, and its attributes.
+    ///
+    /// The kind is the name of the op, or "input" or "constant". The number of an entry is its position in the list.
+    ///
+    /// >>> import oxigrad as ox
+    /// >>> with ox.Tape() as tape:
+    /// ...     y = 2.0 * tape.watch(3.0)
+    /// >>> tape.entries()
+    /// [('input', [], {}), ('constant', [], {}), ('multiply', [1, 0], {})]
+    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Vec<(&'static str, Vec<Id>, Bound<'py, PyDict>)>> {
+        let entry = |view: Entry<'_>| {
+            let kind = match view.origin {
+                Origin::Input => "input",
+                Origin::Constant => "constant",
+                Origin::Op(op) => op.name(),
+            };
+            let named = view.attributes.and_then(|attributes| attributes.named.as_ref());
+            (kind, view.args.to_vec(), named.map(|named| named.clone_ref(py)))
+        };
+        let entries: Vec<_> = self.lock().tape.views().map(entry).collect();
+        // Dictionaries are made after the lock is released.
+        let copied =
+            |named: Option<Py<PyDict>>| named.map_or_else(|| Ok(PyDict::new(py)), |named| named.bind(py).copy());
+        entries.into_iter().map(|(kind, args, named)| Ok((kind, args, copied(named)?))).collect()
+    }
+
+    /// The variable of an entry, given by its number in `entries`; `pull` and `gradient` accept it as a source.
+    ///
+    /// Its value is that of a watched input, or the one that the tape keeps for the derivative rules; where the rules
+    /// read none, reading `value` raises `RuleError`. Raises `IndexError` for a number without an entry.
+    fn variable<'py>(slf: &Bound<'py, Self>, number: Id) -> PyResult<Bound<'py, Variable>> {
+        let py = slf.py();
+        let (value, is_constant) = {
+            let inner = slf.get().lock();
+            if number as usize >= inner.tape.len() {
+                let length = inner.tape.len();
+                return Err(PyIndexError::new_err(format!("found number {number}, expected one below {length}")));
+            }
+            let view = inner.tape.view(number);
+            (view.result().share(py), view.origin == Origin::Constant)
+        };
+        let make = if is_constant { Variable::constant } else { Variable::new };
+        Bound::new(py, make(slf, number, value))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {

@@ -1,0 +1,374 @@
+"""Several workers learn to read handwritten digits together, by any method on any engine.
+
+    python examples/distributed.py --engine threads --method model_average
+    python examples/distributed.py --engine all --method all
+
+Each worker has its share of the 1,437 training images; the accuracy is that of worker 0 on 360 images that no worker has seen. The
+engines mpi and torch are processes, which this program starts itself; on a cluster, start it as
+``python -m oxigrad.launch -n 4 --hostfile hosts examples/distributed.py --engine mpi`` or by torchrun. Prints what became of the gradients of each
+worker, and one table of all runs. Fails if a run reads fewer than 97 of 100 digits right.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+import oxigrad as ox
+from oxigrad import distributed, optim, schedules, xp
+
+GOAL = 0.97
+WORKERS = 4
+BATCH = 32
+EPOCHS = 60
+ENGINES = ("threads", "mpi", "ray", "torch")
+# Seconds after which a worker that waits for another one gives up.
+TIMEOUT = 120.0
+
+Model = dict[str, Any]
+
+
+# --- the model and the data ---------------------------------------------------------------------------------------------
+
+
+def new_model() -> Model:
+    """64 pixels, 128 hidden units, 10 digits; the same on every worker."""
+    generator = np.random.default_rng(0)
+    sizes = (64, 128, 10)
+
+    def dense(inputs: int, outputs: int) -> Model:
+        weight = generator.standard_normal((inputs, outputs)) * np.sqrt(2 / inputs)
+        return {"weight": weight.astype(np.float32), "bias": np.zeros(outputs, np.float32)}
+
+    return {f"layer{k}": dense(*pair) for k, pair in enumerate(itertools.pairwise(sizes))}
+
+
+def scores(model: Model, images: np.ndarray) -> Any:
+    """A score for each digit."""
+    hidden = xp.maximum(images @ model["layer0"]["weight"] + model["layer0"]["bias"], 0.0)
+    return hidden @ model["layer1"]["weight"] + model["layer1"]["bias"]
+
+
+def cross_entropy(images: np.ndarray, digits: np.ndarray, model: Model) -> Any:
+    """The mean of -log(probability of the right digit)."""
+    found = scores(model, images)
+    right = xp.take_along_axis(found, digits[:, None], axis=1)[:, 0]
+    return xp.mean(xp.special.logsumexp(found, axis=1) - right)
+
+
+class Data(NamedTuple):
+    """Images of shape (n, 64), from 0 to 1, and the digit that each one shows."""
+
+    images: np.ndarray
+    digits: np.ndarray
+
+
+def load() -> tuple[Data, Data]:
+    """The digits, four of five to train on and one of five to test on."""
+    pixels, digits = load_digits(return_X_y=True)
+    images = np.asarray(pixels, np.float32) / 16
+    train, test = train_test_split(np.arange(len(images)), test_size=0.2, stratify=digits, random_state=0)
+    return Data(images[train], digits[train]), Data(images[test], digits[test])
+
+
+def batches(data: Data, rank: int, size: int, epochs: int) -> Iterator[Data]:
+    """The worker's share of the data in a new order each epoch, a batch at a time."""
+    generator = np.random.default_rng(rank)
+    own = np.arange(rank, len(data.digits) - len(data.digits) % size, size)  # as many for every worker
+    for _ in range(epochs):
+        order = generator.permutation(own)
+        for start in range(0, len(order) - BATCH + 1, BATCH):
+            chosen = order[start : start + BATCH]
+            yield Data(moved(generator, data.images[chosen]), data.digits[chosen])
+
+
+def moved(generator: np.random.Generator, images: np.ndarray) -> np.ndarray:
+    """The images, three of ten of them moved at random, by up to a pixel."""
+    count = len(images)
+    padded = np.pad(images.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
+    down, right = np.where(generator.random(count) < 0.3, generator.integers(3, size=(2, count)), 1)
+    rows, columns = (start[:, None] + np.arange(8) for start in (down, right))
+    return padded[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]].reshape(-1, 64)
+
+
+# --- the methods --------------------------------------------------------------------------------------------------------
+
+
+def warm(peak: float, steps: int) -> Any:
+    """A learning rate that rises over a tenth of the steps, and falls as a cosine."""
+    return schedules.warmup_cosine(peak, warmup=max(1, steps // 10), steps=steps)
+
+
+def adam(peak: float, steps: int) -> Any:
+    """The base optimizer of most methods."""
+    return optim.AdamW(warm(peak, steps), weight_decay=0.05)
+
+
+def lars(steps: int) -> Any:
+    """LARS, with biases exempt from the trust ratio and the weight decay, as in the paper."""
+    weights = optim.LARS(warm(10.0, steps), weight_decay=1e-4, norms="separate")
+    return optim.partition({"*bias": optim.SGD(warm(0.2, steps), momentum=0.9), "*": weights})
+
+
+# Each method makes a wrapper optimizer, given the updates of each worker and the number of workers.
+METHODS: dict[str, Callable[[int, int], Any]] = {
+    # The first three gradients of each step; the fourth worker is a backup.
+    "sync_replicas": lambda steps, size: distributed.SyncReplicas(adam(0.02, steps), max(1, size - 1), size),
+    # A step after every second gradient, with a learning rate that falls with staleness.
+    "softsync": lambda steps, size: distributed.Softsync(adam(0.01, steps * size // 2), 2),
+    # A step after every gradient that is not too stale.
+    "drop_stale": lambda steps, size: distributed.DropStale(adam(0.005, steps * size), size),
+    # The mean of the models every 10 updates.
+    "model_average": lambda steps, size: distributed.ModelAverage(adam(0.02, steps), 10),
+    # The same by blocks with momentum.
+    "block_momentum": lambda steps, size: distributed.ModelAverage(adam(0.01, steps), 10, block_momentum=0.5),
+    # DiLoCo: an outer optimizer with Nesterov momentum.
+    "diloco": lambda steps, size: distributed.ModelAverage(
+        adam(0.01, steps), 20, outer=optim.SGD(0.7, momentum=0.9, nesterov=True)
+    ),
+    # Streaming DiLoCo: half of the parameters at a time, in 8 bits, merged two updates later.
+    "streaming_diloco": lambda steps, size: distributed.ModelAverage(
+        adam(0.01, steps),
+        20,
+        outer=optim.SGD(0.7, momentum=0.9, nesterov=True),
+        fragments=2,
+        delay=2,
+        exchange="8bit",
+    ),
+    # An elastic force between each worker and a centre, when each is ready, or at once.
+    "elastic": lambda steps, size: distributed.ElasticAverage(adam(0.02, steps), 4, moving_rate=0.2),
+    "elastic_sync": lambda steps, size: distributed.ElasticAverage(
+        adam(0.02, steps), 4, moving_rate=0.2, synchronous=True
+    ),
+    # Only the largest elements of large gradients; here one of twenty.
+    "compression": lambda steps, size: distributed.DeepGradientCompression(
+        optim.SGD(warm(0.2, steps)), 0.05, momentum=0.9, min_size=1000
+    ),
+    # Gradients preconditioned by Kronecker factors.
+    "kfac": lambda steps, size: distributed.KFAC(
+        optim.SGD(warm(0.05, steps), momentum=0.9),
+        damping=0.03,
+        kl_clip=0.01,
+        factor_update_steps=2,
+        inverse_update_steps=10,
+        memory="hybrid_opt",
+    ),
+    # Two local batches a step, by LARS.
+    "large_batch": lambda steps, size: distributed.LargeBatch(lars(steps // 2), local_batches=2),
+}
+
+
+# --- one run ------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Result:
+    """The result of one worker: its gradients by what became of them, and its accuracy on the test images."""
+
+    method: str
+    rank: int
+    accuracy: float
+    seconds: float
+    bytes_sent: int
+    accepted: int
+    dropped: int
+    stale: dict[str, int]
+
+
+def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
+    """Trains by one method, as one worker."""
+    data, test = load()
+    steps = epochs * (len(data.digits) // comm.size // BATCH)
+    model, opt = new_model(), METHODS[method](steps, comm.size)
+    sent, begin = comm.bytes_sent, time.perf_counter()
+    shown = bar and comm.rank == 0
+    own_batches = batches(data, comm.rank, comm.size, epochs)
+    with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
+        for batch in tqdm(own_batches, method, steps, disable=not shown, unit="step", leave=False):
+            opt.minimize(functools.partial(cross_entropy, *batch), model)
+        if isinstance(opt, distributed.ModelAverage):
+            model = opt.average(model)
+        elif isinstance(opt, distributed.ElasticAverage):
+            model = opt.leave(model)
+            for path, array in opt.centre().items():
+                model = ox.tree.path(path, model).set(model, array)
+    comm.all_reduce([np.zeros(1)])  # all have ended
+    seconds = time.perf_counter() - begin
+    own = next(report for report in opt.report() if report.rank == comm.rank)
+    right = np.argmax(scores(model, test.images), axis=1) == test.digits
+    stale = {str(staleness): count for staleness, count in own.stale.items() if staleness}
+    return Result(
+        method, comm.rank, float(np.mean(right)), seconds, comm.bytes_sent - sent, own.accepted, own.dropped, stale
+    )
+
+
+def work(methods: Sequence[str], epochs: int, bar: bool, comm: Any) -> list[dict[str, Any]]:
+    """All runs of one worker, as plain data."""
+    with threadpool_limits(1):
+        return [dataclasses.asdict(train(method, epochs, bar, comm)) for method in methods]
+
+
+# --- engines ------------------------------------------------------------------------------------------------------------
+
+
+def started() -> int:
+    """The number of workers of which this process is one, as mpiexec or torchrun have started them; 0 otherwise."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return int(os.environ["WORLD_SIZE"])
+    return int(os.environ.get("OMPI_COMM_WORLD_SIZE") or os.environ.get("PMI_SIZE") or 0)
+
+
+def available() -> list[str]:
+    """The engines whose libraries are installed."""
+    needed = {"threads": "numpy", "mpi": "mpi4py", "ray": "ray", "torch": "torch"}
+    return [engine for engine in ENGINES if importlib.util.find_spec(needed[engine])]
+
+
+def run(engine: str, methods: Sequence[str], workers: int, epochs: int) -> list[list[Result]]:
+    """The results of each worker, a list for each method."""
+    if engine in ("mpi", "torch"):
+        found = run_processes(engine, methods, workers, epochs)
+    else:
+        bar = engine == "threads" and sys.stderr.isatty()
+        job = functools.partial(work, methods, epochs, bar)
+        found = distributed.run(job, engine=engine, workers=workers, timeout=TIMEOUT)
+    return [[Result(**each) for each in results] for results in zip(*found, strict=True)]
+
+
+def run_processes(engine: str, methods: Sequence[str], workers: int, epochs: int) -> list[list[dict[str, Any]]]:
+    """Starts the workers as processes; each writes its results to a file."""
+    launchers = {
+        "mpi": ["-m", "oxigrad.launch", "--quiet", "-n", str(workers)],
+        "torch": ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers)],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        own = ["--engine", engine, "--method", ",".join(methods), "--epochs", str(epochs), "--results", folder]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        line = [sys.executable, *launchers[engine], str(Path(__file__).resolve()), *own]
+        subprocess.run(line, env=environment, check=True)  # noqa: S603 - this program
+        return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(workers)]
+
+
+def be_worker(engine: str, methods: Sequence[str], epochs: int, folder: Path | None) -> None:
+    """Runs as one of the processes of an engine, and writes the results, or prints them without a folder."""
+    bar = sys.stderr.isatty()
+    results = distributed.run(
+        functools.partial(work, methods, epochs, bar), engine=engine, workers=started(), timeout=TIMEOUT
+    )
+    for rank, own in enumerate(results):
+        if own is not None and folder is not None:
+            (folder / f"{rank}.json").write_text(json.dumps(own))
+        elif own is not None:
+            print("\n".join(map(summary, (Result(**each) for each in own))), flush=True)
+
+
+# --- the report ---------------------------------------------------------------------------------------------------------
+
+
+def summary(result: Result) -> str:
+    """What became of the gradients of one worker, as a line."""
+    stale = ", ".join(f"{count} by {staleness}" for staleness, count in sorted(result.stale.items())) or "none"
+    return (
+        f"  worker {result.rank}: {result.accepted} gradients accepted, {result.dropped} dropped, stale: {stale}; "
+        f"{result.bytes_sent / 1e6:.2f} MB sent, accuracy {result.accuracy:.4f}"
+    )
+
+
+def table(rows: Sequence[tuple[str, list[Result]]]) -> str:
+    """One line for each engine and method."""
+    lines = [("engine", "method", "accuracy", "seconds", "MB sent", "dropped", "")]
+    for engine, results in rows:
+        accuracy = results[0].accuracy
+        lines.append(
+            (
+                engine,
+                results[0].method,
+                f"{accuracy:.4f}",
+                f"{max(each.seconds for each in results):.1f}",
+                f"{sum(each.bytes_sent for each in results) / 1e6:.2f}",
+                str(sum(each.dropped for each in results)),
+                "" if accuracy >= GOAL else f"below {GOAL}",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def draw(rows: Sequence[tuple[str, list[Result]]], path: Path) -> None:
+    """Draws the accuracy of each method beside what its workers send."""
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    engines, methods = (list(dict.fromkeys(names)) for names in zip(*((e, r[0].method) for e, r in rows), strict=True))
+    height = 0.8 / len(engines)
+    for number, engine in enumerate(engines):
+        of_engine = {results[0].method: results for name, results in rows if name == engine}
+        places = [methods.index(method) + (number - (len(engines) - 1) / 2) * height for method in of_engine]
+        left.barh(places, [results[0].accuracy for results in of_engine.values()], height, label=engine)
+        right.barh(places, [sum(each.bytes_sent for each in results) / 1e6 for results in of_engine.values()], height)
+    left.axvline(GOAL, color="tab:gray", linestyle=":", label=f"goal: {GOAL:.0%}")
+    left.set(
+        title="Digits read right", xlabel="share", xlim=(0.94, 1.0), yticks=range(len(methods)), yticklabels=methods
+    )
+    left.invert_yaxis()
+    left.legend(loc="lower left", fontsize="small")
+    right.set(title="Sent by all workers", xlabel="MB", xscale="log")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+def chosen(given: str, names: Sequence[str], what: str) -> list[str]:
+    """The names in a list separated by commas; "all" for all."""
+    found = list(names) if given == "all" else given.split(",")
+    if unknown := [name for name in found if name not in names]:
+        raise SystemExit(f"{what} is {unknown[0]!r}: expected all, or some of {', '.join(names)}")
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs what was asked for; returns the exit status, 1 where an accuracy is below the goal."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--engine", default="threads", help=f"{', '.join(ENGINES)}, several, or all that are installed")
+    parser.add_argument("--method", default="all", help=f"{', '.join(METHODS)}, several, or all")
+    parser.add_argument("--workers", type=int, default=WORKERS, metavar="N")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draws the table")
+    parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    methods = chosen(options.method, list(METHODS), "--method")
+    engines = available() if options.engine == "all" else chosen(options.engine, ENGINES, "--engine")
+    if started():
+        be_worker(engines[0], methods, options.epochs, options.results)
+        return 0
+    rows: list[tuple[str, list[Result]]] = []
+    for engine in engines:
+        for results in run(engine, methods, options.workers, options.epochs):
+            print(f"{engine}, {results[0].method}")
+            print("\n".join(map(summary, results)), flush=True)
+            rows.append((engine, results))
+    print("\n" + table(rows))
+    if options.picture:
+        draw(rows, options.picture)
+        print(f"picture: {options.picture}")
+    return int(any(results[0].accuracy < GOAL for _, results in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,303 @@
+"""KFAC: gradients preconditioned by Kronecker factors of the Fisher information, on one worker or several."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+
+from oxigrad import tree
+from oxigrad._core import StateError
+from oxigrad._typing import Array, Config, Tree
+from oxigrad.autodiff.transforms import Recording, check_callable
+from oxigrad.distributed.averaged import mean_over_workers
+from oxigrad.distributed.collective import CollectiveWrapper
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.kronecker import Method
+from oxigrad.distributed.layers import Layer, Statistics, recorded
+from oxigrad.distributed.preconditioner import Preconditioner, Settings
+from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.optim.config import REGISTRY
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.rules.ranges import Domain, Interval
+from oxigrad.schedules.base import Schedule, number
+from oxigrad.stepping.sparse_rows import SparseRows
+
+__all__ = ["KFAC"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
+_POSITIVE = Domain(interval=Interval("(0, inf)"))
+
+
+def _number(name: str, domain: Domain) -> Callable[[Any, Any], Any]:
+    return lambda opt, value: domain.check(name, number(value))
+
+
+def _optional(name: str, domain: Domain) -> Callable[[Any, Any], Any]:
+    return lambda opt, value: None if value is None else domain.check(name, number(value))
+
+
+def _damping(opt: Any, value: Any) -> Any:
+    return value if isinstance(value, Schedule) else _POSITIVE.check("damping", number(value))
+
+
+class KFAC(CollectiveWrapper):
+    """Kronecker-factored approximate curvature (Martens and Grosse 2015, arXiv:1503.05671) around an optimizer.
+
+    The gradient V of a layer, as a matrix of inputs and outputs, becomes ``A^-1 V G^-1`` before the optimizer takes its step, where A and G are
+    running averages of the second moments of the layer's inputs and of the derivatives of the loss with respect to its
+    outputs. Layers are found by recording the loss: parameters W in ``x @ W`` or ``W @ x``, with their bias if there is one, where x is any
+    stack of examples; W may be reshaped, as the filters of a convolution written as a product with patches are (Grosse and Martens 2016,
+    arXiv:1602.01407). The first axis of x counts the examples, further axes are positions. All other parameters, and matrices that a
+    program uses together with their transpose, keep their gradients, as do those in functions with derivative rules of their own.
+
+    `minimize` records the loss, and takes the step; in a loop of your own, pass what `compute_statistics` returns to `update`. The loss
+    is a mean over the examples of the batch (``mean``; False for a sum). Its derivatives give the empirical Fisher information; for the Fisher
+    information itself, pass `minimize` a loss with labels drawn from the model as ``sampled``.
+
+    With several workers, each of which has as many examples, gradients and moments are averaged over all of them, each decomposition is placed on one worker
+    by its cost, and all workers take the same step (Pauloski et al. 2021, KAISA, arXiv:2107.01739). ``memory`` chooses who holds the decompositions
+    of a layer: "comm_opt", every worker; "mem_opt", one worker, which sends the preconditioned gradient to the others in each step; "hybrid_opt", the
+    part ``gradient_workers`` of the workers.
+
+    Args:
+        optimizer: the optimizer that takes the steps, without weight decay in the gradient.
+        damping: is added to the eigenvalues of ``A`` times those of ``G``; a number or a schedule.
+        factor_decay: the weight of earlier batches in the factors.
+        kl_clip: bounds the change of the model in one step: all gradients of layers are scaled by
+            ``min(1, sqrt(kl_clip / |sum of V * preconditioned V| / learning_rate**2))``; None for no bound.
+        kl_learning_rate: the learning rate in that formula; None for that of the optimizer, which must have one.
+        method: "eigen" decomposes the factors, and damps the product of the eigenvalues; "inverse" inverts each damped factor.
+        split_damping: whether the factors are damped apart, by ``pi * sqrt(damping)`` and ``sqrt(damping) / pi``, pi balancing their traces.
+        factor_update_steps: the number of steps from one update of the factors to the next.
+        inverse_update_steps: the number of steps from one decomposition to the next.
+        memory: "comm_opt", "hybrid_opt" or "mem_opt".
+        gradient_workers: for "hybrid_opt", the part of the workers that hold the decompositions of a layer.
+        mean: whether the loss is a mean over examples rather than a sum.
+        communicator: see `Wrapper`.
+        timeout: see `Wrapper`.
+
+    Where a worker is lost, the others go on, and repeat the step. Raises `StructureError`, on all workers, where they record different layers. Moments that are not finite leave the factors as they are.
+
+    >>> from oxigrad import optim, xp
+    >>> x, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0], [5.0]])
+    >>> model, opt = {"w": np.zeros((2, 1))}, KFAC(optim.SGD(0.1), damping=0.01)
+    >>> opt.minimize(lambda model: xp.sum((x @ model["w"] - y) ** 2) / 4, model)
+    np.float64(8.5)
+    >>> opt.factors("w")[0]
+    array([[0.5, 0. ],
+           [0. , 2. ]])
+    """
+
+    _own_slots: ClassVar[frozenset[str]] = frozenset(
+        {"inputs-factor", "outputs-factor", "inputs-inverse", "outputs-inverse"}
+    )
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        **Wrapper._checks,
+        "damping": _damping,
+        "factor_decay": _number("factor_decay", Domain(interval=Interval("[0, 1)"))),
+        "kl_clip": _optional("kl_clip", _POSITIVE),
+        "kl_learning_rate": _optional("kl_learning_rate", Domain(interval=Interval("[0, inf)"))),
+        "method": lambda opt, value: Domain(("eigen", "inverse")).check("method", value),
+        "split_damping": lambda opt, value: Domain((True, False)).check("split_damping", value),
+        "factor_update_steps": lambda opt, value: int(_COUNT.check("factor_update_steps", number(value))),
+        "inverse_update_steps": lambda opt, value: int(_COUNT.check("inverse_update_steps", number(value))),
+        "memory": lambda opt, value: Domain(("comm_opt", "hybrid_opt", "mem_opt")).check("memory", value),
+        "gradient_workers": _number("gradient_workers", Domain(interval=Interval("(0, 1]"))),
+        "mean": lambda opt, value: Domain((True, False)).check("mean", value),
+    }
+    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"method", "memory", "gradient_workers"}
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        damping: float | Schedule = 0.001,
+        *,
+        factor_decay: float = 0.95,
+        kl_clip: float | None = 0.001,
+        kl_learning_rate: float | None = None,
+        method: Method = "eigen",
+        split_damping: bool = False,
+        factor_update_steps: int = 1,
+        inverse_update_steps: int = 1,
+        memory: Literal["comm_opt", "hybrid_opt", "mem_opt"] = "comm_opt",
+        gradient_workers: float = 0.5,
+        mean: bool = True,
+        communicator: Communicator | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__(optimizer, communicator=communicator, timeout=timeout)
+        self.damping = damping
+        self.factor_decay = factor_decay
+        self.kl_clip, self.kl_learning_rate = kl_clip, kl_learning_rate
+        self.method: Method = method
+        self.split_damping = split_damping
+        self.factor_update_steps, self.inverse_update_steps = factor_update_steps, inverse_update_steps
+        self.memory, self.gradient_workers = memory, gradient_workers
+        self.mean = mean
+        self._preconditioner = Preconditioner()
+        self._settings()  # raises for a learning rate that cannot be known
+
+    def _settings(self) -> Settings:
+        """The hyperparameters of the next step."""
+        share = {"comm_opt": 1.0, "mem_opt": 0.0, "hybrid_opt": self.gradient_workers}
+        damping = self.damping
+        if isinstance(damping, Schedule):
+            damping = _POSITIVE.check("damping", float(damping(self.step)))
+        return Settings(
+            damping,
+            self.factor_decay,
+            self.kl_clip,
+            self.method,
+            self.split_damping,
+            self.inverse_update_steps,
+            share[self.memory],
+            0.0 if self.kl_clip is None else self._learning_rate(),
+            self.optimizer.scale,
+            self._seconds,
+        )
+
+    def _learning_rate(self) -> float:
+        if self.kl_learning_rate is not None:
+            return self.kl_learning_rate
+        try:
+            found: Any = self.optimizer.learning_rate
+            return float(cast(Any, found(self.step) if callable(found) else found))
+        except (AttributeError, TypeError):
+            raise TypeError(
+                f"KFAC: found no learning rate of {self.optimizer!r} for kl_clip: expected kl_learning_rate, or kl_clip=None"
+            ) from None
+
+    # --- statistics ----------------------------------------------------------------------------------------------------
+
+    @property
+    def layers(self) -> Mapping[str, Layer]:
+        """The layers that have factors, by the key path of their weight."""
+        return dict(self._preconditioner.layers)
+
+    @property
+    def ignored(self) -> int:
+        """The number of batches whose moments were not finite, and left the factors as they were."""
+        return self._preconditioner.ignored
+
+    def factors(self, path: str) -> tuple[np.ndarray, np.ndarray]:
+        """The factors A, of the inputs, and G, of the outputs, of a layer, by the key path of its weight; `KeyError` for any other path."""
+        inputs, outputs = self._preconditioner.factors[path]
+        return inputs.value.copy(), outputs.value.copy()
+
+    def compute_statistics(
+        self, loss: Callable[[Tree], Array], model: Tree, *, examples: int | None = None
+    ) -> tuple[Any, Any, Statistics]:
+        """The value of ``loss(model)``, its gradient, and the second moments of the layers, for `update`.
+
+        ``examples`` is the number of examples in the batch, where the first axis of the inputs of layers does not count them. Nothing is changed, and
+        nothing is sent. Raises `StructureError` where the loss does not depend on the model.
+        """
+        check_callable(loss, "KFAC")
+        leaves, structure = tree.flatten(model)
+        scale = self.optimizer.scale
+        call = Recording.of((lambda model: scale * loss(model)) if scale != 1.0 else loss, (model,), 0)
+        paths = [str(structure.path(i)) for i in range(len(leaves))]
+        trained = self._parameters.read(model).keys()
+        gradients, found = recorded(call, leaves, paths, trained=trained, examples=examples, mean=self.mean)
+        if scale != 1.0:
+            squares = (g / g.dtype.type(scale) / g.dtype.type(scale) for g in found.outputs)
+            found = Statistics(found.layers, found.inputs, tuple(squares))
+        return (call.value / scale if scale != 1.0 else call.value), call.arguments(gradients), found
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def minimize(
+        self,
+        loss: Callable[[Tree], Array],
+        model: Tree,
+        *,
+        sampled: Callable[[Tree], Array] | None = None,
+        examples: int | None = None,
+    ) -> Array:
+        """`compute_statistics`, where the factors are due, and `update` in place; returns the value of the loss before the step.
+
+        ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its derivatives.
+        """
+        statistics = None
+        if self._done < 0:
+            self._parameters.check_replaceable(model)
+            self.start(model)
+        if self._preconditioner.count % self.factor_update_steps:
+            value, grads = self.compute_gradients(loss, model)
+        elif sampled is None:
+            value, grads, statistics = self.compute_statistics(loss, model, examples=examples)
+        else:
+            value, grads = self.compute_gradients(loss, model)
+            statistics = self.compute_statistics(sampled, model, examples=examples)[2]
+        with self._lock.stepping():
+            self._step(model, grads, statistics, keep_root=True)
+        return value
+
+    def update(self, model: Tree, grads: Tree | None = None, statistics: Statistics | None = None) -> Tree:
+        """See `Optimizer.update`. ``statistics`` of `compute_statistics` are added to the factors before the step; all workers pass some, or none."""
+        with self._lock.stepping():
+            return self._step(model, grads, statistics)
+
+    def _step(
+        self, model: Tree, grads: Tree | None, statistics: Statistics | None = None, *, keep_root: bool = False
+    ) -> Tree:
+        given = self._parameters.gradients(model, grads)
+        late = False
+        if self._done < 0:
+            model, late = self._agree(model)
+        while True:
+            trial = self._preconditioner.copied()
+            try:
+                gradients = self._preconditioned(trial, given, statistics, late=late)
+                break
+            except WorkerLost:
+                model, behind = self._recover(model)
+                late = late or behind
+        self._done += 1
+        found = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
+        self._preconditioner = trial
+        self._report.dropped += late
+        self._report.accepted += not late
+        return found
+
+    def _preconditioned(
+        self, preconditioner: Preconditioner, given: Mapping[str, Any], statistics: Statistics | None, *, late: bool
+    ) -> dict[str, Any]:
+        """The gradients of the step, which are the same on all workers; those of a worker that is late are not used."""
+        settings, count = self._settings(), 0 if late else 1
+        means = mean_over_workers(given, self.communicator, count=count, timeout=self._seconds)
+        dense = {path: mean for path, mean in means.items() if not isinstance(mean, SparseRows)}
+        return means | preconditioner(dense, statistics, settings, self.communicator, count=count)
+
+    # --- configuration and state ---------------------------------------------------------------------------------------
+
+    def _own_config(self) -> Config:
+        names = (
+            *("factor_decay", "kl_clip", "kl_learning_rate", "method", "split_damping", "factor_update_steps"),
+            *("inverse_update_steps", "memory", "gradient_workers", "mean"),
+        )
+        damping = self.damping.get_config() if isinstance(self.damping, Schedule) else self.damping
+        return {"damping": damping, **{name: getattr(self, name) for name in names}}
+
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        return {"done": self._done, **self._preconditioner.plain()}, self._preconditioner.arrays()
+
+    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        try:
+            Preconditioner().load(plain, arrays)
+        except StateError as error:
+            return [str(error)]
+        return [] if isinstance(plain.get("done"), int) else ["KFAC: the number of steps is missing"]
+
+    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
+        self._preconditioner.load(plain, arrays)
+        self._done = plain["done"]
+
+
+REGISTRY["KFAC"] = KFAC

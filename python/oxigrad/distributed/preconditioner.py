@@ -1,0 +1,338 @@
+"""K-FAC apart from the optimizer around it: factors, their decompositions on the workers, and preconditioned gradients."""
+
+import copy
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import StateError, StructureError
+from oxigrad.distributed.averaged import mean_over_workers
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.kronecker import Factor, Inverse, Method, damped, invert, precondition
+from oxigrad.distributed.layers import Layer, Statistics
+from oxigrad.distributed.message import Layout
+from oxigrad.distributed.placement import Placement
+from oxigrad.distributed.routing import Transfer, exchanged
+
+__all__ = ["Preconditioner", "Settings"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+# Tags of messages: those of decompositions, and those of preconditioned gradients.
+_INVERSES = 0x4B41
+_GRADIENTS = 0x4B47
+
+_SIDES = ("inputs", "outputs")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The hyperparameters of one call of a `Preconditioner`; see `oxigrad.distributed.KFAC`."""
+
+    damping: float
+    factor_decay: float
+    kl_clip: float | None
+    method: Method
+    split_damping: bool
+    inverse_update_steps: int
+    fraction: float
+    learning_rate: float
+    scale: float = 1.0
+    timeout: float | None = None
+
+
+class Preconditioner:
+    """The factors of the layers of a model, and those of their inverses that this worker holds.
+
+    All workers call it with gradients that are averaged already, and get the same result. ``ignored`` counts the batches whose moments
+    were not finite, on any worker: these leave the factors as they are.
+    """
+
+    def __init__(self) -> None:
+        self.layers: dict[str, Layer] = {}
+        self.factors: dict[str, tuple[Factor, Factor]] = {}
+        self.inverses: dict[str, tuple[Inverse, Inverse]] = {}
+        self.placement = Placement((), {}, {})
+        self.count = 0
+        self.ignored = 0
+        self._membership: tuple[int, int, int] | None = None
+
+    def __call__(
+        self,
+        gradients: Mapping[str, np.ndarray],
+        statistics: Statistics | None,
+        settings: Settings,
+        communicator: Communicator,
+        *,
+        count: int = 1,
+    ) -> dict[str, np.ndarray]:
+        """The preconditioned gradients of the parameters of layers, given the averaged gradients, by key path.
+
+        ``count`` is 0 for a worker whose statistics are not used.
+        """
+        self._observe(statistics, settings, communicator, count)
+        membership = communicator.generation, communicator.rank, communicator.size
+        is_due = self.count % settings.inverse_update_steps == 0
+        if membership != self._membership:
+            self._place(settings, communicator)
+            is_due = self._any(settings, communicator, is_due or not self._holds_all(communicator.rank))
+            self._membership = membership
+        if is_due and self.layers:
+            self._decompose(settings, communicator)
+        self.count += 1
+        return self._preconditioned(gradients, settings, communicator)
+
+    def copied(self) -> "Preconditioner":
+        """A copy, which shares no array that a step changes."""
+        made = copy.copy(self)
+        made.layers, made.factors, made.inverses = dict(self.layers), dict(self.factors), dict(self.inverses)
+        return made
+
+    # --- factors -------------------------------------------------------------------------------------------------------
+
+    def _observe(
+        self, statistics: Statistics | None, settings: Settings, communicator: Communicator, count: int
+    ) -> None:
+        """Averages the moments of all workers, and adds them to the factors."""
+        own, layers = _moments(statistics), () if statistics is None else statistics.layers
+        digest = bytes(8) if statistics is None else Layout(own).digest
+        agreed = self._agreed(digest, layers, settings, communicator, count)
+        if agreed == bytes(8):
+            return
+        if digest != agreed:  # those of a worker that is late, whose state is that of the others
+            layers = tuple(self.layers.values())
+            own = _moments(_no_moments(layers, self.factors))
+            if Layout(own).digest != agreed:
+                raise StructureError("KFAC: this worker joined before the others had recorded layers: join again")
+        averaged = mean_over_workers(own, communicator, count=count, timeout=settings.timeout)
+        if not all(np.isfinite(array).all() for array in averaged.values()):
+            self.ignored += 1
+            return
+        for layer in layers:
+            if (before := self.layers.get(layer.path, layer)) != layer:
+                raise StructureError(f"{layer.path}: found the layer {layer}, expected {before}, as before")
+        for layer in layers:
+            sizes = zip(_SIDES, (layer.inputs, layer.outputs), strict=True)
+            a, g = (_symmetric(averaged[f"{layer.path}/{side}"], size) for side, size in sizes)
+            if layer.path in self.layers:
+                before = self.factors[layer.path]
+                self.factors[layer.path] = (
+                    before[0].after(a, settings.factor_decay),
+                    before[1].after(g, settings.factor_decay),
+                )
+            else:
+                self.layers[layer.path], self.factors[layer.path] = layer, (Factor(a), Factor(g))
+                self._membership = None  # a new layer to place, on all workers alike
+
+    def _agreed(
+        self, digest: bytes, layers: Sequence[Layer], settings: Settings, communicator: Communicator, count: int
+    ) -> bytes:
+        """The digest of the moments of all workers that are not late; raises `StructureError`, on all, where they differ."""
+        if communicator.size == 1:
+            return digest
+        told = np.frombuffer(digest + bytes([count]), np.uint8).copy()
+        found = [each.tobytes() for each in communicator.all_gather_v(told, timeout=settings.timeout)]
+        present = [rank for rank, each in enumerate(found) if each[8]]
+        agreed = found[present[0]][:8]
+        if others := [rank for rank in present if found[rank][:8] != (digest if count else agreed)]:
+            own = ", ".join(layer.path for layer in layers) or "none"
+            raise StructureError(
+                f"KFAC: the workers {', '.join(map(str, others))} have recorded other layers than worker {communicator.rank}: "
+                f"expected the same on all; here {own}"
+            )
+        return agreed
+
+    # --- decompositions ------------------------------------------------------------------------------------------------
+
+    def _place(self, settings: Settings, communicator: Communicator) -> None:
+        sizes = {path: (layer.inputs, layer.outputs) for path, layer in self.layers.items()}
+        self.placement = Placement.of(sizes, communicator.size, settings.fraction)
+        for path in self.layers:
+            if communicator.rank not in self.placement.group(path):
+                self.inverses.pop(path, None)
+
+    def _holds_all(self, rank: int) -> bool:
+        own = [path for path in self.layers if rank in self.placement.group(path)]
+        return all(path in self.inverses for path in own)
+
+    def _any(self, settings: Settings, communicator: Communicator, flag: bool) -> bool:
+        """Whether the flag is set on any worker."""
+        found = np.array([flag], np.float32)
+        communicator.all_reduce([found], op="max", timeout=settings.timeout)
+        return bool(found[0])
+
+    def _decompose(self, settings: Settings, communicator: Communicator) -> None:
+        """Inverts the factors that are placed on this worker, and exchanges them within the groups of the layers."""
+        placed, rank = self.placement, communicator.rank
+        own: dict[str, np.ndarray] = {}
+        shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+        transfers = []
+        for path in self.layers:
+            factors = self.factors[path]
+            added = damped(*factors, settings.damping, split=settings.split_damping)
+            for side, (factor, worker) in enumerate(zip(factors, placed.factors[path], strict=True)):
+                name, value = f"{path}/{_SIDES[side]}", factor.value
+                size = len(value)
+                shapes[name] = (size + (settings.method == "eigen"), size), value.dtype
+                if worker == rank:
+                    own[name] = _packed(invert(factor, added[side], settings.method))
+                transfers += [Transfer(name, worker, other) for other in placed.group(path) if other != worker]
+        found = own | exchanged(
+            communicator, own, shapes, transfers, tag=_INVERSES, step=self.count, timeout=settings.timeout
+        )
+        for path in self.layers:
+            if rank in placed.group(path):
+                a, g = (_unpacked(found[f"{path}/{side}"]) for side in _SIDES)
+                self.inverses[path] = a, g
+
+    # --- gradients -----------------------------------------------------------------------------------------------------
+
+    def _preconditioned(
+        self, gradients: Mapping[str, np.ndarray], settings: Settings, communicator: Communicator
+    ) -> dict[str, np.ndarray]:
+        placed, rank = self.placement, communicator.rank
+        matrices = {path: layer.matrix(gradients) for path, layer in self.layers.items()}
+        own = {
+            path: self._solved(path, matrix, settings)
+            for path, matrix in matrices.items()
+            if rank in placed.group(path)
+        }
+        shapes = {path: (matrix.shape, self._dtype(path)) for path, matrix in matrices.items()}
+        transfers = [
+            Transfer(path, placed.sender(path, other), other)
+            for path in matrices
+            for other in range(communicator.size)
+            if other not in placed.group(path)
+        ]
+        found = own | exchanged(
+            communicator, own, shapes, transfers, tag=_GRADIENTS, step=self.count, timeout=settings.timeout
+        )
+        factor = self._clip(matrices, found, settings)
+        result: dict[str, np.ndarray] = {}
+        for path, layer in self.layers.items():
+            matrix = found[path] if factor == 1.0 else found[path] * found[path].dtype.type(factor)
+            result |= layer.arrays(matrix, gradients)
+        return result
+
+    def _dtype(self, path: str) -> np.dtype:
+        return self.factors[path][0].value.dtype
+
+    def _solved(self, path: str, matrix: np.ndarray, settings: Settings) -> np.ndarray:
+        inputs, outputs = self.inverses[path]
+        added = damped(*self.factors[path], settings.damping, split=True) if settings.split_damping else None
+        return np.ascontiguousarray(precondition(matrix, inputs, outputs, settings.damping, added))
+
+    def _clip(self, matrices: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray], settings: Settings) -> float:
+        """The factor of all preconditioned gradients: ``min(1, sqrt(kl_clip / |sum V * gradient| / learning_rate^2))``."""
+        if settings.kl_clip is None:
+            return 1.0
+        products = (np.vdot(matrices[path].astype(np.float64), found[path].astype(np.float64)) for path in matrices)
+        change = abs(math.fsum(map(float, products))) * (settings.learning_rate / settings.scale) ** 2
+        return min(1.0, math.sqrt(settings.kl_clip / change)) if change > 0 else 1.0
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def plain(self) -> dict[str, Any]:
+        """The state besides the arrays, as plain data."""
+        layers = [
+            {**dataclasses.asdict(layer), "batches": self.factors[path][0].count} for path, layer in self.layers.items()
+        ]
+        return {"count": self.count, "ignored": self.ignored, "layers": layers}
+
+    def arrays(self) -> dict[str, dict[str, np.ndarray]]:
+        """The factors of all layers, and the inverses that this worker holds, by key path and name."""
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for path, factors in self.factors.items():
+            own = found[path] = {}
+            for side, factor in zip(_SIDES, factors, strict=True):
+                own[f"{side}-factor"] = factor.value
+            for side, inverse in zip(_SIDES, self.inverses.get(path, ()), strict=False):
+                own[f"{side}-inverse"] = _packed(inverse)
+        return found
+
+    def load(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
+        """Continues from the results of `plain` and `arrays`; inverses that are missing are computed in the next step.
+
+        Raises `StateError`, with nothing changed, where an entry is missing or has another shape than expected.
+        """
+        layers: dict[str, Layer] = {}
+        factors: dict[str, tuple[Factor, Factor]] = {}
+        inverses: dict[str, tuple[Inverse, Inverse]] = {}
+        try:
+            count, ignored = int(plain["count"]), int(plain["ignored"])
+            batches = [
+                (Layer.restored({k: v for k, v in each.items() if k != "batches"}), int(each["batches"]))
+                for each in plain["layers"]
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StateError(f"KFAC: its state is {dict(plain)!r}: expected count, ignored and layers") from error
+        for layer, seen in batches:
+            own, sizes = arrays.get(layer.path, {}), (layer.inputs, layer.outputs)
+            a, g = (
+                _entry(own, layer.path, f"{side}-factor", size, (0,)) for side, size in zip(_SIDES, sizes, strict=True)
+            )
+            layers[layer.path], factors[layer.path] = layer, (Factor(a, seen), Factor(g, seen))
+            if all(f"{side}-inverse" in own for side in _SIDES):
+                named = zip(_SIDES, sizes, strict=True)
+                a, g = (_unpacked(_entry(own, layer.path, f"{side}-inverse", size, (0, 1))) for side, size in named)
+                inverses[layer.path] = a, g
+        self.layers, self.factors, self.inverses = layers, factors, inverses
+        self.count, self.ignored, self._membership = count, ignored, None
+
+
+def _entry(own: Mapping[str, Any], path: str, name: str, size: int, more: tuple[int, ...]) -> np.ndarray:
+    """A copy of an array of a state, checked to be square, or with as many further rows as ``more`` allows."""
+    given = np.asarray(own.get(name, ()))
+    shape: tuple[int, ...] = given.shape
+    if shape not in [(size + further, size) for further in more]:
+        what = f"shape {shape}" if name in own else "nothing"
+        raise StateError(f"{path}: {name}: found {what}, expected shape {(size, size)}")
+    # The dtype of an unpickled array is another object than NumPy's own, which the core recognizes.
+    found = np.empty(given.shape, given.dtype.name)
+    found[...] = given
+    return found
+
+
+def _moments(statistics: Statistics | None) -> dict[str, np.ndarray]:
+    """The upper triangles of the moments, by key path and side."""
+    if statistics is None:
+        return {}
+    pairs = zip(statistics.inputs, statistics.outputs, strict=True)
+    return {
+        f"{layer.path}/{side}": array[np.triu_indices(len(array))]
+        for layer, pair in zip(statistics.layers, pairs, strict=True)
+        for side, array in zip(_SIDES, pair, strict=True)
+    }
+
+
+def _no_moments(layers: Sequence[Layer], factors: Mapping[str, tuple[Factor, Factor]]) -> Statistics:
+    """Zeros in place of moments."""
+    zeros = [tuple(np.zeros_like(factor.value) for factor in factors[layer.path]) for layer in layers]
+    return Statistics(tuple(layers), tuple(a for a, _ in zeros), tuple(g for _, g in zeros))
+
+
+def _symmetric(triangle: np.ndarray, size: int) -> np.ndarray:
+    """The symmetric matrix with this upper triangle."""
+    found = np.empty((size, size), triangle.dtype)
+    rows, columns = np.triu_indices(size)
+    found[rows, columns] = triangle
+    found[columns, rows] = triangle
+    return found
+
+
+def _packed(inverse: Inverse) -> np.ndarray:
+    """An inverse as one array: with eigenvalues, these are its first row."""
+    if inverse.eigenvalues is None:
+        return inverse.matrix
+    return np.concatenate([inverse.eigenvalues[None, :], inverse.matrix])
+
+
+def _unpacked(array: np.ndarray) -> Inverse:
+    rows, columns = array.shape
+    return Inverse(array) if rows == columns else Inverse(array[1:], array[0])

@@ -1,0 +1,115 @@
+"""The exchange of named arrays between chosen workers, of shapes and dtypes that all of them know."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.errors import Refused, TimedOut
+from oxigrad.distributed.message import Header, Layout
+
+__all__ = ["Transfer", "exchanged"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Transfer:
+    """The transfer of an array, given by name, from one worker to another."""
+
+    name: str
+    source: int
+    dest: int
+
+
+def exchanged(
+    communicator: Communicator,
+    own: Mapping[str, np.ndarray],
+    shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],
+    transfers: Sequence[Transfer],
+    *,
+    tag: int,
+    step: int,
+    timeout: float | None = None,
+) -> dict[str, np.ndarray]:
+    """The arrays that are transferred to this worker, by name. All workers call it with the same transfers and shapes.
+
+    ``own`` are the arrays of this worker. Where each array goes to all other workers, they are gathered; otherwise each pair of workers exchanges one
+    message. Raises `TimedOut` and `WorkerLost` as the communicator does, and `Refused` for a message of another step or other arrays.
+    """
+    if not transfers:
+        return {}
+    if _is_complete(transfers, communicator.size):
+        return _gathered(communicator, own, shapes, transfers, timeout)
+    rank = communicator.rank
+    for dest in sorted({each.dest for each in transfers if each.source == rank}):
+        names = [each.name for each in transfers if (each.source, each.dest) == (rank, dest)]
+        layout = _layout(names, shapes)
+        communicator.send(dest, Header(tag, step, layout.digest), layout.pack({name: own[name] for name in names}))
+    found: dict[str, np.ndarray] = {}
+    for source in sorted({each.source for each in transfers if each.dest == rank}):
+        layout = _layout([each.name for each in transfers if (each.source, each.dest) == (source, rank)], shapes)
+        buffers = layout.empty()
+        head = communicator.recv_any(buffers, tag=tag, source=source, timeout=timeout)
+        if head is None:
+            raise TimedOut(
+                f"KFAC: no message from worker {source} within {communicator.timeout if timeout is None else timeout:g} s"
+            )
+        if (head.step, head.digest) != (step, layout.digest):
+            raise Refused(
+                "step", f"KFAC: a message of worker {source} is of step {head.step} or of other layers: expected {step}"
+            )
+        found |= layout.views(buffers)
+    return found
+
+
+def _is_complete(transfers: Iterable[Transfer], size: int) -> bool:
+    """Whether each array goes from one worker to all others."""
+    pairs: dict[str, set[int]] = {}
+    sources: dict[str, set[int]] = {}
+    for each in transfers:
+        pairs.setdefault(each.name, set()).add(each.dest)
+        sources.setdefault(each.name, set()).add(each.source)
+    return all(len(sources[name]) == 1 and len(dests) == size - 1 for name, dests in pairs.items())
+
+
+def _gathered(
+    communicator: Communicator,
+    own: Mapping[str, np.ndarray],
+    shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],
+    transfers: Iterable[Transfer],
+    timeout: float | None,
+) -> dict[str, np.ndarray]:
+    sources = {each.name: each.source for each in transfers}
+    by_rank = [[name for name, source in sources.items() if source == rank] for rank in range(communicator.size)]
+    layouts = [_layout(names, shapes) for names in by_rank]
+    rank, found = communicator.rank, {}
+    mine = layouts[rank].pack({name: own[name] for name in by_rank[rank]}) if by_rank[rank] else []
+    whole = np.concatenate([buffer.view(np.uint8) for buffer in mine]) if mine else np.empty(0, np.uint8)
+    for other, (layout, received) in enumerate(
+        zip(layouts, communicator.all_gather_v(whole, timeout=timeout), strict=True)
+    ):
+        if other == rank:
+            continue
+        if received.nbytes != layout.nbytes:
+            raise Refused("length", f"KFAC: worker {other} sent {received.nbytes} bytes: expected {layout.nbytes}")
+        buffers, at = layout.empty(), 0
+        for buffer in buffers:
+            buffer.view(np.uint8)[...] = received[at : at + buffer.nbytes]
+            at += buffer.nbytes
+        found |= layout.views(buffers)
+    return found
+
+
+class _Like:
+    """The shape and dtype of an array, for a `Layout`."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.shape, self.dtype = shape, dtype
+
+
+def _layout(names: Iterable[str], shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> Layout:
+    return Layout({name: _Like(*shapes[name]) for name in names})
