@@ -19,7 +19,6 @@ PYTHON = {
     "_core": "",
     "_registry": "",
     "_typing": "",
-    "cuda": "",
     "ops": "_core _typing",
     "xp": "_core ops",
     "tree": "_core ops xp",
