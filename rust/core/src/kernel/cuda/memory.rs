@@ -1,5 +1,7 @@
 //! Arrays of a leaf in memory: how they are read and written.
 
+use std::fmt::Write;
+
 use super::Layout;
 use crate::array::buffer::Dtype;
 
@@ -85,7 +87,7 @@ impl Array {
         let mut text =
             format!("    OX_GLOBAL({array})\n    char *const a{number} = (char *){array} + start * {size};\n");
         if self.is_codes() {
-            text.push_str(&format!("    float *const q{number} = leaf.scales[{scales}];\n    OX_GLOBAL(q{number})\n"));
+            _ = write!(text, "    float *const q{number} = leaf.scales[{scales}];\n    OX_GLOBAL(q{number})\n");
         }
         text
     }
