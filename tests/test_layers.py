@@ -21,7 +21,7 @@ PYTHON = {
     "_typing": "",
     "ops": "_core _typing",
     "xp": "_core ops",
-    "tree": "_core xp",
+    "tree": "_core ops xp",
     "autodiff": "_core _typing ops xp tree",
     "rules": "_core _typing ops",
     "schedules": "_core _registry _typing ops xp",
@@ -31,6 +31,7 @@ PYTHON = {
     "torch": "_core ops xp optim rules stepping",
     "optax": "_core ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
+    "scipy": "_core _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff",
     "__init__": "_core _callbacks autodiff optim schedules stepping testing tree xp",
 }

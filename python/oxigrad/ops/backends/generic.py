@@ -3,7 +3,7 @@
 import functools
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,10 @@ class Adapter:
     # ``results`` is the number of the operand that the result replaces, in the same memory if possible, or the shape and the name
     # of the dtype of a new array.
     call_kernels: Callable[..., list[Any] | None] | None = None
+
+    # The methods of its arrays, where they differ from NumPy's: for each the function of ``xp``, and the names of its further
+    # positional arguments, with a default after ``=``, or one that ends in ``*`` (without a name if it is positional) for a tuple that may be given as arguments.
+    methods: Mapping[str, str] | None = None
 
     def __init__(self, library: Any) -> None:
         """An adapter of the library with this namespace; None where there is none."""
