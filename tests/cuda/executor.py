@@ -75,4 +75,4 @@ def _in_namespace(text: str, space: str) -> str:
     return f"namespace {space} {{\n{text}\n{runs}\n}}\n{undefined}"
 
 
-_OF_HOST = {"OX_THREADS", "OX_BARRIER", "OX_STATE", "OX_OWN"}
+_OF_HOST = {"OX_THREADS", "OX_BARRIER", "OX_STATE", "OX_OWN", "OX_GLOBAL"}

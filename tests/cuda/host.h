@@ -19,6 +19,7 @@ struct alignas(8) uint2 { unsigned int x, y; };
 #define OX_BARRIER
 #define OX_STATE(type, name, count) type name[256][count]
 #define OX_OWN(name) name[threadIdx.x]
+#define OX_GLOBAL(pointer)
 
 template <typename To, typename From> static inline To same_bits(From from)
 {

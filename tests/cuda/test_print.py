@@ -106,6 +106,7 @@ def test_a_thread_has_16_bytes_of_the_narrowest_array(dtype: Any) -> None:
 def test_a_text_calls_no_function_but_its_own_and_those_of_ieee_754() -> None:
     allowed = {"fma", "fmaf", "sqrt", "sqrtf", "fabs", "fabsf", "floor", "floorf"}
     allowed |= {"__uint_as_float", "__float_as_uint", "__longlong_as_double", "__double_as_longlong", "__syncthreads"}
+    allowed |= {"__builtin_assume", "__isGlobal"}
     allowed |= {"if", "for", "while", "return", "sizeof", "float", "__launch_bounds__"}
     for make in OPTIMIZERS.values():
         for source in texts(chain(optim.ClipByGlobalNorm(1.0), _of_chain(make()), slot_dtype="8bit"), np.float16):

@@ -1,5 +1,7 @@
 //! Arrays of a leaf in memory: how they are read and written.
 
+use std::fmt::Write;
+
 use super::Layout;
 use crate::array::buffer::Dtype;
 
@@ -78,6 +80,18 @@ impl Array {
         self.dtype == Stored::Codes
     }
 
+    /// The declarations of the addresses of the chunk, and of the scales.
+    pub fn pointers(&self) -> String {
+        let (number, size, scales) = (self.number, self.dtype.size(), self.scales);
+        let array = format!("leaf.arrays[{number}]");
+        let mut text =
+            format!("    OX_GLOBAL({array})\n    char *const a{number} = (char *){array} + start * {size};\n");
+        if self.is_codes() {
+            _ = write!(text, "    float *const q{number} = leaf.scales[{scales}];\n    OX_GLOBAL(q{number})\n");
+        }
+        text
+    }
+
     /// The address of the first element of a thread.
     fn address(&self) -> String {
         format!("a{} + (ox_u64)first * {}", self.number, self.dtype.size())
@@ -85,7 +99,7 @@ impl Array {
 
     /// The address of the scale of the elements of a thread.
     fn scale(&self) -> String {
-        format!("leaf.scales[{}][(start + first) / 256]", self.scales)
+        format!("q{}[(start + first) / 256]", self.number)
     }
 
     /// Reads the elements of a thread.

@@ -3,6 +3,7 @@
 #define OX_BARRIER __syncthreads();
 #define OX_STATE(type, name, count) type name[count]
 #define OX_OWN(name) name
+#define OX_GLOBAL(pointer) __builtin_assume(__isGlobal(pointer));
 #endif
 
 typedef unsigned char ox_u8;

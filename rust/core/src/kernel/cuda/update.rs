@@ -111,11 +111,7 @@ impl<'a> Update<'a> {
         let mut addresses = Vec::new();
         for array in arrays {
             let number = array.number;
-            _ = writeln!(
-                text,
-                "    char *const a{number} = (char *)leaf.arrays[{number}] + start * {};",
-                array.dtype.size()
-            );
+            text.push_str(&array.pointers());
             addresses.push(format!("(ox_u64)a{number}"));
         }
         for (_, array) in self.outputs() {
