@@ -1,5 +1,8 @@
 """Automatic differentiation and optimizers for any array library, with a Rust core."""
 
+import importlib as _importlib
+from types import ModuleType as _ModuleType
+
 from oxigrad import _callbacks, optim, schedules, testing, tree, xp
 from oxigrad._core import (
     AliasError,
@@ -23,7 +26,9 @@ from oxigrad._core import (
 )
 from oxigrad.autodiff.checkpoint import checkpoint
 from oxigrad.autodiff.custom_rules import custom_vjp, define_vjp
+from oxigrad.autodiff.implicit import implicit
 from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
+from oxigrad.autodiff.products import elementwise_grad, ggnvp, hessian_diag, jacfwd, jacrev, linearize
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.stepping import state
 from oxigrad.stepping.sparse_rows import SparseRows
@@ -50,13 +55,20 @@ __all__ = [
     "checkpoint",
     "custom_vjp",
     "define_vjp",
+    "elementwise_grad",
     "field",
     "get_num_threads",
+    "ggnvp",
     "grad",
     "hessian",
+    "hessian_diag",
     "hvp",
+    "implicit",
+    "jacfwd",
     "jacobian",
+    "jacrev",
     "jvp",
+    "linearize",
     "optim",
     "schedules",
     "set_num_threads",
@@ -74,3 +86,9 @@ _callbacks.install()
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+def __getattr__(name: str) -> _ModuleType:
+    if name == "scipy":  # on demand, since SciPy may not be installed
+        return _importlib.import_module("oxigrad.scipy")
+    raise AttributeError(f"module 'oxigrad' has no attribute {name!r}")

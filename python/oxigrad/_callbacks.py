@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad.autodiff import cotangents, diagram, jvp_rules, tangents, vjp_rules
-from oxigrad.ops import backends, indexed_update, numpy_protocols, primitives, variable_methods
+from oxigrad.ops import array_methods, backends, indexed_update, numpy_protocols, primitives, standard, variable_methods
 
 
 def namespace_module(api_version: str | None) -> ModuleType:
@@ -32,6 +32,11 @@ def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any]) 
     return numpy_protocols.array_function(xp, function, args, named)
 
 
+def attribute(x: Any, name: str) -> Any:
+    """An attribute of the array that a variable wraps: ``x.sum`` is a function of the variable."""
+    return array_methods.attribute(xp, x, name)
+
+
 def install() -> None:
     """Installs the callbacks and the table of derivative rules in the core, once."""
     _core.install_callbacks(
@@ -39,8 +44,11 @@ def install() -> None:
         array_function=array_function,
         array_of=backends.array_of,
         array_ufunc=array_ufunc,
+        as_floats=standard.as_floats,
         assigned=indexed_update.assigned,
         at=indexed_update.At,
+        attribute=attribute,
+        attribute_names=array_methods.names,
         cast_in_place=indexed_update.cast_in_place,
         complex_number=variable_methods.complex_number,
         container=backends.container_of,
@@ -48,6 +56,7 @@ def install() -> None:
         dtype_of=backends.dtype_of,
         fingerprint=backends.fingerprint,
         formatted=variable_methods.formatted,
+        html=array_methods.html,
         implementation=backends.implementation,
         in_dtype=tangents.in_dtype,
         index=primitives.index,

@@ -16,11 +16,13 @@ names a subtree, prints as `layers.0.weight`, and gets or sets the subtree in an
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from oxigrad import _core, xp
 from oxigrad._core import Key, KeyPath, Structure
+from oxigrad.ops.backends import device_of, is_array, is_smooth, namespace
 
 __all__ = [
     "Key",
@@ -33,6 +35,7 @@ __all__ = [
     "map",
     "parameters",
     "path",
+    "ravel",
     "register",
     "unflatten",
     "zeros_like",
@@ -165,6 +168,58 @@ def zeros_like(tree: T) -> T:
         for place in places:
             leaves[place] = zeros
     return _core.tree_unflatten(structure, leaves)
+
+
+def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The numbers of `tree` as one vector, and the function that makes such a tree from a vector.
+
+    The vector has the elements of arrays of floating-point or complex dtype, and Python floats, depth first, in the dtype to which
+    they promote. ``unravel(vector)`` takes a vector of the same length and gives each array its shape and dtype back, and each
+    number an element of the vector; other leaves are those of `tree`. Both are differentiable.
+
+    Raises `StructureError` where `tree` has no such leaf, and `ShapeError` where a vector has another shape.
+
+    >>> import numpy as np
+    >>> vector, unravel = ravel({"w": np.ones((2, 2)), "b": 3.0, "name": "l1"})
+    >>> vector
+    array([1., 1., 1., 1., 3.])
+    >>> unravel(2 * vector)
+    {'w': array([[2., 2.],
+           [2., 2.]]), 'b': np.float64(6.0), 'name': 'l1'}
+    """
+    leaves, structure = _core.tree_flatten(tree)
+    chosen = [at for at, leaf in enumerate(leaves) if is_smooth(leaf)]
+    if not chosen:
+        raise _core.StructureError("ravel: the tree has no floating-point number: expected one at least")
+    arrays = [leaf for leaf in (leaves[at] for at in chosen) if is_array(_core.plain(leaf))]
+    dtype = xp.result_type(*arrays) if arrays else None
+    parts = [leaves[at] for at in chosen]
+    vector = xp.concat([_flat(part, arrays, dtype) for part in parts])
+    shapes = [tuple(getattr(part, "shape", ())) for part in parts]
+
+    def unravel(vector: Any) -> Any:
+        if tuple(vector.shape) != (total,):
+            raise _core.ShapeError(f"unravel: found a vector of shape {tuple(vector.shape)}, expected {(total,)}")
+        made, end = [*leaves], 0
+        for at, part, shape in zip(chosen, parts, shapes, strict=True):
+            begin, end = end, end + math.prod(shape)
+            if is_array(_core.plain(part)):
+                made[at] = xp.astype(xp.reshape(vector[begin:end], shape), part.dtype, copy=False)
+            else:
+                made[at] = vector[begin]
+        return _core.tree_unflatten(structure, made)
+
+    total = sum(math.prod(shape) for shape in shapes)
+    return vector, unravel
+
+
+def _flat(leaf: Any, arrays: list[Any], dtype: Any) -> Any:
+    """A leaf as a vector of a dtype; a number as one of the library and device of the first array."""
+    if is_array(_core.plain(leaf)):
+        return xp.astype(xp.reshape(leaf, (-1,)), dtype, copy=False)
+    like = _core.plain(arrays[0]) if arrays else None
+    library, device = (namespace(), None) if like is None else (namespace(like), device_of(like))
+    return library.zeros(1, dtype=dtype, device=device) + leaf
 
 
 def field(*, trainable: bool = True, metadata: Mapping[Any, Any] | None = None, **options: Any) -> Any:

@@ -45,10 +45,7 @@ def compile_texts(texts: Sequence[str], *flags: str) -> list[Library]:
     flags = flags or ("-O1",)
     new = [text for text in dict.fromkeys(texts) if (text, flags) not in _libraries]
     if new:
-        parts = [f'#include "{HEADER}"']
-        for text in new:
-            parts.append(_in_namespace(text, _space(text)))
-        whole = "\n".join(parts)
+        whole = "\n".join([f'#include "{HEADER}"', *(_in_namespace(text, _space(text)) for text in new)])
         name = hashlib.sha256((whole + " ".join(flags)).encode()).hexdigest()
         file = Path(_directory.name, f"{name}.cpp")
         file.write_text(whole)

@@ -93,7 +93,7 @@ class Step:
 
     def is_on_device(self, group: Group) -> bool:
         """Whether the entries of a group compute its scalars."""
-        return self.by_control or not group.source.is_plain
+        return not group.source.is_plain or (self.by_control and group.source.computes_scalars)
 
     def run(self, sets: Sequence[Sequence[Sequence[float]]]) -> bool:
         """Launches the entries of all groups, whose sets are given; False where a guard stopped the step.
@@ -104,9 +104,11 @@ class Step:
         for group, own in zip(self.groups, sets, strict=True):
             on_device = self.is_on_device(group)
             group.prepare(self, own, on_device=on_device)
-            for entry in group.source.entries:
-                if entry.kind == "update" or (on_device and (entry.kind != "advance" or self.by_control)):
-                    launches.append((entry.moment, entry, group))
+            launches += [
+                (entry.moment, entry, group)
+                for entry in group.source.entries
+                if entry.kind == "update" or (on_device and (entry.kind != "advance" or self.by_control))
+            ]
         done = set()
         for moment, entry, group in sorted(launches, key=lambda launch: launch[0]):
             if entry.scope != "once" or moment not in done:

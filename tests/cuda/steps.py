@@ -70,6 +70,7 @@ class Twin:
     Without ``compile`` the texts are only collected. ``by_control`` takes the number of the step from memory of the device.
     """
 
+    owner: Any
     core: Any
     known: dict[int, Recorded]
     compile: Callable[[str], Library] | None
@@ -158,7 +159,7 @@ class Twin:
         step = Step(groups, seed=seed, number=self.core.count + 1, batches=batches, by_control=self.by_control)
         chosen = [programs[number] for *_, number in leaves.values()]
         values = [
-            sets if not group.source.is_plain or step.by_control else [program.scalars(own) for own in sets]
+            sets if step.is_on_device(group) else [program.scalars(own) for own in sets]
             for group, (program, sets) in zip(groups, chosen, strict=True)
         ]
         return step, values, copies
@@ -178,7 +179,7 @@ def twin(opt: Any, compile: Callable[[str], Library] | None, **options: Any) -> 
         return made
 
     stepper = opt._stepper
-    found = Twin(stepper._core, known, compile, **options)
+    found = Twin(opt, stepper._core, known, compile, **options)
     with mock.patch.object(_core, "HostParameter", recorded):
         stepper._core = found
         yield found

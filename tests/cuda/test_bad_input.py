@@ -124,13 +124,11 @@ def test_a_call_of_the_driver_that_fails(mock: MockDriver, call: str, status: st
     if warm:
         opt.update(model, grads)
         grads = model_of()  # at other addresses
-    made = {name for name, _ in mock.calls}
     mock.failures[call] = 0, status
     if warm and call in ("load", "allocate", "pinned"):
         opt.update(model, grads)  # a steady step calls none of them
         return
-    refused(kind, f"^w: .*{status}" if call != "launch" else f"cuda:0: {status}", opt, model, grads)
-    assert isinstance(opt, AdamW) and made is not None
+    refused(kind, f"^w: .*{status}", opt, model, grads)
     mock.failures.clear()
     opt.update(model, grads)
     assert opt.step == 1 + warm

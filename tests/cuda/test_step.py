@@ -20,7 +20,8 @@ from oxigrad.stepping import device_source
 
 Model = dict[str, Any]
 
-WIDTHS = ("float32", "float64")
+#: Those that run in float64, too; tests of bits compare the texts of all.
+IN_DOUBLE = ("adamw", "lamb", "prodigy", "adam-lrd", "nadam")
 PER_FILE = 8  # texts that are compiled together
 
 
@@ -30,8 +31,8 @@ def compiled() -> None:
     if executor.COMPILER is None:
         pytest.skip("g++ is missing")
     texts = []
-    for make in optimizers.OPTIMIZERS.values():
-        for dtype in WIDTHS:
+    for name, make in optimizers.OPTIMIZERS.items():
+        for dtype in ("float32", "float64") if name in IN_DOUBLE else ("float32",):
             texts += device_source.texts(make(), {"w": np.zeros(3, dtype)})
     for start in range(0, len(texts), PER_FILE):
         executor.compile_texts(texts[start : start + PER_FILE], *FLAGS)
@@ -75,8 +76,10 @@ def follow(
     return a, b
 
 
-@pytest.mark.parametrize("dtype", WIDTHS)
-@pytest.mark.parametrize("name", optimizers.OPTIMIZERS)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [*((name, "float32") for name in optimizers.OPTIMIZERS), *((name, "float64") for name in IN_DOUBLE)],
+)
 def test_every_optimizer_gives_the_bits_of_the_host(name: str, dtype: str, mock: MockDriver, compiled: None) -> None:
     model, grads = optimizers.problem(dtype)
     follow(optimizers.OPTIMIZERS[name], model, grads)
@@ -132,7 +135,7 @@ CHAINS: dict[str, Callable[[], Any]] = {
     "by norm": lambda: chain(optim.ClipByNorm(0.5), AdamW(0.1)),
     "by global norm": lambda: chain(optim.ClipByGlobalNorm(0.5), AdamW(0.1)),
     "by global norm, lamb": lambda: chain(optim.ClipByGlobalNorm(0.5), optim.LAMB(0.1)),
-    "noise": lambda: chain(optim.GradientNoise(0.1), SGD(0.1), seed=7),
+    "noise": lambda: chain(optim.ClipByValue(0.5), optim.AdamLRD(0.1, dropout_rate=0.5), seed=7),
     "checked": lambda: AdamW(0.1, nonfinite="skip"),
     "raising": lambda: AdamW(0.1, nonfinite="raise"),
     "scaled": lambda: AdamW(0.1, loss_scale=optim.LossScale(8.0)),
@@ -195,14 +198,14 @@ def test_gradients_that_are_not_contiguous(mock: MockDriver) -> None:
     wide = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
     there, here = arrays.Array(np.ones((6, 4), np.float32)), np.ones((6, 4), np.float32)
     a, b = SGD(0.1), SGD(0.1)
-    model = a.update({"w": there}, {"w": arrays.Array(wide)[:, ::2]})
+    a.update({"w": there}, {"w": arrays.Array(wide)[:, ::2]})
     b.update({"w": here}, {"w": wide[:, ::2]})
     assert not mock.launches()
-    np.testing.assert_allclose(arrays.host(model["w"]), here, rtol=1e-6)
-    model = a.update(model, {"w": arrays.Array(wide[:, ::2].copy())})
+    np.testing.assert_allclose(arrays.host(there), here, rtol=1e-6)  # in place, as by a kernel
+    a.update({"w": there}, {"w": arrays.Array(wide[:, ::2].copy())})
     b.update({"w": here}, {"w": wide[:, ::2]})
     assert len(mock.launches()) == 1
-    np.testing.assert_allclose(arrays.host(model["w"]), here, rtol=1e-6)
+    np.testing.assert_allclose(arrays.host(there), here, rtol=1e-6)
 
 
 # --- mixed models ------------------------------------------------------------------------------------------------------
@@ -363,6 +366,24 @@ def test_replays_of_a_captured_step_are_steps(name: str, mock: MockDriver) -> No
     b.update(here, grads)
     assert_same_bits(there, here)
     assert a.step == b.step == 6
+
+
+def test_a_step_outside_of_a_graph_leaves_its_tables(mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    there, given = on_device(model), on_device(grads)
+    here = {key: np.array(x) for key, x in model.items()}
+    a, b = AdamW(0.1), AdamW(0.1)
+    a.update(there, given)
+    b.update(here, grads)
+    with mock.capture(arrays.LEGACY_STREAM):
+        a.update(there, given)
+    other = {key: 2 * g for key, g in grads.items()}
+    a.update(there, on_device(other))  # other gradients, at other addresses
+    b.update(here, other)
+    mock.replay()
+    b.update(here, grads)
+    assert_same_bits(there, here)
+    assert a.step == b.step == 3
 
 
 def test_the_count_cannot_be_read_during_a_capture(mock: MockDriver) -> None:

@@ -332,7 +332,7 @@ GRABS: dict[str, Callable[[Any], Any]] = {
     "complex": lambda x: complex(x[0, 0]),
     "full": lambda x: np.full(3, x[0, 0]),
     "fromiter": lambda x: np.fromiter(x[0], float),
-    "sort method": lambda x: x.sort(),
+    "list": lambda x: x.tolist(),
     "resize method": lambda x: x.resize((9,)),
     "byteswap method": lambda x: x.byteswap(inplace=True),
     "setfield method": lambda x: x.setfield(1.0, np.float64),

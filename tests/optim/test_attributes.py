@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,8 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim, schedules
-from oxigrad.optim import Interval
+from oxigrad.optim import Interval, spellings
+from oxigrad.optim.config import OPTIONS
 from oxigrad.rules.ranges import domain
 
 nan = math.nan
@@ -361,3 +363,47 @@ def test_a_transform_requires_a_function() -> None:
     with pytest.raises(ox.ShapeError, match="has_aux=True"):
         ox.grad(lambda x: (x, 1))(1.0)
     assert ox.grad(lambda x: x * x, argnums=[0])(2.0) == (4.0,)
+
+
+SPELLINGS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: optim.SGD(lr=0.1), "SGD: unknown: lr: use learning_rate; its hyperparameters are"),
+    (lambda: optim.SGD(0.1, wd=0.1), "unknown: wd: use weight_decay"),
+    (lambda: optim.Adam(betas=(0.9, 0.999)), "unknown: betas: use beta1 and beta2"),
+    (lambda: optim.Adan(betas=(0.9, 0.999, 0.9)), "unknown: betas: use beta1 and beta2 and beta3"),
+    (lambda: optim.Adam(b1=0.9), "unknown: b1: use beta1"),
+    (lambda: optim.Adam(beta_2=0.9), "unknown: beta_2: use beta2"),
+    (lambda: optim.AdamW(eps=1e-3), "unknown: eps: use epsilon"),
+    (lambda: optim.RMSprop(alpha=0.9), "unknown: alpha: use rho"),
+    (lambda: optim.RMSprop(decay_rate=0.9), "unknown: decay_rate: use rho"),
+    (lambda: optim.Adam(mu_dtype="bfloat16"), "unknown: mu_dtype: use slot_dtype"),
+    (lambda: optim.Adam(gradient_accumulation_steps=4), "use accumulate"),
+    (lambda: optim.Adam(clipnorm=1.0), r"unknown: clipnorm: use optim.chain\(optim.ClipByNorm\(...\), optimizer\)"),
+    (lambda: optim.SGD(params=[]), r"the parameters are an argument of opt.update\(model, grads\)"),
+    (lambda: optim.SGD(fused=True), "every step is fused"),
+    (lambda: optim.SGD(0.1, maximize=True), r"use optim.chain\(optim.Maximize\(\), optimizer\)"),
+    (lambda: optim.Adam().lr, "Adam has no attribute lr: use learning_rate"),
+    (lambda: setattr(optim.Adam(), "lr", 1.0), "Adam has no attribute lr: use learning_rate"),
+    (lambda: optim.chain(optim.ClipByNorm(1.0), optim.Adam()).lr, "has no attribute lr: use learning_rate"),
+    (lambda: optim.Adam().iterations, "Adam has no attribute iterations: use step"),
+    (lambda: optim.Adam(groups={"*.bias": {"lr": 0.1}}), "unknown hyperparameters: lr: use learning_rate"),
+]
+
+
+@pytest.mark.parametrize("case", SPELLINGS, ids=lambda case: case[1])
+def test_spellings_of_other_libraries_are_understood(case: tuple[Callable[[], Any], str]) -> None:
+    with pytest.raises((TypeError, AttributeError), match=case[1]):
+        case[0]()
+
+
+def test_spellings_name_what_exists() -> None:
+    """Each counterpart is an argument or attribute of some optimizer, and each name in advice is public."""
+    known = {name for cls in vars(optim).values() if isinstance(cls, type) for name in dir(cls)}
+    known |= {name for cls in vars(optim).values() if hasattr(cls, "_declared") for name in cls._declared} | set(
+        OPTIONS
+    )
+    for candidates in spellings._NAMES.values():
+        for candidate in candidates:
+            assert known.issuperset((candidate,) if isinstance(candidate, str) else candidate)
+    for advice in spellings._ADVICE.values():
+        assert all(hasattr(optim, name) for name in re.findall(r"optim\.(\w+)", advice))
+        assert all(hasattr(optim.Adam(), name) for name in re.findall(r"opt\.(\w+)", advice))

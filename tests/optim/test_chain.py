@@ -178,7 +178,10 @@ def test_groups_change_at_run_time_and_round_trip() -> None:
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"*": {"lr": 1.0}}, r"the group '\*': unknown hyperparameters: lr; there are learning_rate"),
+        (
+            {"*": {"lr": 1.0}},
+            r"the group '\*': unknown hyperparameters: lr: use learning_rate; there are learning_rate",
+        ),
         ({"*": {"learning_rate": "fast"}}, "learning_rate is 'fast'"),
         ([("*", None)], "expected a dict from patterns"),
         ({3: None}, "the pattern 3: expected a glob"),

@@ -1,5 +1,6 @@
 """Cotangents in the shape and dtype of their values: the initial cotangent of a reverse replay, unbroadcasting, casts."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +15,9 @@ from oxigrad.ops.backends import is_array, is_complex, namespace
 
 
 def initial_cotangent(value: Any, cotangent: Array) -> Array:
-    """The initial cotangent of a reverse replay: ``cotangent`` if given, else one for a scalar."""
+    """The initial cotangent of a reverse replay: ``cotangent`` if given, else one for a value of one element."""
     shape, expected = tuple(getattr(cotangent, "shape", ())), tuple(getattr(value, "shape", ()))
-    if cotangent is None and expected != ():
+    if cotangent is None and math.prod(expected) != 1:
         raise ShapeError(f"the target: found shape {expected}, expected a scalar, or a cotangent of that shape")
     if cotangent is not None and shape != expected:
         raise ShapeError(f"the cotangent: found shape {shape}, expected {expected}, that of the target")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp
+from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, jvp, resolve
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
 
@@ -19,12 +19,17 @@ COLUMNS, ELEMENTS = 256, 1 << 22
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: Argnums = 0, mode: Mode = None, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    mode: Mode = None,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of ``f``.
 
     The Jacobian is a tree of the structure of the result, whose leaves are trees of the structure of the argument (a tuple of
-    them where ``argnums`` is a tuple), whose leaves are arrays of shape ``result.shape + argument.shape``. ``f`` is called
+    them where ``argnums`` is a tuple; ``argnames`` names parameters instead), whose leaves are arrays of shape ``result.shape + argument.shape``. ``f`` is called
     once. ``mode="forward"`` computes all columns in one batched forward replay; "reverse" computes one row for each reverse
     replay, which is faster where the result has far fewer elements than the argument; None chooses by these sizes. With
     ``has_aux``, ``f`` returns ``(value, aux)`` and the function returns ``(jacobian, aux)``.
@@ -41,9 +46,11 @@ def jacobian(
     if mode not in ("forward", "reverse", None):
         raise ValueError(f"mode is {mode!r}: expected 'forward', 'reverse' or None")
     check_callable(f, "jacobian")
+    argnums = resolve(f, argnums, argnames)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
+        args, named = by_position(f, args, named, argnums)
         call = Recording.of(f, args, argnums, named=named, has_aux=has_aux, forward=mode != "reverse")
         outputs = [output for output in call.outputs if output is not None]
         blocks = iter((_columns if _goes_forward(mode, call.watched.variables, outputs) else _rows)(call, outputs))
@@ -60,7 +67,13 @@ def jacobian(
     return wrapped
 
 
-def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[..., Any]:
     """A function that returns the Hessian of the scalar function ``f``: the forward-mode Jacobian of its gradient.
 
     For trees it is a tree of the structure of the argument whose leaves are such trees, as of `jacobian`.
@@ -70,6 +83,8 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     array([[4., 2.],
            [2., 0.]])
     """
+    check_callable(f, "hessian")
+    argnums = resolve(f, argnums, argnames)
     return jacobian(grad(f, argnums, has_aux), argnums, "forward", has_aux)
 
 

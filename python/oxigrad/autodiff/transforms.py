@@ -1,6 +1,8 @@
 """Transforms of functions into their derivatives. Arguments and results are arrays, Python numbers or trees of them."""
 
 import functools
+import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +20,42 @@ def check_callable(f: Any, name: str) -> None:
     """Raises `TypeError` where ``f``, the argument of the transform ``name``, is not callable."""
     if not callable(f):
         raise TypeError(f"{name}: found {f!r}, expected a function")
+
+
+def resolve(f: Callable[..., Any], argnums: Argnums, argnames: str | Sequence[str] | None) -> Argnums:
+    """The positions of the arguments with these names; ``argnums`` where ``argnames`` is None.
+
+    Raises `TypeError` where ``f`` has no such parameter, or one that is keyword-only.
+    """
+    if argnames is None:
+        return argnums
+    known = _positional(f)
+    for name in [argnames] if isinstance(argnames, str) else argnames:
+        if name not in known:
+            raise TypeError(
+                f"argnames: found {name!r}, expected positional parameters of the function: {', '.join(known)}"
+            )
+    return known.index(argnames) if isinstance(argnames, str) else tuple(known.index(name) for name in argnames)
+
+
+def _positional(f: Callable[..., Any]) -> list[str]:
+    """The names of the parameters of ``f`` that may be given by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [name for name, parameter in inspect.signature(f).parameters.items() if parameter.kind in kinds]
+
+
+def by_position(
+    f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], argnums: Argnums
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, with those up to the last of ``argnums`` by position."""
+    last = argnums if isinstance(argnums, int) else max(argnums, default=-1)
+    if last < len(args):
+        return args, named
+    moved = _positional(f)[len(args) : last + 1]
+    if len(args) + len(moved) <= last or not named.keys() >= set(moved):
+        return args, named
+    rest = {name: value for name, value in named.items() if name not in moved}
+    return (*args, *(named[name] for name in moved)), rest
 
 
 _LEAF = tree.flatten(0.0)[1]
@@ -120,6 +158,15 @@ class Recording:
                 matched.append(_matched(given[i], next(remaining).value, what, "the primal"))
         return matched
 
+    def pushed(self, tangents: Sequence[Tree]) -> Tree:
+        """The derivative of the value along tangents of the arguments, in the structure of the value."""
+        seeds = list(zip(self.watched.variables, self.matched(tangents), strict=True))
+        outputs = [output for output in self.outputs if output is not None]
+        pushed = iter(self.tape.push(seeds, outputs))
+        leaves = zip(self.outputs, tree.leaves(self.value), strict=True)
+        filled = [_zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
+        return tree.unflatten(self.structure, filled)
+
     def arguments(self, derivatives: Sequence[Any]) -> Any:
         """The derivatives with respect to the variables, in the structure of the argument or of the tuple of arguments."""
         trees = self.watched.unflatten(derivatives)
@@ -167,36 +214,40 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
     (10.0, 25.0)
     """
     call = Recording.of(f, tuple(primals), tuple(range(len(primals))), has_aux=has_aux, forward=True)
-    seeds = zip(call.watched.variables, call.matched(tangents), strict=True)
-    outputs = [output for output in call.outputs if output is not None]
-    pushed = iter(call.tape.push(list(seeds), outputs))
-    leaves = zip(call.outputs, tree.leaves(call.value), strict=True)
-    filled = [_zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
-    tangent = tree.unflatten(call.structure, filled)
+    tangent = call.pushed(tangents)
     return (call.value, tangent, call.aux) if has_aux else (call.value, tangent)
 
 
-def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[..., Any]:
     """A function that returns the value of the scalar function ``f`` and its gradient.
 
-    The gradient has the structure of the argument ``argnums``, or is a tuple of such trees where ``argnums`` is a tuple.
-    Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated; other leaves
+    The gradient has the structure of the argument ``argnums``, or is a tuple of such trees where ``argnums`` is a tuple;
+    ``argnames`` names parameters instead. Arguments may be given by name. Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated; other leaves
     (functions, flags, integers, and fields that `oxigrad.field` marks as not trainable) are copied to the gradient. A
-    Python ``int`` that is a whole argument counts as a float. An array with two key paths has a gradient at each, with respect
+    Python ``int`` that is a whole argument counts as a float, and an integer array as one of the library's default dtype. An array with two key paths has a gradient at each, with respect
     to that occurrence alone; the two gradients are different arrays, which an optimizer sums. With ``has_aux``, ``f`` returns
     ``(value, aux)`` and the function returns ``((value, aux), gradient)``.
 
-    Raises `ShapeError` where the value is not a scalar, and `DtypeError` where it is complex (as JAX and HIPS autograd do) or
+    Raises `ShapeError` where the value has not exactly one element, and `DtypeError` where it is complex (as JAX and HIPS autograd do) or
     an argument has no leaf to differentiate.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
     check_callable(f, "grad")
+    argnums = resolve(f, argnums, argnames)
     finish = functools.partial(_finish, argnums, has_aux)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
+        if named:
+            args, named = by_position(f, args, named, argnums)
         return _core.value_and_grad(f, args, named or None, argnums, has_aux, finish)
 
     return wrapped
@@ -223,17 +274,26 @@ def _finish(argnums: Argnums, has_aux: bool, tape: Tape, watched: Watched, resul
 _finish_first = functools.partial(_finish, 0, False)
 
 
-def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[..., Any]:
     """A function that returns the gradient of ``f``; with ``has_aux``, ``(gradient, aux)``. See `value_and_grad`.
 
     >>> grad(grad(lambda x: x**3))(2.0)
     12.0
     """
     check_callable(f, "grad")
+    argnums = resolve(f, argnums, argnames)
     finish = functools.partial(_finish, argnums, has_aux)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
+        if named:
+            args, named = by_position(f, args, named, argnums)
         value, gradient = _core.value_and_grad(f, args, named or None, argnums, has_aux, finish)
         return (gradient, value[1]) if has_aux else gradient
 
@@ -251,7 +311,7 @@ def _scalar(value: Any) -> Any:
     if not is_array(value):
         hint = "; for a pair (value, aux), pass has_aux=True" if isinstance(value, tuple) and len(value) == 2 else ""
         raise ShapeError(f"the value of the function: found {type(value).__name__}, expected a scalar{hint}")
-    if tuple(value.shape) != ():
+    if math.prod(value.shape) != 1:
         raise ShapeError(
             f"the value of the function: found shape {tuple(value.shape)}, expected a scalar: use vjp or jacobian"
         )

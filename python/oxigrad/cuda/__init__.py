@@ -10,7 +10,8 @@ synchronization either: whether a step was skipped is known to the host later, o
 waits. ``nonfinite="raise"`` and a ``loss_scale`` wait in each step.
 
 Steps can be captured into a CUDA graph after one step outside of it. Each replay is a further step, counted on the
-device; hyperparameters are those of the capture, and gradients must keep their memory.
+device; hyperparameters are those of the capture, and gradients must keep their memory. A graph refers to slots of its optimizer:
+capture anew after a state was loaded.
 """
 
 from typing import Any

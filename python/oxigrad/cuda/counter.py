@@ -32,6 +32,7 @@ class Counter:
         self._spare = self._made()
         self._known: Counted | None = None
         self.is_ahead = False
+        self._kept: list[Any] = []
 
     @property
     def address(self) -> int:
@@ -40,6 +41,11 @@ class Counter:
 
     def _made(self) -> tuple[Pinned, Any]:
         return self._driver.pinned(tables.CONTROL.size), self._driver.event()
+
+    def keep(self, step: Any) -> None:
+        """Keeps the memory of a step, which a graph reads as long as it may be replayed."""
+        if not any(step is kept for kept in self._kept):
+            self._kept.append(step)
 
     def begin(self, count: int) -> None:
         """Sets the count on the device, unless the device has counted these steps itself."""

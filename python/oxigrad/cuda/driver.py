@@ -167,7 +167,7 @@ def run(used: Driver, device: int, call: Call) -> None:
 @contextlib.contextmanager
 def replaced(other: Driver) -> Iterator[Driver]:
     """Uses another driver for as long as it is entered, for tests."""
-    global _source
+    global _source  # noqa: PLW0603 - one driver a process, or that of a test
     before, _source = _source, lambda: other
     try:
         yield other

@@ -176,6 +176,8 @@ class DeviceStep:
         self._place(programs, stream)
         self._calls: dict[tuple[int, bool], list[tuple[Call, bool]]] = {}
         self._given: dict[int, tuple[float, ...]] = {}
+        #: Whether a graph reads its tables, which then must not change.
+        self.is_captured = False
 
     # --- tables --------------------------------------------------------------------------------------------------------
 
@@ -223,6 +225,10 @@ class DeviceStep:
             return False
         are_same = all(a is b for a, (b, _) in zip(self._programs, programs, strict=True))
         return are_same and all(a is b or a.is_like(b) for a, b in zip(leaves, self._leaves, strict=True))
+
+    def has_moved(self, leaves: Sequence[Leaf]) -> bool:
+        """Whether an array of these leaves is elsewhere than in the tables."""
+        return any(a.pointers != b.pointers for a, b in zip(leaves, self._leaves, strict=True))
 
     def refresh(self, leaves: Sequence[Leaf], *, stream: int, capturing: bool) -> None:
         """Writes the rows of leaves whose arrays have moved. Raises `CaptureError` where the stream is being captured."""

@@ -16,6 +16,7 @@ Variables as arrays:
 
 * `indexed_update`: ``x.at[key].set(value)``, and assignment to elements of a variable.
 * `numpy_protocols`: NumPy's functions called on variables; `in_place`: those that write to an argument.
+* `array_methods`: methods of arrays, such as ``x.sum(axis=0)``, from a table of each library.
 * `variable_methods`: iteration, rounding, formatting and transposition of variables.
 
 Array libraries:

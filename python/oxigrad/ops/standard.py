@@ -15,7 +15,7 @@ import numpy as np
 from oxigrad._core import ShapeError, Variable, plain
 from oxigrad._typing import Array, Device, Dtype
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace, standard_namespace
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, namespace, standard_namespace
 from oxigrad.ops.composite import composite
 from oxigrad.ops.primitives import (
     Axis,
@@ -77,6 +77,13 @@ def double(x: Array) -> Array:
         return x
     library = namespace(x)
     return astype(x, library.complex128 if is_complex(x) else library.float64, copy=False)
+
+
+def as_floats(value: Any) -> Any:
+    """An array of integers as one of the default floating-point dtype of its library; None for anything else."""
+    if not is_array(value) or not is_of_kind(value.dtype, "integral", namespace(value)):
+        return None
+    return astype(value, namespace(value).zeros(()).dtype)
 
 
 def _in_native_order(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,13 +6,18 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
+from oxigrad.optim.spellings import counterpart
+
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """A suggestion of the known name nearest to ``name``; empty where none is near.
+    """The counterpart of a name of another library, or a suggestion of the known name nearest to ``name``; empty where there is neither.
 
     >>> hint("learning_rte", ["learning_rate", "beta1"])
     ' (did you mean learning_rate?)'
     """
+    known = list(known)
+    if found := counterpart(name, known):
+        return found
     near = difflib.get_close_matches(name, known, 1)
     return f" (did you mean {near[0]}?)" if near else ""
 

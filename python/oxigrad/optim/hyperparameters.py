@@ -84,6 +84,8 @@ class Part(Sealed):
 
     _rule: Rule
     _declared: Mapping[str, Hyperparameter] = {}
+    # The names of the arguments of the constructor that are not hyperparameters.
+    _options_of_class: tuple[str, ...] = ()
 
     def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:
         names, label = list(self._declared), type(self).__name__
@@ -94,7 +96,7 @@ class Part(Sealed):
         unknown = sorted(hyperparameters.keys() - set(names))
         if twice or unknown:
             what = f"given twice: {', '.join(twice)}" if twice else f"unknown: {', '.join(unknown)}"
-            what += hint(unknown[0], names) if unknown else ""
+            what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         given |= hyperparameters
         self._hyperparameters: dict[str, Any] = {}

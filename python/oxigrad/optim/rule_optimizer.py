@@ -29,6 +29,8 @@ class RuleOptimizer(Part, Optimizer):
     or "keras": the library whose defaults hyperparameters that are not given have (see `oxigrad.rules.compat`).
     """
 
+    _options_of_class = tuple(OPTIONS)
+
     def __init__(
         self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
     ) -> None:

@@ -8,11 +8,12 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from oxigrad import _core
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError
 from oxigrad.cuda.counter import Counter
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
-from oxigrad.cuda.launch import DeviceStep, Leaf
-from oxigrad.ops.backends import adapter_of, dtype_name
+from oxigrad.cuda.launch import WARM_UP, DeviceStep, Leaf
+from oxigrad.ops.backends import adapter_of, dtype_name, is_array
 from oxigrad.stepping.device_roads import memory_of
 from oxigrad.stepping.places import check_places
 from oxigrad.stepping.plan import Parameter, Plan
@@ -32,24 +33,53 @@ class Launches:
         self.calls: list[tuple[Any, tuple[Any, ...], bool]] = []
         self.launched: list[Any] = []
         self.counters: list[Counter] = []
-        self._devices: list[tuple[int, int, Driver]] = []  # the end of the calls for each device
+        # The end of the calls for each device, and the key path of a leaf there.
+        self._devices: list[tuple[int, int, Driver, str]] = []
 
-    def add(self, used: Driver, device: int, calls: Iterable[tuple[Call, bool]]) -> None:
-        """Adds calls on a device, with its context current."""
+    def add(self, used: Driver, device: int, path: str, calls: Iterable[tuple[Call, bool]]) -> None:
+        """Adds calls on a device, with its context current; ``path`` names a leaf in errors."""
         enter, leave = used.entered(device)
         for (function, arguments), writes in ((enter, False), *calls, (leave, False)):
             self.calls.append((function, arguments, writes))
-        self._devices.append((len(self.calls), device, used))
+        self._devices.append((len(self.calls), device, used, path))
+
+    def assign(self, array: Any, value: Any) -> None:
+        """Adds a copy of the result of a rule into the memory of a parameter, by its library."""
+        self.calls.append((_assigned, (array, value), True))
 
     def fail(self, number: int, status: Any) -> None:
         """Raises the error of the call with this number."""
-        for end, device, used in self._devices:
+        for end, device, used, path in self._devices:
             if number < end:
-                used.fail(device, status)
+                with naming([path]):
+                    used.fail(device, status)
 
     def of_core(self) -> dict[str, Any]:
         """The launches as arguments of `_core.Writes`."""
         return {"launches": (self.calls, self.fail), "launched": self.launched} if self.calls else {}
+
+
+def _assigned(array: Any, value: Any) -> tuple[int]:
+    adapter_of(array).assign(array, value)
+    return (0,)
+
+
+class Known:
+    """The leaves of a step by device, valid while every array is where it was.
+
+    Where libraries do not tell places in a fast way, descriptions of the memory are compared.
+    """
+
+    def __init__(self, plan: Plan, leaves: dict[int, list[Leaf]], arrays: list[Any], slots: list[Any]) -> None:
+        self._plan, self.leaves, self._slots = plan, leaves, slots
+        self._places = _core.Places.of([*arrays, *slots])
+        self._memory = None if self._places else [*map(memory_of, (*arrays, *slots))]
+
+    def holds(self, arrays: list[Any]) -> bool:
+        """Whether parameters and gradients, and the slots, are where they were."""
+        if self._places is not None:
+            return self._places.hold([*arrays, *self._slots])
+        return self._memory == [memory_of(array) if is_array(array) else None for array in (*arrays, *self._slots)]
 
 
 class DeviceSteps:
@@ -61,7 +91,10 @@ class DeviceSteps:
     def __init__(self, plan: Plan, counters: dict[int, Counter]) -> None:
         self.plan = plan
         self._counters = counters
-        self._steps: dict[tuple[int, bool], DeviceStep] = {}  # by device, and by whether gradients are only accumulated
+        self._indices = [p.index for _, p in plan.on_devices]
+        # By whether gradients are only accumulated, and steps also by device.
+        self._known: dict[bool, Known] = {}
+        self._steps: dict[tuple[int, bool], DeviceStep] = {}
 
     def prepare(
         self,
@@ -71,8 +104,53 @@ class DeviceSteps:
         slots: Mapping[str, ParameterSlots],
         *,
         count: int,
+        exposed: bool,
     ) -> tuple[Launches, list[Numbered]]:
-        """The launches of a step after ``count`` ones, and the parameters whose rules are to be called on arrays instead."""
+        """The launches of a step after ``count`` ones, and the parameters whose rules are to be called on arrays instead.
+
+        Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
+        """
+        params, given = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
+        known, others = self._known.get(resolved.holds), list[Numbered]()
+        is_steady = known is not None and known.holds([*params, *given])
+        if known is None or not is_steady:
+            found, others = self._found(resolved, leaves, gradients, slots)
+            if others and (self.plan.needs_all or not found):
+                self._known.clear()
+                return Launches(), [*self.plan.on_devices]
+            own = [slot for _, p in self.plan.on_devices for slot in _arrays(slots[p.text])]
+            known = Known(self.plan, found, [*params, *given], own)
+        launches, used = Launches(), driver()
+        for device, of_device in known.leaves.items():
+            read = [given[at] for at in self._positions(of_device)]
+            with naming([leaf.path for leaf in of_device]):
+                self._prepare(used, device, of_device, resolved, leaves, read, count, launches, is_steady=is_steady)
+        self._known[resolved.holds] = known
+        if others:
+            self._known.clear()
+        written = {at for of_device in known.leaves.values() for at in self._positions(of_device)}
+        for at in sorted(written) if others else range(len(params)):
+            launches.launched.append(params[at])
+            if resolved.zeroes:
+                launches.launched.append(given[at])
+            if exposed:
+                launches.launched += _arrays(slots[self.plan.on_devices[at][1].text])
+        return launches, others
+
+    def _positions(self, leaves: Sequence[Leaf]) -> list[int]:
+        """The numbers of leaves among all parameters on devices."""
+        at = {number: at for at, (number, _) in enumerate(self.plan.on_devices)}
+        return [at[leaf.position] for leaf in leaves]
+
+    def _found(
+        self,
+        resolved: ResolvedStep,
+        leaves: Sequence[Any],
+        gradients: Sequence[Any],
+        slots: Mapping[str, ParameterSlots],
+    ) -> tuple[dict[int, list[Leaf]], list[Numbered]]:
+        """The leaves by device, and the parameters that no kernel takes."""
+        self.plan.check_given(gradients)
         found: dict[int, list[Leaf]] = {}
         others: list[Numbered] = []
         for number, p in self.plan.on_devices:
@@ -81,15 +159,7 @@ class DeviceSteps:
                 others.append((number, p))
             else:
                 found.setdefault(leaf.arrays[1].device, []).append(leaf)
-        if others and self.plan.needs_all:
-            return Launches(), [*self.plan.on_devices]
-        launches, used = Launches(), driver()
-        for device, own in found.items():
-            with naming(own):
-                self._prepare(used, device, own, resolved, leaves, gradients, count, launches)
-        positions = {leaf.position for own in found.values() for leaf in own}
-        self._note(launches, resolved, leaves, gradients, slots, positions)
-        return launches, others
+        return found, others
 
     def _prepare(
         self,
@@ -98,25 +168,31 @@ class DeviceSteps:
         own: list[Leaf],
         resolved: ResolvedStep,
         leaves: Sequence[Any],
-        gradients: Sequence[Any],
+        read: Sequence[Any],
         count: int,
         launches: Launches,
+        *,
+        is_steady: bool,
     ) -> None:
-        """Adds the launches on one device."""
+        """Adds the launches on one device; ``read`` are the gradients."""
         stream = self.stream(device, own, leaves)
         with used.current(device):
             capturing = used.is_capturing(stream)
             key, programs = (device, resolved.holds), resolved.programs_of_all
             step = self._steps.get(key)
-            if step is None or not step.takes(programs, own):
+            if step is None or not (is_steady or step.takes(programs, own)):
                 step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=capturing)
-            else:
+            elif not is_steady and step.is_captured and not capturing and step.has_moved(own):
+                # The graph that captured it reads its tables.
+                step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=False)
+            elif not is_steady:
                 step.refresh(own, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
-            if counter is None and not capturing:
-                counter = self._counters[device] = Counter(used, device, stream)
             if counter is None:
-                raise CaptureError(f"cuda:{device}: memory would be allocated during a capture")
+                if capturing:
+                    raise CaptureError(f"cuda:{device}: memory would be allocated during a capture: {WARM_UP}")
+                counter = self._counters[device] = Counter(used, device, stream)
+            counter.stream = stream
             if capturing:
                 self._check_capture(own, resolved, step)
             counts = capturing or counter.is_ahead or step.is_guarded
@@ -131,13 +207,13 @@ class DeviceSteps:
                 capturing=capturing,
             )
             if capturing:
-                counter.is_ahead = True
+                counter.is_ahead = step.is_captured = True
+                counter.keep(step)
             elif counts and not counter.is_ahead:
                 calls = [*calls, *((call, False) for call in counter.calls(stream))]
                 launches.counters.append(counter)
-            read = [gradients[self.plan.parameters[leaf.position].index] for leaf in own]
             adapter_of(read[0]).keep_until(read, device, stream)
-        launches.add(used, device, calls)
+        launches.add(used, device, own[0].path, calls)
 
     @staticmethod
     def _check_capture(own: Sequence[Leaf], resolved: ResolvedStep, step: DeviceStep) -> None:
@@ -156,12 +232,11 @@ class DeviceSteps:
 
     def stream(self, device: int, own: Sequence[Leaf], leaves: Sequence[Any]) -> int:
         """The current stream of the libraries of these leaves; raises `ArrayMemoryError` where they are on different ones."""
-        known: dict[Any, tuple[int, str]] = {}
+        known: dict[type, tuple[int, str]] = {}
         for leaf in own:
             array = leaves[self.plan.parameters[leaf.position].index]
-            adapter = adapter_of(array)
-            if adapter not in known:
-                known[adapter] = adapter.current_stream(array, device), leaf.path
+            if type(array) not in known:
+                known[type(array)] = adapter_of(array).current_stream(array, device), leaf.path
         (stream, first), *others = known.values()
         for other, path in others:
             if other != stream:
@@ -203,22 +278,13 @@ class DeviceSteps:
         stochastic = self.plan.groups[p.group].precision.rounding == "stochastic"
         return Leaf(p.text, number, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
 
-    def _note(
-        self,
-        launches: Launches,
-        resolved: ResolvedStep,
-        leaves: Sequence[Any],
-        gradients: Sequence[Any],
-        slots: Mapping[str, ParameterSlots],
-        positions: set[int],
-    ) -> None:
-        """Notes the arrays that the launches write."""
-        for number, p in self.plan.on_devices:
-            if number in positions:
-                launches.launched.append(leaves[p.index])
-                if resolved.zeroes:
-                    launches.launched.append(gradients[p.index])
-                launches.launched += [value for value in slots[p.text].values() if not isinstance(value, Quantized)]
+
+def _arrays(slots: Mapping[str, Any]) -> list[Any]:
+    """The arrays of the slots of a parameter."""
+    found: list[Any] = []
+    for slot in slots.values():
+        found += (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,)
+    return found
 
 
 def check_alike(p: Parameter, array: Any, g: Any, slots: Mapping[str, Any]) -> None:
@@ -235,11 +301,11 @@ def check_alike(p: Parameter, array: Any, g: Any, slots: Mapping[str, Any]) -> N
 
 
 @contextlib.contextmanager
-def naming(own: Sequence[Leaf]) -> Iterator[None]:
-    """Puts the key path of the first of these leaves before the message of a `DeviceError` without one."""
+def naming(paths: Sequence[str]) -> Iterator[None]:
+    """Puts the first of these key paths before the message of a `DeviceError` that begins with none of them."""
     try:
         yield
     except DeviceError as error:
-        if str(error).startswith("cuda:"):
-            raise type(error)(f"{own[0].path}: {error}") from error
-        raise
+        if str(error).partition(":")[0] in paths:
+            raise
+        raise type(error)(f"{paths[0]}: {error}") from error

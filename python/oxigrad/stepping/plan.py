@@ -3,7 +3,7 @@
 import dataclasses
 import operator
 import weakref
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,11 +192,13 @@ class Plan:
         self._tied = [p for p in self.parameters if p.tied]
         self.is_tied = bool(self._tied)
         self._may_change = bool(self._tied or self._looked_at)
-        self.recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
+        # Kernels on devices take addresses; those of their leaves whose rules are called are detached then.
+        recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
+        self.recorded = [p for p in recorded if p.executor != "device"]
         # Those of them that the core cannot read directly.
         self._unread = [p for p in self.recorded if p.executor != "host" or not _core.exports_memory(leaves[p.index])]
         # The core checks the other gradients.
-        self._checked_here = self.parameters if self.ruled or self.on_devices else self._tied
+        self._checked_here = self.parameters if self.ruled else self._tied
 
     def _why_not(self, p: Parameter, rule: Rule) -> str:
         """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
@@ -242,9 +244,9 @@ class Plan:
             leaves[p.index] = detached(leaves[p.index])
         return leaves
 
-    def unrecorded(self, gradients: list[Any]) -> list[Any]:
-        """The gradients, detached where rules are called on them: slots computed from them would keep their graphs alive."""
-        for _, p in (*self.ruled, *self.on_devices):
+    def unrecorded(self, gradients: list[Any], ruled: Iterable[tuple[int, Parameter]]) -> list[Any]:
+        """The gradients, detached where rules are called on them, for ``ruled`` parameters: slots computed from them would keep their graphs alive."""
+        for _, p in ruled:
             g = gradients[p.index]
             gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
         return gradients
@@ -308,13 +310,17 @@ class Plan:
         first = {p.group: p.text for p in reversed(self.parameters)}
         return ", ".join(f"{text} ({self.groups[group].rule().name})" for group, text in sorted(first.items()))
 
-    def refuse_shapeless(self, gradients: list[Any], leaves: Sequence[Any] = ()) -> None:
+    def refuse_shapeless(self, gradients: Sequence[Any], leaves: Sequence[Any] = ()) -> None:
         """Raises `ArrayMemoryError` for a gradient, or a parameter among ``leaves``, whose shape or dtype cannot be read."""
         indices = [i for parameter in self.parameters for i in parameter.indices]
         for what, arrays in (("parameter", leaves), ("gradient", gradients)):
             refuse_shapeless((f"{self.structure.path(i)}: the {what}", arrays[i]) for i in indices if arrays)
 
-    def _check_given(self, given: list[Any], parameters: list[Parameter]) -> None:
+    def check_given(self, given: Sequence[Any]) -> None:
+        """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
+        self._check_given(given, [p for _, p in self.on_devices])
+
+    def _check_given(self, given: Sequence[Any], parameters: list[Parameter]) -> None:
         """Raises for a missing gradient, and for arrays that are more than numbers (masked arrays, units)."""
         try:
             for parameter in parameters:

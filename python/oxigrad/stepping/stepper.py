@@ -311,11 +311,11 @@ class Stepper:
             plan.check_memory(leaves, gradients, self._slots, [g for _, g in zeros])
         others: list[Numbered] = []
         if plan.on_devices:
-            plan.unrecorded(gradients)
             if self._devices is None or self._devices.plan is not plan:
                 self._devices = DeviceSteps(plan, self._counters)
-            count = self._core.count
-            writes.launches, others = self._devices.prepare(step, leaves, gradients, self._slots, count=count)
+            writes.launches, others = self._devices.prepare(
+                step, leaves, gradients, self._slots, count=self._core.count, exposed=self._core.is_exposed
+            )
         if not call_step(step, leaves, gradients, self._slots, writes, others):
             return None
         writes.copies += zeros

@@ -9,7 +9,7 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import ShapeError
 from oxigrad.ops.aliasing import refuse_unwritable
-from oxigrad.ops.backends import fetched, to_host
+from oxigrad.ops.backends import detached, fetched, to_host
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.executors import Leaf, call_rules
 from oxigrad.stepping.launching import Launches, Numbered
@@ -88,12 +88,16 @@ def call_step(
         return True
     for _, parameter in ruled:
         slots[parameter.text].check()
+    for _, parameter in others:
+        leaves[parameter.index] = detached(leaves[parameter.index])
     rules, values = [group.rule for group in resolved.groups], [group.values() for group in resolved.groups]
-    called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients), slots, rules, values)
+    called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients, ruled), slots, rules, values)
     results, keep = call_rules(called, resolved.seed)
     for (_, parameter), leaf, (new, *after) in zip(ruled, called, results, strict=True):
         if new is leaf.p:
             pass
+        elif parameter.executor == "device":
+            writes.launches.assign(leaf.p, new)
         elif parameter.executor == "into":
             writes.copies.append(copying(new, leaf.p))
         else:

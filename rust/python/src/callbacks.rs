@@ -64,10 +64,16 @@ callbacks! {
     array_of;
     /// `(ufunc, method, inputs, named)`: NumPy's `__array_ufunc__` protocol.
     array_ufunc;
+    /// `(value)`: an array of integers as one of the default floating-point dtype of its library; None for anything else.
+    as_floats;
     /// `(x, key, value)`: the array after `x[key] = value`.
     assigned;
     /// `(x)`: the object behind `x.at`.
     at;
+    /// `(x, name)`: an attribute of the array that a variable wraps, or `AttributeError`.
+    attribute;
+    /// `(x)`: the names of all attributes of a variable.
+    attribute_names;
     /// `(x, result)`: the result of an operator that changes `x` in place, cast to the dtype of `x`.
     cast_in_place;
     /// `(value)`: a Python complex number as NumPy's.
@@ -82,6 +88,8 @@ callbacks! {
     fingerprint;
     /// `(value, spec)`: a number as text.
     formatted;
+    /// `(x)`: a variable as HTML.
+    html;
     /// `(op, sample)`: the function of an op in the library of `sample`.
     implementation;
     /// `(tangent, y)`: a tangent, cast to the dtype of `y`.

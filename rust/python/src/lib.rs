@@ -23,6 +23,8 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
+    use crate::arrays::device_places::Places;
+    #[pymodule_export]
     use crate::arrays::elementwise::{compute_named, copy};
     #[pymodule_export]
     use crate::arrays::host_array::{exports_memory, is_floating, is_writable};

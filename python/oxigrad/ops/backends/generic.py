@@ -3,7 +3,7 @@
 import functools
 import importlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,10 @@ class Adapter:
     # of the dtype of a new array.
     call_kernels: Callable[..., list[Any] | None] | None = None
 
+    # The methods of its arrays, where they differ from NumPy's: for each the function of ``xp``, and the names of its further
+    # positional arguments, with a default after ``=``, or one that ends in ``*`` (without a name if it is positional) for a tuple that may be given as arguments.
+    methods: Mapping[str, str] | None = None
+
     def __init__(self, library: Any) -> None:
         """An adapter of the library with this namespace; None where there is none."""
         self.library = library
@@ -140,6 +144,10 @@ class Adapter:
         """The stream on which the library enqueues its next work with an array on a device."""
         stream = array.__cuda_array_interface__.get("stream")
         return DEFAULT_STREAM if stream is None else int(stream)
+
+    def assign(self, array: Any, value: Any) -> None:
+        """Enqueues a copy of ``value`` into the memory of an array on the same device."""
+        array[...] = value
 
     def keep_until(self, arrays: Iterable[Any], device: int, stream: int) -> None:
         """Keeps the memory of arrays from being used again before the work on a stream so far is done.

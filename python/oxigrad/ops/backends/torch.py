@@ -7,6 +7,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,71 @@ from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name
 from oxigrad.ops.backends.device_memory import DEFAULT_STREAM, DeviceMemory
 from oxigrad.ops.backends.generic import Adapter
 
+# Functions of ``xp`` that are methods of tensors with the same arguments.
+_ELEMENTWISE = """abs acos acosh add asin asinh atan atan2 atanh ceil copysign cos cosh divide exp exp2 expm1
+    float_power floor floor_divide greater greater_equal hypot isfinite isinf isnan less less_equal log log10 log1p log2
+    logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum minimum multiply negative not_equal
+    pow ravel reciprocal remainder sign signbit sin sinc sinh sqrt square subtract tan tanh trunc"""
+_RENAMED = {
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctan": "atan",
+    "bmm": "matmul",
+    "clamp": "clip min max",
+    "clip": "clip min max",
+    "clone": "copy",
+    "contiguous": "copy",
+    "cumprod": "cumulative_prod axis",
+    "cumsum": "cumulative_sum axis",
+    "detach": "stop_gradient",
+    **{name: f"special.{name}" for name in ("digamma", "erf", "erfc", "erfinv", "logit")},
+    "div": "divide",
+    "eq": "equal",
+    "expand": "broadcast_to shape*",
+    "flatten": "ravel",
+    "flip": "flip axis*",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "item": "item",
+    "le": "less_equal",
+    "lgamma": "special.gammaln",
+    "lt": "less",
+    "max": "max",  # PyTorch's with a dimension gives indices too: refused
+    "min": "min",
+    "mm": "matmul",
+    "mul": "multiply",
+    "mv": "matmul",
+    "ne": "not_equal",
+    "neg": "negative",
+    "permute": "permute_dims axes*",
+    "reshape": "reshape shape*",
+    "roll": "roll shift axis",
+    "sigmoid": "special.expit",
+    "squeeze": "squeeze axis",
+    "std": "std axis keepdims correction=1",
+    "sub": "subtract",
+    "swapaxes": "swapaxes",
+    "t": "matrix_transpose",
+    "tile": "tile *",
+    "tolist": "tolist",
+    "transpose": "swapaxes",
+    "tril": "tril k",
+    "triu": "triu k",
+    "true_divide": "divide",
+    "unsqueeze": "expand_dims axis",
+    "var": "var axis keepdims correction=1",
+    "view": "reshape shape*",
+    **{name: f"{name} axis keepdims" for name in ("all", "any", "argmax", "argmin")},
+    **{f"a{name}": f"{name} axis keepdims" for name in ("max", "min")},
+    **{name: f"{name} axis keepdims dtype" for name in ("mean", "prod", "sum")},
+}
+
 
 class TorchAdapter(Adapter):
     """PyTorch's tensors."""
 
     special_modules = ("torch.special",)
+    methods = MappingProxyType({**{name: name for name in _ELEMENTWISE.split()}, **_RENAMED})
 
     def detached(self, array: Any) -> Any:
         """The tensor without its gradient, in the same memory."""
@@ -86,6 +147,10 @@ class TorchAdapter(Adapter):
     def current_stream(self, array: Any, device: int) -> int:
         """PyTorch's current stream of the device."""
         return self._cuda.current_stream(device).cuda_stream
+
+    def assign(self, array: Any, value: Any) -> None:
+        """By ``Tensor.copy_``."""
+        array.copy_(value)
 
     def keep_until(self, arrays: Iterable[Any], device: int, stream: int) -> None:
         """By ``Tensor.record_stream``, unless the stream is the default one, whose order all other memory follows."""

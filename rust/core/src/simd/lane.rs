@@ -142,6 +142,11 @@ pub trait Lane: Copy {
     fn div(self, other: Self) -> Self;
     /// `self * factor + summand`, rounded once.
     fn mul_add(self, factor: Self, summand: Self) -> Self;
+    /// The remainder of the quotient that is rounded towards zero, which is exact.
+    #[inline(always)]
+    fn rem(self, other: Self) -> Self {
+        self.zip(other, |a, b| a % b)
+    }
     /// Sign flipped.
     fn neg(self) -> Self;
     /// Sign cleared.

@@ -1,11 +1,11 @@
 //! SIMD lanes: vectors of floating-point numbers. The scalar lane is one number.
 //!
 //! [`lane`] has the traits, [`math`] the functions (with `exponential`, `power`, `hyperbolic` and `whole`, of the
-//! `parts`; `pair` are numbers of two lanes), and [`traced`] a lane that records what is computed. Each instruction set (`scalar`, `avx2`, `avx512`,
-//! `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing else, and a row in [`dispatch`],
-//! which alone detects the features of the processor. `float_env` sets the floating-point environment, `prefetch`
-//! prefetches memory. All methods are `#[inline(always)]`, so that they are inlined into functions that `dispatch`
-//! compiles with the features of the instruction set enabled.
+//! `parts`; `pair` are numbers of two lanes), and [`traced`] a lane that records what is computed. Each instruction set
+//! (`scalar`, `avx2`, `avx512`, `neon`, by the macros of `intrinsics`) has a file with its `impl Lane` and nothing else,
+//! and a row in [`dispatch`], which alone detects the features of the processor. `float_env` sets the floating-point
+//! environment, `prefetch` prefetches memory. All methods are `#[inline(always)]`, so that they are inlined into
+//! functions that `dispatch` compiles with the features of the instruction set enabled.
 
 pub mod dispatch;
 mod exponential;

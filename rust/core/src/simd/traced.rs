@@ -31,6 +31,7 @@ pub enum Primitive {
     Mul,
     Div,
     MulAdd,
+    Rem,
     Neg,
     Abs,
     Sqrt,
@@ -217,7 +218,7 @@ impl<'a> Traced<'a, f32> {
     }
 }
 
-impl<'a> Traced<'a, f64> {
+impl Traced<'_, f64> {
     fn widened(self) -> Self {
         self
     }
@@ -248,6 +249,7 @@ macro_rules! traced_lane {
                     _ => record(Primitive::MulAdd, &[self.given(), factor.given(), summand.given()]),
                 }
             }
+            fn rem(self, other: Self) -> Self { self.binary(other, Primitive::Rem, |a, b| a % b) }
             fn neg(self) -> Self { self.unary(Primitive::Neg, |a| -a) }
             fn abs(self) -> Self { self.unary(Primitive::Abs, <$t>::abs) }
             fn sqrt(self) -> Self { self.unary(Primitive::Sqrt, <$t>::sqrt) }

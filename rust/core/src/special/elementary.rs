@@ -1,4 +1,5 @@
-//! Elementary functions that neither an instruction nor the standard library computes, one number at a time: logarithms of sums.
+//! Elementary functions that neither an instruction nor the standard library computes, one number at a time: logarithms
+//! of sums.
 
 use std::f64::consts::LOG2_E;
 

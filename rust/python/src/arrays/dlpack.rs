@@ -33,7 +33,7 @@ const NOT_WRITABLE: u64 = 0b11;
 struct Tensor {
     data: *mut u8,
     device_type: i32,
-    _device_id: i32,
+    device_id: i32,
     dimensions: i32,
     code: u8,
     bits: u8,
@@ -167,6 +167,23 @@ impl Export {
 }
 
 impl Exchange {
+    /// The description of an object, by the function of the table that borrows one; `None` where only an export could
+    /// tell.
+    ///
+    /// # Safety
+    /// The object is of a type that this is the table of.
+    unsafe fn described(&self, object: &Bound<'_, PyAny>) -> Option<Described> {
+        let (look, mut tensor) = (self.look?, MaybeUninit::<Tensor>::uninit());
+        // SAFETY: the object is of the type of the function, and the interpreter lock is held.
+        if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
+            drop(PyErr::take(object.py()));
+            return None;
+        }
+        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
+        // changed.
+        unsafe { tensor.assume_init().described() }
+    }
+
     /// Whether an object still is this array in host memory, by the function of the table that borrows a description and
     /// runs no Python. False where only an export could tell.
     ///
@@ -186,7 +203,34 @@ impl Exchange {
     }
 }
 
+/// The description of an array, wherever it lies, to be compared with a later one.
+#[derive(PartialEq, Eq)]
+pub struct Described {
+    address: usize,
+    offset: u64,
+    device: (i32, i32),
+    dtype: (u8, u8, u16),
+    shape_and_strides: SmallVec<[i64; 8]>,
+}
+
 impl Tensor {
+    /// The description; `None` if it is invalid.
+    ///
+    /// # Safety
+    /// There is an extent and a stride (or null for all) for each dimension.
+    unsafe fn described(&self) -> Option<Described> {
+        let dimensions = usize::try_from(self.dimensions).ok()?;
+        // SAFETY: the caller's promise.
+        let (shape, strides) = unsafe { (numbers(self.shape, dimensions)?, numbers(self.strides, dimensions)) };
+        Some(Described {
+            address: self.data.addr(),
+            offset: self.byte_offset,
+            device: (self.device_type, self.device_id),
+            dtype: (self.code, self.bits, self.lanes),
+            shape_and_strides: shape.into_iter().chain(strides.into_iter().flatten()).collect(),
+        })
+    }
+
     /// Whether this describes the same array; runs no Python.
     ///
     /// # Safety
@@ -330,6 +374,13 @@ impl<'py> Exporters<'py> {
         let exchange = self.known(object).and_then(|exporter| exporter.exchange);
         // SAFETY: the table is that of the object's class.
         exchange.is_some_and(|exchange| unsafe { exchange.is_at(object, view) })
+    }
+
+    /// The description of an array wherever it lies, if its class has a function that borrows one; runs no Python.
+    pub fn described(&mut self, object: &Bound<'py, PyAny>) -> Option<Described> {
+        let exchange = self.known(object)?.exchange?;
+        // SAFETY: the table is that of the object's class.
+        unsafe { exchange.described(object) }
     }
 
     /// As `is_at`, by an export, which keeps the memory; `None` if the array is elsewhere.

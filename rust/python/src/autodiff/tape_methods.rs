@@ -155,6 +155,11 @@ impl Tape {
     fn to_svg<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
         trace::diagram(self, limit, callbacks(py)?.svg.bind(py))
     }
+
+    /// The drawing, for notebooks.
+    fn _repr_svg_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.to_svg(py, 200)
+    }
 }
 
 impl Tape {

@@ -48,6 +48,10 @@ impl Watched {
                 let inside = watched.watch(tape, primal)?;
                 watched.trees.push(inside);
                 watched.arguments.push(Argument::Leaf(primal.clone().unbind()));
+            } else if let Some(floats) = as_floats(primal)? {
+                let inside = watched.watch(tape, &floats)?;
+                watched.trees.push(inside);
+                watched.arguments.push(Argument::Leaf(floats.unbind()));
             } else {
                 watched.watch_tree(tape, position, primal)?;
             }
@@ -251,6 +255,15 @@ fn is_differentiable(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         || value.is_instance_of::<PyComplex>()
         || value.is_instance_of::<Variable>()
         || is_inexact(value)?)
+}
+
+/// An array of integers as one of floats; `None` for any other object.
+fn as_floats<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if value.is_exact_instance_of::<PyInt>() || value.getattr_opt("dtype")?.is_none() {
+        return Ok(None);
+    }
+    let floats = callbacks(value.py())?.as_floats.bind(value.py()).call1((value,))?;
+    Ok((!floats.is_none()).then_some(floats))
 }
 
 /// The arguments that `argnums` names, counted from the front.

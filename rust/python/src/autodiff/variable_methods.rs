@@ -2,7 +2,7 @@
 
 use oxigrad_core::op::{Elementwise, Op};
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
@@ -144,6 +144,20 @@ impl Variable {
         indexed_assignment::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
     }
 
+    fn __divmod__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        Ok((Self::__floordiv__(slf, other)?, Self::__mod__(slf, other)?))
+    }
+
+    fn __rdivmod__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        Ok((Self::__rfloordiv__(slf, other)?, Self::__rmod__(slf, other)?))
+    }
+
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         unary(slf, Elementwise::Negative)
     }
@@ -235,6 +249,28 @@ impl Variable {
     /// Another variable for the same entry: an assignment to one does not change the other.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         snapshot(slf.as_any())
+    }
+
+    /// As `__copy__`: values of entries are never changed.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        snapshot(slf.as_any())
+    }
+
+    /// The methods and attributes of the array, as functions of the variable.
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        // Protocols of other libraries are found on the class, or are not there.
+        if name.to_str()?.starts_with('_') {
+            return Err(PyAttributeError::new_err(format!("a variable has no attribute {}", name.repr()?)));
+        }
+        callbacks(slf.py())?.attribute.bind(slf.py()).call1((slf, name))
+    }
+
+    fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.attribute_names.bind(slf.py()).call1((slf,))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.html.bind(slf.py()).call1((slf,))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -126,6 +126,12 @@ impl CudaSource {
     fn is_guarded(&self) -> bool {
         self.0.is_guarded
     }
+
+    /// Whether there are entries of kind "scalars", so that the number of the step may be in memory of the device.
+    #[getter]
+    fn computes_scalars(&self) -> bool {
+        self.0.computes_scalars
+    }
 }
 
 impl Program {

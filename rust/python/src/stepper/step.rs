@@ -82,6 +82,12 @@ impl Stepper {
         self.exposed.store(true, Ordering::Relaxed);
     }
 
+    /// Whether slots were exposed.
+    #[getter]
+    fn is_exposed(&self) -> bool {
+        self.exposed.load(Ordering::Relaxed)
+    }
+
     /// Raises `StateError` if slots and counts are not those of a whole number of steps: while a step writes, or
     /// after one that was stopped while writing.
     fn check_whole(&self) -> PyResult<()> {

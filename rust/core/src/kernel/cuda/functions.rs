@@ -176,6 +176,7 @@ fn expression(step: &Step, operands: &[String]) -> String {
         Primitive::Mul => infix("*"),
         Primitive::Div => infix("/"),
         Primitive::MulAdd => either("fmaf", "fma"),
+        Primitive::Rem => call("ox_rem"),
         Primitive::Neg => format!("-{}", operands[0]),
         Primitive::Abs => either("fabsf", "fabs"),
         Primitive::Sqrt => either("sqrtf", "sqrt"),

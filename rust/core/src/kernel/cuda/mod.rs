@@ -186,6 +186,8 @@ pub struct Source {
     pub is_plain: bool,
     /// Whether a guard may stop the step.
     pub is_guarded: bool,
+    /// Whether there are `Scalars` entries: always, but for a plain program whose scalars have an op without a traced form.
+    pub computes_scalars: bool,
 }
 
 impl Kernel {
@@ -209,6 +211,7 @@ impl Kernel {
             }
             printed => printed?,
         };
+        let computes_scalars = !entries.is_empty();
         let updates = (0..self.phases.len()).map(|number| Update { kernel: self, number, layout });
         let updates: Vec<Update> = updates.filter(|update| !self.phases[update.number].code.is_empty()).collect();
         for update in &updates {
@@ -231,7 +234,8 @@ impl Kernel {
             (include_str!("random.cu"), updates.iter().any(Update::is_random)),
             (include_str!("codes.cu"), scales > 0),
             (include_str!("sums.cu"), self.sums > 0),
-            (include_str!("scalars.cu"), !entries.is_empty()),
+            (include_str!("remainder.cu"), functions.text().contains("ox_rem(") || bodies.contains("ox_rem(")),
+            (include_str!("scalars.cu"), computes_scalars),
             (functions.text(), true),
             (&bodies, true),
         ];
@@ -250,6 +254,7 @@ impl Kernel {
             totals: self.totals.len(),
             is_plain,
             is_guarded: self.guard.is_some(),
+            computes_scalars,
         })
     }
 

@@ -116,8 +116,10 @@ impl<'a> Update<'a> {
                 "    char *const a{number} = (char *)leaf.arrays[{number}] + start * {};",
                 array.dtype.size()
             );
-            text.push_str(&array.stream());
             addresses.push(format!("(ox_u64)a{number}"));
+        }
+        for (_, array) in self.outputs() {
+            text.push_str(&array.stream());
         }
         let addresses = if addresses.is_empty() { "0".into() } else { addresses.join(" | ") };
         _ = writeln!(text, "    const bool aligned = (({addresses}) & 15) == 0;");

@@ -1,0 +1,113 @@
+"""Derivatives of solutions of equations by the implicit function theorem, whatever computes the solution."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad import tree, xp
+from oxigrad._core import ShapeError, StructureError
+from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.custom_rules import custom_vjp
+from oxigrad.autodiff.jacobians import jacobian
+from oxigrad.autodiff.transforms import check_callable, jvp, vjp
+from oxigrad.ops.backends import is_smooth
+
+# Solves a linear system: takes the function that multiplies its matrix by a vector, and the right-hand side.
+Solve = Callable[[Callable[[Array], Array], Array], Array]
+
+
+def implicit(
+    residual: Callable[..., Tree], solver: Callable[..., Tree], solve: Solve | None = None
+) -> Callable[..., Tree]:
+    """The function ``solver``, differentiated at its solution: in both modes, to any order, without looking into it.
+
+    ``solver(*args)`` returns the tree ``x`` for which ``residual(x, *args)`` is zero: the minimizer of a function whose gradient is
+    the residual, a fixed point, the solution of a differential equation. It is called with plain values, and may be any
+    code. The residual has the structure and shapes of ``x`` and is written in functions that are differentiable.
+
+    By the implicit function theorem, the derivative of ``x`` is ``-(dr/dx)^-1 dr/dargs``. ``solve(product, b)`` returns the
+    vector ``v`` with ``product(v) = b``, where ``product`` multiplies the matrix ``dr/dx``, or its transpose, by a vector:
+    `scipy.sparse.linalg.gmres` does. Without it, the matrix is formed and factorized.
+
+    Raises `StructureError` or `ShapeError` where the residual differs from the solution in structure or shape.
+
+    >>> import numpy as np
+    >>> from oxigrad import grad
+    >>> root = implicit(lambda x, a: x**3 - a, np.cbrt)
+    >>> round(grad(root)(8.0), 12), round(grad(grad(root))(8.0), 12)
+    (0.083333333333, -0.006944444444)
+    """
+    for given, name in ((residual, "residual"), (solver, "solver")):
+        check_callable(given, f"implicit, {name}")
+
+    def rule(g: Tree, x: Tree, *args: Tree) -> tuple[Tree, ...]:
+        system = _System(residual, solve)
+        direction = system.solved(g, x, args, transposed=True)
+        chosen = [k for k, arg in enumerate(args) if any(map(is_smooth, tree.leaves(arg)))]
+
+        def of_chosen(*parts: Tree) -> Tree:
+            whole = list(args)
+            for k, part in zip(chosen, parts, strict=True):
+                whole[k] = part
+            return residual(x, *whole)
+
+        _, pullback = vjp(of_chosen, *(args[k] for k in chosen))
+        pulled = dict(zip(chosen, pullback(_scaled(direction, -1.0)), strict=True))
+        return tuple(pulled.get(k) for k in range(len(args)))
+
+    return functools.wraps(solver)(custom_vjp(lambda *args: solver(*args), rule))
+
+
+class _System:
+    """Linear systems with the matrix ``dr/dx`` at a solution, or its transpose."""
+
+    def __init__(self, residual: Callable[..., Tree], solve: Solve | None) -> None:
+        self._residual, self._solve = residual, solve
+
+    def solved(self, b: Tree, x: Tree, args: tuple[Tree, ...], *, transposed: bool) -> Tree:
+        """The tree ``v`` with ``(dr/dx) v = b``, or with the transposed matrix: a differentiable function of all arguments."""
+        solve = self._solve
+        if solve is None:
+            return self._directly(b, x, args, transposed=transposed)
+
+        def by_products(b: Tree, x: Tree, *args: Tree) -> Tree:
+            vector, unravel = tree.ravel(b)
+            found = solve(lambda v: tree.ravel(self._product(unravel(v), x, args, transposed=transposed))[0], vector)
+            return unravel(xp.asarray(found, dtype=vector.dtype))
+
+        def rule(g: Tree, v: Tree, _: Tree, x: Tree, *args: Tree) -> tuple[Tree, ...]:
+            adjoint = self.solved(g, x, args, transposed=not transposed)
+            _, pullback = vjp(lambda x, *args: self._product(v, x, args, transposed=transposed), x, *args)
+            return (adjoint, *pullback(_scaled(adjoint, -1.0)))
+
+        return custom_vjp(by_products, rule)(b, x, *args)
+
+    def _product(self, v: Tree, x: Tree, args: tuple[Tree, ...], *, transposed: bool) -> Tree:
+        if transposed:
+            _, pullback = vjp(lambda x: self._checked(x, args), x)
+            return pullback(v)[0]
+        return jvp(lambda x: self._checked(x, args), (x,), (v,))[1]
+
+    def _directly(self, b: Tree, x: Tree, args: tuple[Tree, ...], *, transposed: bool) -> Tree:
+        (right, unravel), (point, unravel_x) = tree.ravel(b), tree.ravel(x)
+        matrix = jacobian(lambda point: tree.ravel(self._checked(unravel_x(point), args))[0])(point)
+        return unravel(xp.linalg.solve(xp.matrix_transpose(matrix) if transposed else matrix, right))
+
+    def _checked(self, x: Tree, args: tuple[Tree, ...]) -> Tree:
+        """The residual, of the structure and shapes of ``x``."""
+        found = self._residual(x, *args)
+        try:
+            tree.map(_check_shape, x, found)
+        except StructureError as error:
+            raise StructureError(f"implicit: the residual differs from the solution: {error}") from None
+        return found
+
+
+def _check_shape(x: Any, residual: Any) -> None:
+    shape, expected = tuple(getattr(residual, "shape", ())), tuple(getattr(x, "shape", ()))
+    if shape != expected:
+        raise ShapeError(f"implicit: the residual has shape {shape}, the solution {expected}")
+
+
+def _scaled(tree_: Tree, factor: float) -> Tree:
+    return tree.map(lambda leaf: leaf * factor if is_smooth(leaf) else leaf, tree_)

@@ -1,0 +1,125 @@
+"""Functions of derivatives: linearization, products with matrices of derivatives, their diagonals, and further names of transforms."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad import tree, xp
+from oxigrad._typing import Tree
+from oxigrad.autodiff.jacobians import jacobian
+from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp, vjp
+from oxigrad.ops.backends import is_smooth
+
+
+def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """``jacobian(f, mode="forward")``, under JAX's name."""
+    return jacobian(f, argnums, "forward", has_aux)
+
+
+def jacrev(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """``jacobian(f, mode="reverse")``, under JAX's name."""
+    return jacobian(f, argnums, "reverse", has_aux)
+
+
+def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function that returns the derivative of an elementwise function at each element, in the shape of the argument.
+
+    It is the gradient of the sum of all elements of the result, as in HIPS autograd: for other functions, the sum of the rows of
+    the Jacobian. The result may be a tree.
+
+    >>> import numpy as np
+    >>> elementwise_grad(np.square)(np.array([1.0, 2.0, 3.0]))
+    array([2., 4., 6.])
+    """
+    check_callable(f, "elementwise_grad")
+
+    @functools.wraps(f)
+    def summed(*args: Any, **named: Any) -> Any:
+        return functools.reduce(lambda a, b: a + b, [xp.sum(leaf) for leaf in tree.leaves(f(*args, **named))])
+
+    return grad(summed, argnums)
+
+
+def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of ``f`` at the primals, and its derivative there as a linear function of the tangents.
+
+    ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of its
+    structure, shapes and dtypes, and returns a tree of the structure of the value. Raises as `jvp`.
+
+    >>> value, derivative = linearize(lambda x: x * x, 3.0)
+    >>> value, derivative(1.0), derivative(10.0)
+    (9.0, 6.0, 60.0)
+    """
+    call = Recording.of(f, primals, tuple(range(len(primals))), forward=True)
+
+    def derivative(*tangents: Any) -> Any:
+        return call.pushed(tangents)
+
+    return call.value, derivative
+
+
+def ggnvp(
+    f: Callable[..., Any], loss: Callable[[Any], Any], primals: Sequence[Tree], tangents: Sequence[Tree]
+) -> tuple[Tree, ...]:
+    """The product of the generalized Gauss-Newton matrix of ``loss(f(*primals))`` with the tangents: a tuple, a tree a primal.
+
+    The matrix is ``J^T H J`` with the Jacobian ``J`` of ``f`` and the Hessian ``H`` of the scalar function ``loss`` at the value
+    of ``f``; where ``loss`` is convex it has no negative eigenvalue (Schraudolph, 2002). Raises as `jvp`.
+
+    >>> ggnvp(lambda x: x * x, lambda y: 0.5 * y * y, (3.0,), (1.0,))
+    (36.0,)
+    """
+    value, pullback = vjp(f, *primals)
+    _, change = jvp(f, primals, tangents)
+    return pullback(jvp(grad(loss), (value,), (change,))[1])
+
+
+def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function that returns the diagonal of the Hessian of the scalar function ``f``, in the structure of the argument.
+
+    It is exact, and costs one forward replay of the gradient for each element: the whole matrix is never formed. Raises as `grad`.
+
+    >>> import numpy as np
+    >>> hessian_diag(lambda x: x[0] ** 2 * x[1] ** 3)(np.array([1.0, 2.0]))
+    array([16., 12.])
+    """
+    check_callable(f, "hessian_diag")
+    chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        def gradient(*parts: Any) -> Any:
+            whole = list(args)
+            for at, part in zip(chosen, parts, strict=True):
+                whole[at] = part
+            return grad(f, chosen)(*whole, **named)
+
+        parts = tuple(args[at] for at in chosen)
+        _, derivative = linearize(gradient, *parts)
+        leaves, structure = tree.flatten(parts)
+        found = [
+            _diagonal(derivative, leaves, structure, at) if is_smooth(leaf) else leaf for at, leaf in enumerate(leaves)
+        ]
+        result = tree.unflatten(structure, found)
+        return result[0] if isinstance(argnums, int) else result
+
+    return wrapped
+
+
+def _diagonal(derivative: Callable[..., Any], leaves: list[Any], structure: tree.Structure, at: int) -> Any:
+    """The diagonal of the block of the leaf ``at`` with itself."""
+    zeros = [xp.zeros_like(leaf) if is_smooth(leaf) and hasattr(leaf, "shape") else 0.0 for leaf in leaves]
+    shape = tuple(getattr(leaves[at], "shape", ()))
+
+    def pushed(unit: Any) -> Any:
+        tangents = tree.unflatten(structure, [*zeros[:at], unit, *zeros[at + 1 :]])
+        return tree.leaves(derivative(*tangents))[at]
+
+    if not shape:
+        return pushed(zeros[at] + 1.0)
+    size = int(functools.reduce(lambda a, b: a * b, shape))
+    if not size:
+        return zeros[at]
+    flat = xp.reshape(zeros[at], (-1,))
+    units = (xp.reshape(xp.at(flat)[k].set(1.0), shape) for k in range(size))
+    return xp.reshape(xp.stack([xp.reshape(pushed(unit), (-1,))[k] for k, unit in enumerate(units)]), shape)

@@ -1,0 +1,175 @@
+"""Methods and attributes of arrays on variables: ``x.sum(axis=0)`` is the library's function ``sum``, recorded.
+
+Each is found in a table: for NumPy's arrays, and those of libraries that have NumPy's methods, below; for other libraries in
+their adapter. A variable has the methods that the array which it wraps has.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import is_inexact, plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends import adapter_of, is_array, is_complex
+
+# Methods that call NumPy's function of the same name, which dispatches variables to ``xp``, with the same arguments.
+_SAME = set(
+    """all any argmax argmin argpartition argsort astype choose clip conjugate copy cumprod cumsum diagonal dot max mean min
+    nonzero prod ptp put ravel repeat round searchsorted squeeze std sum swapaxes take trace var""".split()
+)
+
+
+def _shaped(function: Callable[..., Any], parameter: str) -> Callable[..., Any]:
+    """A method that takes a tuple as several arguments too."""
+
+    def method(x: Array, *given: Any, **named: Any) -> Any:
+        called = functools.partial(function, **named)
+        return _call_with_tuple(called, parameter, x, *given) if given else called(x)
+
+    return method
+
+
+def _is_integer(value: Any) -> bool:
+    return hasattr(value, "__index__") and not getattr(value, "shape", ())
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[..., None]:
+    """A method that changes the array: the result is assigned to the variable."""
+
+    def method(x: Any, *args: Any, **named: Any) -> None:
+        x[...] = function(x, *args, **named)
+
+    return method
+
+
+def _item(x: Any, *index: Any) -> Any:
+    """The element as a Python number; raises `TypeError` while it is recorded, since the derivative would be lost."""
+    if index:
+        position = index[0] if len(index) == 1 else index
+        x = x[position] if isinstance(position, tuple) else np.ravel(x)[position]
+    elif x.size != 1:
+        raise ValueError(f"item: found an array of {x.size} elements, expected one")
+    number = plain(x)
+    if is_array(number) and not is_inexact(number):
+        return number.item()
+    return float(np.reshape(x, ()) if x.shape else x)
+
+
+def _tolist(_: Any) -> Any:
+    raise TypeError(
+        "tolist: a variable does not turn into a list of numbers, since that would lose its derivative: list(x) is a list of "
+        "variables, and ox.stop_gradient(x).tolist() one of numbers"
+    )
+
+
+_RAVEL: Callable[..., Any] = np.ravel
+_NUMPY: dict[str, Callable[..., Any]] = {
+    **{name: getattr(np, name) for name in _SAME},
+    "compress": lambda x, condition, axis=None, out=None: np.compress(condition, x, axis=axis, out=out),
+    "conj": np.conjugate,
+    "fill": lambda x, value: x.__setitem__(..., value),
+    "flatten": lambda x, order="C": np.copy(_RAVEL(x, order=order)),
+    "item": _item,
+    "partition": _in_place(np.partition),
+    "reshape": _shaped(np.reshape, "shape"),
+    "sort": _in_place(np.sort),
+    "tolist": _tolist,
+    "transpose": _shaped(np.transpose, "axes"),
+}
+# Attributes that are functions of the array, and those that the recorded values do not change.
+_ATTRIBUTES = {"real": np.real, "imag": np.imag}
+_PLAIN = {"itemsize", "nbytes"}
+
+
+def attribute(xp: ModuleType, x: Any, name: str) -> Any:
+    """The attribute ``name`` of a variable that its class lacks. Raises `AttributeError` where its array has none, or none that is recorded."""
+    if hasattr(type(x), name):
+        return getattr(type(x), name).__get__(x)  # raises again what led here
+    value = plain(x)
+    methods = _methods(value)
+    if name in methods and (not is_array(value) or hasattr(value, name)):
+        return functools.partial(_bound(xp, methods[name]), x)
+    if name in _ATTRIBUTES:
+        return _ATTRIBUTES[name](x)
+    if name in _PLAIN and hasattr(value, name):
+        return getattr(value, name)
+    hint = ""
+    if hasattr(value, name):
+        kind = type(value)
+        hint = (
+            f": that of {kind.__module__.partition('.')[0]}'s {kind.__name__} is not recorded; use a function of xp, or "
+            "ox.stop_gradient(x) for the array itself"
+        )
+    raise AttributeError(f"a variable has no attribute {name!r}{hint}", name=name, obj=x)
+
+
+def names(x: Any) -> list[str]:
+    """The names of all attributes of a variable, for ``dir(x)``."""
+    value = plain(x)
+    own = [name for name in (*_methods(value), *_PLAIN) if not is_array(value) or hasattr(value, name)]
+    return sorted({*dir(type(x)), *own, *_ATTRIBUTES})
+
+
+def _methods(value: Any) -> Mapping[str, Any]:
+    own = adapter_of(value).methods if is_array(value) else None
+    return _NUMPY if own is None else own
+
+
+# Methods that are no function of ``xp``.
+_OWN: dict[str, Callable[..., Any]] = {"item": _item, "stop_gradient": plain, "tolist": _tolist}
+# The names of keywords of PyTorch in the standard.
+_KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "other": "x2"}
+
+
+def _bound(xp: ModuleType, method: Any) -> Callable[..., Any]:
+    """A method of a table as a function of the variable and its arguments: see `Adapter.methods`."""
+    if callable(method):
+        return method
+    name, *parameters = method.split()
+    if name in _OWN:
+        return _OWN[name]
+    function: Any = functools.reduce(getattr, name.split("."), xp)
+    if parameters and parameters[0].endswith("*"):
+        return functools.partial(_call_with_tuple, function, parameters[0].removesuffix("*"))
+    return functools.partial(_call, function, dict(part.partition("=")[::2] for part in parameters))
+
+
+def _call_with_tuple(function: Callable[..., Any], parameter: str, x: Any, *given: Any) -> Any:
+    """Calls a function with a tuple that may be given as several arguments, as in ``x.reshape(2, -1)``."""
+    value = tuple(given[0] if len(given) == 1 and not _is_integer(given[0]) else given)
+    return function(x, **{parameter: value}) if parameter else function(x, value)
+
+
+def _call(function: Callable[..., Any], parameters: dict[str, str], x: Any, *args: Any, **named: Any) -> Any:
+    """Calls a function of ``xp``; positional arguments have the names of ``parameters``, which may have defaults."""
+    given = {name: float(value) for name, value in parameters.items() if value}
+    given |= {_KEYWORDS.get(name, name): value for name, value in named.items()}
+    if parameters:
+        if len(args) > len(parameters):
+            raise TypeError(f"{function.__name__}: found {len(args)} arguments, expected at most {len(parameters)}")
+        given |= dict(zip(parameters, args, strict=False))
+        args = ()
+    elif "x2" in given:
+        args = (*args, given.pop("x2"))
+    if function.__name__ in ("max", "min") and not parameters and (args or given):
+        raise TypeError(
+            f"{function.__name__} of a dimension gives indices too, which are not recorded: use xp.{function.__name__}"
+        )
+    return function(x, *args, **given)
+
+
+def html(x: Any) -> str:
+    """A variable as HTML, for notebooks: its name, shape and dtype, and its value."""
+    value = plain(x)
+    facts = [f"<b>{_escaped(x.name)}</b>"]
+    if is_array(value):
+        facts += [f"shape {_escaped(tuple(value.shape))}", f"dtype {_escaped(value.dtype)}"]
+    kind = "complex variable" if is_array(value) and is_complex(value) else "variable"
+    return f"<div>{kind} {', '.join(facts)}<pre>{_escaped(value)}</pre></div>"
+
+
+def _escaped(value: Any) -> str:
+    return str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,23 @@
+"""SciPy's solvers for functions of trees: derivatives are filled in, and solutions are trees again.
+
+Each function is that of `scipy.optimize` of the same name, with the same options and the same result, except that the point is
+a tree of arrays of any library and numbers, and that derivatives need not be given.
+
+>>> import numpy as np
+>>> def f(m):
+...     return np.sum((m["a"] - 1.0) ** 2) + (m["b"] * m["a"][0] - 2.0) ** 2
+>>> found = minimize(f, {"a": np.zeros(2), "b": 1.0})
+>>> found.success, found.x["a"].round(3), round(float(found.x["b"]), 3)
+(True, array([1., 1.]), 2.0)
+"""
+
+from oxigrad.scipy.minimize import minimize as minimize
+from oxigrad.scipy.roots import curve_fit as curve_fit
+from oxigrad.scipy.roots import least_squares as least_squares
+from oxigrad.scipy.roots import root as root
+
+__all__ = ["curve_fit", "least_squares", "minimize", "root"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,114 @@
+"""`scipy.optimize.root`, `least_squares` and `curve_fit` for functions of trees."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError
+from oxigrad._typing import Array, Tree
+from oxigrad.scipy.vectors import Vectors, host, optimize, raveled
+
+# Methods of `scipy.optimize.root` that use the Jacobian.
+_WITH_JACOBIAN = {"hybr", "lm"}
+
+
+def root(f: Callable[..., Tree], x0: Tree, args: tuple[Any, ...] = (), method: str = "hybr", **options: Any) -> Any:
+    """Finds a tree ``x`` with ``f(x, *args)`` zero, from ``x0`` on, by `scipy.optimize.root`; the Jacobian is filled in.
+
+    ``f`` returns a tree with as many numbers as ``x0``. Other arguments are SciPy's. Returns SciPy's ``OptimizeResult``, in which
+    ``x`` is a tree. Raises `StructureError` where ``x0`` has no floating-point number, and SciPy's errors.
+
+    >>> import numpy as np
+    >>> found = root(lambda x: {"a": x["a"] ** 2 - 4.0, "b": x["b"] - x["a"]}, {"a": 1.0, "b": 0.0})
+    >>> round(float(found.x["b"]), 9)
+    2.0
+    """
+    vectors = Vectors(x0)
+
+    def residual(x: Tree) -> Any:
+        return f(x, *args)
+
+    if method in _WITH_JACOBIAN:
+        options["jac"] = vectors.jacobian(residual)
+    found = optimize.root(_vector_valued(vectors, residual), vectors.start, method=method, **options)
+    found.x = vectors.tree(found.x)
+    return found
+
+
+def least_squares(
+    f: Callable[..., Tree], x0: Tree, args: tuple[Any, ...] = (), bounds: Any = None, **options: Any
+) -> Any:
+    """Minimizes the sum of squares of the residuals ``f(x, *args)``, a tree, by `scipy.optimize.least_squares`.
+
+    The Jacobian is filled in. ``bounds`` is as of `minimize`; other arguments are SciPy's. Returns SciPy's ``OptimizeResult``,
+    in which ``x`` and the gradient ``grad`` are trees. Raises as `minimize`.
+
+    >>> import numpy as np
+    >>> t = np.linspace(0.0, 1.0, 20)
+    >>> found = least_squares(
+    ...     lambda m: m["a"] * np.exp(-m["k"] * t) - 2.0 * np.exp(-3.0 * t), {"a": 1.0, "k": 1.0}
+    ... )
+    >>> round(float(found.x["k"]), 6)
+    3.0
+    """
+    vectors = Vectors(x0)
+
+    def residual(x: Tree) -> Any:
+        return f(x, *args)
+
+    limits = vectors.bounds(bounds)
+    if limits is not None:
+        options["bounds"] = (limits.lb, limits.ub)
+    found = optimize.least_squares(
+        _vector_valued(vectors, residual), vectors.start, jac=vectors.jacobian(residual), **options
+    )
+    found.x, found.grad = vectors.tree(found.x), vectors.tree(found.grad)
+    return found
+
+
+def curve_fit(
+    f: Callable[..., Array], xdata: Any, ydata: Array, p0: Tree, sigma: Any = None, bounds: Any = None, **options: Any
+) -> tuple[Tree, np.ndarray]:
+    """Fits ``f(xdata, p)``, a function of a tree ``p`` of parameters, to ``ydata``, by `scipy.optimize.curve_fit`.
+
+    Other than SciPy's, ``f`` takes the parameters as one tree, like ``p0``, at which the fit begins. The Jacobian is filled in.
+    Returns the tree of the best parameters and their covariance, a NumPy array of shape (elements, elements) in the order of
+    `oxigrad.tree.ravel`.
+
+    Raises `ShapeError` where ``f(xdata, p0)`` has not the shape of ``ydata``, and as `minimize`.
+
+    >>> import numpy as np
+    >>> x = np.linspace(0.0, 4.0, 50)
+    >>> found, covariance = curve_fit(
+    ...     lambda x, p: p["a"] * np.sin(p["w"] * x), x, 2.0 * np.sin(1.5 * x), {"a": 1.0, "w": 1.3}
+    ... )
+    >>> round(float(found["w"]), 6), covariance.shape
+    (1.5, (2, 2))
+    """
+    vectors = Vectors(p0)
+    shape, expected = np.shape(host(f(xdata, vectors.tree(vectors.start)))), np.shape(host(ydata))
+    if shape != expected:
+        raise ShapeError(f"curve_fit: f(xdata, p0) has shape {shape}, ydata {expected}")
+
+    def fitted(p: Tree) -> Any:
+        return f(xdata, p)
+
+    value, jacobian = _vector_valued(vectors, fitted), vectors.jacobian(fitted)
+    limits = vectors.bounds(bounds)
+    if limits is not None:
+        options["bounds"] = (limits.lb, limits.ub)
+    found, covariance = optimize.curve_fit(
+        lambda _, *p: value(np.array(p)),
+        np.arange(int(np.prod(expected))),
+        np.ravel(host(ydata)),
+        p0=vectors.start,
+        sigma=sigma,
+        jac=lambda _, *p: jacobian(np.array(p)),
+        **options,
+    )[:2]
+    return vectors.tree(found), covariance
+
+
+def _vector_valued(vectors: Vectors, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda vector: host(raveled(f(vectors.tree(vector))))

@@ -1,0 +1,118 @@
+"""Trees as the vectors of float64 that SciPy's solvers take, and functions of trees as functions of such vectors."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import tree, xp
+from oxigrad._core import plain
+from oxigrad._typing import Tree
+from oxigrad.autodiff.jacobians import hvp, jacobian
+from oxigrad.autodiff.transforms import value_and_grad_of
+from oxigrad.ops.backends import device_of, is_array, is_complex, is_smooth, namespace, to_host
+
+# SciPy states the types of arguments more narrowly than it takes them.
+optimize: Any = importlib.import_module("scipy.optimize")
+
+
+class Vectors:
+    """The vectors of trees like ``x0``.
+
+    Raises `StructureError` where ``x0`` has no floating-point number, and `TypeError` where one is complex.
+    """
+
+    def __init__(self, x0: Tree) -> None:
+        x0 = tree.map(lambda leaf: float(leaf) if type(leaf) is int else leaf, x0)
+        self._x0 = x0
+        self._sample, self._unravel = tree.ravel(x0)
+        if is_complex(self._sample):
+            raise TypeError("the point has complex numbers: expected real ones; take real and imaginary parts")
+        self.start = host(self._sample)
+
+    def tree(self, vector: np.ndarray) -> Tree:
+        """The tree of a vector, with arrays of the library, dtype and device of those of ``x0``."""
+        return self._unravel(self._own(vector))
+
+    def vector(self, tree_: Tree) -> np.ndarray:
+        """The vector of a tree of the structure of ``x0``."""
+        return host(tree.ravel(tree_)[0])
+
+    def value_and_gradient(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """A scalar function of trees, as a function of vectors that returns its value and its gradient."""
+
+        def called(vector: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = value_and_grad_of(lambda v: f(self._unravel(v)), self._own(vector))
+            return float(host(value)), host(gradient)
+
+        return called
+
+    def value(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], Any]:
+        """A function of trees whose result is a number or a tree of arrays, as a function of vectors."""
+
+        def called(vector: np.ndarray) -> Any:
+            found = f(self.tree(vector))
+            return float(host(found)) if _is_number(found) else host(raveled(found))
+
+        return called
+
+    def jacobian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
+        """The Jacobian of the vector of a function's results, of shape (results, elements)."""
+        of_vector = jacobian(lambda v: raveled(f(self._unravel(v))))
+        return lambda vector: host(of_vector(self._own(vector)))
+
+    def hessian_product(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """The product of the Hessian of a scalar function with a vector."""
+
+        def product(vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
+            of_vector = lambda v: f(self._unravel(v))  # noqa: E731
+            return host(hvp(of_vector, (self._own(vector),), (self._own(np.ravel(direction)),))[0])
+
+        return product
+
+    def hessian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
+        """The Hessian matrix of a scalar function."""
+        of_vector = jacobian(lambda v: value_and_grad_of(lambda v: f(self._unravel(v)), v)[1], mode="forward")
+        return lambda vector: host(of_vector(self._own(vector)))
+
+    def bounds(self, given: Any) -> Any:
+        """SciPy's bounds of a pair of trees, or of numbers for all; None where there are none."""
+        if given is None or isinstance(given, optimize.Bounds):
+            return given
+        if not (isinstance(given, Sequence) and len(given) == 2):
+            raise TypeError(f"bounds is {given!r}: expected a pair, the lowest and the greatest values")
+        return optimize.Bounds(self._bound(given[0], -np.inf), self._bound(given[1], np.inf))
+
+    def _bound(self, bound: Any, limit: float) -> np.ndarray:
+        """The vector of one side; ``limit`` where there is none."""
+        if bound is None or isinstance(bound, (int, float)):
+            return np.full(self.start.shape, limit if bound is None else float(bound))
+
+        def of_leaf(leaf: Any, own: Any) -> Any:
+            return own + leaf * 0.0 if hasattr(leaf, "shape") else float(own) if is_smooth(leaf) else leaf
+
+        return self.vector(tree.map(of_leaf, self._x0, bound))
+
+    def _own(self, vector: np.ndarray) -> Any:
+        """A vector of the library, dtype and device of ``x0``."""
+        like = plain(self._sample)
+        copied = np.array(vector, dtype=np.float64)  # SciPy writes to the vectors that it passes
+        if isinstance(like, np.ndarray):
+            return copied.astype(like.dtype, copy=False)
+        return namespace(like).asarray(copied, dtype=like.dtype, device=device_of(like))
+
+
+def host(value: Any) -> np.ndarray:
+    """An array or number as a NumPy array of float64."""
+    value = plain(value)
+    return np.asarray(to_host(value) if is_array(value) else value, dtype=np.float64)
+
+
+def raveled(result: Any) -> Any:
+    """The numbers of a result as one vector; an array keeps its library."""
+    return xp.reshape(result, (-1,)) if is_array(plain(result)) else tree.ravel(result)[0]
+
+
+def _is_number(value: Any) -> bool:
+    return not getattr(value, "shape", ()) and (is_array(plain(value)) or isinstance(value, (int, float)))

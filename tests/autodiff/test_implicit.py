@@ -1,0 +1,101 @@
+"""Derivatives of solutions of equations, against closed forms and differences of the solver."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import xp
+
+A = np.array([[3.0, 0.5, 0.2], [0.1, 2.0, -0.4], [0.3, -0.2, 2.5]])
+B = np.array([1.0, -0.5, 0.7])
+
+
+def residual(x: Any, a: Any, b: Any) -> Any:
+    return a @ x + 0.1 * xp.sin(x) * x - b
+
+
+def newton(a: Any, b: Any) -> Any:
+    x = np.zeros(3)
+    for _ in range(50):
+        x = x - np.linalg.solve(a + np.diag(0.1 * (np.cos(x) * x + np.sin(x))), residual(x, a, b))
+    return x
+
+
+def gmres(product: Any, b: Any) -> Any:
+    """A solver that sees nothing but products."""
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    operator = linalg.LinearOperator((b.size, b.size), matvec=product)
+    found, info = linalg.gmres(operator, b, rtol=1e-14, atol=1e-14)
+    assert info == 0
+    return found
+
+
+@pytest.mark.parametrize("solve", [None, gmres], ids=["direct", "gmres"])
+def test_both_modes_and_orders(solve: Any) -> None:
+    solved = ox.implicit(residual, newton, solve)
+    np.testing.assert_allclose(residual(solved(A, B), A, B), 0.0, atol=1e-13)
+    ox.testing.check_grads(lambda a, b: xp.sum(solved(a, b) ** 2 * B), (A, B), order=2)
+
+
+def test_the_solver_is_called_once_with_plain_values() -> None:
+    calls = []
+
+    def solver(a: Any) -> Any:
+        calls.append(type(a))
+        return np.sqrt(a)
+
+    solved = ox.implicit(lambda x, a: x * x - a, solver)
+    np.testing.assert_allclose(ox.grad(lambda a: xp.sum(solved(a)))(B**2), 0.5 / np.abs(B), rtol=1e-12)
+    assert calls == [np.ndarray]
+
+
+def test_trees_and_arguments_without_derivative() -> None:
+    def of_tree(x: Any, p: Any, n: int, text: str) -> Any:
+        assert text == "square"
+        return {"a": x["a"] ** n - p["s"] * x["b"], "b": x["b"] - xp.exp(p["t"])}
+
+    def solver(p: Any, n: int, _: str) -> Any:
+        b = np.exp(p["t"])
+        return {"a": (p["s"] * b) ** (1.0 / n), "b": b}
+
+    solved = ox.implicit(of_tree, solver)
+    p = {"s": np.array([2.0, 3.0]), "t": np.array([0.1, -0.2])}
+    found = ox.grad(lambda p: xp.sum(solved(p, 3, "square")["a"]))(p)
+    a = solver(p, 3, "")["a"]
+    np.testing.assert_allclose(found["s"], a / 3.0 / p["s"], rtol=1e-12)
+    np.testing.assert_allclose(found["t"], a / 3.0, rtol=1e-12)
+
+
+def test_numbers() -> None:
+    root = ox.implicit(lambda x, a: x**3 - a, lambda a: float(np.cbrt(a)))
+    derivative, second = ox.grad(root), ox.grad(ox.grad(root))
+    assert root(8.0) == 2.0
+    np.testing.assert_allclose([derivative(8.0), second(8.0)], [1.0 / 12.0, -1.0 / 144.0], rtol=1e-12)
+    np.testing.assert_allclose(ox.jvp(root, (8.0,), (6.0,))[1], 0.5, rtol=1e-12)
+
+
+def test_a_minimizer_is_the_root_of_a_gradient() -> None:
+    """Ridge regression: the derivative of the solution with respect to the penalty, against the closed form."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((20, 3)), rng.standard_normal(20)
+
+    def loss(w: Any, penalty: Any) -> Any:
+        return xp.sum((x @ w - y) ** 2) + penalty * xp.sum(w * w)
+
+    def closed(penalty: Any) -> Any:
+        return np.linalg.solve(x.T @ x + penalty * np.eye(3), x.T @ y)
+
+    solved = ox.implicit(ox.grad(loss), closed)
+    found = ox.jacobian(solved)(2.0)
+    np.testing.assert_allclose(found, -np.linalg.solve(x.T @ x + 2.0 * np.eye(3), closed(2.0)), rtol=1e-10)
+
+
+def test_errors() -> None:
+    with pytest.raises(TypeError, match="implicit, solver"):
+        ox.implicit(residual, 3)  # type: ignore[arg-type]
+    with pytest.raises(ox.StructureError, match="the residual differs from the solution"):
+        ox.grad(lambda a: xp.sum(ox.implicit(lambda x, a: {"a": x - a}, np.copy)(a)))(B)
+    with pytest.raises(ox.ShapeError, match=r"the residual has shape \(\), the solution \(3,\)"):
+        ox.grad(lambda a: xp.sum(ox.implicit(lambda x, a: xp.sum(x - a), np.copy)(a)))(B)

@@ -1,0 +1,175 @@
+"""SciPy's solvers on trees of any library: the same points as SciPy's own with derivatives written by hand."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from libraries import host
+from oxigrad import xp
+
+optimize = pytest.importorskip("scipy.optimize")
+
+METHODS = """Nelder-Mead Powell CG BFGS Newton-CG L-BFGS-B TNC COBYLA COBYQA SLSQP trust-constr dogleg trust-ncg trust-krylov
+    trust-exact""".split()
+T = np.linspace(0.0, 2.0, 30)
+
+
+def rosen(m: Any) -> Any:
+    """Rosenbrock's function of four variables, of which one is a number."""
+    x = xp.concat([m["a"], xp.reshape(m["l"][0], (2,)), xp.ones_like(m["a"][:1]) * m["s"]])
+    return xp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def start(asarray: Any = np.asarray) -> dict[str, Any]:
+    return {"a": asarray(np.array([1.3])), "l": [asarray(np.array([[0.8], [1.1]]))], "s": 1.2, "name": "m"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_minimum(method: str) -> None:
+    if method == "dogleg":
+        x0 = {**start(), "a": np.array([1.05]), "s": 1.05, "l": [np.array([[1.02], [1.04]])]}
+    else:
+        x0 = start()
+    found = ox.scipy.minimize(rosen, x0, method=method, options={"maxfun" if method == "TNC" else "maxiter": 4000})
+    assert found.x["name"] == "m"
+    assert rosen(found.x) < (2e-2 if method in ("Nelder-Mead", "Powell", "COBYLA", "COBYQA") else 1e-6) < rosen(x0)
+
+
+def test_the_path_is_scipy_s() -> None:
+    """The same calls and the same bits as with the gradient written by hand."""
+    seen: list[Any] = []
+    found = ox.scipy.minimize(
+        lambda m: xp.sum((m["x"] - 1.0) ** 2 * np.array([1.0, 4.0])),
+        {"x": np.zeros(2)},
+        method="BFGS",
+        callback=lambda m: seen.append(m["x"].copy()),
+    )
+    expected = optimize.minimize(
+        lambda x: ((x - 1.0) ** 2 * [1.0, 4.0]).sum(),
+        np.zeros(2),
+        method="BFGS",
+        jac=lambda x: 2.0 * (x - 1.0) * [1.0, 4.0],
+    )
+    np.testing.assert_allclose(found.x["x"], expected.x, rtol=1e-12)
+    assert (found.nit, found.nfev, found.njev) == (expected.nit, expected.nfev, expected.njev)
+    assert len(seen) == found.nit
+    np.testing.assert_allclose(found.jac["x"], expected.jac, atol=1e-9)
+
+
+def test_every_library(arrays: Any, asarray: Any) -> None:
+    if arrays.name not in ("numpy", "torch", "jax", "strict"):
+        pytest.skip("SciPy fetches the numbers to the host")
+    x0 = start(asarray)
+    found = ox.scipy.minimize(rosen, x0, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-9})
+    assert type(found.x["a"]) is type(x0["a"])
+    assert found.x["a"].dtype == x0["a"].dtype
+    np.testing.assert_allclose(host(found.x["l"][0]), 1.0, rtol=1e-3)
+
+
+def test_float32_stays_float32() -> None:
+    found = ox.scipy.minimize(lambda x: xp.sum((x - 3.0) ** 2), np.zeros(2, np.float32))
+    assert found.x.dtype == np.float32
+    np.testing.assert_allclose(found.x, 3.0, rtol=1e-5)
+
+
+class TestBounds:
+    def test_trees_numbers_and_scipy_s(self) -> None:
+        def f(m: Any) -> Any:
+            return xp.sum((m["a"] - 3.0) ** 2) + (m["b"] + 5.0) ** 2
+
+        x0 = {"a": np.zeros(2), "b": 0.0}
+        low, high = {"a": np.full(2, -1.0), "b": -2.0}, {"a": np.array([1.0, 10.0]), "b": 9.0}
+        found = ox.scipy.minimize(f, x0, bounds=(low, high))
+        np.testing.assert_allclose(found.x["a"], [1.0, 3.0], rtol=1e-6)
+        assert float(found.x["b"]) == -2.0
+        found = ox.scipy.minimize(f, x0, bounds=(-1.5, None))
+        np.testing.assert_allclose(ox.tree.ravel(found.x)[0], [3.0, 3.0, -1.5], rtol=1e-5)
+        found = ox.scipy.minimize(f, x0, bounds=optimize.Bounds([-9.0] * 3, [2.0] * 3))
+        np.testing.assert_allclose(ox.tree.ravel(found.x)[0], [2.0, 2.0, -5.0], rtol=1e-5)
+
+    def test_errors(self) -> None:
+        with pytest.raises(TypeError, match="expected a pair, the lowest and the greatest values"):
+            ox.scipy.minimize(xp.sum, np.zeros(2), bounds=3.0)
+        with pytest.raises(ox.StructureError):
+            ox.scipy.minimize(lambda m: xp.sum(m["a"]), {"a": np.zeros(2)}, bounds=({"b": 1.0}, None))
+
+
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
+@pytest.mark.parametrize("form", ["dict", "object"])
+def test_constraints(method: str, form: str) -> None:
+    """The point of the unit circle that is nearest to (2, 1)."""
+
+    def circle(m: Any) -> Any:
+        return {"c": m["x"] ** 2 + m["y"] ** 2 - 1.0}
+
+    constraint: Any = {"type": "eq", "fun": circle}
+    if form == "object":
+        constraint = optimize.NonlinearConstraint(circle, 0.0, 0.0)
+    found = ox.scipy.minimize(
+        lambda m: (m["x"] - 2.0) ** 2 + (m["y"] - 1.0) ** 2, {"x": 1.0, "y": 0.5}, method=method, constraints=constraint
+    )
+    np.testing.assert_allclose([found.x["x"], found.x["y"]], np.array([2.0, 1.0]) / np.sqrt(5.0), rtol=1e-4)
+
+
+def test_constraints_take_their_own_arguments() -> None:
+    constraint = {"type": "ineq", "fun": lambda x, low: x - low, "args": (0.5,)}
+    found = ox.scipy.minimize(
+        lambda x, a: xp.sum((x + a) ** 2), np.ones(2), (1.0,), method="SLSQP", constraints=[constraint]
+    )
+    np.testing.assert_allclose(found.x, 0.5, rtol=1e-8)
+
+
+def test_a_callback_may_stop() -> None:
+    def stop(_: Any) -> None:
+        raise StopIteration
+
+    assert ox.scipy.minimize(rosen, start(), method="BFGS", callback=stop).nit == 1
+
+
+@pytest.mark.parametrize("method", ["hybr", "lm", "krylov", "df-sane"])
+def test_roots(method: str) -> None:
+    found = ox.scipy.root(
+        lambda x, c: {"a": x["a"] ** 3 - c, "b": [x["b"][0] - xp.sum(x["a"])]},
+        {"a": np.ones(2) * 2.0, "b": [3.0]},
+        (8.0,),
+        method,
+    )
+    assert found.success
+    np.testing.assert_allclose(found.x["a"], 2.0, rtol=1e-5)
+    np.testing.assert_allclose(found.x["b"][0], 4.0, rtol=1e-5)
+
+
+def model(t: Any, m: Any) -> Any:
+    return m["a"] * xp.exp(-m["k"] * t) + m["c"]
+
+
+def test_least_squares() -> None:
+    data = model(T, {"a": 2.0, "k": 1.5, "c": 0.3})
+    begin = {"a": 1.0, "k": 1.0, "c": 0.0}
+    found = ox.scipy.least_squares(lambda m: {"r": model(T, m) - data}, begin)
+    np.testing.assert_allclose(ox.tree.ravel(found.x)[0], [2.0, 1.5, 0.3], rtol=1e-6)
+    assert set(found.grad) == {"a", "k", "c"}
+    bounded = ox.scipy.least_squares(lambda m: model(T, m) - data, begin, bounds=({"a": 0.0, "k": 0.0, "c": -1.0}, 1.2))
+    assert float(bounded.x["a"]) <= 1.2
+
+
+def test_curve_fit() -> None:
+    rng = np.random.default_rng(0)
+    data = model(T, {"a": 2.0, "k": 1.5, "c": 0.3}) + 0.01 * rng.standard_normal(T.size)
+    found, covariance = ox.scipy.curve_fit(model, T, data, {"a": 1.0, "k": 1.0, "c": 0.0})
+    expected, theirs = optimize.curve_fit(lambda t, a, k, c: a * np.exp(-k * t) + c, T, data, p0=[1.0, 1.0, 0.0])
+    np.testing.assert_allclose(ox.tree.ravel(found)[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(covariance, theirs, rtol=1e-4)
+    with pytest.raises(ox.ShapeError, match=r"curve_fit: f\(xdata, p0\) has shape \(30,\), ydata \(29,\)"):
+        ox.scipy.curve_fit(model, T, data[1:], {"a": 1.0, "k": 1.0, "c": 0.0})
+
+
+def test_errors() -> None:
+    with pytest.raises(ox.ShapeError, match="expected a scalar"):
+        ox.scipy.minimize(lambda x: x, np.zeros(2))
+    with pytest.raises(ox.StructureError, match="no floating-point number"):
+        ox.scipy.minimize(xp.sum, np.arange(3))
+    with pytest.raises(TypeError, match="complex numbers"):
+        ox.scipy.root(lambda x: x, np.zeros(2, complex))
