@@ -28,36 +28,12 @@ fn with_sign<L: Lane>(size: L, a: L) -> L {
     L::select(size.eq(zero), a.mul(zero), L::select(a.lt(zero), size.neg(), size))
 }
 
-/// `r - y floor(r / y)`, for a quotient below 2^53; `r` where the quotient is zero.
-#[inline(always)]
-fn reduced<W: Wide>(r: W, y: W) -> W {
-    let q = r.div(y).floor();
-    // Exact, since neither is the difference larger nor its last bit smaller than those of both. The quotient may have been
-    // rounded up to a whole number.
-    let rest = q.neg().mul_add(y, r);
-    let rest = W::select(rest.lt(W::zero()), rest.add(y), rest);
-    W::select(q.eq(W::zero()), r, rest)
-}
-
 /// Remainder of the floored quotient: it has the sign of `b`.
 #[inline(always)]
 pub fn remainder<W: Wide>(a: W, b: W) -> W {
-    let (x, y) = (a.abs(), b.abs());
-    let near = x.div(y).lt(W::splat(9_007_199_254_740_992.0));
-    let is_far = W::select(near, W::zero(), W::one()).ne(W::zero());
-    let mut size = x;
-    if W::any(is_far) {
-        // 51 bits of the quotient a step, of the 2098 that it may have.
-        for step in (1..42).rev() {
-            let factor = W::splat(f64::from_bits((1023 + 17 * step) << 52));
-            size = reduced(size, y.mul(factor).mul(factor).mul(factor));
-        }
-    }
-    let rest = with_sign_of(reduced(size, y), a);
-    let sum = rest.add(b);
-    let of_positive = W::select(b.lt(W::zero()), sum, rest);
-    let of_negative = W::select(W::zero().lt(b), sum, rest);
-    W::select(rest.lt(W::zero()), of_negative, W::select(W::zero().lt(rest), of_positive, rest))
+    let r = a.rem(b);
+    let differ = W::truth(r.lt(W::zero())).ne(W::truth(b.lt(W::zero())));
+    W::select(r.eq(W::zero()), r, W::select(differ, r.add(b), r))
 }
 
 /// The floored quotient: the integer `q` with `a = q b + remainder(a, b)`, up to rounding.
