@@ -200,7 +200,7 @@ class Hub:
         found: list[Any] = []
 
         def is_found() -> bool:
-            waiting = self._mail.get(rank, {}).get(tag, ())
+            waiting = self._mail.setdefault(rank, {}).setdefault(tag, deque())
             for at, message in enumerate(waiting):
                 if source is None or int.from_bytes(message[0][28:32], "little") == source:
                     found.append(message)

@@ -115,7 +115,7 @@ class MPICommunicator:
         if raw.nbytes <= SMALL:
             rows = self._stage(raw.nbytes * size)
             self._run("Iallgather", raw, rows, what="all_reduce", timeout=timeout)
-            reduce_in_order(rows.view(buffer.dtype).reshape(size, -1), op, buffer)
+            reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, buffer)
             return
         # Each worker reduces one part of the buffer, in the order of ranks, and sends it to the others.
         shares = [len(buffer) // size + (rank < len(buffer) % size) for rank in range(size)]
@@ -126,7 +126,7 @@ class MPICommunicator:
         sent = [raw, (counts, starts), MPI.BYTE]
         received = [rows, ([mine] * size, [rank * mine for rank in range(size)]), MPI.BYTE]
         self._run("Ialltoallv", sent, received, what="all_reduce", timeout=timeout)
-        parts = rows.view(buffer.dtype).reshape(size, -1)
+        parts = list(rows.view(buffer.dtype).reshape(size, -1))
         reduce_in_order(parts, op, parts[0])
         gathered = [raw, (counts, starts), MPI.BYTE]
         self._run("Iallgatherv", [rows[:mine], MPI.BYTE], gathered, what="all_reduce", timeout=timeout)
@@ -256,7 +256,9 @@ class MPICommunicator:
                     self._discard(arrived)
                 continue
             alive = self.alive()
-            if (source is not None and source not in alive) or self._membership.is_forming:
+            if source is not None and source not in alive:
+                raise WorkerLost([source], "recv_any")
+            if self._membership.is_forming:
                 raise WorkerLost(frozenset(range(self.size)) - alive, "recv_any")
             if wait.is_over():
                 return None
@@ -440,6 +442,8 @@ def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPIC
         return _joined[0]
     if spares is None:
         spares = int(os.environ.get("OXIGRAD_SPARES", "0"))
+    if not MPI.Is_initialized():
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
         raise CommunicationError("MPI was initialized without threads: expected MPI_THREAD_SERIALIZED or more")
     _end_job_on_exceptions()

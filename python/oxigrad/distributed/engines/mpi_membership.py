@@ -50,7 +50,7 @@ def has_fault_tolerance() -> bool:
 class Membership:
     """The states of the processes, as this process knows them. The last ``spares`` processes of ``world`` are spare."""
 
-    def __init__(self, world: MPI.Intracomm, spares: int) -> None:
+    def __init__(self, world: MPI.Comm, spares: int) -> None:
         if not 0 <= spares < world.size:
             raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")
         self.fault_tolerant = has_fault_tolerance()
@@ -59,7 +59,7 @@ class Membership:
         self.has_lost = False
         self._enter(self._adopt(world, [_WORKER] * (world.size - spares) + [_SPARE] * spares))
 
-    def _adopt(self, base: MPI.Intracomm, states: list[int]) -> "_Place":
+    def _adopt(self, base: MPI.Comm, states: list[int]) -> "_Place":
         """The communicators of a generation in which the processes of ``base`` have these states."""
         is_worker = states[base.rank] == _WORKER
         made = base.Dup()
@@ -116,7 +116,7 @@ class Membership:
                 elif notice[0] == _REFORM:
                     self._ready.add(status.source)
 
-    def probe(self, comm: MPI.Intracomm, source: int, tag: int, status: MPI.Status) -> MPI.Message | None:
+    def probe(self, comm: MPI.Comm, source: int, tag: int, status: MPI.Status) -> MPI.Message | None:
         """The next message of ``comm``, matched, or None. Processes that have died are remembered."""
         try:
             return comm.Improbe(source, tag, status)
@@ -151,7 +151,7 @@ class Membership:
 
     # --- the next generation -------------------------------------------------------------------------------------------
 
-    def revoke(self, *comms: MPI.Intracomm) -> None:
+    def revoke(self, *comms: MPI.Comm) -> None:
         """Makes pending operations of other workers on these communicators fail, where MPI can do that."""
         if self.fault_tolerant:
             for comm in comms:
@@ -181,7 +181,7 @@ class Membership:
     def _form(self, timeout: float) -> None:
         """Enters the next generation, with all other living processes or none."""
         self._gather(timeout)
-        place = None
+        place, table = None, []
         while place is None:
             # The processes meet in `Shrink`. What they do then fails for all of them if one dies meanwhile: they try again.
             comm = self.base.Shrink() if self.fault_tolerant else self.base.Dup()
@@ -212,7 +212,7 @@ class Membership:
                 raise TimedOut(f"reform: processes that are alive do not call it: {sorted(missing)}")
             wait.pause()
 
-    def _states_of(self, comm: MPI.Intracomm) -> list[list[int]]:
+    def _states_of(self, comm: MPI.Comm) -> list[list[int]]:
         """A row for each process: its state, whether it has left, its generation, and the number of workers in that."""
         rank, table = self.base.rank, np.empty((comm.size, 4), np.int64)
         own = np.array([self._states[rank], rank in self._left, self.generation, len(self._ranks)], np.int64)
@@ -223,12 +223,12 @@ class Membership:
 class _Place(NamedTuple):
     """The communicators of one generation: of all processes, and three of the workers, where this process is one of them."""
 
-    base: MPI.Intracomm
-    channels: tuple[MPI.Intracomm, ...]
+    base: MPI.Comm
+    channels: tuple[MPI.Comm, ...]
     states: list[int]
 
 
-def _all_agree(comm: MPI.Intracomm, is_well: bool) -> bool:
+def _all_agree(comm: MPI.Comm, is_well: bool) -> bool:
     """Whether all processes are well; the same for all of them, also where one dies during the call."""
     try:
         return bool(comm.Agree(int(is_well)))

@@ -1,4 +1,7 @@
-"""MPI, initialized by this import."""
+"""MPI, as the engine uses it: it is initialized when a communicator is made, not by an import.
+
+Raises `ModuleNotFoundError` where mpi4py finds no MPI library.
+"""
 
 import sys
 
@@ -7,8 +10,13 @@ import mpi4py
 #: Whether the engine ends MPI itself. `MPI_Finalize` waits for all processes, and would wait for one that has died.
 FINALIZES = "mpi4py.MPI" not in sys.modules
 if FINALIZES:
-    mpi4py.rc.finalize = False
+    mpi4py.rc.initialize = mpi4py.rc.finalize = False
 
-from mpi4py import MPI  # noqa: E402 - it reads the setting above
+try:
+    from mpi4py import MPI
+except RuntimeError as error:
+    raise ModuleNotFoundError(
+        f"mpi4py finds no MPI: pip install 'oxigrad[mpi]' installs one ({error})", name="libmpi"
+    ) from error
 
 __all__ = ["FINALIZES", "MPI"]

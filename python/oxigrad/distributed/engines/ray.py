@@ -279,7 +279,8 @@ class RayJob:
         self._results: dict[str, tuple[Any, BaseException | None]] = {}
         self._last_told = 0.0
         names = [self._name(number) for number in range(workers)]
-        made = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(_Coordinator)
+        remote: Any = ray.remote
+        made = remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(_Coordinator)
         self.coordinator = made.remote(names)
         for name in names:
             self._start(name)
@@ -288,7 +289,8 @@ class RayJob:
         return f"{number:06}-{secrets.token_hex(4)}"
 
     def _start(self, uid: str) -> None:
-        actor = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=2)(_Worker).remote()
+        remote: Any = ray.remote
+        actor = remote(num_cpus=0, max_restarts=0, max_concurrency=2)(_Worker).remote()
         self._actors[uid] = actor
         self._pending[actor.run.remote(self._worker, self.coordinator, uid, self._job, self._timeout)] = uid
 

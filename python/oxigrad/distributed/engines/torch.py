@@ -5,6 +5,7 @@ whatever the backend of the program's own group is. Such a group cannot change i
 others get `WorkerLost`, and `TorchCommunicator.reform` raises `NotSupported`.
 """
 
+import atexit
 import contextlib
 import datetime
 import hashlib
@@ -69,9 +70,8 @@ class TorchCommunicator:
             raise CommunicationError("torch.distributed is not initialized: call init_process_group first")
         self._world = distributed.get_process_group_ranks(group or distributed.group.WORLD)
         limit = datetime.timedelta(seconds=max(timeout, 1.0) * 2 + 3600)  # waits end by the time-outs of this class
-        self._group, self._messages = (
-            distributed.new_group(self._world, timeout=limit, backend="gloo") for _ in range(2)
-        )
+        self._group: Any = distributed.new_group(self._world, timeout=limit, backend="gloo")
+        self._messages: Any = distributed.new_group(self._world, timeout=limit, backend="gloo")
         self.rank, self.size = self._world.index(distributed.get_rank()), len(self._world)
         self.generation, self.timeout = 0, timeout
         self.bytes_sent = 0
@@ -90,9 +90,14 @@ class TorchCommunicator:
         self.broadcast([job])
         self.job = job.tobytes()
         self._guard = Guard(self.job, 0, self.size)
-        for source in range(self.size):
-            if source != self.rank:
-                threading.Thread(target=self._listen, args=(source,), daemon=True).start()
+        self._listeners = [
+            threading.Thread(target=self._listen, args=(source,), daemon=True)
+            for source in range(self.size)
+            if source != self.rank
+        ]
+        for listener in self._listeners:
+            listener.start()
+        atexit.register(self.close)
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
@@ -119,7 +124,7 @@ class TorchCommunicator:
         if raw.nbytes <= _SMALL:
             rows = np.empty(size * raw.nbytes, np.uint8)
             self._gather(raw, rows, "all_reduce", timeout)
-            reduce_in_order(rows.view(buffer.dtype).reshape(size, -1), op, buffer)
+            reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, buffer)
             return
         # Each worker reduces one part of the buffer, in the order of ranks, and sends it to the others.
         ends = [buffer.size * rank // size * buffer.itemsize for rank in range(size + 1)]
@@ -130,7 +135,7 @@ class TorchCommunicator:
             torch.from_numpy(rows), torch.from_numpy(raw), [mine] * size, counts, self._group, async_op=True
         )
         self._wait("all_reduce", timeout, [work])
-        parts = rows.view(buffer.dtype).reshape(size, -1)
+        parts = list(rows.view(buffer.dtype).reshape(size, -1))
         own = buffer[ends[self.rank] // buffer.itemsize : ends[self.rank + 1] // buffer.itemsize]
         reduce_in_order(parts, op, own)
         works = (
@@ -319,13 +324,13 @@ class TorchCommunicator:
         found: list[tuple[bytes, np.ndarray]] = []
 
         def is_over() -> bool:
-            waiting = self._mail.get(tag, ())
+            waiting = self._mail.setdefault(tag, deque())
             for at, message in enumerate(waiting):
                 if source is None or int.from_bytes(message[0][28:32], "little") == source:
                     found.append(message)
                     del waiting[at]
                     return True
-            return self._reason is not None or source in self._gone()
+            return self._reason is not None or (source is not None and source in self._gone())
 
         with self._changed:
             self._changed.wait_for(is_over, max(0.0, end - time.monotonic()))
@@ -333,13 +338,13 @@ class TorchCommunicator:
                 return found[0]
             if self._reason is not None:
                 raise Aborted(self._reason)
-            if source in self._gone():
+            if source is not None and source in self._gone():
                 raise WorkerLost([source], "recv_any")
             return None
 
     # --- membership ----------------------------------------------------------------------------------------------------
 
-    def _gone(self) -> set[int | None]:
+    def _gone(self) -> set[int]:
         return {*self._dead, *self._left}
 
     def alive(self) -> frozenset[int]:
@@ -355,6 +360,16 @@ class TorchCommunicator:
     def leave(self) -> None:
         """See `Communicator.leave`."""
         self._tell_all(_LEFT)
+
+    def close(self) -> None:
+        """Leaves, and waits until all other workers have left or died, which groups of gloo have to before they are destroyed.
+
+        It is called at the end of the program; call it before ``destroy_process_group``.
+        """
+        self.leave()
+        wait = Backoff(self.timeout)
+        for listener in self._listeners:
+            listener.join(wait.remaining())
 
     def abort(self, reason: str) -> NoReturn:
         """See `Communicator.abort`. The other workers are told that the job ends, but not the reason."""
@@ -401,13 +416,7 @@ def run(worker: Callable[[Communicator], Any], workers: int | None = None, **opt
     results = [None] * last.size
     results[last.rank] = result
     if starts:
-        _close(made)
+        made.close()
+        _made.clear()
+        distributed.destroy_process_group()
     return results
-
-
-def _close(made: TorchCommunicator) -> None:
-    """Ends the group that `run` has made, once all workers have left it."""
-    with made._changed:
-        made._changed.wait_for(lambda: len(made._gone()) == made.size, made.timeout)
-    _made.clear()
-    distributed.destroy_process_group()
