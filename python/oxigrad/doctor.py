@@ -1,4 +1,4 @@
-"""What oxigrad finds on this machine, and a self-test: ``python -m oxigrad doctor``.
+"""A report of this machine as oxigrad finds it, and a self-test: ``python -m oxigrad doctor``.
 
 It prints the versions, the instruction set and the number of threads, the array libraries that are installed, the compiler and
 the driver for CUDA devices and the cards, and how to install what is missing. The self-test takes about two seconds: steps of
@@ -74,7 +74,7 @@ class Check:
 
 
 def findings() -> list[Finding]:
-    """What is found on this machine, in the order of the report."""
+    """The facts of this machine, in the order of the report."""
     libraries = [Finding(module, version(module) or "") for module in LIBRARIES]
     return [
         Finding("oxigrad", _core.__version__),

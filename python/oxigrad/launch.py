@@ -139,7 +139,7 @@ def listening(root: int) -> list[tuple[str, str, int]]:
 
 
 def _links(folder: Path) -> list[str]:
-    """What the entries of a folder link to; those that vanish meanwhile are left out."""
+    """The targets of the links in a folder; entries that vanish meanwhile are left out."""
     found = []
     with contextlib.suppress(OSError):
         for entry in folder.iterdir():

@@ -44,7 +44,7 @@ class Factor:
 
 @dataclasses.dataclass(frozen=True)
 class Inverse:
-    """What preconditioning needs of a factor: its eigenvectors, as columns, and eigenvalues; or the damped inverse, without eigenvalues."""
+    """The decomposition of a factor: its eigenvectors, as columns, and eigenvalues; or the damped inverse, without eigenvalues."""
 
     matrix: np.ndarray
     eigenvalues: np.ndarray | None = None

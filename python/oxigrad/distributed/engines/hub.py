@@ -232,7 +232,7 @@ class Hub:
 
 
 def _result(entered: _Round) -> list[np.ndarray]:
-    """What an operation gives all workers: the reduced buffers, those of the root, or those of each worker."""
+    """The result of an operation for all workers: the reduced buffers, those of the root, or those of each worker."""
     name, detail = entered.kind[:2]
     if name == "broadcast":
         return list(entered.given[detail])

@@ -125,6 +125,6 @@ pub fn log_of<W: Wide>(x: Pair<W>) -> Pair<W> {
     Pair::sum(sum.high, sum.low)
 }
 
-/// What the nearest number leaves of 1/3 and of 1/5.
+/// The rests of 1/3 and 1/5 beyond the nearest number.
 pub const THIRD: f64 = 1.850_371_707_708_594_2e-17;
 const FIFTH: f64 = -1.110_223_024_625_156_6e-17;
