@@ -53,7 +53,7 @@ CORE = {
     "op": "simd",
     "scalar": "op simd",
     "array": "array/dtype array/half error noise parallel simd",
-    "kernel": "error op simd",
+    "kernel": "array/dtype error op simd",
     "exec": "array array/dtype array/half error kernel noise op parallel simd",
     "autodiff": "array error exec kernel op scalar",
     "lib": "array autodiff error exec kernel noise op parallel scalar simd special tree",

@@ -2,10 +2,10 @@
 
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::error::Error;
+use oxigrad_core::kernel::Kernel;
 use oxigrad_core::kernel::cuda::{Entry, EntryKind, Layout, Scope, Source};
 use pyo3::prelude::*;
 
-use super::symbols::Program;
 use crate::error::{IntoPython, to_python};
 
 /// The CUDA C++ text of a program, and what its launches must know: see `Program.cuda`.
@@ -134,18 +134,18 @@ impl CudaSource {
     }
 }
 
-impl Program {
-    /// The text for leaves of these dtypes.
-    pub(super) fn cuda_source(
-        &self,
+impl CudaSource {
+    /// The text of a kernel that writes these arrays, for leaves of these dtypes.
+    pub(super) fn new(
+        kernel: &Kernel,
+        written: &[usize],
         dtypes: &[String],
         scalars: usize,
         numbers: usize,
         stochastic: bool,
-    ) -> PyResult<CudaSource> {
+    ) -> PyResult<Self> {
         let dtypes = dtypes.iter().map(|name| dtype(name)).collect::<PyResult<Vec<_>>>()?;
-        let layout = Layout { dtypes: &dtypes, written: &self.written, scalars, numbers, stochastic };
-        self.kernel.cuda(&layout).map(CudaSource).python()
+        kernel.cuda(&Layout { dtypes: &dtypes, written, scalars, numbers, stochastic }).map(Self).python()
     }
 }
 

@@ -162,7 +162,7 @@ impl Program {
     #[pyo3(signature = (dtypes, *, scalars, numbers=0, stochastic=false))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted from Python objects")]
     fn cuda(&self, dtypes: Vec<String>, scalars: usize, numbers: usize, stochastic: bool) -> PyResult<CudaSource> {
-        self.cuda_source(&dtypes, scalars, numbers, stochastic)
+        CudaSource::new(&self.kernel, &self.written, &dtypes, scalars, numbers, stochastic)
     }
 
     /// The values of a set of scalars that the kernels of a plain `CudaSource` read, in float64. `RuleError` if they

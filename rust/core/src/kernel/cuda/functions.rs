@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::array::buffer::Dtype;
+use crate::array::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::op::{Elementwise, Visitor};
 use crate::simd::traced::{Kind, Operand, Primitive, Step, Trace, Traceable, Traced};

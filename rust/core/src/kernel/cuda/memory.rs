@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::Layout;
-use crate::array::buffer::Dtype;
+use super::source::Layout;
+use crate::array::dtype::Dtype;
 
 /// An array of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

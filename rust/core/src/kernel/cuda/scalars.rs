@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::functions::{Functions, number};
+use super::source::{Entry, EntryKind, Layout, Scope};
 use super::stages::{AFTER, Stage};
-use super::{Entry, EntryKind, Layout, Scope};
+
 use crate::error::Result;
 use crate::kernel::compiled::{Kernel, ScalarStep};
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::functions::Functions;
 use super::memory::Array;
-use super::{Layout, THREADS};
+use super::source::{Layout, THREADS};
 use crate::error::{Error, Result};
 use crate::kernel::compiled::{Kernel, Phase};
 use crate::kernel::instruction::Work;
