@@ -442,6 +442,7 @@ def test_a_worker_that_joins_takes_the_same_steps(mode: str, starts: bool) -> No
 
     joining = threading.Event()
     job = ThreadJob(lambda comm: train(new(), network(), comm.rank, range(6)), 2, timeout=DEADLINE)
+    job.start()
     job.join(late)
     joining.set()
     results = job.wait(DEADLINE)

@@ -457,6 +457,7 @@ class ThreadJob:
 
     def join(self, worker: Callable[[Communicator], Any] | None = None) -> None:
         """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`."""
+        self.start()  # which does nothing once there is a thread
         joiner = _Joiner()
         with self._changed:
             group = self._latest()
