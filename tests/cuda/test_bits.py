@@ -211,7 +211,7 @@ def sources(dtype: str) -> tuple[dict[str, Any], dict[str, str]]:
 # Functions of the system, of series with loops, and of two branches: see simd/math.rs.
 ON_HOST_ONLY = set(
     "atan2 hypot logaddexp logaddexp2 sin cos tan asin acos atan erf erfc erfinv erfcinv beta betaln gamma gammaln digamma "
-    "polygamma jn yn iv gammainc gammaincc gammainc_a betainc floor_divide".split()
+    "polygamma jn yn iv gammainc gammaincc gammainc_a betainc".split()
 )
 
 
