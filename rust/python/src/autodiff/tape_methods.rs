@@ -18,6 +18,9 @@ use crate::autodiff::vjp_rules;
 use crate::callbacks::callbacks;
 use crate::error::Items;
 
+/// An entry as Python sees it: its kind, the numbers of its arguments, and its attributes.
+type Listed<'py> = (&'static str, Vec<Id>, Bound<'py, PyDict>);
+
 #[pymethods]
 impl Tape {
     #[new]
@@ -129,7 +132,7 @@ impl Tape {
     /// ...     y = 2.0 * tape.watch(3.0)
     /// >>> tape.entries()
     /// [('input', [], {}), ('constant', [], {}), ('multiply', [1, 0], {})]
-    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Vec<(&'static str, Vec<Id>, Bound<'py, PyDict>)>> {
+    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Vec<Listed<'py>>> {
         let entry = |view: Entry<'_>| {
             let kind = match view.origin {
                 Origin::Input => "input",

@@ -64,7 +64,7 @@ impl Scalars<'_> {
             .filter_map(|step| if let ScalarStep::Sum(sum) = step { Some(*sum) } else { None })
             .collect();
         head(name, THREADS, text);
-        text.push_str("    const OxLeaf &leaf = launch.leaves[blockIdx.x];\n");
+        text.push_str("    const OxLeaf &leaf = launch.leaves[blockIdx.x];\n    OX_GLOBAL(&leaf)\n");
         for sum in sums {
             _ = writeln!(text, "    __shared__ double sum{sum};");
             _ = writeln!(text, "    ox_fold<{THREADS}, {TILE}>(launch, leaf, {}, {sum}, &sum{sum});", kernel.sums);
@@ -132,7 +132,7 @@ impl Scalars<'_> {
 
     fn results(&self, text: &mut String) {
         head("results", 1, text);
-        text.push_str("    const OxLeaf &leaf = launch.leaves[blockIdx.x];\n");
+        text.push_str("    const OxLeaf &leaf = launch.leaves[blockIdx.x];\n    OX_GLOBAL(&leaf)\n");
         text.push_str("    const double *const values = launch.values + (ox_u64)leaf.row * OX_KEPT;\n");
         text.push_str("    if (launch.control->stopped) return;\n");
         for (number, step) in self.kernel.results.iter().enumerate() {

@@ -94,7 +94,7 @@ impl<'a> Update<'a> {
             text.push_str("    if (launch.control->stopped) return;\n");
         }
         text.push_str(
-            "    const OxTask task = launch.tasks[blockIdx.x];\n    const OxLeaf &leaf = launch.leaves[task.leaf];\n    \
+            "    const OxTask task = launch.tasks[blockIdx.x];\n    const OxLeaf &leaf = launch.leaves[task.leaf];\n    OX_GLOBAL(&leaf)\n    \
              const ox_u64 start = (ox_u64)task.chunk * 4096;\n    const ox_u64 left = leaf.length - start;\n    const \
              ox_u32 length = left < 4096 ? (ox_u32)left : 4096;\n",
         );
