@@ -541,7 +541,7 @@ def test_the_same_run_gives_the_same_bits_for_any_timing(own: dict[str, bool]) -
 @pytest.mark.parametrize(
     "wrap",
     [
-        lambda: ElasticAverage(AdamW(4e-3, weight_decay=0.1), 4, moving_rate=0.2),
+        lambda: ElasticAverage(AdamW(4e-3, weight_decay=0.1), 4, moving_rate=0.2, deterministic=True),
         lambda: ElasticAverage(AdamW(4e-3, weight_decay=0.1), 4, moving_rate=0.2, synchronous=True),
     ],
     ids=["asynchronous", "synchronous"],

@@ -141,12 +141,13 @@ def test_sparse_gradients_send_their_rows_only() -> None:
 
 def test_backup_workers_are_told_that_they_were_late() -> None:
     """Without sleeping: the late worker pushes after the others have taken three steps."""
-    others_are_done = threading.Event()
+    others_are_done, all_have_joined = threading.Event(), threading.Barrier(3)
 
     def worker(comm: Any) -> Any:
         own, opt = {"w": np.zeros(2)}, SyncReplicas(optim.SGD(1.0), 2, 3)
         with opt:
             opt.join(own)
+            all_have_joined.wait(DEADLINE)
             if comm.rank == 2:
                 assert others_are_done.wait(DEADLINE)
                 opt.update(own, {"w": np.full(2, 100.0)})

@@ -285,8 +285,8 @@ class DeepGradientCompression(CollectiveWrapper):
     def _with_momentum(self, g: np.ndarray, velocity: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The step of SGD with momentum by ``g``, and the velocity after it."""
         momentum = g.dtype.type(self.momentum)
-        velocity = g.copy() if velocity is None else momentum * velocity + g
-        return (g + momentum * velocity if self.nesterov else velocity), velocity
+        after: np.ndarray = g.copy() if velocity is None else momentum * velocity + g
+        return (g + momentum * after if self.nesterov else after), after
 
     def _skip(self, model: Tree, given: Mapping[str, np.ndarray], ranks: list[int], *, keep_root: bool) -> Tree:
         """A step that no worker takes, since gradients of the workers ``ranks`` are not finite."""

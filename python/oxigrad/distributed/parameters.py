@@ -117,7 +117,8 @@ class Parameters:
 
 def _key(key: Key) -> Any:
     """The dict key that prints as a key does."""
-    return key.name if isinstance(key, Key.Field) else key.index if isinstance(key, Key.Index) else key.key
+    names = {Key.Field: "name", Key.Index: "index"}
+    return getattr(key, names.get(type(key), "key"))
 
 
 def _host(array: Any) -> np.ndarray:

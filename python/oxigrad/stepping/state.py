@@ -401,7 +401,8 @@ def read(file: Any) -> Mapping[str, Any]:
 
     Raises `StateError` for a file that has no state, or is damaged.
     """
-    return whole(*_files().read(file), os.fspath(file))
+    arrays, metadata = _files().read(file)
+    return whole(arrays, metadata, os.fspath(file))
 
 
 def whole(arrays: Mapping[str, Any], metadata: Mapping[str, str], source: str) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ class _Arrived(NamedTuple):
 
     source: int
     header: bytes
-    payload: np.ndarray | MPI.Message
+    payload: np.ndarray | Any
     nbytes: int
 
 
@@ -83,7 +83,7 @@ class MPICommunicator:
         self._sequence: Counter[int] = Counter()
         self._calls = 0
         self._staging: dict[int, np.ndarray] = {}
-        self._sending: list[tuple[MPI.Request, np.ndarray]] = []
+        self._sending: list[tuple[Any, np.ndarray]] = []
         self._headers: dict[int, deque[tuple[int, bytes]]] = {}
         self._failure: CommunicationError | None = None
 
@@ -310,7 +310,7 @@ class MPICommunicator:
         self._guard.check(header, targets)
         return header
 
-    def _take(self, message: MPI.Message, into: np.ndarray, wait: Backoff) -> None:
+    def _take(self, message: Any, into: np.ndarray, wait: Backoff) -> None:
         with self._lock:
             request = message.Irecv([into, MPI.BYTE])
         try:
@@ -364,7 +364,7 @@ class MPICommunicator:
 
     # --- waiting -------------------------------------------------------------------------------------------------------
 
-    def _wait(self, request: MPI.Request, what: str, timeout: float | None) -> None:
+    def _wait(self, request: Any, what: str, timeout: float | None) -> None:
         wait = Backoff(self.timeout if timeout is None else timeout)
         while True:
             if self._is_done(request, what):
@@ -384,7 +384,7 @@ class MPICommunicator:
                 raise self._failure
             wait.pause()
 
-    def _is_done(self, request: MPI.Request, what: str) -> bool:
+    def _is_done(self, request: Any, what: str) -> bool:
         try:
             with self._lock:
                 self._reap()
@@ -428,7 +428,7 @@ def _has_mpi_type(buffer: Buffer) -> bool:
 
 # --- the process --------------------------------------------------------------------------------------------------------
 
-_broken: list[MPI.Request] = []
+_broken: list[Any] = []
 _joined: list[MPICommunicator] = []
 
 

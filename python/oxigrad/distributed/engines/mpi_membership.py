@@ -26,7 +26,7 @@ _WORKER, _SPARE, _GONE = 0, 1, 2
 _LOST = {MPI.ERR_PROC_FAILED, MPI.ERR_PROC_FAILED_PENDING, MPI.ERR_REVOKED}
 
 
-def _is_loss(error: MPI.Exception) -> bool:
+def _is_loss(error: Any) -> bool:
     return error.Get_error_class() in _LOST
 
 
@@ -50,7 +50,7 @@ def has_fault_tolerance() -> bool:
 class Membership:
     """The states of the processes, as this process knows them. The last ``spares`` processes of ``world`` are spare."""
 
-    def __init__(self, world: MPI.Comm, spares: int) -> None:
+    def __init__(self, world: Any, spares: int) -> None:
         if not 0 <= spares < world.size:
             raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")
         self.fault_tolerant = has_fault_tolerance()
@@ -59,7 +59,7 @@ class Membership:
         self.has_lost = False
         self._enter(self._adopt(world, [_WORKER] * (world.size - spares) + [_SPARE] * spares))
 
-    def _adopt(self, base: MPI.Comm, states: list[int]) -> "_Place":
+    def _adopt(self, base: Any, states: list[int]) -> "_Place":
         """The communicators of a generation in which the processes of ``base`` have these states."""
         is_worker = states[base.rank] == _WORKER
         made = base.Dup()
@@ -73,7 +73,7 @@ class Membership:
         self.base, self.channels, self._states = place
         self._announced = False
         self._ready: set[int] = set()
-        self._notices: list[tuple[MPI.Request, np.ndarray]] = []
+        self._notices: list[tuple[Any, np.ndarray]] = []
         #: The rank in ``base`` of each worker.
         self._ranks = [rank for rank, state in enumerate(self._states) if state == _WORKER]
         self._dead: set[int] = set()
@@ -116,7 +116,7 @@ class Membership:
                 elif notice[0] == _REFORM:
                     self._ready.add(status.source)
 
-    def probe(self, comm: MPI.Comm, source: int, tag: int, status: MPI.Status) -> MPI.Message | None:
+    def probe(self, comm: Any, source: int, tag: int, status: Any) -> Any:
         """The next message of ``comm``, matched, or None. Processes that have died are remembered."""
         try:
             return comm.Improbe(source, tag, status)
@@ -151,7 +151,7 @@ class Membership:
 
     # --- the next generation -------------------------------------------------------------------------------------------
 
-    def revoke(self, *comms: MPI.Comm) -> None:
+    def revoke(self, *comms: Any) -> None:
         """Makes pending operations of other workers on these communicators fail, where MPI can do that."""
         if self.fault_tolerant:
             for comm in comms:
@@ -212,7 +212,7 @@ class Membership:
                 raise TimedOut(f"reform: processes that are alive do not call it: {sorted(missing)}")
             wait.pause()
 
-    def _states_of(self, comm: MPI.Comm) -> list[list[int]]:
+    def _states_of(self, comm: Any) -> list[list[int]]:
         """A row for each process: its state, whether it has left, its generation, and the number of workers in that."""
         rank, table = self.base.rank, np.empty((comm.size, 4), np.int64)
         own = np.array([self._states[rank], rank in self._left, self.generation, len(self._ranks)], np.int64)
@@ -223,12 +223,12 @@ class Membership:
 class _Place(NamedTuple):
     """The communicators of one generation: of all processes, and three of the workers, where this process is one of them."""
 
-    base: MPI.Comm
-    channels: tuple[MPI.Comm, ...]
+    base: Any
+    channels: tuple[Any, ...]
     states: list[int]
 
 
-def _all_agree(comm: MPI.Comm, is_well: bool) -> bool:
+def _all_agree(comm: Any, is_well: bool) -> bool:
     """Whether all processes are well; the same for all of them, also where one dies during the call."""
     try:
         return bool(comm.Agree(int(is_well)))

@@ -3,9 +3,11 @@
 Raises `ModuleNotFoundError` where mpi4py finds no MPI library.
 """
 
+import importlib
 import sys
+from typing import Any
 
-import mpi4py
+mpi4py: Any = importlib.import_module("mpi4py")
 
 #: Whether the engine ends MPI itself. `MPI_Finalize` waits for all processes, and would wait for one that has died.
 FINALIZES = "mpi4py.MPI" not in sys.modules
@@ -13,7 +15,7 @@ if FINALIZES:
     mpi4py.rc.initialize = mpi4py.rc.finalize = False
 
 try:
-    from mpi4py import MPI
+    MPI: Any = importlib.import_module("mpi4py.MPI")
 except RuntimeError as error:
     raise ModuleNotFoundError(
         f"mpi4py finds no MPI: pip install 'oxigrad[mpi]' installs one ({error})", name="libmpi"

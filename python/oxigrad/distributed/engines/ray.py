@@ -6,6 +6,7 @@ serializes the worker function and its result with cloudpickle; the workers exch
 """
 
 import contextlib
+import importlib
 import ipaddress
 import os
 import secrets
@@ -17,13 +18,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import ray
-from ray.exceptions import GetTimeoutError, OwnerDiedError, RayActorError, RayTaskError
 
 from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Memory, Op, current, serving, succeed
 from oxigrad.distributed.engines.hub import Answer, Hub, Place
 from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Guard, Header, scatter
+
+ray: Any = importlib.import_module("ray")  # and not this module, which has the name too
+_exceptions: Any = importlib.import_module("ray.exceptions")
+GetTimeoutError, OwnerDiedError = _exceptions.GetTimeoutError, _exceptions.OwnerDiedError
+RayActorError, RayTaskError = _exceptions.RayActorError, _exceptions.RayTaskError
 
 __all__ = ["RayCommunicator", "RayJob", "run"]
 

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import datetime
 import hashlib
+import importlib
 import itertools
 import secrets
 import struct
@@ -19,8 +20,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
-from torch import distributed
 
 from oxigrad.distributed.communicator import (
     TIMEOUT,
@@ -35,6 +34,9 @@ from oxigrad.distributed.communicator import (
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, scatter
+
+torch: Any = importlib.import_module("torch")  # and not this module, which has the name too
+distributed: Any = importlib.import_module("torch.distributed")
 
 __all__ = ["TorchCommunicator", "communicator", "run"]
 
