@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -406,3 +407,18 @@ def test_a_slot_that_has_moved_before_a_step_that_is_refused_for_another() -> No
     reference.update(own, grads)
     np.testing.assert_equal(snapshot(opt, model), snapshot(reference, own))
     np.testing.assert_array_equal(taken, 9.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("optimizer", [lambda: optim.SGD(0.1), lambda: optim.Adam(0.1), lambda: optim.Muon(0.1)])
+def test_unpickled_arrays_are_numpy_s(dtype: Any, optimizer: Any) -> None:
+    """Their dtype is an object of its own, equal to NumPy's."""
+    opt, model, grads = optimizer(), {"w": np.ones((2, 3), dtype)}, {"w": np.full((2, 3), 0.5, dtype)}
+    opt.update(model, grads)
+    other, copied, given = pickle.loads(pickle.dumps((opt, model, grads)))  # noqa: S301 - made here
+    assert copied["w"].dtype is not model["w"].dtype
+    for _ in range(2):
+        array = copied["w"]
+        opt.update(model, grads)
+        assert other.update(copied, given)["w"] is array
+        np.testing.assert_array_equal(copied["w"], model["w"])

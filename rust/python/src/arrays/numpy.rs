@@ -30,6 +30,27 @@ pub struct ArrayFields {
     pub weakrefs: *mut PyObject,
 }
 
+/// The head of NumPy's dtype object (`PyArray_Descr` of its C interface), the same from NumPy 1 on.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DtypeFields {
+    head: [usize; size_of::<PyObject>() / size_of::<usize>()],
+    class: *mut PyObject,
+    /// `kind`, `type`, `byteorder` and flags.
+    characters: [u8; 4],
+    number: c_int,
+}
+
+impl DtypeFields {
+    /// # Safety
+    /// `descr` must be a dtype object of NumPy.
+    unsafe fn of(descr: *mut PyObject) -> ([u8; 4], c_int) {
+        // SAFETY: the caller's promise.
+        let fields = unsafe { *descr.cast::<Self>() };
+        (fields.characters, fields.number)
+    }
+}
+
 /// `NPY_ARRAY_C_CONTIGUOUS`.
 pub const C_CONTIGUOUS: c_int = 0x0001;
 /// `NPY_ARRAY_OWNDATA`.
@@ -129,7 +150,12 @@ impl Numpy {
             Some((fields, dtype)) if !fields.is_writable() => {
                 let exported = buffer_protocol::view(&PyUntypedBuffer::get(&array)?);
                 // The numbers of dimensions first: `extents` follows pointers.
-                let is_near = fields.data == exported.pointer && fields.dimensions() == exported.extents.len();
+                // SAFETY: an array keeps its dtype.
+                let (characters, number) = unsafe { DtypeFields::of(fields.descr) };
+                let number_of_numpy: c_int = array.getattr("dtype")?.getattr("num")?.extract()?;
+                let is_near = characters[0] == b'f' && number == number_of_numpy;
+                let is_near =
+                    is_near && fields.data == exported.pointer && fields.dimensions() == exported.extents.len();
                 Ok(is_near && fields.is(&exported) && exported.dtype == Some(dtype))
             }
             _ => Ok(false),
@@ -177,9 +203,12 @@ impl Numpy {
         Some(unsafe { *object.as_ptr().cast::<ArrayFields>() })
     }
 
-    /// The dtype of an array, where it is one of NumPy's own.
+    /// The dtype of an array, where it is one of NumPy's own, or equal to it: an unpickled array has another object.
     pub fn own_dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
-        self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr).map(|(_, dtype)| *dtype)
+        let found = self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr);
+        // SAFETY: an array keeps its dtype, and so does this structure.
+        let equal = |descr: &Py<PyAny>| unsafe { DtypeFields::of(descr.as_ptr()) == DtypeFields::of(fields.descr) };
+        found.or_else(|| self.dtypes.iter().find(|(descr, _)| equal(descr))).map(|(_, dtype)| *dtype)
     }
 
     /// The dtype of an array, bfloat16 among them.
