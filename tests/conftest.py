@@ -140,7 +140,7 @@ def library() -> Callable[[str], ModuleType]:
     return pytest.importorskip
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def nvrtc() -> Compiler:
     """NVIDIA's compiler, or skips the test where it is not installed."""
     try:

@@ -29,19 +29,19 @@ class Claim:
 CLAIMS = [
     Claim(
         "The printed text, compiled for the host, gives the bits of a step in host memory, for every elementwise optimizer",
-        ("cuda/test_step.py::test_every_optimizer_gives_the_bits_of_the_host",),
+        ("cuda/test_device_step.py::test_every_optimizer_gives_the_bits_of_the_host",),
     ),
     Claim(
         "The same for bfloat16, float16, master copies and stochastic rounding",
-        ("cuda/test_step.py::test_options_of_precision",),
+        ("cuda/test_device_step.py::test_options_of_precision",),
     ),
     Claim(
         "The same for chains, averages, global norms and checked gradients",
-        ("cuda/test_step.py::test_chains_and_options",),
+        ("cuda/test_device_step.py::test_chains_and_options",),
     ),
     Claim(
         "A plain rule is one launch for all parameters of a dtype",
-        ("cuda/test_step.py::test_a_plain_rule_is_one_launch",),
+        ("cuda/test_device_step.py::test_a_plain_rule_is_one_launch",),
     ),
     Claim("NVRTC compiles for an architecture, or the error names it", ("cuda/test_compiler.py",)),
     Claim(
@@ -60,7 +60,7 @@ CLAIMS = [
         "Rules on CUDA tensors neither copy nor wait",
         ("cuda/test_routes.py::test_rules_on_tensors_neither_copy_nor_wait",),
     ),
-    Claim("Bad input is refused before anything is changed", ("cuda/test_bad_input.py",)),
+    Claim("Bad input is refused before anything is changed", ("cuda/test_device_bad_input.py",)),
     Claim("Streams, CUDA graphs and failures of the driver, by a mock driver", ("cuda/test_launch.py",)),
     Claim("Kernels run on a card with these bits (`make test-gpu`)"),
     Claim("Streams and CUDA graphs of a card"),

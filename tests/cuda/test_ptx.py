@@ -284,7 +284,7 @@ def _kernel(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def module() -> Module:
+def module(nvrtc: Compiler) -> Module:
     types = "typedef long long i64; typedef unsigned long long u64; typedef unsigned short u16;\n"
     text = types + "".join(map(_kernel, FUNCTIONS)) + OTHERS
     return Module(compile_text(text, "compute_90").code.decode())

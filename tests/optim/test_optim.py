@@ -229,7 +229,7 @@ def test_a_schedule_round_trips_through_the_config() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: optim.Adam(lr=0.1), "unknown: lr; its hyperparameters are learning_rate, beta1"),
+        (lambda: optim.Adam(lr=0.1), "unknown: lr: use learning_rate; its hyperparameters are learning_rate, beta1"),
         (lambda: optim.Adam(0.1, learning_rate=0.1), "given twice: learning_rate"),
         (lambda: optim.SGD(1, 2, True, 3, 4, 5), "at most 5 positional"),
         (lambda: optim.Adam(learning_rate="fast"), "expected a number or a schedule"),
