@@ -264,15 +264,19 @@ def test_survivors_continue_after_the_loss_of_the_coordinator() -> None:
 
 
 def test_a_worker_with_another_model_is_not_let_in() -> None:
+    was_refused = threading.Event()
+
     def worker(comm: Any) -> Any:
         own = {"w": np.zeros(2 + comm.rank)}
-        opt = SyncReplicas(optim.SGD(1.0), 1, timeout=0.3)
+        opt = SyncReplicas(optim.SGD(1.0), 1, timeout=2.0 if comm.rank else DEADLINE)
         with opt:
             if comm.rank:
                 with pytest.raises(distributed.TimedOut, match="other parameters or another configuration"):
                     opt.join(own)
+                was_refused.set()
             else:
                 opt.update(own, {"w": np.ones(2)})
+                assert was_refused.wait(DEADLINE)
         return dict(comm.refused)
 
     assert distributed.run(worker, workers=2)[0]["digest"] >= 1
