@@ -439,7 +439,7 @@ def test_a_run_resumes_to_the_bit_from_a_checkpoint(own: dict[str, bool], stop: 
 
 def test_a_worker_that_comes_back_gets_the_centre_and_the_others_go_on() -> None:
     problem = quadratics(3, 12)
-    died, seen = threading.Event(), {}
+    died, begun, seen = threading.Event(), threading.Event(), {}
 
     def worker(comm: distributed.Communicator) -> Any:
         opt, model = ElasticAverage(SGD(RATE), 2, moving_rate=0.3), problem.model()
@@ -452,6 +452,7 @@ def test_a_worker_that_comes_back_gets_the_centre_and_the_others_go_on() -> None
         if comm.rank == 2:
             assert died.wait(60)
             jobs[0].restart(1, again)
+            assert begun.wait(60)
         opt.leave(model)
         return own, opt.centre()
 
@@ -461,6 +462,7 @@ def test_a_worker_that_comes_back_gets_the_centre_and_the_others_go_on() -> None
             {k: np.full_like(p, 9) for k, p in problem.model().items()},
         )
         model = opt.start(model)
+        begun.set()
         seen["start"] = max(np.abs(p).max() for p in model.values())
         for step in range(5, 12):
             model = opt.update(model, problem.gradient(1, step, model))
