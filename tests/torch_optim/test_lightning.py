@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,10 @@ def data() -> Any:
 
 
 def fit(model: Any, folder: Path, epochs: int, resume: str | None = None, **options: Any) -> Any:
+    # Stated, or Lightning would ask mpi4py, where that is installed, whether MPI started this process.
+    environment = importlib.import_module("lightning.fabric.plugins.environments").LightningEnvironment()
     trainer = lightning.Trainer(
+        plugins=[environment],
         accelerator="cpu",
         devices=1,
         max_epochs=epochs,
