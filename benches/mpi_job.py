@@ -23,7 +23,7 @@ TAG = 77
 
 
 class Work:
-    """What the ranks have, and what they can be told to run; each function leaves the mean over the ranks in ``buffer``."""
+    """The state of a rank, and the work that it can be told to run; each function leaves the mean over the ranks in ``buffer``."""
 
     def __init__(self) -> None:
         self.world = MPI.COMM_WORLD.Dup()

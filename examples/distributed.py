@@ -284,7 +284,7 @@ def be_worker(engine: str, methods: Sequence[str], epochs: int, folder: Path | N
 
 
 def summary(result: Result) -> str:
-    """What became of the gradients of one worker, as a line."""
+    """The counts of the gradients of one worker, as a line."""
     stale = ", ".join(f"{count} by {staleness}" for staleness, count in sorted(result.stale.items())) or "none"
     return (
         f"  worker {result.rank}: {result.accepted} gradients accepted, {result.dropped} dropped, stale: {stale}; "

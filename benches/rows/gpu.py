@@ -27,7 +27,7 @@ COPIED = 7 / 2
 
 
 def device() -> str:
-    """Where tensors lie; raises `ImportError` without a GPU, unless rows only have to run."""
+    """The device of the tensors; raises `ImportError` without a GPU, unless rows only have to run."""
     import torch
 
     if torch.cuda.is_available():

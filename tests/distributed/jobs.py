@@ -1,4 +1,4 @@
-"""What the workers of the tests do, and a program that does it in a process of MPI or torch: ``python jobs.py mpi exchange 3``.
+"""The work of the workers in tests, and a program that does it in a process of MPI or torch: ``python jobs.py mpi exchange 3``.
 
 A program prints one line of JSON for the result of its worker; see `results`.
 """
@@ -313,7 +313,7 @@ def replicas(comm: Any, victim: int) -> Any:
 
 
 def listening_names(comm: Any) -> list[str]:
-    """What this process listens on, after an exchange, for long enough that the launcher prints it."""
+    """The sockets that this process listens on, after an exchange, for long enough that the launcher prints it."""
     comm.all_reduce([np.zeros(100_000)])
     time.sleep(1.5)
     return [str(entry) for entry in launch.listening(os.getpid())]

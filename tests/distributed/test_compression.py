@@ -33,7 +33,7 @@ from oxigrad.optim import (
     from_config,
     partition,
 )
-from workers import Quadratics, Turns, accuracy, cross_entropy, digits, network, quadratics, train_digits
+from workers import Quadratics, Turns, accuracy, cross_entropy, digits, network, quadratics, train_digits, trained
 
 # --- selection and messages --------------------------------------------------------------------------------------------
 
@@ -149,22 +149,6 @@ def dgc(
                 step = ahead if k in dense else step + ahead
             w[k] = w[k] - RATE * step.reshape(w[k].shape)
     return w
-
-
-def trained(
-    problem: Quadratics, wrap: Callable[[], Any], steps: int = STEPS, workers: int = WORKERS, turns: Turns | None = None
-) -> list[dict[str, np.ndarray]]:
-    """The parameters of each worker after training by threads."""
-
-    def worker(comm: distributed.Communicator) -> dict[str, np.ndarray]:
-        opt, model = wrap(), problem.model(str(next(iter(problem.targets.values())).dtype))
-        for step in range(steps):
-            if turns:
-                turns.take(comm.rank)
-            model = opt.update(model, problem.gradient(comm.rank, step, model))
-        return model
-
-    return distributed.run(worker, workers=workers)
 
 
 def digest(models: list[Any]) -> str:

@@ -20,7 +20,7 @@ from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, stri
 from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.distributed.model_average import ModelAverage
 from oxigrad.optim import EMA, LBFGS, SGD, Adam, AdamW, ClipByGlobalNorm, chain, from_config, partition
-from workers import Quadratics, Turns, accuracy, quadratics, train_digits
+from workers import Quadratics, Turns, accuracy, quadratics, train_digits, trained
 
 # --- decisions ---------------------------------------------------------------------------------------------------------
 
@@ -123,22 +123,6 @@ def bmuf(problem: Quadratics, interval: int, momentum: float, rate: float, neste
             w[k] = w[k] + filtered[k]
             start[k] = w[k] + momentum * filtered[k] if nesterov else w[k]
     return start
-
-
-def trained(
-    problem: Quadratics, wrap: Callable[[], Any], steps: int = STEPS, workers: int = WORKERS, turns: Turns | None = None
-) -> list[dict[str, np.ndarray]]:
-    """The parameters of each worker after training by threads."""
-
-    def worker(comm: distributed.Communicator) -> dict[str, np.ndarray]:
-        opt, model = wrap(), problem.model(str(next(iter(problem.targets.values())).dtype))
-        for step in range(steps):
-            if turns:
-                turns.take(comm.rank)
-            model = opt.update(model, problem.gradient(comm.rank, step, model))
-        return model
-
-    return distributed.run(worker, workers=workers)
 
 
 def assert_close(found: list[Any], expected: list[Any], tolerance: float = 1e-12) -> None:

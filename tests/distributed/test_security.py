@@ -1,4 +1,4 @@
-"""What the distributed part unpickles (nothing), and what it listens on."""
+"""Nothing is unpickled by the distributed part, and the sockets that it listens on are known."""
 
 from __future__ import annotations
 

@@ -131,3 +131,25 @@ def train_digits(
 
     with threadpool_limits(1):  # of matrices this small, one thread computes products faster than two
         return distributed.run(worker, workers=workers)
+
+
+def trained(
+    problem: Quadratics,
+    wrap: Callable[[], Any],
+    steps: int | None = None,
+    workers: int | None = None,
+    turns: Turns | None = None,
+) -> list[dict[str, np.ndarray]]:
+    """The parameters of each worker after training by threads; steps and workers are those of the problem unless given."""
+    first = next(iter(problem.targets.values()))
+    count = first.shape[1] if steps is None else steps
+
+    def worker(comm: distributed.Communicator) -> dict[str, np.ndarray]:
+        opt, model = wrap(), problem.model(str(first.dtype))
+        for step in range(count):
+            if turns:
+                turns.take(comm.rank)
+            model = opt.update(model, problem.gradient(comm.rank, step, model))
+        return model
+
+    return distributed.run(worker, workers=first.shape[0] if workers is None else workers)

@@ -132,6 +132,8 @@ def _bound(xp: ModuleType, method: Any) -> Callable[..., Any]:
     if name in _OWN:
         return _OWN[name]
     function: Any = functools.reduce(getattr, name.split("."), xp)
+    if parameters == ["-"]:
+        return functools.partial(_call_alone, function)
     if parameters and parameters[0].endswith("*"):
         return functools.partial(_call_with_tuple, function, parameters[0].removesuffix("*"))
     return functools.partial(_call, function, dict(part.partition("=")[::2] for part in parameters))
@@ -141,6 +143,14 @@ def _call_with_tuple(function: Callable[..., Any], parameter: str, x: Any, *give
     """Calls a function with a tuple that may be given as several arguments, as in ``x.reshape(2, -1)``."""
     value = tuple(given[0] if len(given) == 1 and not _is_integer(given[0]) else given)
     return function(x, **{parameter: value}) if parameter else function(x, value)
+
+
+def _call_alone(function: Callable[..., Any], x: Any, *args: Any, **named: Any) -> Any:
+    """Calls a function without further arguments."""
+    if args or named:
+        name = function.__name__
+        raise TypeError(f"{name} of a dimension gives indices too, which are not recorded: use xp.{name}")
+    return function(x)
 
 
 def _call(function: Callable[..., Any], parameters: dict[str, str], x: Any, *args: Any, **named: Any) -> Any:
@@ -154,10 +164,6 @@ def _call(function: Callable[..., Any], parameters: dict[str, str], x: Any, *arg
         args = ()
     elif "x2" in given:
         args = (*args, given.pop("x2"))
-    if function.__name__ in ("max", "min") and not parameters and (args or given):
-        raise TypeError(
-            f"{function.__name__} of a dimension gives indices too, which are not recorded: use xp.{function.__name__}"
-        )
     return function(x, *args, **given)
 
 

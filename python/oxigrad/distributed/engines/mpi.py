@@ -6,11 +6,9 @@ MPI 5 under ``--with-ft ulfm``), the survivors of a lost worker continue by `MPI
 """
 
 import atexit
-import hashlib
 import itertools
 import os
 import secrets
-import struct
 import sys
 import threading
 import traceback
@@ -32,6 +30,7 @@ from oxigrad.distributed.communicator import (
     succeed,
 )
 from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.envelope import BYTES, Envelope
 from oxigrad.distributed.engines.mpi_membership import Membership
 from oxigrad.distributed.engines.mpi_start import FINALIZES, MPI
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
@@ -54,7 +53,6 @@ PIECE = 1 << 30
 SMALL = 1 << 15
 """Bytes up to which a buffer is gathered whole and reduced by every worker, which takes one exchange instead of two."""
 
-_ENVELOPE = struct.Struct("<QQ16s")
 _OPS = {"sum": MPI.SUM, "mean": MPI.SUM, "max": MPI.MAX}
 
 
@@ -164,22 +162,11 @@ class MPICommunicator:
         """Checks that all workers call the same operation on buffers of the same layout; returns their bytes by rank."""
         if self._failure is not None:
             raise self._failure
-        layout = "" if any_length else " ".join(f"{buffer.dtype.str}{len(buffer)}" for buffer in bufs)
-        digest = hashlib.sha256(f"{kind} {detail} {layout}".encode()).digest()[:16]
-        nbytes = sum(buffer.nbytes for buffer in bufs)
-        mine = np.frombuffer(_ENVELOPE.pack(self._calls, nbytes, digest), np.uint8)
+        envelope = Envelope(self._calls, kind, bufs, detail, any_length=any_length)
         self._calls += 1
-        rows = np.empty((self.size, _ENVELOPE.size), np.uint8)
-        self._run("Iallgather", mine, rows, what=kind, timeout=timeout)
-        told = [_ENVELOPE.unpack(row.tobytes()) for row in rows]
-        for rank, (calls, size, other) in enumerate(told):
-            if (calls, other) != (self._calls - 1, digest):
-                raise Refused(
-                    "collective",
-                    f"{kind}: rank {rank} calls another operation, or one on buffers of another layout ({size} bytes, "
-                    f"{nbytes} here): expected the same operation, model and configuration on every worker",
-                )
-        return [size for _, size, _ in told]
+        rows = np.empty((self.size, BYTES), np.uint8)
+        self._run("Iallgather", envelope.packed(), rows, what=kind, timeout=timeout)
+        return envelope.check(rows)
 
     def _stage(self, nbytes: int) -> np.ndarray:
         """Memory that is kept between calls, since touching new pages costs as much as the reduction."""

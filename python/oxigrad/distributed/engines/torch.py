@@ -8,11 +8,9 @@ others get `WorkerLost`, and `TorchCommunicator.reform` raises `NotSupported`.
 import atexit
 import contextlib
 import datetime
-import hashlib
 import importlib
 import itertools
 import secrets
-import struct
 import threading
 import time
 from collections import Counter, deque
@@ -32,6 +30,7 @@ from oxigrad.distributed.communicator import (
     serving,
 )
 from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.envelope import BYTES, Envelope
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, scatter
 
@@ -53,8 +52,6 @@ _LONGEST = 1 << 40
 
 _LEFT, _ABORTED = -1, -2
 """Announced instead of the length of a message: its sender has left, or has aborted the job."""
-
-_ENVELOPE = struct.Struct("<QQ16s")
 
 
 class TorchCommunicator:
@@ -180,22 +177,11 @@ class TorchCommunicator:
         """Checks that all workers call the same operation on buffers of the same layout; returns their bytes by rank."""
         if self._failure is not None:
             raise self._failure
-        layout = "" if any_length else " ".join(f"{buffer.dtype.str}{len(buffer)}" for buffer in bufs)
-        digest = hashlib.sha256(f"{kind} {detail} {layout}".encode()).digest()[:16]
-        nbytes = sum(buffer.nbytes for buffer in bufs)
         self._calls += 1
-        rows = np.empty(self.size * _ENVELOPE.size, np.uint8)
-        own = np.frombuffer(_ENVELOPE.pack(self._calls, nbytes, digest), np.uint8).copy()
-        self._gather(own, rows, kind, timeout)
-        told = list(_ENVELOPE.iter_unpack(rows.tobytes()))
-        for rank, (calls, size, other) in enumerate(told):
-            if (calls, other) != (self._calls, digest):
-                raise Refused(
-                    "collective",
-                    f"{kind}: rank {rank} calls another operation, or one on buffers of another layout ({size} bytes, "
-                    f"{nbytes} here): expected the same operation, model and configuration on every worker",
-                )
-        return [size for _, size, _ in told]
+        envelope = Envelope(self._calls, kind, bufs, detail, any_length=any_length)
+        rows = np.empty(self.size * BYTES, np.uint8)
+        self._gather(envelope.packed(), rows, kind, timeout)
+        return envelope.check(rows)
 
     def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, timeout: float | None) -> None:
         with self._failures(what):

@@ -83,7 +83,8 @@ class Adapter:
     call_kernels: Callable[..., list[Any] | None] | None = None
 
     # The methods of its arrays, where they differ from NumPy's: for each the function of ``xp``, and the names of its further
-    # positional arguments, with a default after ``=``, or one that ends in ``*`` (without a name if it is positional) for a tuple that may be given as arguments.
+    # positional arguments, with a default after ``=``, or one that ends in ``*`` (without a name if it is positional) for a tuple that may be given as arguments, or ``-`` where further arguments give another
+    # kind of result.
     methods: Mapping[str, str] | None = None
 
     def __init__(self, library: Any) -> None:

@@ -45,8 +45,8 @@ _RENAMED = {
     "le": "less_equal",
     "lgamma": "special.gammaln",
     "lt": "less",
-    "max": "max",  # PyTorch's with a dimension gives indices too: refused
-    "min": "min",
+    "max": "max -",  # PyTorch's with a dimension gives indices too: refused
+    "min": "min -",
     "mm": "matmul",
     "mul": "multiply",
     "mv": "matmul",
