@@ -69,6 +69,13 @@ DIGAMMA_ROOTS = [_real_root(mpmath.digamma, 1.4, 1.5)] + [
 GAMMALN_ROOTS = [
     _real_root(_gammaln, *bracket) for bracket in ((-2.7, -2.3), (-2.9, -2.72), (-3.2, -3.1), (-4.1, -4.01))
 ]
+# The largest number, and those nearest to a multiple of pi/2: a reduced argument of which 61 bits are zeros.
+FAR_FROM_ZERO = (
+    1.7976931348623157e308,
+    6381956970095103.0 * 2.0**797,
+    -6381956970095103.0 * 2.0**797,
+    5.319372648326541e255,
+)
 SUBNORMALS = (5e-324, 1e-320, 2.2e-308, 1e-300)
 
 
@@ -115,6 +122,12 @@ ROWS = [
     Row("asinh", xp.asinh, mpmath.asinh, 0.51, (signed(magnitudes(1e-12, 1e12)),), (*SUBNORMALS, *near(1.0, 1e9), 1.7e308)),
     Row("acosh", xp.acosh, mpmath.acosh, 0.51, (lambda random: 1.0 + magnitudes(1e-16, 1e12)(random),), (*near(1e9), 1.7e308)),
     Row("atanh", xp.atanh, mpmath.atanh, 0.51, (uniform(-1.0, 1.0),), (*SUBNORMALS, *near(1e-9), 1.0 - 2.0**-53)),
+    Row("sin", xp.sin, mpmath.sin, 0.8, (uniform(-1e5, 1e5),), (*SUBNORMALS, *near(np.pi, 1e5))),
+    Row("cos", xp.cos, mpmath.cos, 0.8, (uniform(-1e5, 1e5),), (*SUBNORMALS, *near(np.pi / 2, 1e5))),
+    Row("tan", xp.tan, mpmath.tan, 0.8, (uniform(-1e5, 1e5),), (*SUBNORMALS, *near(np.pi / 2, np.pi / 4, 0.67434, 1e5))),
+    Row("sin-far", xp.sin, mpmath.sin, 0.8, (signed(magnitudes(1e5, 1.7e308)),), FAR_FROM_ZERO),
+    Row("cos-far", xp.cos, mpmath.cos, 0.8, (signed(magnitudes(1e5, 1.7e308)),), FAR_FROM_ZERO),
+    Row("tan-far", xp.tan, mpmath.tan, 0.8, (signed(magnitudes(1e5, 1.7e308)),), FAR_FROM_ZERO),
     Row("erf", special.erf, mpmath.erf, 1.0, (signed(magnitudes(1e-300, 6.0)),)),
     Row("erfc", special.erfc, mpmath.erfc, 2.0, (uniform(-6.0, 26.0),)),
     Row("erfinv", special.erfinv, mpmath.erfinv, 2.0, (uniform(-1.0, 1.0),), (1e-300, 1e-9, 0.5, 1.0 - 2.0**-53)),

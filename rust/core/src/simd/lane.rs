@@ -278,6 +278,21 @@ pub trait Wide: Lane<Element = f64> {
     fn bits_up52(a: Self::Bits) -> Self::Bits;
     /// Shifted right by 52, filled with zeros.
     fn bits_down52(a: Self::Bits) -> Self::Bits;
+    /// `values`; where the mask is set those of `rare`, which are computed if the mask is set anywhere.
+    #[inline(always)]
+    fn replace_where<const N: usize>(mask: Self::Mask, values: [Self; N], rare: impl Rare<Self, N>) -> [Self; N] {
+        if !Self::any(mask) {
+            return values;
+        }
+        let found = rare.compute();
+        std::array::from_fn(|k| Self::select(mask, found[k], values[k]))
+    }
+}
+
+/// Values that few elements need: see [`Wide::replace_where`]. A trait rather than a closure, as [`Unary`].
+pub trait Rare<W, const N: usize> {
+    /// The values.
+    fn compute(self) -> [W; N];
 }
 
 /// A function of one lane: the meaning of an op, or any other. A trait rather than `Fn`, since `call` must be inlined

@@ -10,9 +10,9 @@
 
 use super::exponential::{exp as wide_exp, exp_parts};
 use super::lane::{Binary, Lane, Unary, Wide};
-use super::parts::{LN2_HIGH, LN2_LOW, ROUND, clamp, log_limits, log_parts, polynomial, power_of_two, with_sign_of};
+use super::parts::{LN2_HIGH, LN2_LOW, clamp, log_limits, log_parts, polynomial, power_of_two, with_sign_of};
 pub use super::whole::{round, trunc};
-use super::{hyperbolic, power, whole};
+use super::{hyperbolic, power, trigonometric, whole};
 use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.
@@ -57,8 +57,6 @@ by_element! {
     logaddexp(a b) = elementary::logaddexp;
     /// log2(2^a + 2^b), which does not overflow.
     logaddexp2(a b) = elementary::logaddexp2;
-    /// Tangent.
-    tan(a) = f64::tan;
     /// Inverse sine.
     asin(a) = f64::asin;
     /// Inverse cosine.
@@ -129,9 +127,11 @@ computed_wide! {
     /// Natural logarithm of one plus `a`: accurate near zero.
     log1p = wide_log1p;
     /// Sine of an angle in radians.
-    sin = wide_sin;
+    sin = trigonometric::sin;
     /// Cosine of an angle in radians.
-    cos = wide_cos;
+    cos = trigonometric::cos;
+    /// Tangent of an angle in radians.
+    tan = trigonometric::tan;
     /// Hyperbolic tangent.
     tanh = wide_tanh;
     /// Hyperbolic sine.
@@ -228,97 +228,6 @@ fn wide_log1p<W: Wide>(x: W) -> W {
     let f = W::select(near, x, f);
     let log = log_sum(k, f, W::select(near, W::zero(), lost.div(u)));
     W::select(x.abs().lt(W::splat(1e-17)), x, log_limits(u, log))
-}
-
-/// The largest argument of the reduction by three parts of pi/2; above, the scalar functions of the system are called.
-const FAR: f64 = 1e5;
-
-/// `x = q pi/2 + y + z` with `y` at most pi/4 and `z` its rounding error: `(q, y, z)`.
-#[inline(always)]
-fn quarter_turns<W: Wide>(x: W) -> (W, W, W) {
-    let q = x.mul_add(W::splat(std::f64::consts::FRAC_2_PI), W::splat(ROUND)).sub(W::splat(ROUND));
-    // Parts of 33 bits: the products by a `q` of 17 bits are exact.
-    let a = q.mul_add(W::splat(-1.570_796_326_734_125_614_17), x);
-    let w = q.mul(W::splat(6.077_100_506_303_965_976_60e-11));
-    let b = a.sub(w);
-    let lost = a.sub(b).sub(w);
-    let v = q.mul_add(W::splat(2.022_266_248_795_950_631_54e-21), lost.neg());
-    let y = b.sub(v);
-    (q, y, b.sub(y).sub(v))
-}
-
-#[inline(always)]
-fn sin_near_zero<W: Wide>(y: W, z: W) -> W {
-    let s = y.mul(y);
-    let r = polynomial(
-        s,
-        [
-            8.333_333_333_322_489_461_24e-3,
-            -1.984_126_982_985_794_931_34e-4,
-            2.755_731_370_707_006_767_89e-6,
-            -2.505_076_025_340_686_341_95e-8,
-            1.589_690_995_211_550_102_21e-10,
-        ],
-    );
-    let cube = s.mul(y);
-    // y - ((s (z/2 - y^3 r) - z) - y^3 S1)
-    let inner = s.mul(z.mul(W::splat(0.5)).sub(cube.mul(r))).sub(z);
-    y.sub(inner.sub(cube.mul(W::splat(-1.666_666_666_666_663_243_48e-1))))
-}
-
-#[inline(always)]
-fn cos_near_zero<W: Wide>(y: W, z: W) -> W {
-    let s = y.mul(y);
-    let r = polynomial(
-        s,
-        [
-            4.166_666_666_666_660_190_37e-2,
-            -1.388_888_888_887_410_957_49e-3,
-            2.480_158_728_947_672_941_78e-5,
-            -2.755_731_435_139_066_330_35e-7,
-            2.087_572_321_298_174_827_90e-9,
-            -1.135_964_755_778_819_482_65e-11,
-        ],
-    );
-    let half = s.mul(W::splat(0.5));
-    let w = W::one().sub(half);
-    let lost = W::one().sub(w).sub(half);
-    w.add(lost.add(s.mul(s).mul(r).sub(y.mul(z))))
-}
-
-/// Sine of `x` plus a number of quarter turns.
-#[inline(always)]
-fn turned_sin<W: Wide>(x: W, turns: f64) -> W {
-    let (q, y, z) = quarter_turns(x);
-    // The low two bits of the whole number: the first swaps sine and cosine, the second flips the sign.
-    let turn = q.add(W::splat(ROUND + turns)).to_bits();
-    let value = W::select(has::<W>(turn, 1), cos_near_zero(y, z), sin_near_zero(y, z));
-    W::select(has::<W>(turn, 2), value.neg(), value)
-}
-
-/// Whether a bit (one of the low eleven) is set.
-#[inline(always)]
-fn has<W: Wide>(bits: W::Bits, bit: u64) -> W::Mask {
-    W::from_bits(W::bits_up52(W::bits_and(bits, W::bits(bit)))).ne(W::zero())
-}
-
-/// The computed value where `x` is in range, the value of the system's function elsewhere.
-#[inline(always)]
-fn near_or<W: Wide>(x: W, value: W, far: fn(f64) -> f64) -> W {
-    let near = x.abs().le(W::splat(FAR));
-    let is_far = W::select(near, W::zero(), W::one()).ne(W::zero());
-    if W::any(is_far) { W::select(near, value, x.map(far)) } else { value }
-}
-
-#[inline(always)]
-fn wide_sin<W: Wide>(x: W) -> W {
-    let value = turned_sin(x, 0.0);
-    near_or(x, W::select(x.eq(W::zero()), x, value), f64::sin)
-}
-
-#[inline(always)]
-fn wide_cos<W: Wide>(x: W) -> W {
-    near_or(x, turned_sin(x, 1.0), f64::cos)
 }
 
 #[inline(always)]

@@ -24,6 +24,14 @@ impl<W: Wide> Pair<W> {
         Self { high, low: b.sub(high.sub(a)) }
     }
 
+    /// `a + b` without rounding (Knuth 1969).
+    #[inline(always)]
+    pub fn sum_of_any(a: W, b: W) -> Self {
+        let high = a.add(b);
+        let part = high.sub(a);
+        Self { high, low: a.sub(high.sub(part)).add(b.sub(part)) }
+    }
+
     /// `a * b` without rounding, unless it underflows.
     #[inline(always)]
     pub fn product(a: W, b: W) -> Self {

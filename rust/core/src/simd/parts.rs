@@ -21,6 +21,11 @@ pub(super) fn polynomial<W: Wide, const N: usize>(x: W, c: [f64; N]) -> W {
     sum
 }
 
+/// 2 to the power `k`, of a normal number.
+pub(super) const fn two_to(k: i32) -> f64 {
+    f64::from_bits((1023 + k as i64).cast_unsigned() << 52)
+}
+
 /// 2 to the power `k`, a whole number from -1023 (which gives zero) to 1024 (which gives infinity).
 #[inline(always)]
 pub(super) fn power_of_two<W: Wide>(k: W) -> W {

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use super::lane::{Binary, Body, Element, Lane, Simd, Unary, Wide};
+use super::lane::{Binary, Body, Element, Lane, Rare, Simd, Unary, Wide};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,13 @@ pub enum Primitive {
     BitsOr,
     BitsUp52,
     BitsDown52,
+    /// A copy of the operand, to which later steps may assign.
+    Variable,
+    /// The steps up to the end are taken where the operand is true.
+    If,
+    /// Assigns the second operand to the first, which is a variable.
+    Assign,
+    EndIf,
 }
 
 /// An operand of a step.
@@ -335,5 +342,26 @@ impl<'a> Wide for Traced<'a, f64> {
     }
     fn bits_down52(a: Self::Bits) -> Self::Bits {
         a.unary(Primitive::BitsDown52, |a| a >> 52)
+    }
+    fn replace_where<const N: usize>(mask: Self::Mask, values: [Self; N], rare: impl Rare<Self, N>) -> [Self; N] {
+        let trace = match mask {
+            Traced::Known(true) => return rare.compute(),
+            Traced::Known(false) => return values,
+            Traced::Unknown => return [Traced::Unknown; N],
+            Traced::Computed(trace, _) => trace,
+        };
+        let declared = values.map(|value| {
+            value.operand().map_or(Traced::Unknown, |operand| trace.push(Primitive::Variable, vec![operand]))
+        });
+        _ = record::<f64>(Primitive::If, &[mask.given()]);
+        let found = rare.compute();
+        let mut replaced = declared;
+        for (variable, value) in replaced.iter_mut().zip(found) {
+            if let Traced::Unknown = record::<f64>(Primitive::Assign, &[variable.given(), value.given()]) {
+                *variable = Traced::Unknown;
+            }
+        }
+        trace.push::<f64>(Primitive::EndIf, Vec::new());
+        replaced
     }
 }

@@ -98,11 +98,16 @@ impl Function {
         let mut text =
             format!("static __device__ __forceinline__ {kind} ox_{}({})\n{{\n", op.name(), arguments.join(", "));
         for (number, step) in self.steps.iter().enumerate() {
-            if matches!(step.primitive, Primitive::Argument(_)) {
-                continue;
-            }
             let operands: Vec<String> = step.operands.iter().map(|operand| named(*operand)).collect();
-            _ = writeln!(text, "    const {} v{number} = {};", type_name(step.kind), expression(step, &operands));
+            let kind = type_name(step.kind);
+            _ = match step.primitive {
+                Primitive::Argument(_) => Ok(()),
+                Primitive::Variable => writeln!(text, "    {kind} v{number} = {};", operands[0]),
+                Primitive::If => writeln!(text, "    if ({}) {{", operands[0]),
+                Primitive::Assign => writeln!(text, "    {} = {};", operands[0], operands[1]),
+                Primitive::EndIf => writeln!(text, "    }}"),
+                _ => writeln!(text, "    const {kind} v{number} = {};", expression(step, &operands)),
+            };
         }
         _ = writeln!(text, "    return {};\n}}\n", named(self.result));
         text
@@ -196,5 +201,8 @@ fn expression(step: &Step, operands: &[String]) -> String {
         Primitive::BitsOr => infix("|"),
         Primitive::BitsUp52 => format!("{} << 52", operands[0]),
         Primitive::BitsDown52 => format!("{} >> 52", operands[0]),
+        Primitive::Variable | Primitive::If | Primitive::Assign | Primitive::EndIf => {
+            unreachable!("a statement is no expression")
+        }
     }
 }
