@@ -50,7 +50,14 @@ def assert_same_bits(found: Model, expected: Model) -> None:
 
 
 def slots_of(opt: Any) -> Model:
-    return {f"{path} {name}": slot for path, own in opt.slots.items() for name, slot in own.items()}
+    """The arrays of the slots by name: codes and scales of those of eight bits."""
+    found = {}
+    for path, own in opt.slots.items():
+        for name, slot in own.items():
+            is_coded = isinstance(slot, optim.Quantized)
+            parts = {"codes": slot.codes, "scales": slot.scales} if is_coded else {"": slot}
+            found |= {f"{path} {name} {part}": array for part, array in parts.items()}
+    return found
 
 
 def follow(
@@ -197,15 +204,27 @@ def test_sparse_rows_are_updated_by_the_rule_and_others_by_a_kernel(mock: MockDr
 def test_gradients_that_are_not_contiguous(mock: MockDriver) -> None:
     wide = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
     there, here = arrays.Array(np.ones((6, 4), np.float32)), np.ones((6, 4), np.float32)
-    a, b = SGD(0.1), SGD(0.1)
-    a.update({"w": there}, {"w": arrays.Array(wide)[:, ::2]})
-    b.update({"w": here}, {"w": wide[:, ::2]})
-    assert not mock.launches()
-    np.testing.assert_allclose(arrays.host(there), here, rtol=1e-6)  # in place, as by a kernel
-    a.update({"w": there}, {"w": arrays.Array(wide[:, ::2].copy())})
-    b.update({"w": here}, {"w": wide[:, ::2]})
+    a, b = AdamW(0.1), AdamW(0.1)
+    for g in (arrays.Array(wide)[:, ::2], arrays.Array(wide)[:, ::2], arrays.Array(wide[:, ::2].copy())):
+        a.update({"w": there}, {"w": g})
+        b.update({"w": here}, {"w": wide[:, ::2]})
+        assert_same_bits({"w": there}, {"w": here})
+    assert len(mock.launches()) == 3
+
+
+def test_gradients_that_are_not_contiguous_are_zeroed(mock: MockDriver) -> None:
+    wide = arrays.Array(np.ones((6, 8), np.float32))
+    there, opt = {"w": arrays.Array(np.ones((6, 4), np.float32))}, AdamW(0.1, zero_gradients=True)
+    opt.update(there, {"w": wide[:, ::2]})
     assert len(mock.launches()) == 1
-    np.testing.assert_allclose(arrays.host(there), here, rtol=1e-6)
+    assert not arrays.host(wide)[:, ::2].any() and arrays.host(wide)[:, 1::2].all()
+    fixed = np.ones((6, 4), np.float32)
+    fixed.setflags(write=False)
+    before = arrays.host(there["w"])
+    with pytest.raises(ox.ArrayMemoryError, match="^w: the gradient, where zero_gradients .* is read-only"):
+        opt.update(there, {"w": arrays.Array(fixed)})
+    assert_same_bits(there, {"w": before})
+    assert opt.step == 1
 
 
 # --- mixed models ------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 A step updates parameters in memory of a CUDA device, such as CuPy's arrays and PyTorch's CUDA tensors, by kernels: one launch
 for all parameters that share a rule and dtypes, on the current stream of their library, in place, without waiting. That
 takes a driver and the packages of ``pip install 'oxigrad[cuda]'``. What no kernel can do is computed by the rule, called on arrays: a
-rule that is not elementwise, arrays that are not contiguous, gradients that are `oxigrad.SparseRows`. `why` tells the reason.
+rule that is not elementwise, parameters that are not contiguous, gradients that are `oxigrad.SparseRows`. `why` tells the reason.
 
 A rule that sums over parameters or checks gradients (global norms, ``nonfinite="skip"``) takes further small launches and no
 synchronization either: whether a step was skipped is known to the host later, or when it reads ``opt.step`` or ``opt.skipped``, which

@@ -42,7 +42,8 @@ def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptim
         yield f"{_NONE}: {why}\n"
         return
     slots = [slot for slot in rule.slots if not slot.is_number]
-    kept = [dtype_name(group.kept_in(slot, array, on_host=False)) for slot in slots]
+    found = [group.kept_in(slot, array, coded=owner.sparse == "dense") for slot in slots]
+    kept = ["uint8" if isinstance(dtype, str) else dtype_name(dtype) for dtype in found]
     own = dtype_name(p.dtype)
     stochastic = group.precision.rounding == "stochastic"
     numbers = len(rule.slots) - len(slots)

@@ -16,12 +16,12 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
 from oxigrad.cuda.counter import Counter
 from oxigrad.ops.aliasing import apart
-from oxigrad.ops.backends import REFUSALS, device_of, fetched, namespace, resolved
+from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.slots import Formula
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.initial_slots import new_slots, slot_names
-from oxigrad.stepping.launching import DeviceSteps, Launches, Numbered
+from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered, as_placed
 from oxigrad.stepping.plan import Parameter, Plan, executor
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
@@ -183,7 +183,13 @@ class Stepper:
     def _fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
         """Matches slots that were loaded in advance to the parameters of the first model."""
         first = {
-            p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=p.executor in _ON_HOST)
+            p.text: new_slots(
+                plan.groups[p.group],
+                p.text,
+                leaves[p.index],
+                on_host=p.executor in _ON_HOST,
+                coded=plan.reads_codes(p),
+            )
             for p in plan.parameters
         }
         resting = {path: own for path, own in self._slots.items() if path in plan.resting}
@@ -252,7 +258,12 @@ class Stepper:
         """Takes a step that is resolved, and whose numbers are filled in."""
         plan, touched, writes, launches = step.plan, (), None, None
         if not step.is_in_place or plan.sparse:
-            if (found := self._prepare_writes(step, leaves, gradients, grads)) is None:
+            try:
+                found = self._prepare_writes(step, leaves, gradients, grads)
+            except LayoutError:
+                self._forget()
+                return self.update(model, grads, keep_root=keep_root)
+            if found is None:
                 return self.skip(plan, model, gradients)
             touched, writes, launches = found
         written, given = plan.pick(leaves), plan.pick(gradients)
@@ -387,13 +398,19 @@ class Stepper:
         group, path = plan.groups[parameter.group], parameter.text
         if path in self._slots:
             self._slots[path].check()
-        known, on_host = dict(self._slots.get(path, {})), parameter.executor in _ON_HOST
+        known, on_host, coded = (
+            dict(self._slots.get(path, {})),
+            parameter.executor in _ON_HOST,
+            plan.reads_codes(parameter),
+        )
         for name, slot in known.items():
-            if isinstance(slot, Quantized) and not on_host:  # Only the core reads codes.
-                known[name] = namespace(array).asarray(np.asarray(slot), device=device_of(array))
+            if isinstance(slot, Quantized) and not coded:
+                known[name] = slot.decoded(array)
         if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
             self._core.expose()  # a function may keep what it returns
-        found = {**known, **new_slots(group, path, array, on_host=on_host, known=known)}
+        found = {**known, **new_slots(group, path, array, on_host=on_host, coded=coded, known=known)}
+        if parameter.executor == "device":
+            found = {name: as_placed(slot, array) for name, slot in found.items()}
         return {name: found[name] for name in slot_names(group) if name in found}
 
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
