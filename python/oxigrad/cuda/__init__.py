@@ -7,7 +7,8 @@ rule that is not elementwise, parameters that are not contiguous, gradients that
 
 A rule that sums over parameters or checks gradients (global norms, ``nonfinite="skip"``) takes further small launches and no
 synchronization either: whether a step was skipped is known to the host later, or when it reads ``opt.step`` or ``opt.skipped``, which
-waits. ``nonfinite="raise"`` and a ``loss_scale`` wait in each step.
+waits. A ``loss_scale`` is kept on the device too, where kernels read and update it: reading it waits, `Optimizer.minimize` and
+`Optimizer.scale_loss` do not. ``nonfinite="raise"`` waits in each step.
 
 Steps can be captured into a CUDA graph after one step outside of it. Each replay is a further step, counted on the
 device; hyperparameters are those of the capture, and gradients must keep their memory. A graph refers to slots of its optimizer:

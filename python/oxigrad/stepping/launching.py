@@ -16,6 +16,7 @@ from oxigrad.cuda.launch import WARM_UP, DeviceStep, Leaf
 from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, dtype_name, is_array, laid_out_like
 from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.stepping.device_roads import memory_of
+from oxigrad.stepping.device_scale import DeviceScale
 from oxigrad.stepping.places import check_places
 from oxigrad.stepping.plan import Parameter, Plan
 from oxigrad.stepping.quantized import Quantized
@@ -40,6 +41,8 @@ class Launches:
         # Copies that kernels read in place of gradients, whose memory is theirs until the calls were made.
         self.copies: list[Any] = []
         self.counters: list[Counter] = []
+        #: The loss scale that kernels read and update, if they do.
+        self.scale: DeviceScale | None = None
         # The end of the calls for each device, and the key path of a leaf there.
         self._devices: list[tuple[int, int, Driver, str]] = []
 
@@ -112,6 +115,7 @@ class DeviceSteps:
         *,
         count: int,
         exposed: bool,
+        scale: DeviceScale | None = None,
     ) -> tuple[Launches, list[Numbered]]:
         """The launches of a step after ``count`` ones, and the parameters whose rules are to be called on arrays instead.
 
@@ -128,6 +132,7 @@ class DeviceSteps:
             own = [slot for _, p in self.plan.on_devices for slot in _arrays(slots[p.text])]
             known = Known(self.plan, found, [*params, *given], own)
         launches, used = Launches(), driver()
+        launches.scale = scale
         for device, of_device in known.leaves.items():
             numbers = [(at, self.plan.on_devices[at][0]) for at in self._positions(of_device)]
             read = [copies.get(number, given[at]) for at, number in numbers]
@@ -192,11 +197,15 @@ class DeviceSteps:
             capturing = used.is_capturing(stream)
             key, programs = (device, resolved.holds), resolved.programs_of_all
             step = self._steps.get(key)
-            if step is None or not (is_steady or step.takes(programs, own)):
-                step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=capturing)
+            if step is None or not (is_steady or step.takes(programs, own, resolved.scales_at)):
+                step = self._steps[key] = DeviceStep(
+                    used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=capturing
+                )
             elif not is_steady and step.is_captured and not capturing and step.has_moved(own):
                 # The graph that captured it reads its tables.
-                step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=False)
+                step = self._steps[key] = DeviceStep(
+                    used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=False
+                )
             elif not is_steady:
                 step.refresh(own, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
@@ -215,6 +224,7 @@ class DeviceSteps:
                 seed=resolved.seed,
                 step=count + 1,
                 control=counter.address if counts else 0,
+                scale=launches.scale.of_kernel if launches.scale else None,
                 stream=stream,
                 capturing=capturing,
             )
@@ -236,7 +246,7 @@ class DeviceSteps:
             )
         if resolved.raises:
             raise CaptureError(f"{own[0].path}: nonfinite='raise' waits for the device: expected 'skip' in a capture")
-        if resolved.varies_on_host:
+        if resolved.varies_on_host or resolved.scales_there:
             raise CaptureError(
                 f"{own[0].path}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "
                 "no schedules, no loss scale, and accumulate=1"
