@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -146,6 +147,8 @@ CHAINS: dict[str, Callable[[], Any]] = {
     "checked": lambda: AdamW(0.1, nonfinite="skip"),
     "raising": lambda: AdamW(0.1, nonfinite="raise"),
     "scaled": lambda: AdamW(0.1, loss_scale=optim.LossScale(8.0)),
+    "accumulated and checked": lambda: AdamW(0.1, accumulate=3, nonfinite="skip"),
+    "accumulated and scaled": lambda: AdamW(0.1, accumulate=2, loss_scale=optim.LossScale(8.0, interval=2)),
     "checked and clipped": lambda: chain(optim.ClipByGlobalNorm(0.5), AdamW(0.1), nonfinite="skip"),
 }
 
@@ -336,6 +339,25 @@ def test_raising_names_the_parameter(mock: MockDriver) -> None:
     assert opt.step == 1
     opt.update(there, on_device(grads))
     assert opt.step == 2
+
+
+@pytest.mark.parametrize("options", [{"nonfinite": "skip"}, {"loss_scale": 8.0}, {"nonfinite": "raise"}], ids=str)
+def test_gradients_that_are_accumulated_and_skipped(options: dict[str, Any], mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    scales = [{"loss_scale": optim.LossScale(8.0, interval=2)} if "loss_scale" in options else {} for _ in "ab"]
+    a, b = (AdamW(0.1, accumulate=3, **{**options, **scale}) for scale in scales)
+    there, here = on_device(model), {name: np.array(x) for name, x in model.items()}
+    for number in range(12):
+        given = poisoned(grads) if number in (1, 5, 6, 8) else {name: g * (1 + number) for name, g in grads.items()}
+        for opt, of, g in ((a, there, on_device(given)), (b, here, given)):
+            raises = options.get("nonfinite") == "raise" and number in (1, 5, 6, 8)
+            with pytest.raises(ox.NonFiniteError, match="^p9") if raises else contextlib.nullcontext():
+                opt.update(of, g)
+        assert_same_bits(there, here)
+        assert_same_bits(slots_of(a), slots_of(b))
+        assert (a.step, a.skipped, a.scale) == (b.step, b.skipped, b.scale)
+        assert a.state_dict()["micro"] == b.state_dict()["micro"]
+    assert mock.launches()
 
 
 def test_a_loss_scale_follows_skipped_steps(mock: MockDriver) -> None:

@@ -45,11 +45,11 @@ def is_permuted(array: Any) -> bool:
     return memory is not None and memory.strides is not None
 
 
-def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, accumulates: bool, permuted: bool = False) -> str:
+def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, permuted: bool = False) -> str:
     """The reason why the rule of a group has no kernel for parameters of a dtype; empty if it has one.
 
-    ``numbers`` is the number of scalars of a step; where the optimizer ``accumulates`` gradients, a guard has to be known on the
-    host. Kernels read the elements of ``permuted`` parameters in the order in which they lie in memory.
+    ``numbers`` is the number of scalars of a step. Kernels read the elements of ``permuted`` parameters in the order in which they lie
+    in memory.
     """
     rule = group.rule()
     program = group.program(rule)
@@ -57,8 +57,6 @@ def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, accumulates
         return f"the rule {rule.name} is not elementwise"
     if group.catches_up:
         return "slots of rows catch up (sparse='catch_up')"
-    if program.is_guarded and accumulates:
-        return "gradients are accumulated and checked for infinities and NaN"
     slots = sum(slot.is_number for slot in rule.slots)
     arrays = 2 + len(rule.slots) - slots
     draws = "noise" in rule.supplied or group.precision.rounding == "stochastic"

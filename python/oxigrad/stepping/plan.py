@@ -205,14 +205,7 @@ class Plan:
 
     def _why_not(self, p: Parameter, rule: Rule) -> str:
         """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
-        accumulates = self._owner.accumulate > 1
-        return why_not_rule(
-            self.groups[p.group],
-            dtype_name(p.dtype),
-            len(rule.numbers),
-            accumulates=accumulates,
-            permuted=p.is_permuted,
-        )
+        return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), permuted=p.is_permuted)
 
     def reads_codes(self, p: Parameter) -> bool:
         """Whether what updates a parameter reads slots that are codes of eight bits: the core, or a kernel for all gradients."""

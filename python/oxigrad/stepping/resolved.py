@@ -85,6 +85,7 @@ class ResolvedStep:
             scale is not None
             and scale._of_kernel() is not None
             and owner.nonfinite == "skip"
+            and owner.accumulate == 1
             and len(plan.on_devices) == len(plan.parameters)
         )
         self.groups = [ResolvedGroup(group, holds=holds, scales_there=self.scales_there) for group in plan.groups]

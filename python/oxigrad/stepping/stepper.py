@@ -289,6 +289,7 @@ class Stepper:
                 return self.skip(plan, model, gradients)
             touched, writes, launches = found
         observes = step.observes and not (launches and launches.scale)
+        counts = self._core.count, self._core.micro
         written, given = plan.pick(leaves), plan.pick(gradients)
         try:
             done = self._core.step(
@@ -314,26 +315,31 @@ class Stepper:
         if done is None:
             return self.skip(plan, model, gradients)
         if launches is not None and launches.counters:
-            return self._counted_there(step, launches, model, gradients)
+            return self._counted_there(step, launches, model, gradients, counts)
         if observes:
             self._settle()
         return done
 
-    def _counted_there(self, step: ResolvedStep, launches: Launches, model: Any, gradients: list[Any]) -> Any:
-        """The model after a step that a guard on a device may have stopped; waits where that must be known now."""
+    def _counted_there(
+        self, step: ResolvedStep, launches: Launches, model: Any, gradients: list[Any], counts: tuple[int, int]
+    ) -> Any:
+        """The model after a step that a guard on a device may have stopped; waits where that must be known now.
+
+        ``counts`` are the numbers of steps and of accumulated gradients before.
+        """
         for counter in launches.counters:
             counter.expect()
-        is_known_later = launches.scale is not None or not step.observes
+        is_known_later = launches.scale is not None or not (step.observes or self._accumulate > 1)
         if is_known_later and not step.raises:
             self._learn(wait=False)
             return model
-        expected, skipped = self._core.count, self._skipped
-        self._learn(wait=True)
-        if self._core.count == expected:
+        changes = [change for device, c in self._counters.items() for change in c.learn(device, wait=True)]
+        if not any(change.skipped for change in changes):
             self._settle()
             return model
+        self._core.count, self._core.micro = counts
         self._core.observe({}, {})  # the step was none
-        return self.skip(step.plan, model, gradients) if self._skipped == skipped else model
+        return self.skip(step.plan, model, gradients)
 
     def _begun_scale(self, step: ResolvedStep, leaves: list[Any]) -> DeviceScale | None:
         """The loss scale on the device for a step that reads it there, as the user may have set it."""
