@@ -275,7 +275,7 @@ def test_reasons_of_arrays(mock: MockDriver) -> None:
     assert "dtype int64" in cuda.why(arrays.Array(np.arange(3)))
     frozen = ones.copy()
     frozen.flags.writeable = False
-    assert "do not lie one after the other" in cuda.why(arrays.Array(frozen))
+    assert "it is read-only" in cuda.why(arrays.Array(frozen))
 
 
 def test_the_text_of_a_rule_without_a_kernel_says_why(mock: MockDriver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +51,14 @@ def assert_same_bits(found: Model, expected: Model) -> None:
 
 
 def slots_of(opt: Any) -> Model:
-    return {f"{path} {name}": slot for path, own in opt.slots.items() for name, slot in own.items()}
+    """The arrays of the slots by name: codes and scales of those of eight bits."""
+    found = {}
+    for path, own in opt.slots.items():
+        for name, slot in own.items():
+            is_coded = isinstance(slot, optim.Quantized)
+            parts = {"codes": slot.codes, "scales": slot.scales} if is_coded else {"": slot}
+            found |= {f"{path} {name} {part}": array for part, array in parts.items()}
+    return found
 
 
 def follow(
@@ -139,6 +147,8 @@ CHAINS: dict[str, Callable[[], Any]] = {
     "checked": lambda: AdamW(0.1, nonfinite="skip"),
     "raising": lambda: AdamW(0.1, nonfinite="raise"),
     "scaled": lambda: AdamW(0.1, loss_scale=optim.LossScale(8.0)),
+    "accumulated and checked": lambda: AdamW(0.1, accumulate=3, nonfinite="skip"),
+    "accumulated and scaled": lambda: AdamW(0.1, accumulate=2, loss_scale=optim.LossScale(8.0, interval=2)),
     "checked and clipped": lambda: chain(optim.ClipByGlobalNorm(0.5), AdamW(0.1), nonfinite="skip"),
 }
 
@@ -197,15 +207,27 @@ def test_sparse_rows_are_updated_by_the_rule_and_others_by_a_kernel(mock: MockDr
 def test_gradients_that_are_not_contiguous(mock: MockDriver) -> None:
     wide = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
     there, here = arrays.Array(np.ones((6, 4), np.float32)), np.ones((6, 4), np.float32)
-    a, b = SGD(0.1), SGD(0.1)
-    a.update({"w": there}, {"w": arrays.Array(wide)[:, ::2]})
-    b.update({"w": here}, {"w": wide[:, ::2]})
-    assert not mock.launches()
-    np.testing.assert_allclose(arrays.host(there), here, rtol=1e-6)  # in place, as by a kernel
-    a.update({"w": there}, {"w": arrays.Array(wide[:, ::2].copy())})
-    b.update({"w": here}, {"w": wide[:, ::2]})
+    a, b = AdamW(0.1), AdamW(0.1)
+    for g in (arrays.Array(wide)[:, ::2], arrays.Array(wide)[:, ::2], arrays.Array(wide[:, ::2].copy())):
+        a.update({"w": there}, {"w": g})
+        b.update({"w": here}, {"w": wide[:, ::2]})
+        assert_same_bits({"w": there}, {"w": here})
+    assert len(mock.launches()) == 3
+
+
+def test_gradients_that_are_not_contiguous_are_zeroed(mock: MockDriver) -> None:
+    wide = arrays.Array(np.ones((6, 8), np.float32))
+    there, opt = {"w": arrays.Array(np.ones((6, 4), np.float32))}, AdamW(0.1, zero_gradients=True)
+    opt.update(there, {"w": wide[:, ::2]})
     assert len(mock.launches()) == 1
-    np.testing.assert_allclose(arrays.host(there), here, rtol=1e-6)
+    assert not arrays.host(wide)[:, ::2].any() and arrays.host(wide)[:, 1::2].all()
+    fixed = np.ones((6, 4), np.float32)
+    fixed.setflags(write=False)
+    before = arrays.host(there["w"])
+    with pytest.raises(ox.ArrayMemoryError, match="^w: the gradient, where zero_gradients .* is read-only"):
+        opt.update(there, {"w": arrays.Array(fixed)})
+    assert_same_bits(there, {"w": before})
+    assert opt.step == 1
 
 
 # --- mixed models ------------------------------------------------------------------------------------------------------
@@ -317,6 +339,25 @@ def test_raising_names_the_parameter(mock: MockDriver) -> None:
     assert opt.step == 1
     opt.update(there, on_device(grads))
     assert opt.step == 2
+
+
+@pytest.mark.parametrize("options", [{"nonfinite": "skip"}, {"loss_scale": 8.0}, {"nonfinite": "raise"}], ids=str)
+def test_gradients_that_are_accumulated_and_skipped(options: dict[str, Any], mock: MockDriver) -> None:
+    model, grads = optimizers.problem("float32")
+    scales = [{"loss_scale": optim.LossScale(8.0, interval=2)} if "loss_scale" in options else {} for _ in "ab"]
+    a, b = (AdamW(0.1, accumulate=3, **{**options, **scale}) for scale in scales)
+    there, here = on_device(model), {name: np.array(x) for name, x in model.items()}
+    for number in range(12):
+        given = poisoned(grads) if number in (1, 5, 6, 8) else {name: g * (1 + number) for name, g in grads.items()}
+        for opt, of, g in ((a, there, on_device(given)), (b, here, given)):
+            raises = options.get("nonfinite") == "raise" and number in (1, 5, 6, 8)
+            with pytest.raises(ox.NonFiniteError, match="^p9") if raises else contextlib.nullcontext():
+                opt.update(of, g)
+        assert_same_bits(there, here)
+        assert_same_bits(slots_of(a), slots_of(b))
+        assert (a.step, a.skipped, a.scale) == (b.step, b.skipped, b.scale)
+        assert a.state_dict()["micro"] == b.state_dict()["micro"]
+    assert mock.launches()
 
 
 def test_a_loss_scale_follows_skipped_steps(mock: MockDriver) -> None:

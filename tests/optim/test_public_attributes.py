@@ -11,7 +11,7 @@ OPTIONS = """
     accumulate loss_scale master nonfinite rounding seed slot_dtype sparse zero_gradients
 """.split()
 METHODS = """
-    apply averaged_parameters build compute_gradients copied_parameters get_config init load load_state_dict minimize save
+    apply averaged_parameters build compute_gradients copied_parameters get_config init load load_state_dict minimize save scale_loss
     state_dict swap_in swap_out table update
 """.split()
 READ = ["name", "scale", "skipped", "slots", "step"]

@@ -3,11 +3,12 @@
 A step updates parameters in memory of a CUDA device, such as CuPy's arrays and PyTorch's CUDA tensors, by kernels: one launch
 for all parameters that share a rule and dtypes, on the current stream of their library, in place, without waiting. That
 takes a driver and the packages of ``pip install 'oxigrad[cuda]'``. What no kernel can do is computed by the rule, called on arrays: a
-rule that is not elementwise, arrays that are not contiguous, gradients that are `oxigrad.SparseRows`. `why` tells the reason.
+rule that is not elementwise, parameters that are not contiguous, gradients that are `oxigrad.SparseRows`. `why` tells the reason.
 
 A rule that sums over parameters or checks gradients (global norms, ``nonfinite="skip"``) takes further small launches and no
 synchronization either: whether a step was skipped is known to the host later, or when it reads ``opt.step`` or ``opt.skipped``, which
-waits. ``nonfinite="raise"`` and a ``loss_scale`` wait in each step.
+waits. A ``loss_scale`` is kept on the device too, where kernels read and update it: reading it waits, `Optimizer.minimize` and
+`Optimizer.scale_loss` do not. ``nonfinite="raise"`` waits in each step.
 
 Steps can be captured into a CUDA graph after one step outside of it. Each replay is a further step, counted on the
 device; hyperparameters are those of the capture, and gradients must keep their memory. A graph refers to slots of its optimizer:

@@ -70,9 +70,9 @@ class Counter:
         self._spare = self._free.pop()
 
     @property
-    def counts(self) -> bool:
-        """Whether the number of steps is this one's."""
-        return self._known is not None
+    def is_pending(self) -> bool:
+        """Whether there are steps whose count has not arrived."""
+        return bool(self._pending)
 
     @property
     def count(self) -> int:

@@ -8,11 +8,11 @@ import ctypes
 import functools
 import itertools
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oxigrad._core import AliasError
-from oxigrad.cuda import tables
+from oxigrad.cuda import loss_scale, tables
 from oxigrad.cuda.driver import Call, CaptureError, Driver
 from oxigrad.cuda.memory import Arena, DeviceBlock, Staging
 
@@ -154,13 +154,23 @@ class Group:
 class DeviceStep:
     """The launches of the steps of some leaves on one device, where the same leaves come in each step.
 
+    ``scales_at`` are the positions of the reciprocal of a loss scale among the scalars of programs, where the device keeps the scale.
     Raises `RuleError` where an op has no form on a device, `CompileError`, and the errors of a `Driver`; a `CaptureError` where the
     stream is being captured, since memory is allocated.
     """
 
     def __init__(
-        self, driver: Driver, number: int, programs: Programs, leaves: Sequence[Leaf], *, stream: int, capturing: bool
+        self,
+        driver: Driver,
+        number: int,
+        programs: Programs,
+        leaves: Sequence[Leaf],
+        *,
+        scales_at: Mapping[int, int],
+        stream: int,
+        capturing: bool,
     ) -> None:
+        self._scales_at = scales_at
         self._device = device_of(driver, number)
         self._driver = driver
         self._leaves = [*leaves]
@@ -168,8 +178,9 @@ class DeviceStep:
         self._groups = group(programs, leaves)
         self.is_plain = all(each.source.is_plain for each in self._groups)
         self.is_guarded = any(each.source.is_guarded for each in self._groups)
-        for each in self._groups:
-            self._device.load(each.source.text, capturing)
+        texts = [each.source.text for each in self._groups] + [loss_scale.TEXT] * bool(scales_at)
+        for text in texts:
+            self._device.load(text, capturing)
         if capturing:
             raise CaptureError(f"cuda:{number}: memory would be allocated during a capture: {WARM_UP}")
         _refuse_overlap(self._leaves, self._programs)
@@ -196,6 +207,7 @@ class DeviceStep:
             "totals": arena.place(8 * totals),
             "batches": arena.place(4 * len(ends)),
         }
+        targets_at = arena.place(8 * sum(len(programs[each.program][1]) for each in self._groups))
         self._block = DeviceBlock(self._driver, self._device.number, arena.size, stream)
         base = self._block.address
         parts: list[tuple[int, bytes | memoryview]] = [(base + shared["batches"], tables.batch_bytes(ends))]
@@ -210,8 +222,18 @@ class DeviceStep:
             own = {name: base + at for name, at in each.places.items()}
             addresses = {**own, **{name: base + at for name, at in shared.items()}, "batch_count": len(ends)}
             self._fixed.append(tables.Launch(**addresses))
+        targets = [*self._scale_targets(programs)]
+        parts.append((base + targets_at, loss_scale.addresses(targets)))
+        self._scale = loss_scale.ScaleLaunches(base + targets_at, len(targets))
         self._device.staging.upload_parts([part for part in parts if len(part[1])], stream)
         self._ends = ends
+
+    def _scale_targets(self, programs: Programs) -> Iterator[int]:
+        """The addresses of the reciprocals of the loss scale among the scalars of all sets."""
+        for each, fixed in zip(self._groups, self._fixed, strict=True):
+            if each.program in self._scales_at:
+                for number in range(len(programs[each.program][1])):
+                    yield fixed.scalars + 8 * (number * each.source.scalars + self._scales_at[each.program])
 
     @property
     def can_count(self) -> bool:
@@ -219,9 +241,9 @@ class DeviceStep:
         kinds = [{entry.kind for entry in each.source.entries} for each in self._groups]
         return all({"scalars", "advance"} <= found for found in kinds)
 
-    def takes(self, programs: Programs, leaves: Sequence[Leaf]) -> bool:
+    def takes(self, programs: Programs, leaves: Sequence[Leaf], scales_at: Mapping[int, int]) -> bool:
         """Whether it was made for these programs and leaves, wherever their arrays are now."""
-        if len(leaves) != len(self._leaves) or len(programs) != len(self._programs):
+        if scales_at != self._scales_at or len(leaves) != len(self._leaves) or len(programs) != len(self._programs):
             return False
         are_same = all(a is b for a, (b, _) in zip(self._programs, programs, strict=True))
         return are_same and all(a is b or a.is_like(b) for a, b in zip(leaves, self._leaves, strict=True))
@@ -255,12 +277,23 @@ class DeviceStep:
     # --- launches ------------------------------------------------------------------------------------------------------
 
     def prepare(
-        self, programs: Programs, *, seed: int, step: int, control: int, stream: int, capturing: bool
+        self,
+        programs: Programs,
+        *,
+        seed: int,
+        step: int,
+        control: int,
+        scale: tuple[int, float, float] | None = None,
+        stream: int,
+        capturing: bool,
     ) -> list[tuple[Call, bool]]:
         """The calls of a step, each with whether it writes to memory of the model. ``control`` is an address, or 0.
 
-        Without ``control``, ``step`` is the number of the step, from 1 on.
+        Without ``control``, ``step`` is the number of the step, from 1 on. ``scale`` is the address of a loss scale on the device, with
+        its factor and interval.
         """
+        if scale is not None:
+            self._scale.pack(scale[0], control, *scale[1:])
         by_host = self.is_plain and not control
         parts: list[tuple[int, bytes | memoryview]] = []
         for number, (each, fixed) in enumerate(zip(self._groups, self._fixed, strict=True)):
@@ -274,7 +307,7 @@ class DeviceStep:
                 step=step,
                 batch_count=len(self._ends),
             )
-            if len(given) <= tables.MOST_GIVEN:
+            if len(given) <= tables.MOST_GIVEN and not self._scales_at:
                 fields.pack_into(each.argument, given)
                 continue
             fields._replace(scalars=fixed.scalars).pack_into(each.argument, ())
@@ -315,7 +348,7 @@ class DeviceStep:
                     once.add(entry.moment)
                 chosen.append((entry.moment, each, entry))
         driver, number = self._driver, self._device.number
-        return [
+        calls = [
             (
                 driver.launch(
                     number,
@@ -329,6 +362,13 @@ class DeviceStep:
             )
             for _, each, entry in sorted(chosen, key=lambda item: item[0])
         ]
+        if not self._scales_at:
+            return calls
+        functions = [self._device.function(loss_scale.TEXT, name) for name in ("scale_read", "scale_update")]
+        read, update = self._scale.calls(driver, number, functions, stream)
+        kinds = [entry.kind for _, _, entry in sorted(chosen, key=lambda item: item[0])]
+        at = kinds.index("advance")  # which forgets whether the step was stopped
+        return [read, *calls[:at], update, *calls[at:]]
 
 
 def group(programs: Programs, leaves: Iterable[Leaf]) -> list[Group]:

@@ -60,7 +60,7 @@ class Optimizer(Options):
         sparse: the effect of a `SparseRows` gradient on other rows: "dense" (that of zeros), "lazy" (none) or "catch_up" (see
             `oxigrad.stepping.sparse_rows`); the last two exclude ``accumulate``.
         slot_dtype: the dtype of the slots of the update rule that are initialized with zeros: "float32", "bfloat16", "float16",
-            or "8bit" (`Quantized`, for parameters of at least 4096 elements that the core updates in host memory).
+            or "8bit" (`Quantized`, for parameters of at least 4096 elements in host memory, or that kernels update on a CUDA device).
         master: whether parameters of half precision have a slot ``master-weights`` of float32, to which updates are applied.
         rounding: the rounding of parameters of half precision: "nearest", "stochastic" (up or down at random, so that small
             updates are kept on average) or "kahan" (the rounding error of a step is added to the next; it is kept in a slot
@@ -197,9 +197,32 @@ class Optimizer(Options):
         """
         if self.loss_scale is None:
             return value_and_grad_of(loss, model)
-        scale = self.scale
-        value, grads = value_and_grad_of(lambda model: scale * loss(model), model)
-        return value / scale, grads
+        factors: list[Any] = []
+
+        def scaled(model: Tree) -> Array:
+            found = loss(model)
+            factors.append(self._scale_for(found))
+            return factors[-1] * found
+
+        value, grads = value_and_grad_of(scaled, model)
+        return value / factors[-1], grads
+
+    def scale_loss(self, loss: Array) -> Array:
+        """The ``loss`` times `scale`, whose gradient `update` expects.
+
+        Where a CUDA device keeps the scale, it is multiplied there, without waiting, as reading `scale` would.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import SGD, LossScale
+        >>> float(SGD(0.1, loss_scale=LossScale(8.0)).scale_loss(np.array(0.5)))
+        4.0
+        """
+        return loss if self.loss_scale is None else self._scale_for(loss) * loss
+
+    def _scale_for(self, loss: Array) -> Any:
+        """The factor of a loss: an array on its device where that keeps the scale."""
+        found = self._stepper.scale_like(loss)
+        return self.scale if found is None else found
 
     def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from oxigrad import xp
 from oxigrad._core import StateError
 from oxigrad.rules.rule import last_named
@@ -38,7 +36,10 @@ class Averages:
             group, own = plan.groups[p.group], slots[p.text]
             rule = group.rule()
             if rule.average is not None:
-                own = {name: np.asarray(slot) if isinstance(slot, Quantized) else slot for name, slot in own.items()}
+                own = {
+                    name: slot.decoded(slot.codes) if isinstance(slot, Quantized) else slot
+                    for name, slot in own.items()
+                }
             whole = group.precision.whole((self.swapped or {}).get(p.text, leaves[p.index]), own)
             average = rule.averaged(xp, whole, own, group.numbers(last))
             if average is not None:

@@ -28,21 +28,28 @@ def why_not(array: Any) -> str:
         )
     if memory.dtype not in FLOATING:
         return f"it has dtype {memory.dtype}"
-    if not memory.is_plain:
-        return "its elements do not lie one after the other"
+    if not memory.is_dense:
+        return "its elements do not lie one after the other" if memory.is_writable else "it is read-only"
     return unavailable(memory.device)
 
 
 def is_launchable(array: Any) -> bool:
     """Whether kernels on a device can update an array: see `why_not`."""
     memory = memory_of(array)
-    return memory is not None and memory.is_plain and memory.dtype in FLOATING and not unavailable(memory.device)
+    return memory is not None and memory.is_dense and memory.dtype in FLOATING and not unavailable(memory.device)
 
 
-def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, accumulates: bool) -> str:
+def is_permuted(array: Any) -> bool:
+    """Whether the elements of an array on a device lie in an order of axes other than row-major, as in a channels-last tensor."""
+    memory = memory_of(array)
+    return memory is not None and memory.strides is not None
+
+
+def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, permuted: bool = False) -> str:
     """The reason why the rule of a group has no kernel for parameters of a dtype; empty if it has one.
 
-    ``numbers`` is the number of scalars of a step; where the optimizer ``accumulates`` gradients, a guard has to be known on the host.
+    ``numbers`` is the number of scalars of a step. Kernels read the elements of ``permuted`` parameters in the order in which they lie
+    in memory.
     """
     rule = group.rule()
     program = group.program(rule)
@@ -50,12 +57,14 @@ def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, accumulates
         return f"the rule {rule.name} is not elementwise"
     if group.catches_up:
         return "slots of rows catch up (sparse='catch_up')"
-    if program.is_guarded and accumulates:
-        return "gradients are accumulated and checked for infinities and NaN"
     slots = sum(slot.is_number for slot in rule.slots)
     arrays = 2 + len(rule.slots) - slots
+    draws = "noise" in rule.supplied or group.precision.rounding == "stochastic"
     try:
-        launch.text_of(program, (dtype,) * arrays, numbers, slots, False)
+        source = launch.text_of(program, (dtype,) * arrays, numbers, slots, False)
     except (RuleError, DtypeError, ShapeError) as error:
         return str(error)
+    # The sum by which gradients are checked does not depend on the order.
+    if permuted and (draws or source.sums > group.checks):
+        return "its elements do not lie in row-major order, in which the rule sums them or draws random numbers"
     return ""

@@ -38,11 +38,12 @@ def _found(owner: SteppingOptimizer, model: Any) -> dict[str, list[str]]:
 def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptimizer) -> Iterator[str]:
     """The text for a parameter, as if it were on a device, or a comment with the reason why there is none."""
     rule = group.rule()
-    if why := why_not_rule(group, dtype_name(p.dtype), len(rule.numbers), accumulates=owner.accumulate > 1):
+    if why := why_not_rule(group, dtype_name(p.dtype), len(rule.numbers)):
         yield f"{_NONE}: {why}\n"
         return
     slots = [slot for slot in rule.slots if not slot.is_number]
-    kept = [dtype_name(group.kept_in(slot, array, on_host=False)) for slot in slots]
+    found = [group.kept_in(slot, array, coded=owner.sparse == "dense") for slot in slots]
+    kept = ["uint8" if isinstance(dtype, str) else dtype_name(dtype) for dtype in found]
     own = dtype_name(p.dtype)
     stochastic = group.precision.rounding == "stochastic"
     numbers = len(rule.slots) - len(slots)

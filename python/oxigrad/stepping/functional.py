@@ -20,7 +20,10 @@ def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
     leaves = plan.detach(leaves)
-    slots = {p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=False) for p in plan.parameters}
+    slots = {
+        p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=False, coded=False)
+        for p in plan.parameters
+    }
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
 
@@ -75,4 +78,4 @@ def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any])
     """The slots of a parameter, with new ones if flags that changed since `init` require them."""
     group = plan.groups[p.group]
     known = dict(renamed(known, slot_names(group)))
-    return {**known, **new_slots(group, p.text, array, on_host=False, known=known)}
+    return {**known, **new_slots(group, p.text, array, on_host=False, coded=False, known=known)}

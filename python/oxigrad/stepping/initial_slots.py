@@ -16,9 +16,12 @@ from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import LAST_STEP
 
 
-def new_slots(group: ParameterGroup, path: str, p: Any, *, on_host: bool, known: Container[str] = ()) -> dict[str, Any]:
+def new_slots(
+    group: ParameterGroup, path: str, p: Any, *, on_host: bool, coded: bool, known: Container[str] = ()
+) -> dict[str, Any]:
     """The initial slots of the parameter ``p``, except those that are ``known``.
 
+    ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes of eight bits.
     Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
     the key path, and `ArrayMemoryError` for a parameter that cannot be read.
     """
@@ -26,8 +29,10 @@ def new_slots(group: ParameterGroup, path: str, p: Any, *, on_host: bool, known:
     def initial(slot: Slot) -> Any:
         if isinstance(slot.begin, (int, float)):
             return _number(slot.begin, p, on_host=on_host)
-        dtype = group.kept_in(slot, p, on_host=on_host)
-        return Quantized.zeros(tuple(p.shape)) if isinstance(dtype, str) else slot.first(xp, p, dtype, group.value)
+        dtype = group.kept_in(slot, p, coded=coded)
+        if isinstance(dtype, str):
+            return Quantized.zeros(tuple(p.shape), like=None if on_host else p)
+        return slot.first(xp, p, dtype, group.value)
 
     slots = [slot for slot in group.rule().slots if slot.name not in known]
     if not slots and not group.catches_up:

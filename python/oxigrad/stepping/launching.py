@@ -13,8 +13,10 @@ from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError
 from oxigrad.cuda.counter import Counter
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
 from oxigrad.cuda.launch import WARM_UP, DeviceStep, Leaf
-from oxigrad.ops.backends import adapter_of, dtype_name, is_array
+from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, dtype_name, is_array, laid_out_like
+from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.stepping.device_roads import memory_of
+from oxigrad.stepping.device_scale import DeviceScale
 from oxigrad.stepping.places import check_places
 from oxigrad.stepping.plan import Parameter, Plan
 from oxigrad.stepping.quantized import Quantized
@@ -26,13 +28,21 @@ from oxigrad.stepping.sparse_rows import SparseRows
 Numbered = tuple[int, Parameter]
 
 
+class LayoutError(Exception):
+    """The elements of a parameter lie in another order of axes than that for which the plan was made."""
+
+
 class Launches:
     """The launches of one step, which `writes` makes: calls of the driver, and the arrays whose memory they write."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, tuple[Any, ...], bool]] = []
         self.launched: list[Any] = []
+        # Copies that kernels read in place of gradients, whose memory is theirs until the calls were made.
+        self.copies: list[Any] = []
         self.counters: list[Counter] = []
+        #: The loss scale that kernels read and update, if they do.
+        self.scale: DeviceScale | None = None
         # The end of the calls for each device, and the key path of a leaf there.
         self._devices: list[tuple[int, int, Driver, str]] = []
 
@@ -105,29 +115,35 @@ class DeviceSteps:
         *,
         count: int,
         exposed: bool,
+        scale: DeviceScale | None = None,
     ) -> tuple[Launches, list[Numbered]]:
         """The launches of a step after ``count`` ones, and the parameters whose rules are to be called on arrays instead.
 
         Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
         """
         params, given = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
-        known, others = self._known.get(resolved.holds), list[Numbered]()
+        known, others, copies = self._known.get(resolved.holds), list[Numbered](), dict[int, Any]()
         is_steady = known is not None and known.holds([*params, *given])
         if known is None or not is_steady:
-            found, others = self._found(resolved, leaves, gradients, slots)
+            found, others = self._found(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not found):
                 self._known.clear()
                 return Launches(), [*self.plan.on_devices]
             own = [slot for _, p in self.plan.on_devices for slot in _arrays(slots[p.text])]
             known = Known(self.plan, found, [*params, *given], own)
         launches, used = Launches(), driver()
+        launches.scale = scale
         for device, of_device in known.leaves.items():
-            read = [given[at] for at in self._positions(of_device)]
+            numbers = [(at, self.plan.on_devices[at][0]) for at in self._positions(of_device)]
+            read = [copies.get(number, given[at]) for at, number in numbers]
             with naming([leaf.path for leaf in of_device]):
                 self._prepare(used, device, of_device, resolved, leaves, read, count, launches, is_steady=is_steady)
         self._known[resolved.holds] = known
-        if others:
+        if others or copies:
             self._known.clear()
+        launches.copies = [*copies.values()]
+        for number in copies if resolved.zeroes else ():
+            launches.assign(gradients[self.plan.parameters[number].index], copies[number])
         written = {at for of_device in known.leaves.values() for at in self._positions(of_device)}
         for at in sorted(written) if others else range(len(params)):
             launches.launched.append(params[at])
@@ -148,13 +164,14 @@ class DeviceSteps:
         leaves: Sequence[Any],
         gradients: Sequence[Any],
         slots: Mapping[str, ParameterSlots],
+        copies: dict[int, Any],
     ) -> tuple[dict[int, list[Leaf]], list[Numbered]]:
-        """The leaves by device, and the parameters that no kernel takes."""
+        """The leaves by device, and the parameters that no kernel takes. Adds to ``copies`` of gradients, by parameter."""
         self.plan.check_given(gradients)
         found: dict[int, list[Leaf]] = {}
         others: list[Numbered] = []
         for number, p in self.plan.on_devices:
-            leaf = self._leaf(number, p, leaves[p.index], gradients[p.index], slots[p.text], resolved)
+            leaf = self._leaf(number, p, leaves[p.index], gradients[p.index], slots[p.text], resolved, copies)
             if leaf is None:
                 others.append((number, p))
             else:
@@ -180,11 +197,15 @@ class DeviceSteps:
             capturing = used.is_capturing(stream)
             key, programs = (device, resolved.holds), resolved.programs_of_all
             step = self._steps.get(key)
-            if step is None or not (is_steady or step.takes(programs, own)):
-                step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=capturing)
+            if step is None or not (is_steady or step.takes(programs, own, resolved.scales_at)):
+                step = self._steps[key] = DeviceStep(
+                    used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=capturing
+                )
             elif not is_steady and step.is_captured and not capturing and step.has_moved(own):
                 # The graph that captured it reads its tables.
-                step = self._steps[key] = DeviceStep(used, device, programs, own, stream=stream, capturing=False)
+                step = self._steps[key] = DeviceStep(
+                    used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=False
+                )
             elif not is_steady:
                 step.refresh(own, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
@@ -203,6 +224,7 @@ class DeviceSteps:
                 seed=resolved.seed,
                 step=count + 1,
                 control=counter.address if counts else 0,
+                scale=launches.scale.of_kernel if launches.scale else None,
                 stream=stream,
                 capturing=capturing,
             )
@@ -224,11 +246,20 @@ class DeviceSteps:
             )
         if resolved.raises:
             raise CaptureError(f"{own[0].path}: nonfinite='raise' waits for the device: expected 'skip' in a capture")
-        if resolved.varies_on_host:
+        if resolved.varies_on_host or resolved.scales_there:
             raise CaptureError(
                 f"{own[0].path}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "
                 "no schedules, no loss scale, and accumulate=1"
             )
+
+    @staticmethod
+    def _copied(p: Parameter, array: Any, g: Any, memory: DeviceMemory | None, *, zeroes: bool) -> Any:
+        """A copy of a gradient with its elements in the order of the parameter's. Raises `ArrayMemoryError` if it cannot be zeroed."""
+        if zeroes and memory is not None and not memory.is_writable:
+            raise ArrayMemoryError(
+                f"{p.text}: the gradient, where zero_gradients is to leave zeros, is read-only: expected one that can be written"
+            )
+        return laid_out_like(detached(unlazy(g)), array)
 
     def stream(self, device: int, own: Sequence[Leaf], leaves: Sequence[Any]) -> int:
         """The current stream of the libraries of these leaves; raises `ArrayMemoryError` where they are on different ones."""
@@ -247,7 +278,14 @@ class DeviceSteps:
         return stream
 
     def _leaf(
-        self, number: int, p: Parameter, array: Any, g: Any, slots: ParameterSlots, resolved: ResolvedStep
+        self,
+        number: int,
+        p: Parameter,
+        array: Any,
+        g: Any,
+        slots: ParameterSlots,
+        resolved: ResolvedStep,
+        copies: dict[int, Any],
     ) -> Leaf | None:
         """The leaf of a parameter; None where its rule is to be called on arrays. Raises errors with the key path."""
         if isinstance(g, SparseRows):
@@ -255,7 +293,13 @@ class DeviceSteps:
         check_alike(p, array, g, slots)
         rule = resolved.groups[p.group].rule
         own = [(slot, slots[slot.name]) for slot in rule.slots]
-        arrays: list[Any] = [memory_of(g), memory_of(array)]
+        own_memory, memory = memory_of(array), memory_of(g)
+        if own_memory is not None and (own_memory.strides is not None) != p.is_permuted:
+            raise LayoutError
+        if own_memory is not None and not (memory and memory.is_dense and memory.strides == own_memory.strides):
+            copies[number] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
+            memory = memory_of(copies[number])
+        arrays: list[Any] = [memory, own_memory]
         scales: list[Any] = []
         numbers: list[Any] = []
         for slot, value in own:
@@ -266,8 +310,10 @@ class DeviceSteps:
                 numbers.append(memory_of(value))
             else:
                 arrays.append(memory_of(value))
-        memories = [memory for memory in (*arrays, *scales, *numbers) if memory is not None and memory.is_plain]
-        if len(memories) < len(arrays) + len(scales) + len(numbers):
+        strides = None if own_memory is None else own_memory.strides
+        if not all(memory and memory.is_dense and memory.strides == strides for memory in arrays):
+            return None
+        if not all(memory and memory.is_plain for memory in (*scales, *numbers)):
             return None
         if any(memory.shape != p.shape for memory in arrays) or any(memory.shape for memory in numbers):
             slots.check()
@@ -277,6 +323,14 @@ class DeviceSteps:
         program, scalar_set = resolved.layout[p.group]
         stochastic = self.plan.groups[p.group].precision.rounding == "stochastic"
         return Leaf(p.text, number, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
+
+
+def as_placed(slot: Any, array: Any) -> Any:
+    """A slot of a parameter on a device, with its elements in the order of the parameter's where it has the same shape."""
+    memory, own = (None, None) if isinstance(slot, Quantized) else (memory_of(slot), memory_of(array))
+    if memory is None or own is None or memory.shape != own.shape or memory.strides == own.strides:
+        return slot
+    return laid_out_like(slot, array)
 
 
 def _arrays(slots: Mapping[str, Any]) -> list[Any]:

@@ -29,6 +29,11 @@ class SteppingOptions(Protocol):
         ...
 
     @property
+    def nonfinite(self) -> str:
+        """The treatment of gradients with infinities or NaN: "propagate", "skip" or "raise"."""
+        ...
+
+    @property
     def zero_gradients(self) -> bool:
         """Whether a step leaves zeros in the gradients."""
         ...
@@ -105,11 +110,16 @@ class ParameterGroup:
         """The dtypes of slots, and how parameters of half precision are rounded."""
         return self._owner._precision
 
-    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
-        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
+    @property
+    def checks(self) -> bool:
+        """Whether gradients are checked for infinities and NaN."""
+        return self._owner.nonfinite != "propagate"
+
+    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
+        """See `Precision.kept_in`."""
         if slot.dtype_by:
             slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
-        return self.precision.kept_in(slot, p, on_host=on_host)
+        return self.precision.kept_in(slot, p, coded=coded)
 
     @property
     def absent(self) -> tuple[str, ...]:

@@ -30,8 +30,11 @@ def check_places(path: str, p: Any, g: Any, slots: Mapping[str, Any]) -> None:
 def _others(g: Any, slots: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield from [("gradient", g.values), ("gradient", g.indices)] if isinstance(g, SparseRows) else [("gradient", g)]
     for name, slot in slots.items():
+        if isinstance(slot, Quantized):
+            yield from [(f"slot {name}", slot.codes), (f"slot {name}", slot.scales)]
+            continue
         # A number combines with arrays on any device.
-        if slot is not None and not isinstance(slot, Quantized) and name != LAST_STEP and len(slot.shape):
+        if slot is not None and name != LAST_STEP and len(slot.shape):
             yield f"slot {name}", slot
 
 

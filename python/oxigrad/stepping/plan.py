@@ -24,7 +24,7 @@ from oxigrad.ops.backends import (
     to_host,
 )
 from oxigrad.rules.rule import Rule
-from oxigrad.stepping.device_roads import is_launchable, why_not_rule
+from oxigrad.stepping.device_roads import is_launchable, is_permuted, why_not_rule
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.places import refuse_shapeless, refuse_traced
 from oxigrad.stepping.precision import HALVES
@@ -70,6 +70,8 @@ class Parameter:
     dtype: Any
     group: int
     executor: str = "host"
+    #: Whether it lies on a device in an order of axes other than row-major.
+    is_permuted: bool = False
 
     @property
     def indices(self) -> tuple[int, ...]:
@@ -163,8 +165,9 @@ class Plan:
         rules = [group.rule() for group in self.groups]
         for p in self.parameters:
             p.executor = executor(leaves[p.index], rules[p.group].elementwise)
-            if p.executor == "device" and self._why_not(p, rules[p.group]):
-                p.executor = "rule"
+            if p.executor == "device":
+                p.is_permuted = is_permuted(leaves[p.index])
+                p.executor = "rule" if self._why_not(p, rules[p.group]) else "device"
         supplied = {name for rule in rules for name in rule.supplied}
         #: Whether a value over all parameters is computed, for which they need one executor.
         self.needs_all = bool(supplied & {"total", "guard"})
@@ -202,8 +205,12 @@ class Plan:
 
     def _why_not(self, p: Parameter, rule: Rule) -> str:
         """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
-        accumulates = self._owner.accumulate > 1
-        return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), accumulates=accumulates)
+        return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), permuted=p.is_permuted)
+
+    def reads_codes(self, p: Parameter) -> bool:
+        """Whether what updates a parameter reads slots that are codes of eight bits: the core, or a kernel for all gradients."""
+        by_kernel = p.executor == "device" and not p.is_permuted and self._owner.sparse == "dense"
+        return by_kernel or p.executor in ("host", "copy")
 
     def is_current(self) -> bool:
         """Whether options and groups of hyperparameters are unchanged since the plan was made."""

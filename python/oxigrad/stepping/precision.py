@@ -57,12 +57,12 @@ class Precision:
             return slots[MASTER]
         return widened(p) + widened(slots[COMPENSATION]) if half(p) and self.rounding == "kahan" else widened(p)
 
-    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
-        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
+    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
+        """The dtype of a slot of the parameter ``p``; "8bit" for codes, where what updates it reads them (``coded``)."""
         name = slot.dtype or ("float32" if half(p) else None)
         if self.slot_dtype and slot.is_moment:
             name = self.slot_dtype
-            if name == "8bit" and (not on_host or size_of(p.shape) < _SMALLEST_8BIT):
+            if name == "8bit" and (not coded or size_of(p.shape) < _SMALLEST_8BIT):
                 name = "float32"
         return name if name == "8bit" else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
 

@@ -1,6 +1,6 @@
 """Protocols of an optimizer, as far as the modules of this folder read it: they import no class of `oxigrad.optim`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from oxigrad.rules.rule import Rule
@@ -13,6 +13,12 @@ class ObservedScale(Protocol):
     """A loss scale that observes steps."""
 
     def _after(self, *, finite: bool) -> dict[str, Any]: ...
+
+    def _state(self) -> tuple[float, int]: ...
+
+    def _of_kernel(self) -> tuple[float, float] | None: ...
+
+    def _read_by(self, learn: Callable[[], Any]) -> None: ...
 
 
 class SteppingOptimizer(Protocol):

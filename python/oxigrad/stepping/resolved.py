@@ -21,11 +21,12 @@ class ResolvedGroup:
     """The rule of a group of parameters, its kernel and the scalars that it takes.
 
     ``scalars`` are in the order of ``rule.numbers``, of which the number of the step is the first. With ``holds``, the rule is
-    that of a step that only accumulates gradients.
+    that of a step that only accumulates gradients. With ``scales_there``, the loss scale is kept on a device.
     """
 
-    def __init__(self, group: ParameterGroup, *, holds: bool = False) -> None:
+    def __init__(self, group: ParameterGroup, *, holds: bool = False, scales_there: bool = False) -> None:
         self._group = group
+        self._of_host = {"micro"} if scales_there else {"micro", "inverse_scale"}
         self.rule = group.rule(holds)
         self.program = group.program(self.rule)
         self.absent = group.absent
@@ -44,7 +45,12 @@ class ResolvedGroup:
             if not callable(value) and (at := self._positions.get(name)) is not None:
                 self.scalars[at] = float(value)
         #: Whether scalars other than the number of the step differ from step to step.
-        self.varies = bool(self._schedules or {"micro", "inverse_scale"} & self._positions.keys())
+        self.varies = bool(self._schedules or self._of_host & self._positions.keys())
+
+    @property
+    def scale_at(self) -> int | None:
+        """The position of the reciprocal of the loss scale among the scalars, if it is one of them."""
+        return self._positions.get("inverse_scale")
 
     def refresh(self) -> bool:
         """Reads hyperparameters again after they were set; False if they require another kernel or other slots."""
@@ -73,11 +79,23 @@ class ResolvedStep:
         self._versions = plan.numbers()  # before the settings are read
         self.plan = plan
         self.holds = holds
-        self.groups = [ResolvedGroup(group, holds=holds) for group in plan.groups]
+        scale = owner.loss_scale
+        #: Whether the loss scale is kept on the device of all parameters, whose kernels check the gradients.
+        self.scales_there = (
+            scale is not None
+            and scale._of_kernel() is not None
+            and owner.nonfinite == "skip"
+            and owner.accumulate == 1
+            and len(plan.on_devices) == len(plan.parameters)
+        )
+        self.groups = [ResolvedGroup(group, holds=holds, scales_there=self.scales_there) for group in plan.groups]
         self.absent = [group.absent for group in self.groups]
         programs, self.layout = lay_out(self.groups)
         self.programs = programs if plan.host else []
         self.programs_of_all = programs
+        scaled = zip(self.groups, self.layout, strict=True) if self.scales_there else ()
+        #: The positions of the reciprocal of the loss scale among the scalars of programs that read it on the device.
+        self.scales_at = {program: group.scale_at for group, (program, _) in scaled if group.scale_at is not None}
         self.seed = owner.seed
         self.observes = owner.loss_scale is not None
         self.zeroes = owner.zero_gradients

@@ -36,7 +36,7 @@ class ParameterSlots(dict[str, Any]):
         if tuple(value.shape) != tuple(before.shape):
             shapes = tuple(before.shape), tuple(value.shape)
             raise ShapeError(f"{self._path}: the slot {name} has shape {shapes[0]}: found {shapes[1]}")
-        copied = value.copy() if isinstance(value, Quantized) else copied_like(value, before)
+        copied = value.copied_like(before) if isinstance(value, Quantized) else copied_like(value, before)
         super().__setitem__(name, copied)
         self._version.raise_structure()
 

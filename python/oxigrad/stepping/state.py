@@ -206,7 +206,9 @@ def _copied(array: Any) -> Any:
 
 
 def _copied_like(array: Any, like: Any) -> Any:
-    return array.copy() if isinstance(array, Quantized) else copied_like(array, like)
+    if isinstance(array, Quantized) and isinstance(like, Quantized):
+        return array.copied_like(like)
+    return copied_like(array, like)
 
 
 # --- loading -----------------------------------------------------------------------------------------------------------

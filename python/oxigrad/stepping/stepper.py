@@ -14,14 +14,15 @@ import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
-from oxigrad.cuda.counter import Counter
+from oxigrad.cuda.counter import Counted, Counter
 from oxigrad.ops.aliasing import apart
-from oxigrad.ops.backends import REFUSALS, device_of, fetched, namespace, resolved
+from oxigrad.ops.backends import REFUSALS, device_of, fetched, is_array, namespace, resolved
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.slots import Formula
 from oxigrad.stepping.averages import Averages, named, some
+from oxigrad.stepping.device_scale import DeviceScale
 from oxigrad.stepping.initial_slots import new_slots, slot_names
-from oxigrad.stepping.launching import DeviceSteps, Launches, Numbered
+from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered, as_placed
 from oxigrad.stepping.plan import Parameter, Plan, executor
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
@@ -63,6 +64,9 @@ class Stepper:
         # The counts of steps that devices keep, by device.
         self._counters: dict[int, Counter] = {}
         self._devices: DeviceSteps | None = None
+        # Of the steps that devices count: whether one that is stopped raises, and the loss scale on the device.
+        self._raises = False
+        self._scale: DeviceScale | None = None
         self.averages = Averages()
 
     @property
@@ -103,11 +107,25 @@ class Stepper:
     def _learn(self, *, wait: bool) -> None:
         """Learns the counts of steps that devices have kept; those that have not arrived yet only with ``wait``."""
         for device, counter in self._counters.items():
+            is_behind = counter.is_ahead or counter.is_pending
             for change in counter.learn(device, wait=wait):
-                for _ in range(change.skipped):
-                    self._count_skipped()
-            if counter.counts:
+                self._note(change)
+            if is_behind:
                 self._core.count = counter.count
+
+    def _note(self, change: Counted) -> None:
+        """Counts the skipped steps among those that a device has counted, and lets the loss scale observe them."""
+        if self._scale is not None:
+            self._skipped += change.skipped
+            for finite in (True,) * change.step + (False,) * change.skipped:
+                self._scale.note(finite=finite)
+        elif not self._raises:
+            for _ in range(change.skipped):
+                self._count_skipped()
+
+    def learn(self) -> None:
+        """Learns the counts of all steps that devices have taken. Waits for them."""
+        self._learn(wait=True)
 
     @property
     def micro(self) -> int:
@@ -183,7 +201,13 @@ class Stepper:
     def _fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
         """Matches slots that were loaded in advance to the parameters of the first model."""
         first = {
-            p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=p.executor in _ON_HOST)
+            p.text: new_slots(
+                plan.groups[p.group],
+                p.text,
+                leaves[p.index],
+                on_host=p.executor in _ON_HOST,
+                coded=plan.reads_codes(p),
+            )
             for p in plan.parameters
         }
         resting = {path: own for path, own in self._slots.items() if path in plan.resting}
@@ -213,8 +237,7 @@ class Stepper:
         if step.varies or plan.sparse:
             if step.varies_on_host and self._counters:
                 self._learn(wait=True)
-            inverse_scale = 1.0 / self._owner.scale if step.observes else 1.0
-            step.fill(core.count, core.micro + 1, inverse_scale)
+            step.fill(core.count, core.micro + 1, self._inverse_scale(step))
         else:
             number = core.count + 1.0
             for scalars in step.constant:
@@ -232,9 +255,10 @@ class Stepper:
             owner = self._owner
             self._accumulate = owner.accumulate
             step = ResolvedStep(plan, owner, holds=self.micro + 1 < self._accumulate)
-            if step.varies_on_host:
+            if step.varies_on_host or step.raises or self._raises or self._scale is not None or not plan.on_devices:
                 self._learn(wait=True)
-            step.fill(self._core.count, self.micro + 1, 1.0 / owner.scale)
+            self._raises = step.raises
+            step.fill(self._core.count, self.micro + 1, self._inverse_scale(step))
             if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
                 self._enter(step, leaves)
             self._resolved[step.holds] = step
@@ -246,15 +270,26 @@ class Stepper:
                 self._slots, self._plan = before, None
             raise
 
+    def _inverse_scale(self, step: ResolvedStep) -> float:
+        """The reciprocal of the loss scale as far as the host fills it in."""
+        return 1.0 / self._owner.scale if step.observes and not step.scales_there else 1.0
+
     def _take(
         self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], model: Any, grads: Any, *, keep_root: bool
     ) -> Any:
         """Takes a step that is resolved, and whose numbers are filled in."""
         plan, touched, writes, launches = step.plan, (), None, None
         if not step.is_in_place or plan.sparse:
-            if (found := self._prepare_writes(step, leaves, gradients, grads)) is None:
+            try:
+                found = self._prepare_writes(step, leaves, gradients, grads)
+            except LayoutError:
+                self._forget()
+                return self.update(model, grads, keep_root=keep_root)
+            if found is None:
                 return self.skip(plan, model, gradients)
             touched, writes, launches = found
+        observes = step.observes and not (launches and launches.scale)
+        counts = self._core.count, self._core.micro
         written, given = plan.pick(leaves), plan.pick(gradients)
         try:
             done = self._core.step(
@@ -264,7 +299,7 @@ class Stepper:
                 programs=step.programs,
                 seed=step.seed,
                 holds=step.holds,
-                observes=step.observes,
+                observes=observes,
                 touched=touched,
                 writes=writes,
             )
@@ -280,26 +315,59 @@ class Stepper:
         if done is None:
             return self.skip(plan, model, gradients)
         if launches is not None and launches.counters:
-            return self._counted_there(step, launches, model, gradients)
-        if step.observes:
+            return self._counted_there(step, launches, model, gradients, counts)
+        if observes:
             self._settle()
         return done
 
-    def _counted_there(self, step: ResolvedStep, launches: Launches, model: Any, gradients: list[Any]) -> Any:
-        """The model after a step that a guard on a device may have stopped; waits where that must be known now."""
+    def _counted_there(
+        self, step: ResolvedStep, launches: Launches, model: Any, gradients: list[Any], counts: tuple[int, int]
+    ) -> Any:
+        """The model after a step that a guard on a device may have stopped; waits where that must be known now.
+
+        ``counts`` are the numbers of steps and of accumulated gradients before.
+        """
         for counter in launches.counters:
             counter.expect()
-        if not step.observes and self._owner.nonfinite != "raise":
+        is_known_later = launches.scale is not None or not (step.observes or self._accumulate > 1)
+        if is_known_later and not step.raises:
             self._learn(wait=False)
             return model
-        before = self._skipped
-        self._learn(wait=True)
-        if self._skipped == before:
+        changes = [change for device, c in self._counters.items() for change in c.learn(device, wait=True)]
+        if not any(change.skipped for change in changes):
             self._settle()
-        elif self._owner.nonfinite == "raise":
-            self._skipped = before
-            self.skip(step.plan, model, gradients)
-        return model
+            return model
+        self._core.count, self._core.micro = counts
+        self._core.observe({}, {})  # the step was none
+        return self.skip(step.plan, model, gradients)
+
+    def _begun_scale(self, step: ResolvedStep, leaves: list[Any]) -> DeviceScale | None:
+        """The loss scale on the device for a step that reads it there, as the user may have set it."""
+        scale = self._owner.loss_scale if step.scales_there else None
+        found = self._scale if self._scale is not None and self._scale.scale is scale else None
+        if scale is None or found is None or not found.is_known():
+            if self._scale is not None:
+                self._learn(wait=True)  # of steps with the scale before
+            if scale is not None and found is not None and not found.is_known():
+                found.refresh()
+            elif scale is not None and found is None:
+                scale._read_by(self.learn)
+                found = DeviceScale(scale, leaves[step.plan.on_devices[0][1].index])
+            self._scale = found
+        return found
+
+    def scale_like(self, loss: Any) -> Any:
+        """The loss scale as an array of the library and on the device of ``loss``, if kernels keep it there; else None."""
+        held, loss = None if self._scale is None else self._scale.array, _core.plain(loss)
+        if held is None or not is_array(loss) or namespace(loss) is not namespace(held):
+            return None
+        if device_of(loss) != device_of(held) or not self._scale_is_known():
+            return None
+        return xp.astype(held[0], loss.dtype, copy=True)
+
+    def _scale_is_known(self) -> bool:
+        """Whether the loss scale on the device is the optimizer's, as the user has not set it since."""
+        return self._scale is not None and self._scale.scale is self._owner.loss_scale and self._scale.is_known()
 
     def _prepare_writes(
         self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], grads: Any
@@ -313,9 +381,14 @@ class Stepper:
         if plan.on_devices:
             if self._devices is None or self._devices.plan is not plan:
                 self._devices = DeviceSteps(plan, self._counters)
+            scale = self._begun_scale(step, leaves)
+            exposed = self._core.is_exposed
             writes.launches, others = self._devices.prepare(
-                step, leaves, gradients, self._slots, count=self._core.count, exposed=self._core.is_exposed
+                step, leaves, gradients, self._slots, count=self._core.count, exposed=exposed, scale=scale
             )
+            if others and self._counters:  # rules on arrays take the scale and the count from the host
+                self._learn(wait=True)
+                step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale)
         if not call_step(step, leaves, gradients, self._slots, writes, others):
             return None
         writes.copies += zeros
@@ -387,13 +460,19 @@ class Stepper:
         group, path = plan.groups[parameter.group], parameter.text
         if path in self._slots:
             self._slots[path].check()
-        known, on_host = dict(self._slots.get(path, {})), parameter.executor in _ON_HOST
+        known, on_host, coded = (
+            dict(self._slots.get(path, {})),
+            parameter.executor in _ON_HOST,
+            plan.reads_codes(parameter),
+        )
         for name, slot in known.items():
-            if isinstance(slot, Quantized) and not on_host:  # Only the core reads codes.
-                known[name] = namespace(array).asarray(np.asarray(slot), device=device_of(array))
+            if isinstance(slot, Quantized) and not coded:
+                known[name] = slot.decoded(array)
         if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
             self._core.expose()  # a function may keep what it returns
-        found = {**known, **new_slots(group, path, array, on_host=on_host, known=known)}
+        found = {**known, **new_slots(group, path, array, on_host=on_host, coded=coded, known=known)}
+        if parameter.executor == "device":
+            found = {name: as_placed(slot, array) for name, slot in found.items()}
         return {name: found[name] for name in slot_names(group) if name in found}
 
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:

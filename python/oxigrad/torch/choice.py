@@ -87,13 +87,13 @@ class Choice:
         """The value of a hyperparameter."""
         return self.entry.value(name, self.group)
 
-    def kept_in(self, slot: Slot, p: Any, *, on_host: bool) -> Any:
-        """The dtype of a slot of the parameter ``p``; "8bit" for codes."""
+    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
+        """See `Precision.kept_in`."""
         if self.entry.follows_torch and not (self.precision.slot_dtype and slot.is_moment) and not slot.dtype:
             return p.dtype
         if slot.dtype_by:
             slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
-        return self.precision.kept_in(slot, p, on_host=on_host)
+        return self.precision.kept_in(slot, p, coded=coded)
 
 
 def _built(

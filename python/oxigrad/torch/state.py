@@ -67,7 +67,7 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bo
     if len(known) == len(keys):
         return is_new
     group: Any = choice  # It has the attributes of a group that are read.
-    found = new_slots(group, path, local(p), on_host=on_host, known=known)
+    found = new_slots(group, path, local(p), on_host=on_host, coded=on_host, known=known)
     numbers = {slot.name for slot in rule.slots if slot.is_number}
     for name, value in found.items():
         if name in numbers:

@@ -52,6 +52,8 @@ def dtype_name(dtype: Any) -> str:
 
 @functools.lru_cache(typed=True)  # NumPy builds the name on each access; dtypes of two libraries may compare equal
 def _dtype_name(dtype: Any) -> str:
+    if isinstance(dtype, type):  # a scalar type of NumPy's
+        return dtype.__name__
     name = getattr(dtype, "name", None)
     return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
 

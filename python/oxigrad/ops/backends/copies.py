@@ -33,6 +33,13 @@ def copied_like(value: Any, like: Any) -> Any:
     return adapter.from_host(to_host(value), like)
 
 
+def laid_out_like(value: Any, like: Any) -> Any:
+    """A copy of an array of the library and the shape of ``like``, whose elements lie in memory in the order of its own."""
+    made = namespace(like).empty_like(like, dtype=value.dtype)
+    adapter_of(like).assign(made, value)
+    return made
+
+
 def fingerprint(value: Any) -> int | None:
     """A checksum of the elements of a NumPy array; None for anything else."""
     value = plain(value)

@@ -1,5 +1,6 @@
 """Descriptions of arrays in the memory of CUDA devices."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from oxigrad.ops.backends.arrays import REFUSALS, dtype_name
@@ -11,7 +12,9 @@ DEFAULT_STREAM = 0  # the legacy default stream
 class DeviceMemory(NamedTuple):
     """The memory of an array on a CUDA device: address, number of the device, and layout.
 
-    ``is_plain`` is whether the elements lie one after the other in row-major order and may be written.
+    ``is_plain`` is whether the elements lie one after the other in row-major order and may be written. Where they lie one
+    after the other in another order of axes, as in a channels-last tensor, and may be written, ``strides`` are those of the axes, in
+    elements, and 0 for an axis of one element.
     """
 
     address: int
@@ -19,6 +22,13 @@ class DeviceMemory(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     is_plain: bool
+    strides: tuple[int, ...] | None = None
+    is_writable: bool = True
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements lie one after the other in some order of axes, and may be written."""
+        return self.is_plain or self.strides is not None
 
 
 def device_number(array: Any) -> int | None:
@@ -43,21 +53,40 @@ def interface_memory(array: Any) -> DeviceMemory | None:
     except REFUSALS:
         return None
     address, is_readonly = told["data"]
-    shape = tuple(told["shape"])
-    is_plain = not is_readonly and is_row_major(shape, told.get("strides"), int(told["typestr"][2:]))
-    return (
-        None
-        if told.get("mask") is not None
-        else DeviceMemory(address, number, dtype_name(array.dtype), shape, is_plain)
-    )
+    if told.get("mask") is not None:
+        return None
+    shape, strides, size = tuple(told["shape"]), told.get("strides"), int(told["typestr"][2:])
+    elements = None if strides is None or any(stride % size for stride in strides) else [s // size for s in strides]
+    is_plain = strides is None or (elements is not None and is_row_major(shape, elements))
+    dtype = dtype_name(array.dtype)
+    if is_readonly:
+        return DeviceMemory(address, number, dtype, shape, False, is_writable=False)
+    permuted = None if is_plain or elements is None else dense_strides(shape, elements)
+    return DeviceMemory(address, number, dtype, shape, is_plain, permuted)
 
 
-def is_row_major(shape: tuple[int, ...], strides: tuple[int, ...] | None, size: int) -> bool:
-    """Whether strides in bytes (None for these) are those of elements one after the other; an axis of one element has any."""
-    if strides is None or 0 in shape:
-        return True
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent > 1 and stride != size:
-            return False
-        size *= extent
+def is_row_major(shape: tuple[int, ...], strides: Sequence[int]) -> bool:
+    """Whether strides in elements are those of elements one after the other; an axis of one element has any."""
+    return 0 in shape or _is_adjacent(zip(reversed(shape), reversed(strides), strict=True))
+
+
+def dense_strides(shape: tuple[int, ...], strides: Sequence[int]) -> tuple[int, ...] | None:
+    """Strides in elements, 0 for axes of one element, where elements lie one after the other in some order of axes; else None.
+
+    >>> dense_strides((2, 3, 1), (1, 2, 7)), dense_strides((2, 3), (1, 4))
+    ((1, 2, 0), None)
+    """
+    found = tuple([stride if extent > 1 else 0 for extent, stride in zip(shape, strides, strict=True)])
+    ordered = sorted(zip(shape, strides, strict=True), key=lambda axis: axis[1])
+    return found if _is_adjacent(ordered) else None
+
+
+def _is_adjacent(axes: Iterable[tuple[int, int]]) -> bool:
+    """Whether axes, as pairs of extent and stride, each go over all elements of those before."""
+    size = 1
+    for extent, stride in axes:
+        if extent > 1:
+            if stride != size:
+                return False
+            size *= extent
     return True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name
-from oxigrad.ops.backends.device_memory import DEFAULT_STREAM, DeviceMemory
+from oxigrad.ops.backends.device_memory import DEFAULT_STREAM, DeviceMemory, dense_strides
 from oxigrad.ops.backends.generic import Adapter
 
 # Functions of ``xp`` that are methods of tensors with the same arguments.
@@ -140,9 +140,9 @@ class TorchAdapter(Adapter):
         if not array.is_cuda or hasattr(array, "fake_mode") or hasattr(array, "placements") or self.obstacle(array):
             return None
         device = array.device.index
-        return DeviceMemory(
-            array.data_ptr(), device, dtype_name(array.dtype), tuple(array.shape), array.is_contiguous()
-        )
+        is_plain, shape = array.is_contiguous(), tuple(array.shape)
+        strides = None if is_plain else dense_strides(shape, array.stride())
+        return DeviceMemory(array.data_ptr(), device, dtype_name(array.dtype), shape, is_plain, strides)
 
     def current_stream(self, array: Any, device: int) -> int:
         """PyTorch's current stream of the device."""
