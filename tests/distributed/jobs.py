@@ -312,6 +312,66 @@ def replicas(comm: Any, victim: int) -> Any:
     return [comm.rank, accepted]
 
 
+SURVIVING = {
+    "sync_replicas": lambda opt, comm: distributed.SyncReplicas(opt, 2, 3, communicator=comm),
+    "softsync": lambda opt, comm: distributed.Softsync(opt, 1, scaled=False, communicator=comm),
+    "drop_stale": lambda opt, comm: distributed.DropStale(opt, 3, communicator=comm),
+}
+
+
+def constant_gradient() -> dict[str, np.ndarray]:
+    """A gradient that all workers have in every step, so that the steps do not depend on whose gradients they are by."""
+    rng = np.random.default_rng(3)
+    return {"w": rng.standard_normal((20, 5)), "b": rng.standard_normal(5).astype("f4")}
+
+
+def survive(
+    comm: Any, method: str = "sync_replicas", how: str = "kill", wanted: int = 1, make: Any = None, steps: int = 12
+) -> Any:
+    """Trains while a fault of rank 0 ends the generation; returns the steps told before and after, and digests of the state.
+
+    The digests, of the parameters and of the slots, are by the number of steps that they are of. A fault leaves as many as wanted.
+    """
+    opt = SURVIVING[method](ox.optim.Adam(0.01) if make is None else make(), comm)
+    model, acknowledged, is_first = {"w": np.ones((20, 5)), "b": np.ones(5, "f4")}, [], comm.generation == 0
+    newest = 0
+    with opt:
+        while True:
+            try:
+                model = opt.join(model)
+                if opt.communicator.size < wanted:
+                    raise WorkerLost(())
+                if is_first and comm.rank == 0 and opt.communicator.generation == 0 and opt.told and opt.step >= 4:
+                    FAULTS[how](comm)
+                if opt.communicator.generation > 0 and opt.step >= steps:
+                    break
+                opt.update(model, constant_gradient())
+                newest = max([newest, *(told.step for told in opt.told if told.accepted)])
+            except WorkerLost:
+                acknowledged.append(newest)
+                model = opt.reform(model)
+                acknowledged.append(opt.step)
+    return [acknowledged, opt.communicator.size, opt.state_dict()["step"], digest(opt.state_dict()["slots"])]
+
+
+def digest(slots: Any) -> str:
+    """A digest of slots by key path and name."""
+    found = hashlib.sha256()
+    for path in sorted(slots):
+        for name in sorted(slots[path]):
+            found.update(f"{path} {name} {np.asarray(slots[path][name]).tobytes().hex()}".encode())
+    return found.hexdigest()
+
+
+def undisturbed(steps: int, make: Any = None) -> str:
+    """The digest of the slots of one worker after so many steps by the gradient of `survive`."""
+    opt: Any = ox.optim.Adam(0.01) if make is None else make()
+    model = {"w": np.ones((20, 5)), "b": np.ones(5, "f4")}
+    for _ in range(steps):
+        model = opt.update(model, constant_gradient())
+    return digest(opt.state_dict()["slots"])
+
+
 def listening_names(comm: Any) -> list[str]:
     """The sockets that this process listens on, after an exchange, for long enough that the launcher prints it."""
     comm.all_reduce([np.zeros(100_000)])
