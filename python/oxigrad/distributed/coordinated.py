@@ -182,16 +182,23 @@ class Coordinated(Wrapper):
         Returns the model, as `join`.
         """
         with self._lock.stepping():
-            server = self._server
-            self._stopped.set()
-            if server is not None:
-                server.join()
-            step = self._local_step if self._coordinator is None else self._coordinator.decisions.step
-            replica = self._replica
-            self._reform()
-            self._set_apart()
-            self._local_step, self._replica = step, replica
-            return self._join(model)
+            while True:
+                self._detach()
+                self._reform()
+                try:
+                    return self._join(model)
+                except WorkerLost:  # another worker was lost, or waits to join
+                    continue
+
+    def _detach(self) -> None:
+        """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
+        self._stopped.set()
+        if self._server is not None:
+            self._server.join()
+        step = self._local_step if self._coordinator is None else self._coordinator.decisions.step
+        replica = self._replica
+        self._set_apart()
+        self._local_step, self._replica = step, replica
 
     def leave(self) -> None:
         """Leaves the training: the others go on without this worker. On rank 0, returns when all others have left or died."""
