@@ -354,6 +354,34 @@ def survive(
     return [acknowledged, opt.communicator.size, opt.state_dict()["step"], digest(opt.state_dict()["slots"])]
 
 
+def pulled(comm: Any, how: str = "kill", steps: int = 6) -> list[Any]:
+    """Elastic averaging of rank 1, whose centre is lost after half of the steps; returns its parameters, and the centre.
+
+    Rank 0 keeps the centre at first, and takes no step. Without a fault (an empty text) the centre stays there.
+    """
+    opt: Any = distributed.ElasticAverage(ox.optim.Adam(0.1), 1, moving_rate=0.3, communicator=comm)
+    model = opt.start({"w": np.ones(5)})
+    if comm.rank == 0:
+        comm.recv_any([np.empty(0)], tag=99)
+        if how:
+            FAULTS[how](comm)
+        opt.leave(model)
+        return []
+    for step in range(steps):
+        if step == steps // 2:
+            comm.send(0, Header(tag=99), [np.empty(0)])
+            while how and 0 in comm.alive():
+                time.sleep(0.001)
+        gradient = {"w": np.arange(5.0) - step}
+        try:
+            model = opt.update(model, gradient)
+        except WorkerLost:
+            model = opt.update(opt.reform(model), gradient)
+    found = model["w"].tolist()
+    opt.leave(model)
+    return [found, opt.centre()["w"].tolist()]
+
+
 def digest(slots: Any) -> str:
     """A digest of slots by key path and name."""
     found = hashlib.sha256()

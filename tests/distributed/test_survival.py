@@ -213,6 +213,25 @@ def test_a_copy_has_a_state_of_its_own() -> None:
     assert (opt.optimizer.step, other.optimizer.step) == (2, 1)
 
 
+def test_the_centre_of_elastic_averaging_survives_the_worker_that_keeps_it() -> None:
+    def kill(comm: Any) -> None:
+        job.kill(0)
+        comm.alive(), comm.recv_any([np.empty(0)], tag=98)
+
+    job = ThreadJob(lambda comm: jobs.pulled(comm, "thread"), 2, timeout=DEADLINE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(jobs.FAULTS, "thread", kill)
+        _, found = job.wait(DEADLINE)
+    assert found == distributed.run(lambda comm: jobs.pulled(comm, ""), workers=2)[1]
+
+
+@pytest.mark.xdist_group("processes")
+def test_the_centre_survives_a_killed_process() -> None:
+    pytest.importorskip("mpi4py")
+    run = jobs.launched(2, "pulled")
+    assert jobs.results(run.stdout) == [distributed.run(lambda comm: jobs.pulled(comm, ""), workers=2)[1]], run.stderr
+
+
 # --- workers that differ ------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +275,21 @@ def test_another_model_is_named(other: Any, message: str) -> None:
     found = disagreeing(lambda rank: SyncReplicas(optim.SGD(1.0), 1), lambda rank: other if rank else given)
     assert found[1].startswith(message)
     assert found[0] == str({message.partition(":")[0]: 1})
+
+
+def test_another_model_of_an_elastic_worker_is_named() -> None:
+    def worker(comm: Any) -> Any:
+        opt, own = distributed.ElasticAverage(optim.SGD(0.1), 1), {"w": np.ones(2 + comm.rank)}
+        try:
+            own = opt.start(own)
+        except Refused as error:
+            return str(error)
+        while not comm.refused:
+            own = opt.update(own, {"w": np.ones(2)})
+        opt.leave(own)
+        return dict(comm.refused)
+
+    assert distributed.run(worker, workers=2) == [{"tree": 1}, "w: shape (3,) on rank 1: expected (2,)"]
 
 
 def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
