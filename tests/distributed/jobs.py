@@ -20,7 +20,7 @@ import numpy as np
 
 import oxigrad as ox
 from oxigrad import distributed, launch
-from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost
+from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost, agreement
 
 DEADLINE = 120
 """Seconds after which a test counts as hanging."""
@@ -440,8 +440,23 @@ def results(output: str) -> list[Any]:
     return sorted((json.loads(line.removeprefix("result ")) for line in lines), key=str)
 
 
+def other_version(engine: str) -> str:
+    """The error of a job in which rank 1 runs another version of the package."""
+    if "1" in (os.environ.get("OMPI_COMM_WORLD_RANK"), os.environ.get("PMI_RANK"), os.environ.get("RANK")):
+        agreement._core.__version__ = "0.0.1"
+    try:
+        distributed.communicator(engine, timeout=30.0)
+    except Refused as error:
+        return f"{error.reason}: {error}"
+    return "accepted"
+
+
 def main(engine: str, name: str, *arguments: str) -> None:
     given = [json.loads(argument) for argument in arguments]
+    if name == "other_version":
+        sys.stdout.write(f"result {json.dumps(other_version(engine))}\n")
+        sys.stdout.flush()
+        return
     comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")))
     result = globals()[name](comm, *given)
     sys.stdout.write(f"result {json.dumps(result)}\n")

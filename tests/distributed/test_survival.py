@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import threading
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim, schedules
 from oxigrad.distributed import Refused, SyncReplicas, WorkerLost, agreement
+from oxigrad.distributed.engines.hub import Hub
 from oxigrad.distributed.engines.threads import ThreadJob
 
 DEADLINE = 60.0
@@ -300,3 +302,37 @@ def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(error).startswith("rank 3 runs oxigrad 0.0.1: expected ")
     damaged = agreement.difference(own, np.frombuffer(b"[1]", np.uint8), "rank 3")
     assert damaged is not None and damaged.reason == "description"
+
+
+VERSIONS = f"version: rank 1 runs oxigrad 0.0.1, rank 0 {ox.__version__}: expected one version on every worker"
+
+
+@pytest.mark.xdist_group("processes")
+def test_another_version_is_refused_by_all_processes_of_mpi() -> None:
+    pytest.importorskip("mpi4py")
+    run = jobs.launched(2, "other_version")
+    assert jobs.results(run.stdout) == [VERSIONS] * 2, run.stderr
+
+
+@pytest.mark.xdist_group("processes")
+def test_another_version_is_refused_by_all_processes_of_torch() -> None:
+    pytest.importorskip("torch")
+    from test_torch_engine import launched
+
+    found = [result for _, output, _ in launched(2, "other_version") for result in jobs.results(output)]
+    assert found == [VERSIONS] * 2
+
+
+def test_a_process_of_another_version_or_job_does_not_enter() -> None:
+    async def enter() -> list[Any]:
+        hub = Hub(["a"], job=b"1" * 16, version="1.0")
+        given = [(b"1" * 16, "0.9"), (b"2" * 16, "1.0"), (b"1" * 16, "1.0")]
+        return [await hub.enter("a", job, version, DEADLINE) for job, version in given]
+
+    version, job, entered = asyncio.run(enter())
+    assert version == (
+        "refused",
+        ("version", "a worker runs oxigrad 0.9, the program 1.0: expected one version on every worker"),
+    )
+    assert job.kind == "refused" and job.value[0] == "job"
+    assert entered == ("done", (0, 1, 0))

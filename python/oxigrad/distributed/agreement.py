@@ -9,11 +9,32 @@ import numpy as np
 from oxigrad import _core
 from oxigrad.distributed.errors import Refused
 
-__all__ = ["described", "difference"]
+__all__ = ["VERSION_BYTES", "check_versions", "described", "difference", "version"]
 
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+VERSION_BYTES = 64
+"""The bytes of `version`."""
+
+
+def version() -> np.ndarray:
+    """The version of the package as `VERSION_BYTES` bytes, which the workers of a job exchange before anything else."""
+    return np.frombuffer(_core.__version__.encode()[:VERSION_BYTES].ljust(VERSION_BYTES, b"\0"), np.uint8).copy()
+
+
+def check_versions(rows: np.ndarray) -> None:
+    """Raises `Refused` where the versions of all workers, in the order of ranks, are not one.
+
+    >>> check_versions(np.concatenate([version(), version()]))
+    """
+    first, *others = (row.tobytes().rstrip(b"\0").decode(errors="replace") for row in rows.reshape(-1, VERSION_BYTES))
+    for rank, found in enumerate(others, 1):
+        if found != first:
+            text = f"rank {rank} runs oxigrad {found}, rank 0 {first}: expected one version on every worker"
+            raise Refused("version", text)
 
 
 def described(arrays: Mapping[str, Any], config: Any = None) -> np.ndarray:
