@@ -20,7 +20,7 @@ import numpy as np
 
 import oxigrad as ox
 from oxigrad import distributed, launch
-from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost
+from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost, agreement
 
 DEADLINE = 120
 """Seconds after which a test counts as hanging."""
@@ -312,6 +312,94 @@ def replicas(comm: Any, victim: int) -> Any:
     return [comm.rank, accepted]
 
 
+SURVIVING = {
+    "sync_replicas": lambda opt, comm: distributed.SyncReplicas(opt, 2, 3, communicator=comm),
+    "softsync": lambda opt, comm: distributed.Softsync(opt, 1, scaled=False, communicator=comm),
+    "drop_stale": lambda opt, comm: distributed.DropStale(opt, 3, communicator=comm),
+}
+
+
+def constant_gradient() -> dict[str, np.ndarray]:
+    """A gradient that all workers have in every step, so that the steps do not depend on whose gradients they are by."""
+    rng = np.random.default_rng(3)
+    return {"w": rng.standard_normal((20, 5)), "b": rng.standard_normal(5).astype("f4")}
+
+
+def survive(
+    comm: Any, method: str = "sync_replicas", how: str = "kill", wanted: int = 1, make: Any = None, steps: int = 12
+) -> Any:
+    """Trains while a fault of rank 0 ends the generation; returns the steps told before and after, and digests of the state.
+
+    The digests, of the parameters and of the slots, are by the number of steps that they are of. A fault leaves as many as wanted.
+    """
+    opt = SURVIVING[method](ox.optim.Adam(0.01) if make is None else make(), comm)
+    model, acknowledged, is_first = {"w": np.ones((20, 5)), "b": np.ones(5, "f4")}, [], comm.generation == 0
+    newest = 0
+    with opt:
+        while True:
+            try:
+                model = opt.join(model)
+                if opt.communicator.size < wanted:
+                    raise WorkerLost(())
+                if is_first and comm.rank == 0 and opt.communicator.generation == 0 and opt.told and opt.step >= 4:
+                    FAULTS[how](comm)
+                if opt.communicator.generation > 0 and opt.step >= steps:
+                    break
+                opt.update(model, constant_gradient())
+                newest = max([newest, *(told.step for told in opt.told if told.accepted)])
+            except WorkerLost:
+                acknowledged.append(newest)
+                model = opt.reform(model)
+                acknowledged.append(opt.step)
+    return [acknowledged, opt.communicator.size, opt.state_dict()["step"], digest(opt.state_dict()["slots"])]
+
+
+def pulled(comm: Any, how: str = "kill", steps: int = 6) -> list[Any]:
+    """Elastic averaging of rank 1, whose centre is lost after half of the steps; returns its parameters, and the centre.
+
+    Rank 0 keeps the centre at first, and takes no step. Without a fault (an empty text) the centre stays there.
+    """
+    opt: Any = distributed.ElasticAverage(ox.optim.Adam(0.1), 1, moving_rate=0.3, communicator=comm)
+    model = opt.start({"w": np.ones(5)})
+    if comm.rank == 0:
+        comm.recv_any([np.empty(0)], tag=99)
+        if how:
+            FAULTS[how](comm)
+        opt.leave(model)
+        return []
+    for step in range(steps):
+        if step == steps // 2:
+            comm.send(0, Header(tag=99), [np.empty(0)])
+            while how and 0 in comm.alive():
+                time.sleep(0.001)
+        gradient = {"w": np.arange(5.0) - step}
+        try:
+            model = opt.update(model, gradient)
+        except WorkerLost:
+            model = opt.update(opt.reform(model), gradient)
+    found = model["w"].tolist()
+    opt.leave(model)
+    return [found, opt.centre()["w"].tolist()]
+
+
+def digest(slots: Any) -> str:
+    """A digest of slots by key path and name."""
+    found = hashlib.sha256()
+    for path in sorted(slots):
+        for name in sorted(slots[path]):
+            found.update(f"{path} {name} {np.asarray(slots[path][name]).tobytes().hex()}".encode())
+    return found.hexdigest()
+
+
+def undisturbed(steps: int, make: Any = None) -> str:
+    """The digest of the slots of one worker after so many steps by the gradient of `survive`."""
+    opt: Any = ox.optim.Adam(0.01) if make is None else make()
+    model = {"w": np.ones((20, 5)), "b": np.ones(5, "f4")}
+    for _ in range(steps):
+        model = opt.update(model, constant_gradient())
+    return digest(opt.state_dict()["slots"])
+
+
 def listening_names(comm: Any) -> list[str]:
     """The sockets that this process listens on, after an exchange, for long enough that the launcher prints it."""
     comm.all_reduce([np.zeros(100_000)])
@@ -352,8 +440,23 @@ def results(output: str) -> list[Any]:
     return sorted((json.loads(line.removeprefix("result ")) for line in lines), key=str)
 
 
+def other_version(engine: str) -> str:
+    """The error of a job in which rank 1 runs another version of the package."""
+    if "1" in (os.environ.get("OMPI_COMM_WORLD_RANK"), os.environ.get("PMI_RANK"), os.environ.get("RANK")):
+        agreement._core.__version__ = "0.0.1"
+    try:
+        distributed.communicator(engine, timeout=30.0)
+    except Refused as error:
+        return f"{error.reason}: {error}"
+    return "accepted"
+
+
 def main(engine: str, name: str, *arguments: str) -> None:
     given = [json.loads(argument) for argument in arguments]
+    if name == "other_version":
+        sys.stdout.write(f"result {json.dumps(other_version(engine))}\n")
+        sys.stdout.flush()
+        return
     comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")))
     result = globals()[name](comm, *given)
     sys.stdout.write(f"result {json.dumps(result)}\n")

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import jobs
 import pytest
@@ -47,6 +48,26 @@ def test_the_workers_go_on_after_the_death_of_the_coordinator(engine: ModuleType
     results = engine.RayJob(lambda comm: jobs.train(comm, [0], "coordinator"), 3).wait(jobs.DEADLINE)
     assert [result[1:] for result in results] == [[3, 1, 12 * 20_000.0, 12]] * 3
     assert sorted(result[0] for result in results) == [0, 1, 2]
+
+
+def check_slots(results: list[Any], size: int) -> None:
+    """Nothing that a worker was told is lost, and all slots are those of one worker without a fault."""
+    assert [result[1] for result in results] == [size] * size
+    for acknowledged, _, steps, digest in results:
+        assert all(after >= before for before, after in zip(acknowledged[::2], acknowledged[1::2], strict=True))
+        assert digest == jobs.undisturbed(steps)
+
+
+def test_the_actor_is_restarted_and_slots_are_kept(engine: ModuleType) -> None:
+    results = engine.RayJob(lambda comm: jobs.survive(comm, "sync_replicas", "coordinator"), 3).wait(jobs.DEADLINE)
+    check_slots(results, 3)
+
+
+def test_a_new_worker_replaces_the_one_that_decides(engine: ModuleType) -> None:
+    job = engine.RayJob(lambda comm: jobs.survive(comm, "sync_replicas", "kill", 3), 3, restarts=1)
+    first, *results = job.wait(jobs.DEADLINE)
+    assert first is None
+    check_slots(results, 3)
 
 
 def test_a_worker_joins_and_one_leaves(engine: ModuleType) -> None:

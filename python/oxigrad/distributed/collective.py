@@ -1,16 +1,16 @@
 """Base class of wrappers whose workers all call the same collective operations."""
 
 import contextlib
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from oxigrad._typing import Tree
-from oxigrad.distributed import transfer
+from oxigrad.distributed import agreement, transfer
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.errors import Refused, WorkerLost
-from oxigrad.distributed.message import Layout
+from oxigrad.distributed.errors import WorkerLost
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.sam import SAM
@@ -93,12 +93,14 @@ class CollectiveWrapper(Wrapper):
         return model, late
 
     def _known(self, model: Tree) -> list[int]:
-        """The number of operations that each worker has completed. Raises `Refused` where their models differ."""
-        digest = int.from_bytes(Layout(self._parameters.read(model), self.name).digest, "little", signed=True)
+        """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""
+        own = agreement.described(self._parameters.read(model), self.name)
+        digest = int.from_bytes(hashlib.sha256(own).digest()[:8], "little", signed=True)
         told = self.communicator.all_gather_v(np.array([self._done, digest], np.int64), timeout=self._seconds)
-        if others := [rank for rank, each in enumerate(told) if each[1] != told[0][1]]:
-            shown = ", ".join(map(str, others))
-            raise Refused("tree", f"the parameters or the optimizer of rank {shown} differ from those of rank 0")
+        if any(each[1] != told[0][1] for each in told):
+            first, *others = self.communicator.all_gather_v(own, timeout=self._seconds)
+            found = (agreement.difference(first, each, f"rank {rank}") for rank, each in enumerate(others, 1))
+            raise next(error for error in found if error is not None)
         return [int(each[0]) for each in told]
 
     def _broadcast_state(self, model: Tree, root: int) -> np.ndarray:

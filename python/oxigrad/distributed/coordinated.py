@@ -12,13 +12,28 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Array, Tree
+from oxigrad.distributed import agreement
 from oxigrad.distributed.communicator import Alone, Communicator
-from oxigrad.distributed.coordinator import JOIN, LEAVE, PUSH, REPLY, REQUEST, Answer, Coordinator, serve
+from oxigrad.distributed.coordinator import (
+    ANY,
+    JOIN,
+    LEAVE,
+    PULL,
+    PUSH,
+    REPLY,
+    REQUEST,
+    STATE,
+    UPDATES,
+    Answer,
+    Coordinator,
+    serve,
+)
 from oxigrad.distributed.decisions.events import Told
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.gradients import GradientCodec, SparseMean
-from oxigrad.distributed.message import Header, Layout, as_bytes
+from oxigrad.distributed.message import Header, as_bytes
+from oxigrad.distributed.replica import Replica
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.ranges import Domain
@@ -68,7 +83,7 @@ class _ToItself:
     def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
         payload = np.concatenate([as_bytes(buffer) for buffer in bufs])
         for reply in self._coordinator.receive(head, payload):
-            sealed = Header(REPLY, reply.step, self._coordinator.codec.digest).sealed(reply.bufs)
+            sealed = Header(REPLY, reply.step, reply.digest).sealed(reply.bufs)
             self._replies.append((sealed, reply.bufs))
 
     def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
@@ -81,6 +96,9 @@ class _ToItself:
 
 class Coordinated(Wrapper):
     """Base class of wrappers whose steps a coordinator takes: a thread of the worker of rank 0, by the rank's own optimizer.
+
+    Every other worker has a replica of the parameters, which its own optimizer updates by the same gradients: `slots` and the
+    state are whole on each worker, as of its last step, and the others continue after the loss of any of them (`reform`).
 
     Each worker pushes its gradients in `update` or `minimize`, which return with new parameters. Workers take part from
     their first step, or from `join`, until `leave`, which the end of a ``with`` block calls: those that have no more data
@@ -118,7 +136,9 @@ class Coordinated(Wrapper):
         self._set_apart()
 
     _fixed = Wrapper._fixed | {"sparse_mean", "lease"}
-    _transient = frozenset({"_link", "_coordinator", "_server", "_failure", "_stopped", "_codec", "_layout", "_memory"})
+    _transient = frozenset(
+        {"_link", "_coordinator", "_server", "_failure", "_stopped", "_codec", "_replica", "_memory"}
+    )
 
     def _set_apart(self) -> None:
         """The state of a worker that has not joined."""
@@ -127,6 +147,7 @@ class Coordinated(Wrapper):
         self._server: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._stopped = threading.Event()
+        self._replica: Replica | None = None
         self._local_step = self._number = self._incarnation = self._root = 0
         self._memory = np.empty(0, np.uint8)
 
@@ -153,22 +174,31 @@ class Coordinated(Wrapper):
             self._join(model)
 
     def reform(self, model: Tree) -> Tree:
-        """Continues after the loss of the coordinator, as a step tells by `WorkerLost`: all survivors call it.
+        """Continues with the survivors, and the workers that wait to join: all of them call it, those that join call `join`.
 
-        The survivor whose parameters are of the latest step becomes the coordinator, so that no gradient is lost that a
-        survivor was told to be in a step; the others get its parameters. The slots of the optimizer are lost with the
-        coordinator, unless its state is loaded from a file before; the count of steps continues. Returns the model, as `join`.
+        A step raises `WorkerLost` where the coordinator was lost, and where another worker has called `reform` or, on Ray, waits
+        to join. The survivor whose replica is of the latest step becomes the coordinator: no gradient is lost that a survivor
+        was told to be in a step, and the slots of the optimizer are those of that step. The others get its parameters and state.
+        Returns the model, as `join`.
         """
         with self._lock.stepping():
-            if self._root in self.communicator.alive():
-                raise StateError("the coordinator is alive: the workers go on without those that are lost")
-            step = self._local_step
-            self._reform()
-            steps = [int(each[0]) for each in self.communicator.all_gather_v(np.array([step]), timeout=self._seconds)]
-            self._set_apart()
-            self._local_step = step
-            self._root = max(range(len(steps)), key=lambda rank: (steps[rank], -rank))
-            return self._join(model)
+            while True:
+                self._detach()
+                self._reform()
+                try:
+                    return self._join(model)
+                except WorkerLost:  # another worker was lost, or waits to join
+                    continue
+
+    def _detach(self) -> None:
+        """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
+        self._stopped.set()
+        if self._server is not None:
+            self._server.join()
+        step = self._local_step if self._coordinator is None else self._coordinator.decisions.step
+        replica = self._replica
+        self._set_apart()
+        self._local_step, self._replica = step, replica
 
     def leave(self) -> None:
         """Leaves the training: the others go on without this worker. On rank 0, returns when all others have left or died."""
@@ -198,15 +228,17 @@ class Coordinated(Wrapper):
     def _join(self, model: Tree) -> Tree:
         if self._link is not None:
             return model
-        parameters = dict(zip(self._parameters.paths(model), self._parameters.read(model).values(), strict=True))
-        arrays = {str(path): array for path, array in parameters.items()}
+        own = dict(zip(self._parameters.paths(model), self._parameters.read(model).values(), strict=True))
         config = [type(self).__name__, self._own_config()]
-        self._codec, self._layout = GradientCodec(arrays, _text(config)), Layout(arrays)
+        if self._replica is None:
+            self._replica = Replica(self.optimizer, own)
+        arrays = self._replica.parameters()
+        self._codec = GradientCodec(arrays, _text(config))
+        self._root = self._elected()
         if self.communicator.rank == self._root:
             size, step = self.communicator.size, max(self.optimizer.step, self._local_step)
             decisions = self._decisions(step=step, expected=size, lease=self.lease)
-            self._coordinator = Coordinator(self.optimizer, parameters, decisions, config, self.sparse_mean)
-            self._coordinator.resume()
+            self._coordinator = Coordinator(self._replica, decisions, config, self.sparse_mean, self._root)
         if isinstance(self.communicator, Alone):
             self._link = _ToItself(self._running())
         else:
@@ -215,8 +247,20 @@ class Coordinated(Wrapper):
                 self._server.start()
             self._link = _ToRank(self.communicator, self._root)
         self._incarnation = time.time_ns()  # unlike that of a process of this rank before
-        self._request(JOIN)
-        return self._parameters.write(model, self._answered(JOIN).parameters)
+        try:
+            self._request(JOIN, [agreement.described(arrays, config)])
+            self._answered()
+        except Refused:
+            self._link = self._replica = None
+            raise
+        return self._parameters.write(model, self._replica.parameters())
+
+    def _elected(self) -> int:
+        """The rank of the coordinator: 0 at the start, later that of the latest step, which all workers tell each other."""
+        if self.communicator.generation == 0:
+            return 0
+        steps = self.communicator.all_gather_v(np.array([self._local_step]), timeout=self._seconds)
+        return max(range(len(steps)), key=lambda rank: (int(steps[rank][0]), -rank))
 
     def _running(self) -> Coordinator:
         if self._coordinator is None:
@@ -256,36 +300,60 @@ class Coordinated(Wrapper):
                 return model
         self._number += 1
         self._request(PUSH, self._codec.encode(gradients))
-        return self._parameters.write(model, self._answered(PUSH).parameters)
+        self._answered()
+        return self._parameters.write(model, self._running_replica().parameters())
 
-    def _request(self, kind: int, bufs: Sequence[np.ndarray] = ()) -> None:
+    def _request(self, kind: int, bufs: Sequence[np.ndarray] = (), *, is_apart: bool = False) -> None:
+        """Sends a request; ``is_apart`` with `PULL` says that the replica differs from that of the coordinator."""
         if self._link is None:
             raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
-        words = np.array([kind, self._number, self._incarnation, 0], np.int64)
-        self._link.send(Header(REQUEST, self._local_step, self._codec.digest), [words, *bufs])
+        words = np.array([kind, self._number, self._incarnation, is_apart], np.int64)
+        digest = ANY if kind == JOIN else self._codec.digest
+        self._link.send(Header(REQUEST, self._local_step, digest), [words, *bufs])
 
-    def _answered(self, kind: int) -> Answer:
-        """The answer with which the worker goes on: that with a token."""
-        self.told, seconds = [], self._seconds
+    def _answered(self) -> None:
+        """Waits for the answer with which the worker goes on, that with a token, and brings the replica to its step."""
+        self.told, seconds, replica = [], self._seconds, self._running_replica()
         while True:
             header = self._receive(seconds)
             if header is None:
                 if self._failure is not None:
                     raise Aborted(f"the coordinator failed: {self._failure}") from self._failure
-                raise TimedOut(
-                    f"the coordinator did not answer within {seconds:g} s: a worker with other parameters or another "
-                    "configuration is not answered"
-                )
-            answer = Answer.read(self._memory[: header.payload_bytes], self._layout, self.communicator.rank)
+                raise TimedOut(f"the coordinator did not answer within {seconds:g} s")
+            answer = Answer.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
             for told in answer.told:
                 self._note(told)
-            if answer.token >= 0:
-                self._local_step = answer.token
-                return answer
+            if not self._advance(replica, answer):
+                self._request(PULL, is_apart=True)
+            elif answer.token >= 0:
+                return
+
+    def _advance(self, replica: Replica, answer: Answer) -> bool:
+        """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
+        if self._coordinator is not None:
+            self._local_step = max(self._local_step, answer.token)
+            return True  # whose replica this is
+        if answer.kind == STATE:
+            replica.load(answer.buffers, answer.parts[0])
+            self._local_step = answer.step
+        elif answer.kind == UPDATES:
+            first = answer.step - len(answer.parts)
+            if first > self._local_step:
+                return False
+            for part in answer.parts[self._local_step - first :]:
+                replica.take(self._codec.decode(part))
+                self._local_step += 1
+            return self._local_step > answer.step or replica.checksum() == answer.checksum
+        return True
+
+    def _running_replica(self) -> Replica:
+        if self._replica is None:
+            raise StateError(f"{type(self).__name__}: the worker has not joined")
+        return self._replica
 
     def _receive(self, seconds: float) -> Header | None:
         def memory(header: Header) -> list[np.ndarray]:
-            if header.digest != self._codec.digest:
+            if header.digest not in (self._codec.digest, ANY):
                 raise Refused("digest", "a reply is of other parameters")
             if self._memory.size < header.payload_bytes:
                 self._memory = np.empty(header.payload_bytes, np.uint8)

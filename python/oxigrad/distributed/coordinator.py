@@ -6,22 +6,23 @@ runs one over a `Communicator`.
 
 import dataclasses
 import json
+import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import KeyPath
+from oxigrad.distributed import agreement
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Told
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
-from oxigrad.distributed.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of, padded
+from oxigrad.distributed.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.message import Header, Layout
-from oxigrad.distributed.wrapper import WorkerReport, take_step
-from oxigrad.optim.optimizer import Optimizer
+from oxigrad.distributed.replica import Replica
+from oxigrad.distributed.wrapper import WorkerReport
 
 __all__ = ["Coordinator", "Reply", "serve"]
 
@@ -32,73 +33,94 @@ def __dir__() -> list[str]:
 
 # Tags of messages.
 REQUEST, REPLY = 1, 2
-# Kinds of requests, the first of the four integers that a request begins with; then a number and an incarnation.
+# Kinds of requests, the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
+# `JOIN` is followed by the description of the model, and has the digest `ANY`, as the answer `REFUSED` has.
 JOIN, LEAVE, PULL, PUSH = range(4)
 REQUEST_WORDS = 4
-# A reply begins with the step of the token, or -1, and the number of decisions, then this many integers for each.
+ANY = bytes(8)
+MOST_DESCRIPTION = 1 << 24
+# A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many integers for
+# each; the step that it brings the worker to; the checksum of the parameters; and the bytes of each part of the content.
+NOTHING, PARAMETERS, UPDATES, STATE, REFUSED = range(5)
+REPLY_WORDS = 6
 DECISION_WORDS = 5
 REASONS = ("", "stale", "unknown", "future")
+# Bytes of recent steps that are kept for workers that took no part in them, where the state of the optimizer is smaller.
+_LOG_BYTES = 1 << 20
 
 Worker = tuple[int, int]
+
+_log = logging.getLogger("oxigrad.distributed")
 
 
 @dataclasses.dataclass
 class Reply:
-    """A message to a worker, given by rank: decisions on its gradients and, with a token, the parameters."""
+    """A message to a worker, given by rank: decisions on its gradients and, with a token, what brings it to the present step."""
 
     rank: int
     step: int
     bufs: list[np.ndarray]
+    digest: bytes
+
+
+@dataclasses.dataclass
+class _Logged:
+    """A step that was taken: the encoded gradient, and the memory that it may be in, which is used again later."""
+
+    step: int
+    bufs: list[np.ndarray]
+    nbytes: int
+    payload: np.ndarray | None
 
 
 class Coordinator:
     """Takes the steps of an optimizer by the gradients of workers, as `decisions` has it.
 
+    Workers receive the gradient of each step, by which they update replicas of their own. Those that missed more steps than are
+    logged, or whose replicas differ, receive parameters and the state of the optimizer instead.
+
     Args:
-        optimizer: the optimizer that takes the steps, on a copy of the parameters.
-        parameters: the initial parameters, by key path.
+        replica: the parameters, and the optimizer that takes the steps on them.
         decisions: the state machine, which sees workers as pairs of rank and incarnation.
         config: what all workers must agree on besides the parameters, as plain data.
         sparse_mean: see `mean_of`.
+        home: the rank of the worker in the same process, which has this replica and receives parameters only.
     """
 
     def __init__(
         self,
-        optimizer: Optimizer,
-        parameters: Mapping[KeyPath, np.ndarray],
+        replica: Replica,
         decisions: Decisions,
         config: Any = None,
         sparse_mean: SparseMean = "replicas",
+        home: int = 0,
     ) -> None:
-        arrays = {str(path): array for path, array in parameters.items()}
-        self.optimizer, self.decisions = optimizer, decisions
+        self.replica, self.decisions, self.home = replica, decisions, home
         self.sparse_mean: SparseMean = sparse_mean
+        arrays = replica.parameters()
         self.codec = GradientCodec(arrays, json.dumps(config))
-        self.layout = Layout(arrays)
-        self._buffers = self.layout.pack(arrays, self.layout.empty())
-        self._wire = [part for buffer in self._buffers for part in padded(buffer)]
-        views = self.layout.views(self._buffers)
-        self._model = nested({path: views[str(path)] for path in parameters})
-        self._paths = {str(path): path for path in parameters}
+        self._description = agreement.described(arrays, config)
         self._gradients: dict[tuple[Worker, int], Gradients] = {}
         self._spare: list[np.ndarray] = []
         self._held: dict[tuple[Worker, int], np.ndarray] = {}
+        self._logged: deque[_Logged] = deque()
+        self._state: tuple[int, np.ndarray] | None = None
+        self._checksum: tuple[int, int] | None = None
+        #: The step of the replica of each worker, as far as is known.
+        self._known: dict[int, int] = {}
+        #: Counts the messages and the workers that were refused, by reason.
+        self.refused: Counter[str] = Counter()
         self.workers: dict[int, Worker] = {}
         self.reports: dict[int, WorkerReport] = {}
-
-    def resume(self) -> None:
-        """Counts the steps of the optimizer from that of the decisions, where another coordinator has taken them."""
-        if self.optimizer.step < self.decisions.step:
-            self.optimizer.build(self._model)
-            self.optimizer.load_state_dict({**self.optimizer.state_dict(), "step": self.decisions.step})
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
     def memory(self, header: Header) -> list[np.ndarray]:
         """The memory to receive a request into. Raises `Refused` for one that cannot be of these parameters."""
-        if header.digest != self.codec.digest:
+        if header.digest not in (self.codec.digest, ANY):
             raise Refused("digest", "a worker has other parameters, or another configuration of the optimizer")
-        if not 8 * REQUEST_WORDS <= header.payload_bytes <= self.codec.most_bytes + 8 * REQUEST_WORDS:
+        most = MOST_DESCRIPTION if header.digest == ANY else self.codec.most_bytes + 8 * REQUEST_WORDS
+        if not 8 * REQUEST_WORDS <= header.payload_bytes <= most:
             raise Refused("length", f"a request has {header.payload_bytes} bytes of payload")
         for at, buffer in enumerate(self._spare):
             if buffer.size == header.payload_bytes:
@@ -107,20 +129,38 @@ class Coordinator:
 
     def receive(self, header: Header, payload: np.ndarray) -> list[Reply]:
         """The replies that a request causes. Raises `Refused` for one that is malformed, before anything is changed."""
-        kind, number, incarnation, _ = map(int, payload[: 8 * REQUEST_WORDS].view(np.int64))
-        if kind not in (JOIN, LEAVE, PULL, PUSH) or number < 0:
+        kind, number, incarnation, without = map(int, payload[: 8 * REQUEST_WORDS].view(np.int64))
+        if kind not in (JOIN, LEAVE, PULL, PUSH) or number < 0 or (kind == JOIN) != (header.digest == ANY):
             raise Refused("kind", f"a request has the kind {kind} and the number {number}")
+        worker = header.rank, incarnation
         if kind == PUSH:
             gradients = self.codec.decode(payload[8 * REQUEST_WORDS :])
-            return self._push((header.rank, incarnation), number, header.step, gradients, payload)
-        self._spare = [*self._spare, payload][-4:]
+            self._known[header.rank] = header.step
+            return self._push(worker, number, header.step, gradients, payload)
         if kind == JOIN:
-            return self._join((header.rank, incarnation))
-        worker = header.rank, incarnation
+            return self._asked(worker, payload[8 * REQUEST_WORDS :])
+        self._spare = [*self._spare, payload][-4:]
+        if kind == PULL and without:
+            self._known.pop(header.rank, None)
         return self._handle(Leave(worker) if kind == LEAVE else Pull(worker))
+
+    def _asked(self, worker: Worker, description: np.ndarray) -> list[Reply]:
+        """The replies to a worker that asks to take part: an error, where it has another model or version."""
+        rank = worker[0]
+        wrong = agreement.difference(self._description, description, f"rank {rank}")
+        if wrong is None:
+            self._known.pop(rank, None)
+            return self._join(worker)
+        _log.error("rank %d is refused: %s", rank, wrong)
+        self.refused[wrong.reason] += 1
+        text = np.frombuffer(f"{wrong.reason}\n{wrong}".encode(), np.uint8)
+        words = np.array([-1, REFUSED, 0, 0, 0, text.nbytes], np.int64)
+        return [Reply(rank, 0, [words, text], ANY), *self._handle(Leave(worker))]  # it is not waited for
 
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
         """The replies after the loss of workers."""
+        for rank in (ranks := list(ranks)):
+            self._known.pop(rank, None)
         return [reply for rank in ranks for reply in self._handle(Leave(self.workers.get(rank, (rank, 0))))]
 
     def tick(self, now: float) -> list[Reply]:
@@ -184,65 +224,98 @@ class Coordinator:
     def _take(self, step: Step) -> None:
         gradients = [self._gradients[worker, number] for worker, number in step.gradients]
         mean = mean_of(gradients, step.weights, self.sparse_mean)
-        self._model = take_step(
-            self.optimizer, self._model, nested({path: mean[text] for text, path in self._paths.items()})
-        )
+        self.replica.take(mean)
+        # A dense mean has taken the place of the first gradient, in the memory that it was received into.
+        payload = self._held.pop(step.gradients[0], None) if step.gradients else None
+        is_in_place = payload is not None and all(mean[path] is found for path, found in gradients[0].items())
+        bufs = [payload[8 * REQUEST_WORDS :]] if payload is not None and is_in_place else self.codec.encode(mean)
+        self._log(_Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
         for key in step.gradients:
             self._release(key)
 
+    def _log(self, taken: _Logged) -> None:
+        """Keeps a step for the workers, as long as the steps kept are smaller than the state."""
+        self._logged.append(taken)
+        most = max(_LOG_BYTES, 0 if self._state is None else self._state[1].nbytes + self.replica.layout.nbytes)
+        total = sum(each.nbytes for each in self._logged)
+        while len(self._logged) > 1 and total > most:
+            dropped = self._logged.popleft()
+            total -= dropped.nbytes
+            if dropped.payload is not None:
+                self._spare = [*self._spare, dropped.payload][-8:]
+
     def _reply(self, worker: Worker, told: list[Told], token: int) -> Reply:
-        words = [token, len(told)]
+        has_content = token >= 0 or any(each.accepted for each in told)
+        kind, sizes, content = self._content(worker[0]) if has_content else (NOTHING, [], [])
+        words = [token, kind, len(told), self.decisions.step, 0, len(sizes)]
+        if kind == UPDATES:
+            words[4] = self._sum()
         for each in told:
             words += [each.number, each.accepted, each.staleness, each.step, REASONS.index(each.reason)]
-        own = [np.array(words, np.int64), *(self._wire if token >= 0 else ())]
-        return Reply(worker[0], self.decisions.step, own)
+        bufs = [np.array([*words, *sizes], np.int64), *content]
+        return Reply(worker[0], self.decisions.step, bufs, self.codec.digest)
+
+    def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
+        """The content of a reply, which brings a worker to the present step: its kind, the bytes of its parts, and buffers."""
+        if rank == self.home:
+            return PARAMETERS, [], self.replica.wire
+        step = self.decisions.step
+        known = self._known.get(rank, -1)
+        self._known[rank] = step
+        oldest = self._logged[0].step if self._logged else step + 1
+        if oldest - 1 <= known <= step:
+            missed = [each for each in self._logged if each.step > known]
+            return UPDATES, [each.nbytes for each in missed], [part for each in missed for part in each.bufs]
+        if self._state is None or self._state[0] != step:
+            self._state = step, self.replica.packed_state()
+        state = self._state[1]
+        return STATE, [state.nbytes], [*self.replica.wire, state]
+
+    def _sum(self) -> int:
+        if self._checksum is None or self._checksum[0] != self.decisions.step:
+            self._checksum = self.decisions.step, self.replica.checksum()
+        return self._checksum[1]
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Copies of the parameters, by key path."""
-        return {path: array.copy() for path, array in self.layout.views(self._buffers).items()}
+        return {path: array.copy() for path, array in self.replica.parameters().items()}
 
 
 @dataclasses.dataclass
 class Answer:
-    """The content of a reply: the step of the token, or -1; decisions as tuples; and the parameters with a token."""
+    """The content of a reply: the step of the token, or -1; decisions as tuples; and what brings the worker to ``step``."""
 
     token: int
     told: list[Told]
-    parameters: dict[str, np.ndarray]
+    kind: int
+    step: int
+    checksum: int
+    #: The parameters in flat buffers, and the state of the optimizer or the encoded gradients of steps.
+    buffers: list[np.ndarray]
+    parts: list[np.ndarray]
 
     @classmethod
     def read(cls, payload: np.ndarray, layout: Layout, worker: Any) -> "Answer":
-        """The answer in a payload of bytes. Raises `Refused` for a malformed one."""
+        """The answer in a payload of bytes. Raises `Refused` for a malformed one, and where the coordinator refuses the worker."""
         reader = Reader(payload)
-        token, count = map(int, reader.take(np.dtype(np.int64), 2))
-        if not 0 <= count <= reader.left // (8 * DECISION_WORDS):
-            raise Refused("length", f"a reply has {count} decisions and {reader.left} bytes")
+        token, kind, count, step, found, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))
+        if kind == REFUSED:
+            reason, _, text = reader.rest(parts).tobytes().decode().partition("\n")
+            raise Refused(reason, text)
+        if not (count >= 0 and parts >= 0 and count * DECISION_WORDS + parts <= reader.left // 8):
+            raise Refused("length", f"a reply has {count} decisions, {parts} parts and {reader.left} bytes")
         words = reader.take(np.dtype(np.int64), count * DECISION_WORDS).reshape(count, DECISION_WORDS).tolist()
         told = [
             Told(worker, n, bool(a), stale, step, REASONS[reason % len(REASONS)]) for n, a, stale, step, reason in words
         ]
-        if token < 0:
-            return cls(token, told, {})
-        buffers = [reader.take(dtype, size) for dtype, size in zip(layout.dtypes, layout.sizes, strict=True)]
+        sizes = reader.take(np.dtype(np.int64), parts).tolist()
+        has_parameters = kind in (PARAMETERS, STATE)
+        wanted = zip(layout.dtypes, layout.sizes, strict=True) if has_parameters else ()
+        buffers = [reader.take(dtype, size) for dtype, size in wanted]
+        found_parts = [reader.rest(size) for size in sizes]
         if reader.left:
             raise Refused("length", f"a reply has {reader.left} bytes too many")
-        return cls(token, told, layout.views(buffers))
-
-
-def nested(arrays: Mapping[KeyPath, Any]) -> dict[Any, Any]:
-    """Nested dicts in which arrays have the given key paths."""
-    made: dict[Any, Any] = {}
-    for path, array in arrays.items():
-        *parents, last = map(_name, path)
-        place = made
-        for key in parents:
-            place = place.setdefault(key, {})
-        place[last] = array
-    return made
-
-
-def _name(key: Any) -> Any:
-    return next(getattr(key, name) for name in type(key).__match_args__)
+        return cls(token, told, kind, step, found, buffers, found_parts)
 
 
 def serve(
@@ -251,8 +324,8 @@ def serve(
     is_stopped: Callable[[], bool] = lambda: False,
     poll: float = 0.05,
 ) -> None:
-    """Answers requests until all workers have left or died, or ``is_stopped()``."""
-    refused: Counter[str] = communicator.refused
+    """Answers requests until all workers have left or died, the generation has ended, or ``is_stopped()``."""
+    coordinator.refused = refused = communicator.refused
     start = time.monotonic()
     alive = communicator.alive()
     while not (is_stopped() or coordinator.is_done):
@@ -262,7 +335,10 @@ def serve(
             payload[:] = coordinator.memory(header)
             return payload
 
-        header = communicator.recv_any(memory, tag=REQUEST, timeout=poll)
+        try:
+            header = communicator.recv_any(memory, tag=REQUEST, timeout=poll)
+        except WorkerLost:
+            return  # the workers form the next generation
         replies = coordinator.tick(time.monotonic() - start)
         if header is not None:
             try:
@@ -273,7 +349,7 @@ def serve(
         replies += coordinator.lost(before - alive)
         for reply in replies:
             try:
-                head = Header(REPLY, reply.step, coordinator.codec.digest)
+                head = Header(REPLY, reply.step, reply.digest)
                 communicator.send(reply.rank, head, reply.bufs)
             except WorkerLost:
                 alive -= {reply.rank}

@@ -7,12 +7,12 @@ import numpy as np
 
 from oxigrad import tree, xp
 from oxigrad._typing import Array, Config, Tree
-from oxigrad.distributed import elastic_centre
+from oxigrad.distributed import agreement, elastic_centre
 from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.elastic import Centre, moving_rate
 from oxigrad.distributed.elastic_centre import JOIN, LEAVE, PUSH, REFUSED, CentreServer, moved
-from oxigrad.distributed.errors import NotSupported, Refused, WorkerLost
+from oxigrad.distributed.errors import Refused, WorkerLost
 from oxigrad.distributed.message import Layout
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim import SGD
@@ -66,7 +66,8 @@ class ElasticAverage(CollectiveWrapper):
 
     All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the parameters and the
     state of a survivor. The state has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises
-    `ValueError` or `TypeError` for arguments that exclude each other, and `WorkerLost` where the keeper of the centre has died.
+    `ValueError` or `TypeError` for arguments that exclude each other, and `WorkerLost` where the keeper of the centre has died:
+    call `reform`, which makes another worker the keeper.
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
@@ -122,6 +123,11 @@ class ElasticAverage(CollectiveWrapper):
         self._kept: dict[str, np.ndarray] = {}  # the loaded centre of rank 0
         self._layout: Layout | None = None
         self._server: CentreServer | None = None
+        self._description = np.empty(0, np.uint8)
+        self._root = 0
+        # The pushes that the centre had applied with the last one of this worker, and the parameters that it pushed.
+        self._applied = -1
+        self._position: list[np.ndarray] = []
 
     @property
     def _rate(self) -> float:
@@ -200,10 +206,52 @@ class ElasticAverage(CollectiveWrapper):
             return self._started(model)[0] if self._layout is None else model
 
     def reform(self, model: Tree) -> Tree:
-        """See `CollectiveWrapper.reform`. Raises `NotSupported` asynchronously, where workers join by `start` alone."""
-        if not self.synchronous:
-            raise NotSupported("an asynchronous worker joins by start: the others need not reform")
-        return super().reform(model)
+        """Continues with the survivors, and the workers that wait to join: all of them call it, those that join call `start`.
+
+        Synchronously, see `CollectiveWrapper.reform`. Asynchronously, it is needed after the loss of the worker that keeps the
+        centre: the survivor with the latest exchange keeps it from then on, so that no exchange that a survivor was answered is
+        lost. The parameters of the workers are not changed.
+        """
+        if self.synchronous:
+            return super().reform(model)
+        with self._lock.stepping():
+            if self._layout is None:
+                self._reform()
+                return self._started(model)[0]
+            while True:
+                kept = self._detached()
+                self._reform()
+                try:
+                    self._keep(kept)
+                    self._join()
+                    return model
+                except WorkerLost:  # another worker was lost, or waits to join
+                    continue
+
+    def _detached(self) -> list[np.ndarray]:
+        """The latest centre that this worker knows; it keeps none from then on."""
+        assert self._layout is not None  # noqa: S101 - for the type checker
+        server, self._server = self._server, None
+        if server is not None:
+            server.halt()
+            self._applied = server.count
+            return server.copies()
+        kept = self._layout.pack(self._centre, out=self._layout.empty())
+        for centre, position in zip(kept, self._position, strict=False):  # the centre was answered before this move
+            np.add(centre, moved(centre, position, self._rate), out=centre)
+        return kept
+
+    def _keep(self, kept: list[np.ndarray]) -> None:
+        """Elects the worker that keeps the centre; this one keeps ``kept`` where it is elected."""
+        assert self._layout is not None  # noqa: S101 - for the type checker
+        communicator, self._root = self.communicator, 0
+        if communicator.generation > 0:
+            told = communicator.all_gather_v(np.array([self._applied]), timeout=self._seconds)
+            self._root = max(range(len(told)), key=lambda rank: (int(told[rank][0]), -rank))
+        if communicator.rank == self._root:
+            machine = Centre((), ordered=self.deterministic, lease=self.lease, awaited=range(communicator.size))
+            count = max(self._applied, 0)
+            self._server = CentreServer(communicator, self._layout, kept, machine, self._rate, self._description, count)
 
     def leave(self, model: Tree) -> Tree:
         """Leaves the exchange, at the end of the data, and returns ``model``; asynchronously with the centre as its parameters.
@@ -213,13 +261,13 @@ class ElasticAverage(CollectiveWrapper):
         with self._lock.stepping():
             if self.synchronous or self._layout is None:
                 return model
-            _, _, bufs = self._request(JOIN, 0, [])
+            bufs = self._request(JOIN, 0, [self._description]).bufs
             self._request(LEAVE, 0, [])
             if self._server is not None:
                 self._server.stop(self._seconds)
                 bufs = self._server.copies()
             self._centre = {path: array.copy() for path, array in self._layout.views(bufs).items()}
-            self._layout, self._server, self._number = None, None, 0
+            self._layout, self._server, self._number, self._applied = None, None, 0, -1
             return self._written(model, self._centre)
 
     def _started(self, model: Tree) -> tuple[Tree, bool]:
@@ -229,12 +277,10 @@ class ElasticAverage(CollectiveWrapper):
             model, late = self._agree(model)
             self._layout = layout
             return model, late
-        if self.communicator.rank == 0:
-            buffers = layout.pack(self._kept or self._centre or own, out=layout.empty())
-            machine = Centre((), ordered=self.deterministic, lease=self.lease, awaited=range(self.communicator.size))
-            self._server = CentreServer(self.communicator, layout, buffers, machine, self._rate)
+        self._description = agreement.described(own, self.name)
         self._layout, seen = layout, self._centre
         try:
+            self._keep(layout.pack(self._kept or self._centre or own, out=layout.empty()))
             self._join()
         except BaseException:
             self._layout = None
@@ -245,33 +291,34 @@ class ElasticAverage(CollectiveWrapper):
         return self._written(model, self._centre), False
 
     def _join(self) -> None:
-        _, _, bufs = self._request(JOIN, 0, [])
+        answer = self._request(JOIN, 0, [self._description])
         self._number = 0
-        self._see(bufs)
+        self._see(answer, [])
 
-    def _see(self, bufs: list[np.ndarray]) -> None:
+    def _see(self, answer: elastic_centre.Answer, position: list[np.ndarray]) -> None:
         assert self._layout is not None  # noqa: S101 - for the type checker
-        self._centre = self._layout.views(bufs)
+        self._centre = self._layout.views(answer.bufs)
+        self._applied, self._position = answer.count, position
 
     def _request(self, kind: int, number: int, bufs: list[np.ndarray]) -> elastic_centre.Answer:
         assert self._layout is not None  # noqa: S101 - for the type checker
         if self._server is not None:
             return self._server.request(kind, number, bufs, self._seconds)
-        return elastic_centre.request(self.communicator, self._layout, kind, number, bufs, self._seconds)
+        return elastic_centre.request(self.communicator, self._layout, kind, number, bufs, self._seconds, self._root)
 
     def _pushed(self, model: Tree) -> Tree:
         assert self._layout is not None  # noqa: S101 - for the type checker
         own = {path: _whole(value) for path, value in self._parameters.read(model).items()}
         bufs = self._layout.pack(own, out=self._layout.empty())
         for _ in range(2):
-            kind, _, found = self._request(PUSH, self._number + 1, bufs)
-            if kind != REFUSED:
+            answer = self._request(PUSH, self._number + 1, bufs)
+            if answer.kind != REFUSED:
                 break
             self._join()  # its lease had ended
         else:
             raise Refused("member", "the centre refuses the exchange of this worker")
         self._number += 1
-        self._see(found)
+        self._see(answer, bufs)
         return self._written(model, {p: x - moved(self._centre[p], x, self._rate) for p, x in own.items()})
 
     # --- EAMSGD --------------------------------------------------------------------------------------------------------

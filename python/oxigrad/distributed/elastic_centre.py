@@ -1,11 +1,14 @@
-"""The centre of asynchronous elastic averaging: kept by the worker of rank 0, and moved by the pushes of all."""
+"""The centre of asynchronous elastic averaging: kept by one worker, at first that of rank 0, and moved by the pushes of all."""
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from oxigrad.distributed import agreement
 from oxigrad.distributed.communicator import Buffer, Communicator
 from oxigrad.distributed.decisions.elastic import Action, Apply, Centre, Give, Repeat
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
@@ -18,14 +21,27 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-# Tags of messages, and the kinds of requests and replies, the first of the two integers that each begins with.
+# Tags of messages, and the kinds of requests and replies. A request begins with its kind and the number of the push; that of `JOIN`
+# is followed by the description of the model and has the digest `ANY`. A reply has the count of applied pushes as well; that of
+# `WRONG` is followed by a text.
 REQUEST, REPLY = 11, 12
 JOIN, PUSH, LEAVE = range(3)
-CENTRE, REFUSED = range(2)
+CENTRE, REFUSED, WRONG = range(3)
+ANY = bytes(8)
+_ASKED, _ANSWERED = 16, 24
+_MOST_DESCRIPTION = 1 << 24
 _POLL = 0.05
 
-# A reply: its kind, the number of the push, and the centre before it.
-Answer = tuple[int, int, list[np.ndarray]]
+_log = logging.getLogger("oxigrad.distributed")
+
+
+class Answer(NamedTuple):
+    """A reply: its kind, the number of the push, the centre before it, and the count of pushes that are applied with it."""
+
+    kind: int
+    number: int
+    bufs: list[np.ndarray]
+    count: int = 0
 
 
 def moved(centre: np.ndarray, position: np.ndarray, rate: float) -> np.ndarray:
@@ -37,13 +53,22 @@ class CentreServer:
     """Keeps the centre, and answers the requests of the workers in a thread of its own until `stop`.
 
     Each request is of one worker and is answered by the centre before its move, from which worker and server compute the same
-    move. ``rate`` is the moving rate, ``machine`` decides the order.
+    move. ``rate`` is the moving rate, ``machine`` decides the order, ``count`` is the number of pushes applied by a former
+    centre. Workers whose description differs from ``description`` are refused.
     """
 
     def __init__(
-        self, communicator: Communicator, layout: Layout, buffers: Sequence[Buffer], machine: Centre, rate: float
+        self,
+        communicator: Communicator,
+        layout: Layout,
+        buffers: Sequence[Buffer],
+        machine: Centre,
+        rate: float,
+        description: np.ndarray,
+        count: int = 0,
     ) -> None:
         self._communicator, self._layout, self._machine, self._rate = communicator, layout, machine, rate
+        self._description, self.count = description, count
         self.buffers = list(buffers)
         self._positions: dict[int, list[np.ndarray]] = {}
         self._answers: dict[int, Answer] = {}
@@ -66,7 +91,7 @@ class CentreServer:
                 self._answers.pop(rank, None)
                 self._handle(rank, kind, number, [b.copy() for b in bufs])
             if kind == LEAVE:
-                return CENTRE, number, []
+                return Answer(CENTRE, number, [])
             if not self._changed.wait_for(lambda: self._has_answered(rank, number) or self._stopped, timeout):
                 raise TimedOut(f"the centre did not answer within {timeout:g} s")
             if not self._has_answered(rank, number):
@@ -74,7 +99,7 @@ class CentreServer:
             return self._answers[rank]
 
     def _has_answered(self, rank: int, number: int) -> bool:
-        return rank in self._answers and self._answers[rank][1] == number
+        return rank in self._answers and self._answers[rank].number == number
 
     def copies(self) -> list[np.ndarray]:
         """Copies of the buffers of the centre."""
@@ -87,6 +112,13 @@ class CentreServer:
             self._changed.wait_for(lambda: not self._machine.applied or self._stopped, timeout)
             self._stopped = True
         self._thread.join(timeout)
+
+    def halt(self) -> None:
+        """Ends the thread at once, as for another generation of workers."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self._thread.join()
 
     def __deepcopy__(self, memo: dict[int, object]) -> "CentreServer":
         raise TypeError("the optimizer that keeps the centre cannot be copied: copy its state, by state_dict")
@@ -108,24 +140,44 @@ class CentreServer:
         payload: list[np.ndarray] = []
 
         def memory(header: Header) -> list[np.ndarray]:
-            if header.digest != self._layout.digest:
-                raise Refused("digest", "a worker has other parameters")
-            whole = header.payload_bytes == 16 + self._layout.nbytes
-            if not (whole or header.payload_bytes == 16):
-                raise Refused("length", f"a request has {header.payload_bytes} bytes")
-            payload[:] = [np.empty(2, np.int64), *(self._layout.empty() if whole else [])]
+            payload[:] = [np.empty(2, np.int64), *self._memory(header)]
             return payload
 
         header = self._communicator.recv_any(memory, tag=REQUEST, timeout=_POLL)
         with self._changed:
             if header is not None:
                 kind, number = map(int, payload[0])
-                self._handle(header.rank, kind, number, payload[1:])
+                if kind != JOIN or self._admits(header.rank, payload[1:]):
+                    self._handle(header.rank, kind, number, payload[1:])
             before, self._alive = self._alive, self._communicator.alive()
             for rank in sorted(before - self._alive):
                 self._act(self._machine.leave(rank))
             self._act(self._machine.clock(time.monotonic() - self._begin))
             self._changed.notify_all()
+
+    def _memory(self, header: Header) -> list[np.ndarray]:
+        """The memory for what follows the first two integers of a request."""
+        size = header.payload_bytes - _ASKED
+        if header.digest == ANY and 0 < size <= _MOST_DESCRIPTION:
+            return [np.empty(size, np.uint8)]
+        if header.digest != self._layout.digest:
+            raise Refused("digest", "a worker has other parameters")
+        if size not in (0, self._layout.nbytes):
+            raise Refused("length", f"a request has {header.payload_bytes} bytes")
+        return self._layout.empty() if size else []
+
+    def _admits(self, rank: int, found: list[np.ndarray]) -> bool:
+        """Whether a worker that joins has the same model; otherwise it is told what differs."""
+        description = found[0] if found else np.empty(0, np.uint8)
+        wrong = agreement.difference(self._description, description, f"rank {rank}")
+        if wrong is None:
+            return True
+        _log.error("rank %d is refused: %s", rank, wrong)
+        self._communicator.refused[wrong.reason] += 1
+        text = np.frombuffer(f"{wrong.reason}\n{wrong}".encode(), np.uint8)
+        self._send(rank, Header(REPLY, 0, ANY), Answer(WRONG, 0, [text]))
+        self._act(self._machine.leave(rank))
+        return False
 
     def _handle(self, rank: int, kind: int, number: int, bufs: list[np.ndarray]) -> None:
         now = time.monotonic() - self._begin
@@ -142,55 +194,69 @@ class CentreServer:
         for action in actions:
             rank = action.worker
             if isinstance(action, Apply):
-                answer = (CENTRE, action.number, [buffer.copy() for buffer in self.buffers])
+                self.count += 1
+                answer = Answer(CENTRE, action.number, [buffer.copy() for buffer in self.buffers], self.count)
                 for centre, position in zip(self.buffers, self._positions.pop(rank), strict=True):
                     np.add(centre, moved(centre, position, self._rate), out=centre)
             elif isinstance(action, Give):
-                answer = (CENTRE, action.number, [buffer.copy() for buffer in self.buffers])
+                answer = Answer(CENTRE, action.number, [buffer.copy() for buffer in self.buffers], self.count)
             elif isinstance(action, Repeat) and rank in self._answers:
                 answer = self._answers[rank]
             else:
-                answer = (REFUSED, action.number, [])
+                answer = Answer(REFUSED, action.number, [])
             self._answer(rank, answer)
         self._changed.notify_all()
 
     def _answer(self, rank: int, answer: Answer) -> None:
         self._answers[rank] = answer
-        if rank == self._communicator.rank:
-            return
-        kind, number, bufs = answer
-        head = Header(REPLY, number, self._layout.digest)
+        if rank != self._communicator.rank:
+            self._send(rank, Header(REPLY, answer.number, self._layout.digest), answer)
+
+    def _send(self, rank: int, head: Header, answer: Answer) -> None:
+        words = np.array([answer.kind, answer.number, answer.count], np.int64)
         try:
             with self._sending:
-                self._communicator.send(rank, head, [np.array([kind, number], np.int64), *bufs])
+                self._communicator.send(rank, head, [words, *answer.bufs])
         except CommunicationError:  # it has died or left, which the next receive sees
             return
 
 
 def request(
-    communicator: Communicator, layout: Layout, kind: int, number: int, bufs: Sequence[np.ndarray], timeout: float
+    communicator: Communicator,
+    layout: Layout,
+    kind: int,
+    number: int,
+    bufs: Sequence[np.ndarray],
+    timeout: float,
+    root: int = 0,
 ) -> Answer:
-    """The answer of the centre at rank 0 to a request of another worker.
+    """The answer of the centre, which the worker ``root`` keeps, to a request of another worker.
 
-    Raises `WorkerLost` where rank 0 has died, and `TimedOut`, after which the same request may be repeated.
+    Raises `WorkerLost` where ``root`` has died, `Refused` where this worker has another model, and `TimedOut`, after which the
+    same request may be repeated.
     """
-    communicator.send(0, Header(REQUEST, number, layout.digest), [np.array([kind, number], np.int64), *bufs])
+    head = Header(REQUEST, number, ANY if kind == JOIN else layout.digest)
+    communicator.send(root, head, [np.array([kind, number], np.int64), *bufs])
     if kind == LEAVE:
-        return CENTRE, number, []
+        return Answer(CENTRE, number, [])
     payload: list[np.ndarray] = []
 
     def memory(header: Header) -> list[np.ndarray]:
-        if header.digest != layout.digest:
+        if header.digest not in (layout.digest, ANY):
             raise Refused("digest", "the centre has other parameters")
-        whole = header.payload_bytes == 16 + layout.nbytes
-        payload[:] = [np.empty(2, np.int64), *(layout.empty() if whole else [])]
+        size = header.payload_bytes - _ANSWERED
+        rest = [np.empty(max(size, 0), np.uint8)] if header.digest == ANY else layout.empty() if size else []
+        payload[:] = [np.empty(3, np.int64), *rest]
         return payload
 
     end = time.monotonic() + timeout
     while (left := end - time.monotonic()) > 0:
-        if communicator.recv_any(memory, tag=REPLY, source=0, timeout=left) is None:
+        if communicator.recv_any(memory, tag=REPLY, source=root, timeout=left) is None:
             break
-        found, answered = map(int, payload[0])
+        found, answered, count = map(int, payload[0])
+        if found == WRONG:
+            reason, _, text = payload[1].tobytes().decode().partition("\n")
+            raise Refused(reason, text)
         if answered == number:  # else it is the second answer to an earlier request
-            return found, answered, payload[1:]
+            return Answer(found, answered, payload[1:], count)
     raise TimedOut(f"the centre did not answer within {timeout:g} s")

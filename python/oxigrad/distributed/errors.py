@@ -25,7 +25,8 @@ class WorkerLost(CommunicationError):
     def __init__(self, ranks: Iterable[int], what: str = "the operation") -> None:
         self.ranks = frozenset(ranks)
         shown = ", ".join(map(str, sorted(self.ranks)))
-        super().__init__(f"{what} cannot complete: lost the workers of rank {shown}; reform() continues without them")
+        cause = f"lost the workers of rank {shown}" if self.ranks else "the generation has ended"
+        super().__init__(f"{what} cannot complete: {cause}; reform() continues with the survivors")
         self.what = what
 
     def __reduce__(self) -> tuple[type, tuple[list[int], str]]:

@@ -120,6 +120,13 @@ class Reader:
         self._at += whole
         return found
 
+    def rest(self, size: int) -> np.ndarray:
+        """The next bytes, which are not padded."""
+        if not 0 <= size <= self.left:
+            raise Refused("length", f"a message ends {size - self.left} bytes too early")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
 
 def _rows(reader: Reader, path: str, spec: _Spec, count: int) -> SparseRows:
     if not spec.shape or not 0 <= count <= spec.shape[0]:

@@ -43,14 +43,21 @@ class _Round:
 
 
 class Hub:
-    """The shared state of a job; ``keep`` turns the result of an operation on all workers into what each of them is answered.
+    """The shared state of the job ``job``; ``keep`` turns the result of an operation on all workers into what each of them is answered.
 
     Members are named by ``uid``, a text that is new for each process. A new hub has no members: it forms a generation when all
     those that `supervise` names are `entering` or `reform`, which is also how a job goes on after its hub was lost.
     """
 
-    def __init__(self, expected: Sequence[str] = (), keep: Callable[[list[np.ndarray]], Any] = list) -> None:
-        self._keep = keep
+    def __init__(
+        self,
+        expected: Sequence[str] = (),
+        keep: Callable[[list[np.ndarray]], Any] = list,
+        *,
+        job: bytes = b"",
+        version: str = "",
+    ) -> None:
+        self._keep, self._job, self._version = keep, job, version
         self._changed = asyncio.Condition()
         self._generation = -1
         self._members: list[str] = []
@@ -74,8 +81,16 @@ class Hub:
                 self._advance()
                 self._changed.notify_all()
 
-    async def enter(self, uid: str, timeout: float) -> Answer:
-        """Waits until this new process has a place. A first generation begins when all expected processes enter."""
+    async def enter(self, uid: str, job: bytes, version: str, timeout: float) -> Answer:
+        """Waits until this new process has a place. A first generation begins when all expected processes enter.
+
+        A process of another job, or of another version of the package, is refused at once.
+        """
+        if job != self._job:
+            return Answer("refused", ("job", f"a worker is of the job {job.hex()}: expected {self._job.hex()}"))
+        if version != self._version:
+            text = f"a worker runs oxigrad {version}, the program {self._version}: expected one version on every worker"
+            return Answer("refused", ("version", text))
         return await self._join(uid, (-1, 0), timeout)
 
     async def reform(self, uid: str, place: Sequence[int], timeout: float) -> Answer:

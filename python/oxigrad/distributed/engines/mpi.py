@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from oxigrad.distributed.agreement import VERSION_BYTES, check_versions, version
 from oxigrad.distributed.communicator import (
     TIMEOUT,
     Buffer,
@@ -423,7 +424,7 @@ def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPIC
     """The communicator of this process of an MPI job; the same one at each call.
 
     The last ``spares`` processes (``OXIGRAD_SPARES``, which ``python -m oxigrad.launch --spares`` sets) wait here until they replace lost
-    workers, and end where that does not happen.
+    workers, and end where that does not happen. Raises `Refused` on all processes where they run other versions of the package.
     """
     if _joined:
         return _joined[0]
@@ -437,6 +438,9 @@ def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPIC
     membership = Membership(MPI.COMM_WORLD, spares)
     job = np.frombuffer(secrets.token_bytes(16), np.uint8).copy()
     membership.base.Bcast([job, MPI.BYTE], 0)
+    versions = np.empty(membership.base.size * VERSION_BYTES, np.uint8)
+    membership.base.Allgather([version(), MPI.BYTE], [versions, MPI.BYTE])
+    check_versions(versions)
     atexit.register(_finish, membership)
     if not membership.is_worker and not membership.stand_by():
         sys.exit(0)

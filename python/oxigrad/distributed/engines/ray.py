@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from oxigrad import _core
 from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Memory, Op, current, serving, succeed
 from oxigrad.distributed.engines.hub import Answer, Hub, Place
 from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
@@ -49,8 +50,8 @@ _POLL = 0.1
 class _Coordinator(Hub):
     """The hub as an actor."""
 
-    def __init__(self, expected: Sequence[str]) -> None:
-        super().__init__(expected, _kept)
+    def __init__(self, expected: Sequence[str], job: bytes, version: str) -> None:
+        super().__init__(expected, _kept, job=job, version=version)
 
     async def pid(self) -> int:
         """The process of the actor."""
@@ -234,7 +235,11 @@ class _Worker:
     def run(self, worker: Callable[[Communicator], Any], coordinator: Any, uid: str, job: bytes, timeout: float) -> Any:
         """Calls the worker function with a communicator; returns its result, None where the others have ended before."""
         end = time.monotonic() + timeout
-        place = _retried(lambda left: _call(coordinator, "enter", uid, left, what="enter", timeout=left), end)
+
+        def enter(left: float) -> Any:
+            return _call(coordinator, "enter", uid, job, _core.__version__, left, what="enter", timeout=left)
+
+        place = _retried(enter, end)
         if place is None:
             return None
         last = made = RayCommunicator(coordinator, uid, job, Place(*place), timeout)
@@ -285,7 +290,7 @@ class RayJob:
         names = [self._name(number) for number in range(workers)]
         remote: Any = ray.remote
         made = remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(_Coordinator)
-        self.coordinator = made.remote(names)
+        self.coordinator = made.remote(names, self._job, _core.__version__)
         for name in names:
             self._start(name)
 

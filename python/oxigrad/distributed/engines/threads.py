@@ -142,6 +142,7 @@ class ThreadCommunicator:
         self._seen = list(group.incarnations)
         self._rounds = 0
         self._sent: Counter[int] = Counter()
+        self._sending = threading.Lock()
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
@@ -238,10 +239,13 @@ class ThreadCommunicator:
         """See `Communicator.send`."""
         self._check_rank(dest)
         own = [buffer.copy() for buffer in bufs]
-        sealed = head.sealed(own, job=self.job, generation=self.generation, rank=self.rank, sequence=self._sent[dest])
-        self._sent[dest] += 1
-        self.deliver(dest, sealed.pack(), own)
-        self.bytes_sent += sealed.payload_bytes
+        with self._sending:  # messages arrive in the order of their sequence numbers
+            sealed = head.sealed(
+                own, job=self.job, generation=self.generation, rank=self.rank, sequence=self._sent[dest]
+            )
+            self._sent[dest] += 1
+            self.deliver(dest, sealed.pack(), own)
+            self.bytes_sent += sealed.payload_bytes
 
     def deliver(self, dest: int, header: bytes, bufs: list[Buffer]) -> None:
         """Puts a message of any bytes into the mailbox of a worker. For tests of what receivers refuse."""
@@ -278,7 +282,7 @@ class ThreadCommunicator:
                     found = message
                     del waiting[at]
                     return True
-            return source in group.gone
+            return source in group.gone or bool(group.reforming)
 
         with group.changed:
             try:
@@ -290,7 +294,7 @@ class ThreadCommunicator:
                     self._seen[rank] = incarnation
                     self._guard.forget(rank)
         if found is None:
-            raise WorkerLost({source} if source is not None else (), "recv_any")
+            raise WorkerLost({source} if source in self._group.gone else self._group.gone, "recv_any")
         return found
 
     def _received(self, data: bytes, payload: list[Buffer], bufs: Memory) -> Header:

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from oxigrad.distributed.agreement import check_versions, version
 from oxigrad.distributed.communicator import (
     TIMEOUT,
     Buffer,
@@ -61,7 +62,8 @@ class TorchCommunicator:
         timeout: seconds that a wait takes at most.
         group: the processes that take part; by default all. All of them make a communicator at the same time.
 
-    Raises `CommunicationError` where ``torch.distributed`` is not initialized.
+    Raises `CommunicationError` where ``torch.distributed`` is not initialized, and `Refused` on all processes where they run other
+    versions of the package.
     """
 
     def __init__(self, timeout: float = TIMEOUT, group: Any = None) -> None:
@@ -88,6 +90,8 @@ class TorchCommunicator:
         job = np.frombuffer(secrets.token_bytes(16), np.uint8).copy()
         self.broadcast([job])
         self.job = job.tobytes()
+        check_versions(np.concatenate(self.all_gather_v(version())))
+        self.bytes_sent = 0
         self._guard = Guard(self.job, 0, self.size)
         self._listeners = [
             threading.Thread(target=self._listen, args=(source,), daemon=True)

@@ -1,0 +1,92 @@
+"""The agreement of the workers of a job: descriptions of their models, and the difference between two of them in words."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad.distributed.errors import Refused
+
+__all__ = ["VERSION_BYTES", "check_versions", "described", "difference", "version"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+VERSION_BYTES = 64
+"""The bytes of `version`."""
+
+
+def version() -> np.ndarray:
+    """The version of the package as `VERSION_BYTES` bytes, which the workers of a job exchange before anything else."""
+    return np.frombuffer(_core.__version__.encode()[:VERSION_BYTES].ljust(VERSION_BYTES, b"\0"), np.uint8).copy()
+
+
+def check_versions(rows: np.ndarray) -> None:
+    """Raises `Refused` where the versions of all workers, in the order of ranks, are not one.
+
+    >>> check_versions(np.concatenate([version(), version()]))
+    """
+    first, *others = (row.tobytes().rstrip(b"\0").decode(errors="replace") for row in rows.reshape(-1, VERSION_BYTES))
+    for rank, found in enumerate(others, 1):
+        if found != first:
+            text = f"rank {rank} runs oxigrad {found}, rank 0 {first}: expected one version on every worker"
+            raise Refused("version", text)
+
+
+def described(arrays: Mapping[str, Any], config: Any = None) -> np.ndarray:
+    """A description as bytes: the version of the package, a configuration as plain data, and shapes and dtypes by key path."""
+    parameters = {path: [[*map(int, array.shape)], np.dtype(array.dtype).name] for path, array in arrays.items()}
+    told = {"version": _core.__version__, "config": config, "parameters": parameters}
+    return np.frombuffer(json.dumps(told).encode(), np.uint8)
+
+
+def difference(own: np.ndarray, other: np.ndarray, whose: str) -> Refused | None:
+    """The error that says how the description ``other``, of ``whose`` worker, differs from the own one; None where they agree.
+
+    >>> own, other = (described({"w": np.zeros(size)}) for size in (2, 3))
+    >>> difference(own, other, "rank 1")
+    Refused('w: shape (3,) on rank 1: expected (2,)')
+    """
+    if own.tobytes() == other.tobytes():
+        return None
+    try:
+        given, expected = json.loads(other.tobytes()), json.loads(own.tobytes())
+        return next(_differences(given, expected, whose))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return Refused("description", f"{whose} sent a description of its model that cannot be read")
+    except StopIteration:
+        return Refused("order", f"the parameters on {whose} are in another order: expected one model on every worker")
+
+
+def _differences(given: Any, expected: Any, whose: str) -> Iterator[Refused]:
+    if given["version"] != expected["version"]:
+        text = f"{whose} runs oxigrad {given['version']}: expected {expected['version']}, one version on every worker"
+        yield Refused("version", text)
+    found, wanted = given["parameters"], expected["parameters"]
+    for path in wanted:
+        if path not in found:
+            yield Refused("tree", f"{path}: missing on {whose}: expected shape {_shape(wanted[path])}")
+        elif found[path] != wanted[path]:
+            yield Refused("tree", f"{path}: {_unlike(found[path], wanted[path], whose)}")
+    if extra := [path for path in found if path not in wanted]:
+        yield Refused("tree", f"{extra[0]}: on {whose} only: expected the parameters {', '.join(wanted)}")
+    if given["config"] != expected["config"]:
+        yield Refused("config", f"the optimizer on {whose} is {_text(given)}: expected {_text(expected)}")
+
+
+def _unlike(given: Any, expected: Any, whose: str) -> str:
+    if given[0] != expected[0]:
+        return f"shape {_shape(given)} on {whose}: expected {_shape(expected)}"
+    return f"dtype {given[1]} on {whose}: expected {expected[1]}"
+
+
+def _shape(entry: Any) -> tuple[int, ...]:
+    return tuple(map(int, entry[0]))
+
+
+def _text(told: Any) -> str:
+    return json.dumps(told["config"])

@@ -1,0 +1,90 @@
+"""A copy of the parameters in host memory, and the optimizer that updates it by the gradients of all workers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import KeyPath
+from oxigrad.distributed import transfer
+from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.gradients import Gradients, padded
+from oxigrad.distributed.message import Layout, checksum
+from oxigrad.distributed.wrapper import take_step
+from oxigrad.optim.optimizer import Optimizer
+
+__all__ = ["Replica"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+class Replica:
+    """Parameters in flat buffers, and the optimizer that takes the steps on them.
+
+    The coordinator has one, and every other worker has another one, which takes the same steps: so each of them can continue
+    the training after the loss of the others, with parameters and slots of the same bits.
+
+    >>> import oxigrad as ox
+    >>> replica = Replica(ox.optim.SGD(0.5), ox.tree.parameters({"w": np.ones(2)}))
+    >>> replica.take({"w": np.array([1.0, 2.0])})
+    >>> replica.parameters()
+    {'w': array([0.5, 0. ])}
+    """
+
+    def __init__(self, optimizer: Optimizer, parameters: Mapping[KeyPath, np.ndarray]) -> None:
+        arrays = {str(path): array for path, array in parameters.items()}
+        self.optimizer = optimizer
+        self.layout = Layout(arrays)
+        self._buffers = self.layout.pack(arrays, self.layout.empty())
+        #: The buffers, each filled up to whole words: how parameters are sent.
+        self.wire = [part for buffer in self._buffers for part in padded(buffer)]
+        self._views = self.layout.views(self._buffers)
+        self._paths = {str(path): path for path in parameters}
+        self._model = nested({path: self._views[str(path)] for path in parameters})
+
+    def take(self, gradients: Gradients) -> None:
+        """One step of the optimizer by gradients by key path."""
+        by_path = nested({path: gradients[text] for text, path in self._paths.items()})
+        self._model = take_step(self.optimizer, self._model, by_path)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The parameters by key path, as views that are not to be written to."""
+        return self._views
+
+    def by_path(self) -> dict[KeyPath, np.ndarray]:
+        """As `parameters`, by key paths that are not texts."""
+        return {path: self._views[text] for text, path in self._paths.items()}
+
+    def checksum(self) -> int:
+        """The CRC-32C of the parameters, which differs between replicas that took other steps."""
+        return checksum(self._buffers)
+
+    def packed_state(self) -> np.ndarray:
+        """The state of the optimizer as bytes; the parameters are not part of it."""
+        return transfer.pack({}, self.optimizer.state_dict(copy=False))
+
+    def load(self, buffers: list[np.ndarray], state: np.ndarray) -> None:
+        """Takes the parameters and the state of another replica. Raises before anything is changed."""
+        if [buffer.nbytes for buffer in buffers] != [buffer.nbytes for buffer in self._buffers]:
+            raise Refused("length", "the parameters of another replica have another size")
+        self.optimizer.load_state_dict(transfer.unpack(state)[1])
+        for target, source in zip(self._buffers, buffers, strict=True):
+            np.copyto(target, source)
+
+
+def nested(arrays: Mapping[KeyPath, Any]) -> dict[Any, Any]:
+    """Nested dicts in which arrays have the given key paths."""
+    made: dict[Any, Any] = {}
+    for path, array in arrays.items():
+        *parents, last = map(_name, path)
+        place = made
+        for key in parents:
+            place = place.setdefault(key, {})
+        place[last] = array
+    return made
+
+
+def _name(key: Any) -> Any:
+    return next(getattr(key, name) for name in type(key).__match_args__)
