@@ -11,10 +11,12 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from oxigrad._core import AliasError
+import numpy as np
+
 from oxigrad.cuda import loss_scale, tables
 from oxigrad.cuda.driver import Call, CaptureError, Driver
 from oxigrad.cuda.memory import Arena, DeviceBlock, Staging
+from oxigrad.cuda.overlap import Spans
 
 if TYPE_CHECKING:
     from oxigrad._core import CudaEntry, CudaSource, Program
@@ -183,12 +185,20 @@ class DeviceStep:
             self._device.load(text, capturing)
         if capturing:
             raise CaptureError(f"cuda:{number}: memory would be allocated during a capture: {WARM_UP}")
-        _refuse_overlap(self._leaves, self._programs)
+        self._spans = self._memory()
+        self._spans.check([np.array(each.pointers, np.uint64) for each in self._groups])
         self._place(programs, stream)
         self._calls: dict[tuple[int, bool], list[tuple[Call, bool]]] = {}
         self._given: dict[int, tuple[float, ...]] = {}
         #: Whether a graph reads its tables, which then must not change.
         self.is_captured = False
+
+        at = {
+            leaf.position: (number, row)
+            for number, each in enumerate(self._groups)
+            for row, leaf in enumerate(each.leaves)
+        }
+        self._group_of, self._row_of = np.array([at[leaf.position] for leaf in leaves], np.int64).reshape(-1, 2).T
 
     # --- tables --------------------------------------------------------------------------------------------------------
 
@@ -212,13 +222,13 @@ class DeviceStep:
         base = self._block.address
         parts: list[tuple[int, bytes | memoryview]] = [(base + shared["batches"], tables.batch_bytes(ends))]
         self._fixed: list[tables.Launch] = []
-        self._rows: list[list[tables.Leaf]] = []
+        self._tables: list[np.ndarray] = []
         for each in self._groups:
             rows = each.rows(terms)
             content = b"".join(map(tables.leaf_bytes, rows, each.pointers))
             tasks = tables.task_bytes([leaf.length for leaf in each.leaves])
             parts += [(base + each.places["leaves"], content), (base + each.places["tasks"], tasks)]
-            self._rows.append(rows)
+            self._tables.append(np.frombuffer(content, np.uint64).reshape(len(rows), -1))
             own = {name: base + at for name, at in each.places.items()}
             addresses = {**own, **{name: base + at for name, at in shared.items()}, "batch_count": len(ends)}
             self._fixed.append(tables.Launch(**addresses))
@@ -227,6 +237,16 @@ class DeviceStep:
         self._scale = loss_scale.ScaleLaunches(base + targets_at, len(targets))
         self._device.staging.upload_parts([part for part in parts if len(part[1])], stream)
         self._ends = ends
+
+    def _memory(self) -> Spans:
+        """The memory of all leaves."""
+        paths = [[leaf.path for leaf in each.leaves] for each in self._groups]
+        sizes = [np.array([[*map(_size, leaf.memories)] for leaf in each.leaves], np.int64) for each in self._groups]
+        written = []
+        for each in self._groups:
+            outputs, arrays = {*self._programs[each.program].written}, len(each.leaves[0].arrays)
+            written.append([at in outputs or at >= arrays for at in range(len(each.pointers[0]))])
+        return Spans(paths, sizes, written)
 
     def _scale_targets(self, programs: Programs) -> Iterator[int]:
         """The addresses of the reciprocals of the loss scale among the scalars of all sets."""
@@ -250,29 +270,48 @@ class DeviceStep:
 
     def has_moved(self, leaves: Sequence[Leaf]) -> bool:
         """Whether an array of these leaves is elsewhere than in the tables."""
-        return any(a.pointers != b.pointers for a, b in zip(leaves, self._leaves, strict=True))
+        return any((a != b).any() for a, b in zip(self._filled(leaves), self._tables, strict=True))
 
     def refresh(self, leaves: Sequence[Leaf], *, stream: int, capturing: bool) -> None:
         """Writes the rows of leaves whose arrays have moved. Raises `CaptureError` where the stream is being captured."""
-        moved = [at for at, (a, b) in enumerate(zip(leaves, self._leaves, strict=True)) if a.pointers != b.pointers]
-        if not moved:
-            return
-        path = leaves[moved[0]].path
-        if capturing:
-            raise CaptureError(
-                f"{path}: an array has moved since the step before the capture: expected gradients that keep their "
-                "memory (zero_grad(set_to_none=False), or a warm-up step in the capture's memory pool)"
-            )
-        _refuse_overlap(leaves, self._programs)
-        changed = {leaves[at].position: leaves[at] for at in moved}
-        parts: list[tuple[int, bytes | memoryview]] = []
-        for each, rows, fixed in zip(self._groups, self._rows, self._fixed, strict=True):
-            for row, leaf in enumerate(each.leaves):
-                if new := changed.get(leaf.position):
-                    parts.append((fixed.leaves + each.row_size * row, tables.leaf_bytes(rows[row], new.pointers)))
-                    each.leaves[row], each.pointers[row] = new, new.pointers
+        self._write(self._filled(leaves), stream, capturing)
         self._leaves = [*leaves]
-        self._device.staging.upload_parts(_joined(parts), stream)
+
+    def relocate(self, moves: Sequence[tuple[int, int, int]], *, stream: int, capturing: bool) -> None:
+        """As `refresh`, for leaves whose arrays differ by their addresses only: the number of the leaf, the column and the new address."""
+        numbers, columns, moved = np.array(moves, np.uint64).T
+        new = [table.copy() for table in self._tables]
+        for number, table in enumerate(new):
+            own = self._group_of[numbers] == number
+            table[self._row_of[numbers[own]], tables.FIRST_POINTER + columns[own]] = moved[own]
+        self._write(new, stream, capturing)
+
+    def _filled(self, leaves: Sequence[Leaf]) -> list[np.ndarray]:
+        """The tables with the addresses of these leaves."""
+        new = [table.copy() for table in self._tables]
+        for number, table in enumerate(new):
+            own = [leaves[at].pointers for at in np.flatnonzero(self._group_of == number)]
+            table[:, tables.FIRST_POINTER :] = np.array(own, np.uint64)
+        return new
+
+    def _write(self, new: list[np.ndarray], stream: int, capturing: bool) -> None:
+        """Replaces the tables, of which the rows that differ are copied to the device."""
+        parts: list[tuple[int, bytes | memoryview]] = []
+        for each, fixed, table, before in zip(self._groups, self._fixed, new, self._tables, strict=True):
+            rows = np.flatnonzero((table != before).any(axis=1))
+            if not rows.size:
+                continue
+            if capturing:
+                raise CaptureError(
+                    f"{each.leaves[rows[0]].path}: an array has moved since the step before the capture: expected gradients "
+                    "that keep their memory (zero_grad(set_to_none=False), or a warm-up step in the capture's memory pool)"
+                )
+            first, last = int(rows[0]), int(rows[-1]) + 1
+            parts.append((fixed.leaves + each.row_size * first, table[first:last].tobytes()))
+        if parts:
+            self._spans.check([table[:, tables.FIRST_POINTER :] for table in new])
+            self._device.staging.upload_parts(parts, stream)
+            self._tables = new
 
     # --- launches ------------------------------------------------------------------------------------------------------
 
@@ -390,46 +429,6 @@ def text_of(program: "Program", dtypes: tuple[str, ...], scalars: int, numbers: 
 
 def _doubles(numbers: Sequence[float]) -> Any:
     return (ctypes.c_double * len(numbers))(*numbers)
-
-
-def _joined(parts: list[tuple[int, bytes | memoryview]]) -> list[tuple[int, bytes | memoryview]]:
-    """The parts, with those that lie one after the other as one."""
-    found: list[tuple[int, bytes | memoryview]] = []
-    for to, content in sorted(parts, key=lambda part: part[0]):
-        if found and found[-1][0] + len(found[-1][1]) == to:
-            found[-1] = found[-1][0], bytes(found[-1][1]) + bytes(content)
-        else:
-            found.append((to, content))
-    return found
-
-
-# --- overlap -----------------------------------------------------------------------------------------------------------
-
-
-def _refuse_overlap(leaves: Sequence[Leaf], programs: Sequence["Program"]) -> None:
-    """Raises `AliasError` where an array that is written shares memory with another one."""
-    spans: list[tuple[int, int, bool, str]] = []
-    for leaf in leaves:
-        written = {*programs[leaf.program].written}
-        for number, memory in enumerate(leaf.memories):
-            size = _size(memory)
-            if size:
-                names = {0: f"the gradient of {leaf.path}", 1: leaf.path}
-                is_written = number in written or number >= len(leaf.arrays)
-                spans.append(
-                    (memory.address, memory.address + size, is_written, names.get(number, f"a slot of {leaf.path}"))
-                )
-    end, last, last_written = 0, "", (0, "")
-    for start, stop, is_written, name in sorted(spans):
-        other = last if is_written and start < end else last_written[1] if start < last_written[0] else ""
-        if other:
-            raise AliasError(
-                f"{other} and {name} share memory: expected arrays apart, or the same array from the first step on"
-            )
-        if stop > end:
-            end, last = stop, name
-        if is_written and stop > last_written[0]:
-            last_written = stop, name
 
 
 _SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "uint8": 1}

@@ -17,6 +17,8 @@ MOST_GIVEN = 256
 _LAUNCH = struct.Struct(f"<9Q3Q{MOST_GIVEN}d")
 _HEAD = struct.Struct("<12Q")
 _LEAF = struct.Struct("<2Q4I")
+#: The number of fields of eight bytes of a leaf before its pointers.
+FIRST_POINTER = _LEAF.size // 8
 CONTROL = struct.Struct("<Q2I")
 TASK_SIZE = 8
 LAUNCH_SIZE = _LAUNCH.size

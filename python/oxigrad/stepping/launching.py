@@ -43,15 +43,15 @@ class Launches:
         self.counters: list[Counter] = []
         #: The loss scale that kernels read and update, if they do.
         self.scale: DeviceScale | None = None
-        # The end of the calls for each device, and the key path of a leaf there.
-        self._devices: list[tuple[int, int, Driver, str]] = []
+        # The end of the calls for each device, and a leaf there.
+        self._devices: list[tuple[int, int, Driver, Leaf]] = []
 
-    def add(self, used: Driver, device: int, path: str, calls: Iterable[tuple[Call, bool]]) -> None:
-        """Adds calls on a device, with its context current; ``path`` names a leaf in errors."""
+    def add(self, used: Driver, device: int, leaf: Leaf, calls: Iterable[tuple[Call, bool]]) -> None:
+        """Adds calls on a device, with its context current; ``leaf`` is named in errors."""
         enter, leave = used.entered(device)
         for (function, arguments), writes in ((enter, False), *calls, (leave, False)):
             self.calls.append((function, arguments, writes))
-        self._devices.append((len(self.calls), device, used, path))
+        self._devices.append((len(self.calls), device, used, leaf))
 
     def assign(self, array: Any, value: Any) -> None:
         """Adds a copy of the result of a rule into the memory of a parameter, by its library."""
@@ -59,9 +59,9 @@ class Launches:
 
     def fail(self, number: int, status: Any) -> None:
         """Raises the error of the call with this number."""
-        for end, device, used, path in self._devices:
+        for end, device, used, leaf in self._devices:
             if number < end:
-                with naming([path]):
+                with naming([leaf]):
                     used.fail(device, status)
 
     def of_core(self) -> dict[str, Any]:
@@ -75,21 +75,78 @@ def _assigned(array: Any, value: Any) -> tuple[int]:
 
 
 class Known:
-    """The leaves of a step by device, valid while every array is where it was.
+    """The leaves of a step by device, valid while every array is where it was, or has moved only.
 
+    ``arrays`` are all parameters, then all gradients. Slots are looked at where they are ``exposed``: else only steps access them.
     Where libraries do not tell places in a fast way, descriptions of the memory are compared.
     """
 
-    def __init__(self, plan: Plan, leaves: dict[int, list[Leaf]], arrays: list[Any], slots: list[Any]) -> None:
-        self._plan, self.leaves, self._slots = plan, leaves, slots
-        self._places = _core.Places.of([*arrays, *slots])
-        self._memory = None if self._places else [*map(memory_of, (*arrays, *slots))]
+    def __init__(
+        self, plan: Plan, leaves: dict[int, list[Leaf]], arrays: list[Any], slots: list[Any], *, exposed: bool
+    ) -> None:
+        self._plan, self.leaves = plan, leaves
+        self._exposed, self._slots = exposed, slots if exposed else []
+        looked_at = [*arrays, *self._slots]
+        self._places = _core.Places.of(looked_at)
+        self._memory = [] if self._places else _described(looked_at)
+        self._types = [] if self._places else [*map(type, looked_at)]
+        numbers = {number: at for at, (number, _) in enumerate(plan.on_devices)}
+        #: The numbers of the leaves of each device among all parameters on devices.
+        self.positions = {device: [numbers[leaf.position] for leaf in own] for device, own in leaves.items()}
+        self._leaf_of = {
+            at: (device, number) for device, own in self.positions.items() for number, at in enumerate(own)
+        }
+        # The first parameter of each type on each device: a type has one library.
+        first = {device: {type(arrays[at]): at for at in reversed(own)} for device, own in self.positions.items()}
+        self.first = {device: sorted(of_type.values()) for device, of_type in first.items()}
 
-    def holds(self, arrays: list[Any]) -> bool:
-        """Whether parameters and gradients, and the slots, are where they were."""
-        if self._places is not None:
-            return self._places.hold([*arrays, *self._slots])
-        return self._memory == [memory_of(array) if is_array(array) else None for array in (*arrays, *self._slots)]
+    def moved(self, arrays: list[Any], *, exposed: bool) -> dict[int, list[tuple[int, int, int]]] | None:
+        """The moves of parameters and gradients since the last call, by device: see `DeviceStep.relocate`; None for other changes."""
+        if exposed is not self._exposed:
+            return None
+        looked_at = [*arrays, *self._slots]
+        found = self._places.moved(looked_at) if self._places else self._moved(looked_at)
+        if not found:
+            return None if found is None else {}
+        count = len(arrays) // 2
+        if found[-1][0] >= len(arrays):
+            return None  # a slot
+        moves: dict[int, list[tuple[int, int, int]]] = {}
+        for number, address in found:
+            if number < count:
+                device, leaf = self._leaf_of[number]
+                moves.setdefault(device, []).append((leaf, 1, address))
+            else:
+                device, leaf = self._leaf_of[number - count]
+                moves.setdefault(device, []).append((leaf, 0, address))
+        return moves
+
+    def _moved(self, arrays: list[Any]) -> list[tuple[int, int]] | None:
+        if [*map(type, arrays)] != self._types:
+            return None
+        before, self._memory = self._memory, _described(arrays)
+        if self._memory == before:
+            return []
+        pairs = enumerate(zip(self._memory, before, strict=True))
+        moved = [(at, now, then) for at, (now, then) in pairs if now != then]
+        if any(now is None or then is None or now[1:] != then[1:] for _, now, then in moved):
+            return None
+        return [(at, now.address) for at, now, _ in moved if now is not None]
+
+
+def _described(arrays: Iterable[Any]) -> list[DeviceMemory | None]:
+    """The memory of arrays, most of them of one type."""
+    found: list[DeviceMemory | None] = []
+    kind, describe = None, memory_of
+    for array in arrays:
+        if type(array) is not kind:
+            kind, describe = type(array), adapter_of(array).device_memory if is_array(array) else _nowhere
+        found.append(describe(array))
+    return found
+
+
+def _nowhere(_: Any) -> None:
+    """The memory of what is no array."""
 
 
 class DeviceSteps:
@@ -122,41 +179,41 @@ class DeviceSteps:
         Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
         """
         params, given = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
-        known, others, copies = self._known.get(resolved.holds), list[Numbered](), dict[int, Any]()
-        is_steady = known is not None and known.holds([*params, *given])
-        if known is None or not is_steady:
+        holds, others, copies = resolved.holds, list[Numbered](), dict[int, Any]()
+        # Forgotten where the step fails: only the tables of a `DeviceStep` tell then where arrays were.
+        known = self._known.pop(holds, None)
+        moves = None if known is None else known.moved([*params, *given], exposed=exposed)
+        if moves and any(self._steps[device, holds].is_captured for device in moves):
+            moves = None
+        if known is None or moves is None:
             found, others = self._found(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not found):
-                self._known.clear()
                 return Launches(), [*self.plan.on_devices]
             own = [slot for _, p in self.plan.on_devices for slot in _arrays(slots[p.text])]
-            known = Known(self.plan, found, [*params, *given], own)
+            known = Known(self.plan, found, [*params, *given], own, exposed=exposed)
         launches, used = Launches(), driver()
         launches.scale = scale
         for device, of_device in known.leaves.items():
-            numbers = [(at, self.plan.on_devices[at][0]) for at in self._positions(of_device)]
-            read = [copies.get(number, given[at]) for at, number in numbers]
-            with naming([leaf.path for leaf in of_device]):
-                self._prepare(used, device, of_device, resolved, leaves, read, count, launches, is_steady=is_steady)
-        self._known[resolved.holds] = known
-        if others or copies:
-            self._known.clear()
+            read = given
+            if copies or len(of_device) < len(given):
+                read = [copies.get(self.plan.on_devices[at][0], given[at]) for at in known.positions[device]]
+            with naming(of_device):
+                stream = self._stream(device, [(params[at], self.plan.on_devices[at][1]) for at in known.first[device]])
+                own_moves = None if moves is None else moves.get(device, [])
+                self._prepare(used, device, of_device, resolved, read, count, launches, stream, own_moves)
+        if not (others or copies):
+            self._known[holds] = known
         launches.copies = [*copies.values()]
         for number in copies if resolved.zeroes else ():
             launches.assign(gradients[self.plan.parameters[number].index], copies[number])
-        written = {at for of_device in known.leaves.values() for at in self._positions(of_device)}
-        for at in sorted(written) if others else range(len(params)):
-            launches.launched.append(params[at])
-            if resolved.zeroes:
-                launches.launched.append(given[at])
-            if exposed:
-                launches.launched += _arrays(slots[self.plan.on_devices[at][1].text])
+        written = sorted({at for own in known.positions.values() for at in own}) if others else range(len(params))
+        launches.launched = [params[at] for at in written] if others else params
+        if resolved.zeroes:
+            launches.launched = [*launches.launched, *(given[at] for at in written)]
+        if exposed:
+            paths = (self.plan.on_devices[at][1].text for at in written)
+            launches.launched = [*launches.launched, *(slot for path in paths for slot in _arrays(slots[path]))]
         return launches, others
-
-    def _positions(self, leaves: Sequence[Leaf]) -> list[int]:
-        """The numbers of leaves among all parameters on devices."""
-        at = {number: at for at, (number, _) in enumerate(self.plan.on_devices)}
-        return [at[leaf.position] for leaf in leaves]
 
     def _found(
         self,
@@ -184,30 +241,30 @@ class DeviceSteps:
         device: int,
         own: list[Leaf],
         resolved: ResolvedStep,
-        leaves: Sequence[Any],
         read: Sequence[Any],
         count: int,
         launches: Launches,
-        *,
-        is_steady: bool,
+        stream: int,
+        moves: Sequence[tuple[int, int, int]] | None,
     ) -> None:
-        """Adds the launches on one device; ``read`` are the gradients."""
-        stream = self.stream(device, own, leaves)
+        """Adds the launches on one device; ``read`` are the gradients, ``moves`` what has moved where nothing else has changed."""
         with used.current(device):
             capturing = used.is_capturing(stream)
             key, programs = (device, resolved.holds), resolved.programs_of_all
             step = self._steps.get(key)
-            if step is None or not (is_steady or step.takes(programs, own, resolved.scales_at)):
+            if step is None or (moves is None and not step.takes(programs, own, resolved.scales_at)):
                 step = self._steps[key] = DeviceStep(
                     used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=capturing
                 )
-            elif not is_steady and step.is_captured and not capturing and step.has_moved(own):
+            elif moves is None and step.is_captured and not capturing and step.has_moved(own):
                 # The graph that captured it reads its tables.
                 step = self._steps[key] = DeviceStep(
                     used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=False
                 )
-            elif not is_steady:
+            elif moves is None:
                 step.refresh(own, stream=stream, capturing=capturing)
+            elif moves:
+                step.relocate(moves, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
             if counter is None:
                 if capturing:
@@ -235,7 +292,7 @@ class DeviceSteps:
                 calls = [*calls, *((call, False) for call in counter.calls(stream))]
                 launches.counters.append(counter)
             adapter_of(read[0]).keep_until(read, device, stream)
-        launches.add(used, device, own[0].path, calls)
+        launches.add(used, device, own[0], calls)
 
     @staticmethod
     def _check_capture(own: Sequence[Leaf], resolved: ResolvedStep, step: DeviceStep) -> None:
@@ -261,21 +318,17 @@ class DeviceSteps:
             )
         return laid_out_like(detached(unlazy(g)), array)
 
-    def stream(self, device: int, own: Sequence[Leaf], leaves: Sequence[Any]) -> int:
-        """The current stream of the libraries of these leaves; raises `ArrayMemoryError` where they are on different ones."""
-        known: dict[type, tuple[int, str]] = {}
-        for leaf in own:
-            array = leaves[self.plan.parameters[leaf.position].index]
-            if type(array) not in known:
-                known[type(array)] = adapter_of(array).current_stream(array, device), leaf.path
-        (stream, first), *others = known.values()
-        for other, path in others:
-            if other != stream:
+    @staticmethod
+    def _stream(device: int, parameters: Sequence[tuple[Any, Parameter]]) -> int:
+        """The current stream of the libraries of these parameters; raises `ArrayMemoryError` where they are on different ones."""
+        streams = [adapter_of(array).current_stream(array, device) for array, _ in parameters]
+        for other, (_, p) in zip(streams, parameters, strict=True):
+            if other != streams[0]:
                 raise ArrayMemoryError(
-                    f"{path}: the parameter's library works on the stream {other:#x} of cuda:{device}, that of {first} on "
-                    f"{stream:#x}: expected one stream on each device"
+                    f"{p.text}: the parameter's library works on the stream {other:#x} of cuda:{device}, that of "
+                    f"{parameters[0][1].text} on {streams[0]:#x}: expected one stream on each device"
                 )
-        return stream
+        return streams[0]
 
     def _leaf(
         self,
@@ -355,11 +408,11 @@ def check_alike(p: Parameter, array: Any, g: Any, slots: Mapping[str, Any]) -> N
 
 
 @contextlib.contextmanager
-def naming(paths: Sequence[str]) -> Iterator[None]:
-    """Puts the first of these key paths before the message of a `DeviceError` that begins with none of them."""
+def naming(leaves: Sequence[Leaf]) -> Iterator[None]:
+    """Puts the key path of the first of these leaves before the message of a `DeviceError` that begins with none of them."""
     try:
         yield
     except DeviceError as error:
-        if str(error).partition(":")[0] in paths:
+        if any(str(error).startswith(f"{leaf.path}: ") for leaf in leaves):
             raise
-        raise type(error)(f"{paths[0]}: {error}") from error
+        raise type(error)(f"{leaves[0].path}: {error}") from error

@@ -7,9 +7,16 @@ use pyo3::types::PyList;
 
 use crate::arrays::dlpack::{Described, Exporters};
 
-/// The places of a list of arrays: of each the address of the object, and the description of its memory.
+/// The places of a list of arrays.
 #[pyclass(frozen, module = "oxigrad._core")]
-pub struct Places(Mutex<Vec<(usize, Described)>>);
+pub struct Places(Mutex<Vec<Place>>);
+
+/// The addresses of an array's object and of its class, and the description of its memory.
+struct Place {
+    object: usize,
+    class: usize,
+    memory: Described,
+}
 
 #[pymethods]
 impl Places {
@@ -20,34 +27,54 @@ impl Places {
         let mut exporters = Exporters::default();
         let mut found = Vec::with_capacity(arrays.len());
         for array in arrays {
-            let Some(described) = place(&mut exporters, &array)? else { return Ok(None) };
-            found.push((array.as_ptr().addr(), described));
+            let Some(place) = place(&mut exporters, &array)? else { return Ok(None) };
+            found.push(place);
         }
         Ok(Some(Self(Mutex::new(found))))
     }
 
-    /// Whether these arrays are in the same places. A new object is checked for its negative bit.
-    fn hold(&self, arrays: &Bound<'_, PyList>) -> PyResult<bool> {
+    /// The numbers of those arrays that have moved since the last call, with their new addresses; `None` where an array
+    /// differs in anything else. A new object is checked for its negative bit.
+    fn moved(&self, arrays: &Bound<'_, PyList>) -> PyResult<Option<Vec<(usize, usize)>>> {
         let mut exporters = Exporters::default();
-        let known = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut all = known.len() == arrays.len();
-        for ((address, described), array) in known.iter().zip(arrays) {
-            if !all {
-                break;
-            }
-            let found = if array.as_ptr().addr() == *address {
-                exporters.described(&array)
-            } else {
-                place(&mut exporters, &array)?
-            };
-            all = found.is_some_and(|found| found == *described);
-        }
+        let mut known = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let found = moved(&mut exporters, &mut known, arrays);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
-        Ok(all)
+        found
     }
 }
 
-fn place<'py>(exporters: &mut Exporters<'py>, array: &Bound<'py, PyAny>) -> PyResult<Option<Described>> {
+fn moved<'py>(
+    exporters: &mut Exporters<'py>,
+    known: &mut [Place],
+    arrays: &Bound<'py, PyList>,
+) -> PyResult<Option<Vec<(usize, usize)>>> {
+    let mut moved = Vec::new();
+    if known.len() != arrays.len() {
+        return Ok(None);
+    }
+    for (number, (before, array)) in known.iter_mut().zip(arrays).enumerate() {
+        let now = if array.as_ptr().addr() == before.object {
+            let Some(memory) = exporters.described(&array) else { return Ok(None) };
+            Place { memory, ..*before }
+        } else {
+            let Some(now) = place(exporters, &array)? else { return Ok(None) };
+            now
+        };
+        if now.class != before.class || !now.memory.is_like(&before.memory) {
+            return Ok(None);
+        }
+        if now.memory.address() != before.memory.address() {
+            moved.push((number, now.memory.address()));
+        }
+        *before = now;
+    }
+    Ok(Some(moved))
+}
+
+fn place<'py>(exporters: &mut Exporters<'py>, array: &Bound<'py, PyAny>) -> PyResult<Option<Place>> {
     let negated = exporters.of(array)?.torch.map_or(Ok(false), |torch| torch.is_negated(array))?;
-    Ok(if negated { None } else { exporters.described(array) })
+    let memory = if negated { None } else { exporters.described(array) };
+    let (object, class) = (array.as_ptr().addr(), array.get_type_ptr().addr());
+    Ok(memory.map(|memory| Place { object, class, memory }))
 }

@@ -204,13 +204,23 @@ impl Exchange {
 }
 
 /// The description of an array, wherever it lies, to be compared with a later one.
-#[derive(PartialEq, Eq)]
 pub struct Described {
     address: usize,
-    offset: u64,
     device: (i32, i32),
     dtype: (u8, u8, u16),
     shape_and_strides: SmallVec<[i64; 8]>,
+}
+
+impl Described {
+    /// The address of the first element.
+    pub fn address(&self) -> usize {
+        self.address
+    }
+
+    /// Whether another array differs by its address only.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.device == other.device && self.dtype == other.dtype && self.shape_and_strides == other.shape_and_strides
+    }
 }
 
 impl Tensor {
@@ -223,8 +233,7 @@ impl Tensor {
         // SAFETY: the caller's promise.
         let (shape, strides) = unsafe { (numbers(self.shape, dimensions)?, numbers(self.strides, dimensions)) };
         Some(Described {
-            address: self.data.addr(),
-            offset: self.byte_offset,
+            address: self.data.addr().checked_add(usize::try_from(self.byte_offset).ok()?)?,
             device: (self.device_type, self.device_id),
             dtype: (self.code, self.bits, self.lanes),
             shape_and_strides: shape.into_iter().chain(strides.into_iter().flatten()).collect(),

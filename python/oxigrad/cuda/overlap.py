@@ -1,0 +1,53 @@
+"""The check that arrays which kernels write share no memory with others."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from oxigrad._core import AliasError
+
+
+class Spans:
+    """The memory of leaves, by columns of addresses: of gradient, parameter, slots, scales and numbers.
+
+    ``paths``, ``sizes`` (in bytes) and ``written`` are given for each table: for its rows, for its rows and columns, and for its columns.
+    """
+
+    def __init__(
+        self, paths: Sequence[Sequence[str]], sizes: Sequence[np.ndarray], written: Sequence[Sequence[bool]]
+    ) -> None:
+        self._names = [
+            (path, column)
+            for own, columns in zip(paths, written, strict=True)
+            for path in own
+            for column in range(len(columns))
+        ]
+        every = np.concatenate(
+            [np.tile(np.array(own, bool), len(rows)) for own, rows in zip(written, paths, strict=True)]
+        )
+        whole = np.concatenate([own.reshape(-1) for own in sizes])
+        self._used = np.flatnonzero(whole)
+        self._sizes, self._written = whole[self._used], every[self._used]
+
+    def check(self, addresses: Sequence[np.ndarray]) -> None:
+        """Raises `AliasError` where an array that is written shares memory with another one."""
+        start = np.concatenate([own.reshape(-1) for own in addresses]).astype(np.int64)[self._used]
+        order = np.lexsort((self._written, start + self._sizes, start))
+        start, written = start[order], self._written[order]
+        end = start + self._sizes[order]
+        end_of_written = np.where(written, end, 0)
+        reached, reached_by_written = np.maximum.accumulate(end), np.maximum.accumulate(end_of_written)
+        reads = written[1:] & (start[1:] < reached[:-1])
+        shared = np.flatnonzero(reads | (start[1:] < reached_by_written[:-1]))
+        if not shared.size:
+            return
+        at = shared[0]
+        other = np.argmax((end if reads[at] else end_of_written)[: at + 1])
+        first, second = (self._name(self._used[order[each]]) for each in (other, at + 1))
+        raise AliasError(
+            f"{first} and {second} share memory: expected arrays apart, or the same array from the first step on"
+        )
+
+    def _name(self, number: int) -> str:
+        path, column = self._names[number]
+        return {0: f"the gradient of {path}", 1: path}.get(column, f"a slot of {path}")
