@@ -34,7 +34,7 @@ API: dict[types.ModuleType, str] = {
         zeros_like""",
     ox.testing: """check_grads check_rule""",
     distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header KFAC
-        LargeBatch Layout ModelAverage NotSupported OneSided Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
+        LargeBatch Layout ModelAverage NotSupported Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
         Wrapper communicator current run""",
     ox.cuda: """CaptureError CompileError CompilerUnavailableError DeviceError DeviceLostError DeviceMemoryError
         DriverUnavailableError UnavailableWarning source why""",

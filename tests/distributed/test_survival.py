@@ -207,6 +207,41 @@ def test_a_worker_joins_while_the_coordinator_lives() -> None:
         assert size == 3 and digest == jobs.undisturbed(steps)
 
 
+MISSING = {
+    "SyncReplicas": lambda: SyncReplicas(optim.SGD(0.1), 1),
+    "Softsync": lambda: distributed.Softsync(optim.SGD(0.1)),
+    "LargeBatch": lambda: distributed.LargeBatch(optim.SGD(0.1)),
+    "KFAC": lambda: distributed.KFAC(optim.SGD(0.1)),
+    "DeepGradientCompression": lambda: distributed.DeepGradientCompression(optim.SGD(0.1), 0.5),
+    "plain": lambda: distributed.DeepGradientCompression(optim.SGD(0.1), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_missing_gradient_is_named_before_anything_is_sent(library: Any, name: str) -> None:
+    torch = library("torch")
+
+    def worker(comm: Any) -> Any:
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1), torch.nn.Linear(1, 1))
+        net[2].requires_grad_(False)
+        before = net[0].weight.detach().clone()
+        opt = MISSING[name]()
+        net(torch.ones(4, 3)).sum().backward()
+        net[1].bias.grad = None
+        with pytest.raises(ox.StructureError, match=r"1.bias: the gradient is missing: expected one of each parameter"):
+            opt.update(net)
+        assert comm.bytes_sent == 0
+        assert torch.equal(before, net[0].weight)
+        net[1].bias.grad = torch.ones(1)
+        opt.update(net)
+        if isinstance(opt, SyncReplicas | distributed.Softsync):
+            opt.leave()
+        return net[0].weight.detach().numpy().tobytes() != before.numpy().tobytes()
+
+    assert distributed.run(worker, workers=2) == [True, True]
+
+
 def test_a_copy_has_a_state_of_its_own() -> None:
     own, opt = {"w": np.ones(2)}, SyncReplicas(optim.Adam(0.1), 1)
     opt.update(own, {"w": np.ones(2)})

@@ -1,6 +1,7 @@
 """The engine of threads: collective operations, messages, time-outs, deaths, and workers that join and leave."""
 
 import hashlib
+import sys
 import threading
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from oxigrad import distributed
-from oxigrad.distributed import Aborted, Header, NotSupported, OneSided, Refused, TimedOut, WorkerLost
+from oxigrad.distributed import Aborted, Header, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.communicator import Alone, reduce_in_order
 from oxigrad.distributed.engines.threads import ThreadCommunicator, ThreadJob
 
@@ -107,19 +108,49 @@ def test_a_message_of_another_length_is_refused_and_counted() -> None:
     assert distributed.run(worker, workers=2)[0] == {"length": 1}
 
 
-def test_one_sided_access_is_atomic() -> None:
-    def worker(comm: Any) -> Any:
-        assert isinstance(comm, OneSided)
-        centre = np.zeros(1000)
-        comm.expose([centre] if comm.rank == 0 else None)
-        for _ in range(100):
-            comm.accumulate([np.ones(1000)])
-        comm.all_reduce([np.zeros(1)])
-        found = np.empty(1000)
-        comm.get([found])
-        return found.min(), found.max()
+def test_threads_of_one_worker_may_send_at_the_same_time() -> None:
+    """Sequence numbers and counts are not lost between the worker and, as an example, its coordinator."""
+    count, threads = 2000, 4
 
-    assert distributed.run(worker, workers=4) == [(400.0, 400.0)] * 4
+    def worker(comm: Any) -> Any:
+        if comm.rank == 0:
+            got = [comm.recv_any([np.empty(1)], tag=1) for _ in range(count * threads)]
+            return [head.sequence for head in got], dict(comm.refused)
+
+        def send() -> None:
+            for _ in range(count):
+                comm.send(0, Header(tag=1), [np.ones(1)])
+
+        senders = [threading.Thread(target=send) for _ in range(threads)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        return comm.bytes_sent
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        (sequence, refused), sent = distributed.run(worker, workers=2)
+    finally:
+        sys.setswitchinterval(before)
+    assert sequence == list(range(count * threads)) and not refused
+    assert sent == 8 * count * threads
+
+
+def test_a_communicator_of_a_former_generation_is_refused_at_once() -> None:
+    def worker(comm: Any) -> Any:
+        made = comm.reform()
+        for operation in (
+            lambda: comm.send(1 - comm.rank, Header(tag=1), [np.ones(1)]),
+            lambda: comm.recv_any([np.empty(1)], tag=1),
+            lambda: comm.all_reduce([np.ones(1)]),
+        ):
+            with pytest.raises(WorkerLost, match="the generation has ended"):
+                operation()
+        return made.generation
+
+    assert distributed.run(worker, workers=2) == [1, 1]
 
 
 # --- faults ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad.distributed.communicator import Communicator, OneSided, current
+from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.compression import DeepGradientCompression
 from oxigrad.distributed.elastic_average import ElasticAverage
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
@@ -39,7 +39,6 @@ __all__ = [
     "Layout",
     "ModelAverage",
     "NotSupported",
-    "OneSided",
     "Refused",
     "Softsync",
     "SyncReplicas",

@@ -15,7 +15,7 @@ import numpy as np
 from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
 from oxigrad.distributed.message import Header
 
-__all__ = ["Alone", "Communicator", "OneSided", "current"]
+__all__ = ["Alone", "Communicator", "current"]
 
 
 def __dir__() -> list[str]:
@@ -89,7 +89,8 @@ class Communicator(Protocol):
         """Receives the next message with this tag, from any worker or from ``source``, into ``bufs``.
 
         Returns its header, or None after the time-out. Only messages that pass `Guard.check` are received; others are discarded,
-        and counted in ``refused``. Raises `WorkerLost` where ``source`` has died and left no message.
+        and counted in ``refused``. Raises `WorkerLost` where ``source`` has died and left no message, and where another worker
+        forms the next generation.
         """
         ...
 
@@ -110,23 +111,6 @@ class Communicator(Protocol):
 
     def abort(self, reason: str) -> NoReturn:
         """Ends the job: raises `Aborted` here, and in every wait of the other workers."""
-        ...
-
-
-@runtime_checkable
-class OneSided(Protocol):
-    """Access to buffers of another worker that takes no part in it. An engine may support it; check by ``isinstance``."""
-
-    def expose(self, bufs: Sequence[Buffer] | None, root: int = 0, *, timeout: float | None = None) -> None:
-        """Makes buffers of the worker ``root`` accessible to all; the other workers pass None. Called by all workers."""
-        ...
-
-    def get(self, bufs: Sequence[Buffer], *, timeout: float | None = None) -> None:
-        """Copies the exposed buffers into ``bufs``."""
-        ...
-
-    def accumulate(self, bufs: Sequence[Buffer], *, timeout: float | None = None) -> None:
-        """Adds ``bufs`` to the exposed buffers; each buffer is added atomically."""
         ...
 
 

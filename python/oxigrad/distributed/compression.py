@@ -165,10 +165,10 @@ class DeepGradientCompression(CollectiveWrapper):
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
+        given = {path: _dense(g) for path, g in self._parameters.gradients(model, grads).items()}
         late = False
         if self._done < 0:
             model, late = self._agree(model)
-        given = {path: _dense(g) for path, g in self._parameters.gradients(model, grads).items()}
         while True:
             try:
                 with np.errstate(over="ignore", invalid="ignore"):

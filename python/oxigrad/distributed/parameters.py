@@ -43,16 +43,21 @@ class Parameters:
     def gradients(self, model: Tree, grads: Tree | None) -> dict[str, np.ndarray | SparseRows]:
         """The gradients by key path, those of tied parameters added up; without ``grads``, those that the model holds itself.
 
-        Parameters without a gradient of their own, in a model that holds its gradients, are left out. Raises
-        `StructureError`, `ShapeError` or `DtypeError` with the key path.
+        Each parameter needs a gradient: unlike `Optimizer.update`, which does not update the others, workers must have those of
+        the same parameters. Raises `StructureError`, `ShapeError` or `DtypeError` with the key path.
         """
         if grads is None:
             leaves, structure = tree.flatten(model)
             own = structure.gradients(leaves)
-            present = None if own is None else bytes(g is not None for g in own)
-            plan = self._plan = Plan(leaves, structure, self._optimizer, present=present)
             if own is None:
                 raise StructureError("the model does not hold its gradients: expected grads")
+            plan = self._planned(model)[0]
+            for p in plan.parameters:
+                if all(own[index] is None for index in p.indices):
+                    raise StructureError(
+                        f"{p.text}: the gradient is missing: expected one of each parameter on every worker, as after "
+                        "loss.backward(); a parameter that is frozen, by its own flag or by groups, needs none"
+                    )
             given = plan.aligned(own, called=True, keep_rows=True)
         else:
             plan, leaves = self._planned(model)

@@ -90,7 +90,7 @@ class RayCommunicator:
             raise ValueError(f"op is {op!r}: expected 'sum', 'mean' or 'max'")
         layout = [(buffer.dtype.str, buffer.size) for buffer in bufs]
         self._collect(("all_reduce", op, *layout), list(bufs), bufs, timeout)
-        self.bytes_sent += sum(buffer.nbytes for buffer in bufs)
+        self._count(sum(buffer.nbytes for buffer in bufs))
 
     def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
         """See `Communicator.broadcast`."""
@@ -99,13 +99,17 @@ class RayCommunicator:
         own = list(bufs) if self.rank == root else []
         layout = [(buffer.dtype.str, buffer.size) for buffer in bufs]
         self._collect(("broadcast", root, *layout), own, bufs, timeout)
-        self.bytes_sent += sum(buffer.nbytes for buffer in own)
+        self._count(sum(buffer.nbytes for buffer in own))
 
     def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
         """See `Communicator.all_gather_v`."""
         found = self._collect(("all_gather_v", buf.dtype.str), [buf], (), timeout)
-        self.bytes_sent += buf.nbytes
+        self._count(buf.nbytes)
         return found
+
+    def _count(self, nbytes: int) -> None:
+        with self._lock:
+            self.bytes_sent += nbytes
 
     def _collect(
         self, kind: tuple[Any, ...], own: list[Buffer], into: Sequence[Buffer], timeout: float | None
@@ -128,7 +132,7 @@ class RayCommunicator:
             )
             self._sent[dest] += 1
             self._post(dest, sealed.pack(), list(bufs))
-        self.bytes_sent += sealed.payload_bytes
+            self.bytes_sent += sealed.payload_bytes
 
     def _post(self, dest: int, header: bytes, bufs: list[Buffer]) -> None:
         self._ask("post", dest, self.generation, header, bufs, what="send", is_wait=False)

@@ -71,8 +71,6 @@ class _Group:
         self.failure: str | None = None
         self.mail: list[dict[int, deque[tuple[bytes, list[Buffer]]]]] = [{} for _ in range(size)]
         self.rounds: dict[int, _Round] = {}
-        self.exposed: list[Buffer] = []
-        self.window = threading.Lock()
         self.reforming: set[int] = set()
         self.joiners: list[_Joiner] = []
         self.next: tuple[_Group, dict[int, int]] | None = None
@@ -130,7 +128,7 @@ class _Group:
 
 
 class ThreadCommunicator:
-    """The communicator of a worker that is a thread: see `Communicator` and `OneSided`."""
+    """The communicator of a worker that is a thread: see `Communicator`."""
 
     def __init__(self, group: _Group, rank: int, timeout: float) -> None:
         self._group, self.rank, self.timeout = group, rank, timeout
@@ -160,7 +158,7 @@ class ThreadCommunicator:
             else:
                 for target, source in zip(bufs, self._reduced(entered, given, op, timeout), strict=True):
                     np.copyto(target, source)
-        self.bytes_sent += size
+        self._count(size)
 
     def _reduced(self, entered: _Round, given: dict[int, list[Buffer]], op: Op, timeout: float | None) -> list[Buffer]:
         """The reduced buffers, of which each worker computes a slice."""
@@ -185,7 +183,7 @@ class ThreadCommunicator:
         with self._round(kind, own, timeout) as (given, _):
             for target, source in zip(bufs, given[root], strict=True):
                 np.copyto(target, source)
-        self.bytes_sent += sum(buffer.nbytes for buffer in own)
+        self._count(sum(buffer.nbytes for buffer in own))
 
     def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
         """See `Communicator.all_gather_v`."""
@@ -193,8 +191,12 @@ class ThreadCommunicator:
             found = [given[rank] for rank in range(self.size)]
         for buffer in found:
             buffer.flags.writeable = False
-        self.bytes_sent += buf.nbytes
+        self._count(buf.nbytes)
         return found
+
+    def _count(self, nbytes: int) -> None:
+        with self._sending:
+            self.bytes_sent += nbytes
 
     @contextlib.contextmanager
     def _round(self, kind: tuple[Any, ...], own: Any, timeout: float | None) -> Iterator[tuple[dict[int, Any], _Round]]:
@@ -202,6 +204,8 @@ class ThreadCommunicator:
         group, number = self._group, self._rounds
         with group.changed:
             group.check(self._who)
+            if group.next is not None:
+                raise WorkerLost((), kind[0])
             self._rounds += 1
             entered = group.rounds.setdefault(number, _Round(kind))
             if entered.kind != kind:
@@ -252,8 +256,8 @@ class ThreadCommunicator:
         group = self._group
         with group.changed:
             group.check(self._who)
-            if dest in group.gone:
-                raise WorkerLost({dest}, "send")
+            if dest in group.gone or group.next is not None:
+                raise WorkerLost(group.gone & {dest}, "send")
             tag = int.from_bytes(header[6:8], "little")
             group.mail[dest].setdefault(tag, deque()).append((header, bufs))
             group.changed.notify_all()
@@ -307,34 +311,6 @@ class ThreadCommunicator:
     def _check_rank(self, rank: int) -> None:
         if not 0 <= rank < self.size:
             raise ValueError(f"the rank is {rank}: expected 0 to {self.size - 1}")
-
-    # --- one-sided access ----------------------------------------------------------------------------------------------
-
-    def expose(self, bufs: Sequence[Buffer] | None, root: int = 0, *, timeout: float | None = None) -> None:
-        """See `OneSided.expose`."""
-        self._check_rank(root)
-        with self._round(("expose", root), bufs, timeout) as (given, _), self._group.window:
-            self._group.exposed = list(given[root])
-
-    def get(self, bufs: Sequence[Buffer], *, timeout: float | None = None) -> None:
-        """See `OneSided.get`."""
-        self._check_whole()
-        with self._group.window:
-            scatter(self._group.exposed, bufs)
-
-    def accumulate(self, bufs: Sequence[Buffer], *, timeout: float | None = None) -> None:
-        """See `OneSided.accumulate`."""
-        self._check_whole()
-        with self._group.window:
-            for target, source in zip(self._group.exposed, bufs, strict=True):
-                np.add(target, source, out=target, casting="same_kind")
-        self.bytes_sent += sum(buffer.nbytes for buffer in bufs)
-
-    def _check_whole(self) -> None:
-        with self._group.changed:
-            self._group.check(self._who)
-            if self._group.next is not None:
-                raise WorkerLost((), "access to exposed buffers")
 
     # --- membership ----------------------------------------------------------------------------------------------------
 
