@@ -23,7 +23,7 @@ def job() -> "subprocess.Popen[str]":
     small = ["--small"] if sizes.is_small() else []
     line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", str(WORKERS), str(PROGRAM), *small]
     made = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    atexit.register(made.kill)
+    atexit.register(made.terminate)  # and with it the processes that it has started
     return made
 
 

@@ -8,6 +8,7 @@ import contextlib
 import ipaddress
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -105,6 +106,9 @@ def _run(line: list[str], environment: dict[str, str], *, quiet: bool) -> int:
     job = subprocess.Popen(line, env=environment)  # noqa: S603 - the program that the user asks for
     if not quiet:
         threading.Thread(target=_print_listening, args=(job,), daemon=True).start()
+    if threading.current_thread() is threading.main_thread():  # the job ends with this process
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            signal.signal(number, lambda *_: job.terminate())
     while True:
         try:
             return job.wait()
@@ -166,7 +170,8 @@ def _sockets() -> dict[str, tuple[str, int]]:
 
 def _address(text: str) -> str:
     words = [int(text[start : start + 8], 16) for start in range(0, len(text), 8)]
-    return str(ipaddress.ip_address(struct.pack(f"={len(words)}I", *words)))
+    found = ipaddress.ip_address(struct.pack(f"={len(words)}I", *words))
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 def descendants(root: int) -> set[int]:

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,22 @@ from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerL
 
 DEADLINE = 120
 """Seconds after which a test counts as hanging."""
+
+
+REFUSED = {
+    "magic": 1,
+    "version": 1,
+    "job": 1,
+    "generation": 1,
+    "rank": 1,
+    "length": 3,
+    "checksum": 2,
+    "sequence": 1,
+}
+"""What `receive_from_hostile` refuses, by reason."""
+
+STRAGGLED = [[0, 10, []], [1, 10, []], [2, 0, ["stale"]]]
+"""The results of `straggle`."""
 
 
 # --- workers ------------------------------------------------------------------------------------------------------------
@@ -200,8 +217,39 @@ def fail_alone(comm: Any) -> None:
 
 
 def wait_for_nothing(comm: Any) -> None:
-    """Waits for a message that nobody sends."""
+    """Prints its process, and waits for a message that nobody sends."""
+    sys.stdout.write(f"pid {os.getpid()}\n")
+    sys.stdout.flush()
     comm.recv_any([np.empty(1)], tag=1, timeout=600)
+
+
+def send_by_threads(comm: Any) -> list[Any]:
+    """Rank 1 sends messages of several sizes by four threads; returns how many rank 0 receives, and what it refuses."""
+
+    def send(number: int) -> None:
+        for step in range(100):
+            comm.send(0, Header(tag=6, step=step), [np.full(step % 5 * 1000, number, np.int64)])
+
+    if comm.rank == 1:
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return []
+    count = 0
+    while count < 400:
+        into: list[np.ndarray] = []
+
+        def memory(header: Header, into: list[np.ndarray] = into) -> list[np.ndarray]:
+            into[:] = [np.empty(header.payload_bytes // 8, np.int64)]
+            return into
+
+        if comm.recv_any(memory, tag=6, timeout=20) is None:
+            break
+        assert len(set(into[0].tolist())) <= 1
+        count += 1
+    return [count, dict(comm.refused)]
 
 
 def late(comm: Any) -> str:
@@ -398,6 +446,39 @@ def undisturbed(steps: int, make: Any = None) -> str:
     for _ in range(steps):
         model = opt.update(model, constant_gradient())
     return digest(opt.state_dict()["slots"])
+
+
+def straggle(comm: Any) -> list[Any]:
+    """Rank 2 computes one gradient while the others take ten steps, by two gradients each, without it.
+
+    Returns the accepted gradients of this worker, and the reasons for which others were dropped.
+    """
+    model, accepted, reasons = {"w": np.zeros(10)}, 0, []
+    with distributed.SyncReplicas(ox.optim.SGD(0.1), 2, 3, communicator=comm) as opt:
+        opt.join(model)
+        if comm.rank == 2:
+            assert comm.recv_any([np.empty(1)], tag=9) is not None
+        while accepted < 10 and not reasons:
+            opt.update(model, {"w": np.ones(10)})
+            accepted += sum(told.accepted for told in opt.told)
+            reasons += [told.reason for told in opt.told if not told.accepted]
+        if comm.rank == 0:
+            comm.send(2, Header(tag=9), [np.zeros(1)])
+    return [comm.rank, accepted, reasons]
+
+
+def stopped_coordinator(comm: Any) -> list[int]:
+    """The process of the coordinator is stopped in training, and continued; returns rank and accepted gradients."""
+    model, accepted = {"w": np.zeros(30_000)}, 0
+    with distributed.SyncReplicas(ox.optim.SGD(0.1), 3, 3, communicator=comm) as opt:
+        opt.join(model)
+        for step in range(6):
+            if comm.rank == 0 and step == 3:
+                _stop_and_continue(comm)
+            opt.update(model, {"w": np.ones(30_000)})
+            accepted += sum(told.accepted for told in opt.told)
+    assert np.allclose(model["w"], -0.6)
+    return [comm.rank, accepted]
 
 
 def listening_names(comm: Any) -> list[str]:

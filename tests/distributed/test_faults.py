@@ -16,16 +16,7 @@ from oxigrad import distributed
 from oxigrad.distributed.engines.threads import ThreadJob
 
 STEPS, SUM = 12, 12 * 20_000.0
-REFUSED = {
-    "magic": 1,
-    "version": 1,
-    "job": 1,
-    "generation": 1,
-    "rank": 1,
-    "length": 3,
-    "checksum": 2,
-    "sequence": 1,
-}
+REFUSED, STRAGGLED = jobs.REFUSED, jobs.STRAGGLED
 
 
 @pytest.fixture
@@ -108,6 +99,24 @@ def test_the_coordinator_goes_on_without_a_killed_worker(mpi: Any) -> None:
 def test_workers_are_told_that_the_coordinator_was_killed(mpi: Any) -> None:
     run = mpi(3, "replicas", "0")
     assert jobs.results(run.stdout) == ["lost [0]", "lost [0]"], run.stderr
+
+
+def test_the_others_go_on_without_a_slow_worker() -> None:
+    assert distributed.run(jobs.straggle, workers=3) == STRAGGLED
+
+
+@processes
+def test_the_others_go_on_without_a_slow_process(mpi: Any) -> None:
+    run = mpi(3, "straggle")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == STRAGGLED
+
+
+@processes
+def test_a_coordinator_stops_and_continues(mpi: Any) -> None:
+    run = mpi(3, "stopped_coordinator")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == [[0, 6], [1, 6], [2, 6]]
 
 
 def test_a_checkpoint_on_a_full_disk_keeps_the_old_one(tmp_path: Path) -> None:

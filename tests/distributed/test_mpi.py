@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jobs
@@ -70,6 +72,46 @@ def test_the_launcher_prints_what_listens() -> None:
     assert printed, run.stderr
     assert not any("python" in line for line in printed)
     assert jobs.results(run.stdout) == [[], []]  # the workers themselves listen nowhere
+
+
+@pytest.mark.parametrize(
+    ("imports", "status"),
+    [
+        ("", 3),
+        ("from mpi4py import MPI", 1),
+        ("import mpi4py; mpi4py.rc.finalize = False; from mpi4py import MPI", 3),
+    ],
+    ids=["the engine first", "mpi4py first", "mpi4py first, without finalization"],
+)
+def test_the_status_of_survivors_is_reported(tmp_path: Path, imports: str, status: int) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"{imports}\nimport sys\nsys.path.insert(0, {str(Path(jobs.__file__).parent)!r})\nimport jobs\n"
+        "jobs.train(jobs.distributed.communicator('mpi'), [1])\n"
+        "sys.exit(3)\n"
+    )
+    run = jobs.completed([sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", "3", str(program)])
+    assert run.returncode == status, run.stderr
+    assert ("mpi4py.MPI was imported before the engine" in run.stderr) == (status == 1)
+
+
+def test_the_job_ends_with_its_launcher(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", "2", jobs.__file__, "mpi", "wait_for_nothing"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        pids = sorted(int(process.stdout.readline().split()[1]) for _ in range(2))
+        process.terminate()
+        assert process.wait(jobs.DEADLINE) != 0
+    ended = time.monotonic() + jobs.DEADLINE
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in pids):
+        assert time.monotonic() < ended, pids
+        time.sleep(0.05)
+
+
+def test_messages_of_several_threads_arrive_in_order() -> None:
+    run = jobs.launched(2, "send_by_threads")
+    assert run.returncode == 0, run.stderr
+    assert [400, {}] in jobs.results(run.stdout)
 
 
 def test_the_command_of_each_mpi(tmp_path: Path) -> None:

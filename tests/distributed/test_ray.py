@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import signal
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import jobs
 import pytest
 
-from oxigrad import distributed
+from oxigrad import distributed, launch
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.xdist_group("processes")
@@ -33,6 +34,18 @@ def engine() -> Iterator[ModuleType]:
 
 def test_every_operation_gives_the_bits_that_threads_give(engine: ModuleType) -> None:
     assert distributed.run(jobs.exchange, "ray", 3) == distributed.run(jobs.exchange, "threads", 3)
+
+
+def test_all_that_ray_listens_on_is_loopback(engine: ModuleType) -> None:
+    import ray
+
+    assert distributed.run(jobs.exchange, "ray", 2)
+    listening = launch.listening(os.getpid())
+    if not listening:
+        pytest.skip("sockets are read from /proc")
+    assert any("gcs_server" in name for name, _, _ in listening)
+    assert {ipaddress.ip_address(address).is_loopback for _, address, _ in listening} == {True}, listening
+    assert ray.get_runtime_context().gcs_address.startswith("127.0.0.1:")
 
 
 def test_survivors_and_a_new_worker_go_on_after_a_death(engine: ModuleType) -> None:
@@ -85,6 +98,15 @@ def test_an_error_of_a_worker_is_raised(engine: ModuleType) -> None:
         engine.RayJob(jobs.fail_alone, 2).wait(jobs.DEADLINE)
     assert distributed.run(jobs.disagree, "ray", 3) == ["collective"] * 3
     assert distributed.run(jobs.late_once, "ray", 2) == ["timed out", "timed out"]
+
+
+def test_no_malformed_message_is_received(engine: ModuleType) -> None:
+    assert distributed.run(jobs.receive_from_hostile, "ray", 2)[0] == jobs.REFUSED
+
+
+def test_workers_run_out_of_data_at_different_times_and_one_is_slow(engine: ModuleType) -> None:
+    assert sorted(distributed.run(jobs.run_out, "ray", 3)[0]) == [[0, 9], [1, 3], [2, 6]]
+    assert distributed.run(jobs.straggle, "ray", 3) == jobs.STRAGGLED
 
 
 def test_all_workers_die(engine: ModuleType) -> None:

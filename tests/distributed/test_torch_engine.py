@@ -58,6 +58,29 @@ def test_the_others_are_told_of_a_death() -> None:
     assert jobs.results(output) == [["collective", "lost [1]", "not supported"]], errors
 
 
+def found(count: int, *job: str) -> list[Any]:
+    """The results of processes, which end well."""
+    runs = launched(count, *job)
+    assert [status for status, _, _ in runs] == [0] * count, runs
+    return [result for _, output, _ in runs for result in jobs.results(output)]
+
+
+def test_no_malformed_message_is_received() -> None:
+    assert found(2, "receive_from_hostile") == [jobs.REFUSED, None]
+
+
+def test_processes_run_out_of_data_at_different_times() -> None:
+    assert sorted(found(3, "run_out")[0]) == [[0, 9], [1, 3], [2, 6]]
+
+
+def test_the_others_go_on_without_a_slow_process() -> None:
+    assert found(3, "straggle") == jobs.STRAGGLED
+
+
+def test_a_coordinator_stops_and_continues() -> None:
+    assert found(3, "stopped_coordinator") == [[0, 6], [1, 6], [2, 6]]
+
+
 def test_a_process_without_a_group_is_told_so() -> None:
     with pytest.raises(distributed.CommunicationError, match="call init_process_group first"):
         distributed.communicator("torch")

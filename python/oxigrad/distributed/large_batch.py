@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oxigrad._typing import Config, Tree
-from oxigrad.distributed.averaged import mean_over_workers
+from oxigrad.distributed.averaged import Kept, mean_over_workers
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import WorkerLost
@@ -58,6 +58,7 @@ class LargeBatch(CollectiveWrapper):
     """
 
     _own_slots: ClassVar[frozenset[str]] = frozenset({_SUM, _ROWS})
+    _transient = frozenset({"_kept"})
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Wrapper._checks,
         "local_batches": lambda opt, value: opt._counted(value),
@@ -74,7 +75,12 @@ class LargeBatch(CollectiveWrapper):
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         self._pending = self._count = 0
         self._sums: dict[str, Any] = {}
+        self._set_apart()
         self.local_batches = local_batches
+
+    def _set_apart(self) -> None:
+        """See `Wrapper._set_apart`."""
+        self._kept = Kept()
 
     def _counted(self, value: Any) -> int:
         count = int(_COUNT.check("local_batches", number(value)))
@@ -98,7 +104,11 @@ class LargeBatch(CollectiveWrapper):
             sums, count = given, 0
             self._report.dropped += 1
         else:
-            sums = {path: _added(self._sums.get(path), gradient) for path, gradient in given.items()}
+            is_whole = self.local_batches == 1
+            sums = {
+                path: gradient if is_whole and not _is_half(gradient) else _added(self._sums.get(path), gradient)
+                for path, gradient in given.items()
+            }
             count = self._count + 1
             self._report.accepted += 1
         if self._pending + 1 < self.local_batches:
@@ -106,7 +116,7 @@ class LargeBatch(CollectiveWrapper):
             return model
         while True:
             try:
-                means = mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds)
+                means = mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds, kept=self._kept)
                 break
             except WorkerLost:
                 model, late = self._recover(model)
@@ -178,8 +188,13 @@ def _added(total: Any, gradient: Any) -> Any:
     return _wide(gradient) if total is None else total + _wide(gradient)
 
 
+def _is_half(gradient: Any) -> bool:
+    array = gradient.values if isinstance(gradient, SparseRows) else gradient
+    return array.dtype.itemsize == 2
+
+
 def _wide(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float32 if array.dtype.itemsize == 2 else array.dtype)
+    return array.astype(np.float32 if _is_half(array) else array.dtype)
 
 
 REGISTRY["LargeBatch"] = LargeBatch

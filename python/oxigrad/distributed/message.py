@@ -30,7 +30,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from oxigrad._core import crc32c
+from oxigrad._core import copied_crc32c, crc32c
 from oxigrad.distributed.errors import Refused
 
 __all__ = ["HEADER_BYTES", "Entry", "Guard", "Header", "Layout"]
@@ -77,7 +77,7 @@ class Header:
     ) -> "Header":
         """The header of a message with this payload, from this sender; the `checksum` of the payload may be known."""
         bufs = list(bufs)
-        payload_bytes = sum(buffer.nbytes for buffer in bufs)
+        payload_bytes = size_of(bufs)
         made = dataclasses.replace(
             self,
             job=job,
@@ -151,7 +151,7 @@ class Guard:
             raise Refused("sequence", f"message {header.sequence} of the rank {header.rank} came after message {last}")
         if bufs is None:
             return
-        if (found := sum(buffer.nbytes for buffer in bufs)) != header.payload_bytes:
+        if (found := size_of(bufs)) != header.payload_bytes:
             raise Refused("length", f"a message has {header.payload_bytes} bytes of payload: expected {found}")
         if header.checksum_with(checksum(bufs)) != header.checksum:
             raise Refused("checksum", f"a message of the rank {header.rank} is damaged: its checksum differs")
@@ -165,7 +165,7 @@ class Guard:
 
 def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> None:
     """Copies the bytes of buffers into others, which may be divided otherwise. Raises `Refused` for another total length."""
-    given, wanted = sum(buffer.nbytes for buffer in sources), sum(buffer.nbytes for buffer in targets)
+    given, wanted = size_of(sources), size_of(targets)
     if given != wanted:
         raise Refused("length", f"a message has {given} bytes of payload: expected {wanted}")
     parts, rest = (as_bytes(source) for source in sources if source.nbytes), np.empty(0, np.uint8)
@@ -181,6 +181,20 @@ def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> Non
 def checksum(bufs: Iterable[np.ndarray]) -> int:
     """The CRC-32C of the bytes of buffers, as of one sequence."""
     return functools.reduce(lambda crc, buffer: crc32c(as_bytes(buffer), crc), bufs, 0)
+
+
+def copied(bufs: Iterable[np.ndarray], into: np.ndarray) -> int:
+    """Copies the bytes of buffers, one after the other, into bytes; returns their `checksum`, which takes no pass of its own."""
+    at = crc = 0
+    for buffer in bufs:
+        crc = copied_crc32c(as_bytes(buffer), into[at : at + buffer.nbytes], crc)
+        at += buffer.nbytes
+    return crc
+
+
+def size_of(bufs: Iterable[np.ndarray]) -> int:
+    """The number of bytes of buffers together."""
+    return sum(buffer.nbytes for buffer in bufs)
 
 
 def as_bytes(buffer: np.ndarray) -> np.ndarray:

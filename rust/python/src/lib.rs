@@ -23,7 +23,7 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use crate::arrays::checksum::crc32c;
+    use crate::arrays::checksum::{copied_crc32c, crc32c};
     #[pymodule_export]
     use crate::arrays::device_places::Places;
     #[pymodule_export]

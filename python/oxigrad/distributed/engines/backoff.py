@@ -1,14 +1,18 @@
 """Waiting without a blocked call: a loop tests for completion, and pauses between the tests."""
 
+import os
 import time
 
 __all__ = ["Backoff"]
 
+_SHORTEST = 0.00005
+
 
 class Backoff:
-    """The pauses of one wait: the processor is yielded for ``spin`` seconds, then the pauses grow from 0.1 ms to ``longest``.
+    """The pauses of one wait: the processor is yielded for ``spin`` seconds, then the pauses grow to ``longest`` seconds.
 
-    A blocking call of MPI keeps a core busy; a loop with these pauses takes a few percent of one.
+    A pause is a twentieth of the time waited, so that a wait ends at most that much late. A blocking call of MPI keeps a core busy; a loop
+    with these pauses takes a few percent of one.
 
     >>> wait = Backoff(timeout=0.01)
     >>> while not wait.is_over():
@@ -16,9 +20,8 @@ class Backoff:
     """
 
     def __init__(self, timeout: float, *, spin: float = 0.01, longest: float = 0.001) -> None:
-        now = time.monotonic()
-        self.deadline, self._spun, self._longest = now + timeout, now + spin, longest
-        self._next = 0.0001
+        self._start = time.monotonic()
+        self.deadline, self._spin, self._longest = self._start + timeout, spin, longest
 
     def is_over(self) -> bool:
         """Whether the time-out has passed."""
@@ -30,8 +33,16 @@ class Backoff:
 
     def pause(self) -> None:
         """Yields the processor, or sleeps."""
-        if time.monotonic() < self._spun:
-            time.sleep(0)
-            return
-        time.sleep(min(self._next, self._longest))
-        self._next *= 1.5
+        waited = time.monotonic() - self._start
+        if waited < self._spin:
+            _relinquish()
+        else:
+            time.sleep(min(max(_SHORTEST, waited / 20), self._longest))
+
+
+def _relinquish() -> None:
+    """Lets another thread run, without the sleep of some 0.1 ms that ``time.sleep(0)`` is on Linux before Python 3.13."""
+    if hasattr(os, "sched_yield"):
+        os.sched_yield()
+    else:
+        time.sleep(0)

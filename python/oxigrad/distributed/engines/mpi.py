@@ -6,6 +6,7 @@ MPI 5 under ``--with-ft ulfm``), the survivors of a lost worker continue by `MPI
 """
 
 import atexit
+import dataclasses
 import itertools
 import os
 import secrets
@@ -14,7 +15,7 @@ import threading
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -34,8 +35,9 @@ from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.envelope import BYTES, Envelope
 from oxigrad.distributed.engines.mpi_membership import Membership
 from oxigrad.distributed.engines.mpi_start import FINALIZES, MPI
+from oxigrad.distributed.engines.spare import Spare
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, scatter
+from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, copied, scatter, size_of
 
 __all__ = ["MPICommunicator", "communicator"]
 
@@ -57,13 +59,14 @@ SMALL = 1 << 15
 _OPS = {"sum": MPI.SUM, "mean": MPI.SUM, "max": MPI.MAX}
 
 
-class _Arrived(NamedTuple):
-    """A header, and its payload: bytes that came with it, or a matched message that waits to be received."""
+@dataclasses.dataclass(eq=False)
+class _Arrived:
+    """A header, and its payload: bytes that came with it, a matched message that waits to be received, or None before that comes."""
 
     source: int
     header: bytes
     payload: np.ndarray | Any
-    nbytes: int
+    nbytes: int = 0
 
 
 class MPICommunicator:
@@ -82,8 +85,10 @@ class MPICommunicator:
         self._sequence: Counter[int] = Counter()
         self._calls = 0
         self._staging: dict[int, np.ndarray] = {}
-        self._sending: list[tuple[Any, np.ndarray]] = []
-        self._headers: dict[int, deque[tuple[int, bytes]]] = {}
+        self._spare = Spare()
+        self._sending: list[tuple[list[Any], np.ndarray]] = []
+        self._turns = [threading.Lock() for _ in range(self.size)]
+        self._arrived: dict[int, deque[_Arrived]] = {}
         self._failure: CommunicationError | None = None
 
     # --- operations on all workers -------------------------------------------------------------------------------------
@@ -193,47 +198,51 @@ class MPICommunicator:
             raise ValueError(f"the rank is {dest}: expected 0 to {self.size - 1}")
         if dest not in self.alive():
             raise WorkerLost([dest], "send")
-        with self._lock:
-            self._reap()
-            sequence, self._sequence[dest] = self._sequence[dest], self._sequence[dest] + 1
-        head = head.sealed(bufs, job=self.job, generation=self.generation, rank=self.rank, sequence=sequence)
-        data = np.empty(HEADER_BYTES + head.payload_bytes, np.uint8)
-        data[:HEADER_BYTES] = np.frombuffer(head.pack(), np.uint8)
-        at = HEADER_BYTES
-        for buffer in bufs:
-            data[at : at + buffer.nbytes] = as_bytes(buffer)
-            at += buffer.nbytes
-        try:
-            self._post(dest, head.tag, data)
-        except MPI.Exception as error:
-            raise WorkerLost([dest], "send") from error
+        with self._turns[dest]:  # the messages to one worker are sent in the order of their sequence numbers
+            with self._lock:
+                self._reap()
+                sequence, self._sequence[dest] = self._sequence[dest], self._sequence[dest] + 1
+                data = self._spare.take(HEADER_BYTES + size_of(bufs))
+            found = copied(bufs, data[HEADER_BYTES:])
+            identity = {"job": self.job, "generation": self.generation, "rank": self.rank, "sequence": sequence}
+            head = head.sealed(bufs, **identity, payload_checksum=found)
+            data[:HEADER_BYTES] = np.frombuffer(head.pack(), np.uint8)
+            try:
+                self._post(dest, head.tag, data)
+            except MPI.Exception as error:
+                raise WorkerLost([dest], "send") from error
         self.bytes_sent += head.payload_bytes
 
     def _post(self, dest: int, tag: int, data: np.ndarray) -> None:
         with self._lock:
             if len(data) <= HEADER_BYTES + INLINE:
-                self._sending.append((self._messages.Isend([data, MPI.BYTE], dest, tag), data))
-                return
-            self._sending.append((self._messages.Isend([data[:HEADER_BYTES], MPI.BYTE], dest, tag), data))
-            pair = _pair(data[:HEADER_BYTES].tobytes())
-            self._sending.append((self._payloads.Isend([data[HEADER_BYTES:], MPI.BYTE], dest, pair), data))
+                requests = [self._messages.Isend([data, MPI.BYTE], dest, tag)]
+            else:
+                pair = _pair(data[:HEADER_BYTES].tobytes())
+                requests = [
+                    self._messages.Isend([data[:HEADER_BYTES], MPI.BYTE], dest, tag),
+                    self._payloads.Isend([data[HEADER_BYTES:], MPI.BYTE], dest, pair),
+                ]
+            self._sending.append((requests, data))
 
     def _reap(self) -> None:
-        """Drops the messages that have been sent, and those to lost workers."""
+        """Drops the messages that have been sent, and those to lost workers; the memory of the former is used again."""
         kept = []
-        for request, data in self._sending:
+        for requests, data in self._sending:
             try:
-                if not request.Test():
-                    kept.append((request, data))
+                if not MPI.Request.Testall(requests):
+                    kept.append((requests, data))
+                    continue
             except MPI.Exception:
                 continue
+            self._spare.give(data)
         self._sending = kept
 
     def recv_any(
         self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
     ) -> Header | None:
         """See `Communicator.recv_any`."""
-        wait = Backoff(self.timeout if timeout is None else timeout, spin=0.001)
+        wait = Backoff(self.timeout if timeout is None else timeout, spin=0.002)
         while True:
             arrived = self._poll(tag, source)
             if arrived is not None:
@@ -258,24 +267,33 @@ class MPICommunicator:
         with self._lock:
             self._reap()
             found = self._membership.probe(self._messages, origin, tag, status)
+            waiting = self._arrived.setdefault(tag, deque())
             if found is not None:
                 data = np.empty(status.Get_count(MPI.BYTE), np.uint8)
                 found.Recv([data, MPI.BYTE])
                 head, payload = data[:HEADER_BYTES].tobytes(), data[HEADER_BYTES:]
-                if len(data) != HEADER_BYTES or not _payload_follows(head):
-                    return _Arrived(status.source, head, payload, payload.nbytes)
-                self._headers.setdefault(tag, deque()).append((status.source, head))
-            waiting = self._headers.get(tag, deque())
-            for entry in list(waiting):
-                if source is not None and entry[0] != source:
-                    continue
-                message = self._membership.probe(self._payloads, entry[0], _pair(entry[1]), status)
-                if message is not None:
-                    waiting.remove(entry)
-                    return _Arrived(entry[0], entry[1], message, status.Get_count(MPI.BYTE))
-                if entry[0] not in self._membership.alive():
-                    waiting.remove(entry)
-                    self.refused["lost"] += 1
+                follows = len(data) == HEADER_BYTES and _payload_follows(head)
+                waiting.append(_Arrived(status.source, head, None if follows else payload, payload.nbytes))
+            return self._first_whole(waiting, source, status)
+
+    def _first_whole(self, waiting: "deque[_Arrived]", source: int | None, status: Any) -> _Arrived | None:
+        """Takes the first message whose payload has come; one of a worker does not overtake another of the same worker."""
+        incomplete: set[int] = set()
+        for arrived in list(waiting):
+            origin = arrived.source
+            if origin in incomplete or source not in (None, origin):
+                continue
+            if arrived.payload is None:
+                arrived.payload = self._membership.probe(self._payloads, origin, _pair(arrived.header), status)
+                arrived.nbytes = 0 if arrived.payload is None else status.Get_count(MPI.BYTE)
+            if arrived.payload is not None:
+                waiting.remove(arrived)
+                return arrived
+            if origin in self._membership.alive():
+                incomplete.add(origin)
+            else:
+                waiting.remove(arrived)
+                self.refused["lost"] += 1
         return None
 
     def _receive(self, arrived: _Arrived, bufs: Memory, wait: Backoff) -> Header:
@@ -480,7 +498,13 @@ def _finish(membership: Membership) -> None:
     sys.stderr.flush()
     if membership.has_lost:
         if not FINALIZES:
-            os._exit(0)
+            sys.stderr.write(
+                "oxigrad.distributed: a worker has died, and mpi4py.MPI was imported before the engine: the status of this "
+                "program is not known, and is reported as 1. To keep it, import mpi4py.MPI after "
+                "oxigrad.distributed.engines.mpi, or set mpi4py.rc.finalize = False before\n"
+            )
+            sys.stderr.flush()
+            os._exit(1)
     elif FINALIZES:
         MPI.Finalize()
 

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -380,8 +380,8 @@ def run(worker: Callable[[Communicator], Any], workers: int = 4, **options: Any)
 def connect(address: str | None, workers: int, *, allow_insecure: bool) -> None:
     """Connects this program to Ray, unless it is connected.
 
-    Without an address, Ray is started on this machine. It then authenticates by token, unless ``RAY_AUTH_MODE`` says otherwise:
-    its processes listen on all interfaces. Raises `PermissionError` for a cluster that other machines may reach and that does not
+    Without an address, Ray is started on this machine, where its processes listen on the loopback interface. It authenticates by token,
+    unless ``RAY_AUTH_MODE`` says otherwise: every user of the machine can reach that. Raises `PermissionError` for a cluster that other machines may reach and that does not
     authenticate.
     """
     if ray.is_initialized():
@@ -394,15 +394,33 @@ def connect(address: str | None, workers: int, *, allow_insecure: bool) -> None:
         return
     if not (allow_insecure or os.environ.get("RAY_AUTH_MODE", "token").lower() == "token"):
         _refuse("Ray that is started here")
-    ray.init(
-        address="local",
-        num_cpus=max(os.cpu_count() or 1, workers + 1),
-        include_dashboard=False,
-        configure_logging=False,
-    )
+    with _on_loopback():
+        ray.init(
+            address="local",
+            num_cpus=max(os.cpu_count() or 1, workers + 1),
+            include_dashboard=False,
+            configure_logging=False,
+        )
     token = Path.home() / ".ray" / "auth_token"
     with contextlib.suppress(OSError):  # Ray may keep it elsewhere
         token.chmod(0o600)
+
+
+@contextlib.contextmanager
+def _on_loopback() -> Iterator[None]:
+    """A context in which Ray is started on the loopback interface.
+
+    Ray has no argument for that: it replaces a loopback address that it is given by that of the host, except where it takes no other
+    machines into a cluster, as on macOS and Windows.
+    """
+    constants = importlib.import_module("ray._private.ray_constants")
+    name = "ENABLE_RAY_CLUSTER"
+    before = getattr(constants, name, None)
+    setattr(constants, name, False)
+    try:
+        yield
+    finally:
+        setattr(constants, name, before)
 
 
 def _check_safety(address: str, *, allow_insecure: bool) -> None:

@@ -33,7 +33,7 @@ from oxigrad.distributed.communicator import (
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.envelope import BYTES, Envelope
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, scatter
+from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, copied, scatter, size_of
 
 torch: Any = importlib.import_module("torch")  # and not this module, which has the name too
 distributed: Any = importlib.import_module("torch.distributed")
@@ -241,11 +241,12 @@ class TorchCommunicator:
         if not 0 <= dest < self.size:
             raise ValueError(f"the rank is {dest}: expected 0 to {self.size - 1}")
         with self._sending[dest]:
-            head = head.sealed(
-                bufs, job=self.job, generation=self.generation, rank=self.rank, sequence=self._sent[dest]
-            )
+            data = np.empty(HEADER_BYTES + size_of(bufs), np.uint8)
+            found = copied(bufs, data[HEADER_BYTES:])
+            identity = {"job": self.job, "generation": self.generation, "rank": self.rank, "sequence": self._sent[dest]}
+            head = head.sealed(bufs, **identity, payload_checksum=found)
+            data[:HEADER_BYTES] = np.frombuffer(head.pack(), np.uint8)
             self._sent[dest] += 1
-            data = np.concatenate([np.frombuffer(head.pack(), np.uint8), *map(as_bytes, bufs)])
             self._post(dest, data)
         self.bytes_sent += head.payload_bytes
 

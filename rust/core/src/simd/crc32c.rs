@@ -1,5 +1,5 @@
-//! CRC-32C, the cyclic redundancy check of Castagnoli (RFC 3720, appendix B.4): by the instruction of the processor, on
-//! three blocks at a time to hide its latency, or by a table.
+//! CRC-32C, the cyclic redundancy check of Castagnoli (RFC 3720, appendix B.4): by carry-less products of vectors, by the
+//! instruction of the processor, on three blocks at a time to hide its latency, or by a table.
 //!
 //! A *state* is the register of the check, without its inversion at start and end. It is linear: the state after `a` then
 //! `b` is that after `a` and as many zeros as `b` has bytes, exclusive or that of `b` from zero.
@@ -140,4 +140,84 @@ by_instruction! { "aarch64" "crc" std::arch::aarch64::__crc32cd }
 #[expect(clippy::cast_possible_truncation, reason = "the upper half is zero")]
 fn x86(state: u32, word: u64) -> u32 {
     std::arch::x86_64::_mm_crc32_u64(u64::from(state), word) as u32
+}
+
+/// Bytes of the four vectors that are folded at a time.
+#[cfg(target_arch = "x86_64")]
+const FOLDED: usize = 256;
+
+/// The remainder of `x` to the power `exponent`, in the form that a carry-less product with reversed bits takes.
+#[cfg(target_arch = "x86_64")]
+const fn power(exponent: usize) -> i64 {
+    let (mut remainder, mut count) = (1_u32 << 31, 0);
+    while count < exponent {
+        remainder = (remainder >> 1) ^ (POLYNOMIAL & (remainder & 1).wrapping_neg());
+        count += 1;
+    }
+    (remainder as i64) << 1
+}
+
+/// The state after `length` bytes at `data`, by folding (Gopal et al. 2009, "Fast CRC Computation for Generic Polynomials Using
+/// PCLMULQDQ Instruction"): 128 bits, times `x` to the power of their distance to later ones, are added to those. With
+/// `COPIES`, the bytes are copied to `target` on the way.
+///
+/// # Safety
+/// The bytes can be read. With `COPIES`, as many at `target` can be written and do not overlap them.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,vpclmulqdq,sse4.2")]
+pub(super) unsafe fn by_folding<const COPIES: bool>(
+    state: u32,
+    data: *const u8,
+    target: *mut u8,
+    length: usize,
+) -> u32 {
+    use std::arch::x86_64::{
+        __m512i, _mm_cvtsi32_si128, _mm_set_epi64x, _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128,
+        _mm512_loadu_si512, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+        _mm512_zextsi128_si512,
+    };
+    const BITS: usize = 8 * FOLDED;
+    const LOW: i64 = power(BITS + 32);
+    const HIGH: i64 = power(BITS - 32);
+    let whole = if length < 2 * FOLDED { 0 } else { length - length % FOLDED };
+    if COPIES {
+        // SAFETY: the caller's promise.
+        unsafe { target.add(whole).copy_from_nonoverlapping(data.add(whole), length - whole) };
+    }
+    if whole == 0 {
+        // SAFETY: the caller's promise.
+        return unsafe { by_instruction(state, data, length) };
+    }
+    // SAFETY: within the promise of the caller, since every vector is inside of the bytes.
+    let read = |at: usize| unsafe {
+        let found = _mm512_loadu_si512(data.add(at).cast::<__m512i>());
+        if COPIES {
+            _mm512_storeu_si512(target.add(at).cast::<__m512i>(), found);
+        }
+        found
+    };
+    let factors = _mm512_broadcast_i32x4(_mm_set_epi64x(HIGH, LOW));
+    let mut folded = [_mm512_setzero_si512(); 4];
+    for (at, vector) in folded.iter_mut().enumerate() {
+        *vector = read(64 * at);
+    }
+    // The check from a state is that from zero, of bytes to which the state is added.
+    folded[0] = _mm512_xor_si512(folded[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(state.cast_signed())));
+    for start in (FOLDED..whole).step_by(FOLDED) {
+        for (at, vector) in folded.iter_mut().enumerate() {
+            let low = _mm512_clmulepi64_epi128::<0x00>(*vector, factors);
+            let high = _mm512_clmulepi64_epi128::<0x11>(*vector, factors);
+            *vector = _mm512_ternarylogic_epi64::<0x96>(low, high, read(start + 64 * at));
+        }
+    }
+    let mut bytes = [0_u8; FOLDED];
+    for (at, vector) in folded.into_iter().enumerate() {
+        // SAFETY: the array has room for the four vectors.
+        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().add(64 * at).cast::<__m512i>(), vector) };
+    }
+    // SAFETY: the array, then what is left of the caller's bytes.
+    unsafe {
+        let state = by_instruction(0, bytes.as_ptr(), FOLDED);
+        by_instruction(state, data.add(whole), length - whole)
+    }
 }
