@@ -11,6 +11,7 @@ Functions composed of these, so that their derivatives of any order follow:
 * `standard`, `sets`: functions of the standard; `numpy_extras`: further functions of NumPy.
 * `products`: products and contractions, such as ``einsum``.
 * `special`, `stats`, `integrate`: functions under SciPy's names.
+* `scipy_special`: the table of special functions that SciPy computes; `host_calls`: functions of NumPy arrays as recorded ops.
 
 Variables as arrays:
 
