@@ -50,9 +50,12 @@ API: dict[types.ModuleType, str] = {
         sici sindg softmax softplus spence stdtr stdtrit struve tandg voigt_profile wofz wrightomega xlog1py
         xlogy y0 y1 yn yv yve zeta""",
     xp.stats: """beta chi2 dirichlet gamma multivariate_normal norm poisson t""",
-    xp.linalg: """EigResult EighResult QRResult SVDResult SlogdetResult cholesky cross det diagonal eig eigh eigvals eigvalsh
-        expm inv matmul matrix_norm matrix_power matrix_rank matrix_transpose norm outer pinv qr slogdet solve solve_banded
-        solve_sylvester solve_triangular sqrtm svd svdvals tensordot trace vecdot vector_norm""",
+    xp.linalg: """EigResult EighResult LUResult QRResult SVDResult SlogdetResult block_diag cho_factor cho_solve
+        cholesky circulant coshm cosm cross det diagonal eig eigh eigvals eigvalsh expm expm_frechet
+        fractional_matrix_power hankel inv khatri_rao kron logm lu lu_factor lu_solve matmul matrix_norm
+        matrix_power matrix_rank matrix_transpose norm outer pinv polar qr sinhm sinm slogdet solve
+        solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_sylvester solve_toeplitz
+        solve_triangular solveh_banded sqrtm svd svdvals tensordot toeplitz trace vecdot vector_norm""",
     xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
     xp.integrate: """odeint""",
