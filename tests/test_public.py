@@ -38,13 +38,24 @@ API: dict[types.ModuleType, str] = {
         Wrapper communicator current run""",
     ox.cuda: """CaptureError CompileError CompilerUnavailableError DeviceError DeviceLostError DeviceMemoryError
         DriverUnavailableError UnavailableWarning source why""",
-    xp.special: """beta betainc betaln digamma entr erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln i0 i1 iv
-        j0 j1 jn log_expit log_softmax logit logsumexp multigammaln polygamma psi rel_entr rgamma softmax softplus xlog1py
-        xlogy y0 y1 yn""",
+    xp.special: """agm airy bdtr bdtrc bdtri bei beip ber berp beta betainc betaincc betainccinv betaincinv betaln binom
+        boxcox boxcox1p cbrt chdtr chdtrc chdtri cosdg cosm1 cotdg dawsn digamma ellipe ellipeinc ellipk
+        ellipkinc ellipkm1 entr erf erfc erfcinv erfcx erfi erfinv eval_chebyt eval_chebyu eval_gegenbauer
+        eval_genlaguerre eval_hermite eval_hermitenorm eval_jacobi eval_laguerre eval_legendre exp1 exp10 exp2
+        expi expit expm1 expn exprel fdtr fdtrc fdtri fresnel gamma gammainc gammaincc gammainccinv
+        gammaincinv gammaln gammasgn gdtr gdtrc huber hyp0f1 hyp1f1 hyp2f1 hyperu i0 i0e i1 i1e inv_boxcox
+        inv_boxcox1p iv ive j0 j1 jn jv jve k0 k0e k1 k1e kei keip ker kerp kl_div kn kv kve lambertw log1p
+        log_expit log_ndtr log_softmax loggamma logit logsumexp modstruve multigammaln nbdtr nbdtrc ndtr ndtri
+        ndtri_exp owens_t pdtr pdtrc pdtri poch polygamma powm1 pseudo_huber psi radian rel_entr rgamma shichi
+        sici sindg softmax softplus spence stdtr stdtrit struve tandg voigt_profile wofz wrightomega xlog1py
+        xlogy y0 y1 yn yv yve zeta""",
     xp.stats: """beta chi2 dirichlet gamma multivariate_normal norm poisson t""",
-    xp.linalg: """EigResult EighResult QRResult SVDResult SlogdetResult cholesky cross det diagonal eig eigh eigvals eigvalsh
-        expm inv matmul matrix_norm matrix_power matrix_rank matrix_transpose norm outer pinv qr slogdet solve solve_banded
-        solve_sylvester solve_triangular sqrtm svd svdvals tensordot trace vecdot vector_norm""",
+    xp.linalg: """EigResult EighResult LUResult QRResult SVDResult SlogdetResult block_diag cho_factor cho_solve
+        cholesky circulant coshm cosm cross det diagonal eig eigh eigvals eigvalsh expm expm_frechet
+        fractional_matrix_power hankel inv khatri_rao kron logm lu lu_factor lu_solve matmul matrix_norm
+        matrix_power matrix_rank matrix_transpose norm outer pinv polar qr sinhm sinm slogdet solve
+        solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_sylvester solve_toeplitz
+        solve_triangular solveh_banded sqrtm svd svdvals tensordot toeplitz trace vecdot vector_norm""",
     xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
     xp.integrate: """odeint""",

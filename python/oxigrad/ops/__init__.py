@@ -10,7 +10,9 @@ Functions composed of these, so that their derivatives of any order follow:
 * `composite`: the decorator of composite functions, which call the array library's function on plain values.
 * `standard`, `sets`: functions of the standard; `numpy_extras`: further functions of NumPy.
 * `products`: products and contractions, such as ``einsum``.
+* `scipy_linalg`, `matrix_compositions`: SciPy's linear algebra.
 * `special`, `stats`, `integrate`: functions under SciPy's names.
+* `scipy_special`: the table of special functions that SciPy computes; `host_calls`: functions of NumPy arrays as recorded ops.
 
 Variables as arrays:
 

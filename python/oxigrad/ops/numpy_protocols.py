@@ -12,7 +12,7 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import DerivativeError, Variable, is_inexact, plain
 from oxigrad._typing import Array
-from oxigrad.ops import in_place
+from oxigrad.ops import in_place, special
 from oxigrad.ops.backends import has_variable
 
 # Ufuncs of NumPy with another name in ``xp``.
@@ -73,6 +73,9 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
         raise DerivativeError(f"{called} of a variable has no derivative: use np.{ufunc.__name__} itself")
     if found in vars(xp) and _is_meant(ufunc):
         return _call(vars(xp)[found], called, inputs, given)
+    scipys = special.of_ufunc(ufunc)
+    if scipys is not None:
+        return _call(scipys, f"scipy.special.{ufunc.__name__}", inputs, given)
     return undifferentiated(ufunc, called, inputs, given)
 
 

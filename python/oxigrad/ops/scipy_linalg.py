@@ -10,8 +10,9 @@ from oxigrad._core import ShapeError, plain, record
 from oxigrad._typing import Array
 from oxigrad.ops import matrix_equations
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import device_of, is_array, is_complex, namespace, on_host, size_of, to_host
+from oxigrad.ops.backends import device_of, namespace, on_host, size_of
 from oxigrad.ops.composite import accepts_array_likes
+from oxigrad.ops.host_calls import call, computed
 from oxigrad.ops.primitives import matrix_transpose
 from oxigrad.ops.products import kron
 
@@ -50,7 +51,7 @@ def _solve_banded(lower: int, upper: int, ab: Array, b: Array) -> Array:
 
     def pull(g: Array, x: Array, ab: Array, b: Array) -> tuple[Array, Array]:
         g = _solve_banded(upper, lower, _transposed_band(lower, upper, ab), g)
-        rows = [ops.sum(_shifted(g, at - upper) * x, axis=-1) for at in range(lower + upper + 1)]
+        rows = [ops.sum(shifted(g, at - upper) * x, axis=-1) for at in range(lower + upper + 1)]
         return -ops.stack(rows), g
 
     def push(x: Array, ab: Array, b: Array, d_ab: Array, d_b: Array) -> Array:
@@ -71,7 +72,7 @@ def _of_band(lower: int, upper: int, ab: Array) -> Array:
     return ops.where(is_inside, ops.take_along_axis(ab, row, axis=-2), 0.0)
 
 
-def _shifted(x: Array, by: int) -> Array:
+def shifted(x: Array, by: int) -> Array:
     """``y[j] = x[j + by]`` along the first axis, zero where ``j + by`` is out of range."""
     size = x.shape[0]
     part = ops.index(x, (slice(min(max(by, 0), size), max(min(size + by, size), 0)), ...))
@@ -85,13 +86,13 @@ def _shifted(x: Array, by: int) -> Array:
 def _transposed_band(lower: int, upper: int, ab: Array) -> Array:
     """The diagonals of the transposed matrix."""
     diagonals = range(-lower, upper + 1)  # row `upper - d` of `ab` has the elements (j - d, j), stored at j
-    return ops.stack([_shifted(ops.index(ab, (upper - d, ...)), d) for d in diagonals])
+    return ops.stack([shifted(ops.index(ab, (upper - d, ...)), d) for d in diagonals])
 
 
 def _banded_product(upper: int, ab: Array, x: Array) -> Array:
     """The product of a banded matrix and a dense one."""
     rows = range(ab.shape[0])
-    terms = [_shifted(ops.expand_dims(ops.index(ab, (at, ...)), axis=-1) * x, upper - at) for at in rows]
+    terms = [shifted(ops.expand_dims(ops.index(ab, (at, ...)), axis=-1) * x, upper - at) for at in rows]
     return builtins.sum(terms[1:], start=terms[0])
 
 
@@ -134,25 +135,16 @@ def _solved_on_host(solver: Callable[..., Any], args: tuple[Any, ...], pull: Any
     means no tangent.
     """
 
-    def function(*values: Any) -> tuple[Any]:
-        like = next(value for value in values if is_array(value))
-        result = solver(*map(to_host, values))
-        return (namespace(like).asarray(result, device=device_of(like)),)
+    def function(*values: Any) -> tuple[Any, ...]:
+        return computed(getattr(solver, "__name__", "solve_banded"), solver, values)
 
-    def pull_all(g: Array, y: Array, values: Any) -> list[Array]:
-        return list(map(_of_dtype, pull(g[0], y[0], *values), values))
+    def pull_all(g: Any, y: Any, *values: Any) -> Any:
+        return pull(g[0], y[0], *values)
 
-    def push_all(values: Any, tangents: Any) -> dict[int, Any]:
-        return {0: push(ops.item(record("call", list(values), attributes), 0), *values, *tangents)}
+    def push_all(y: Any, *values: Any) -> tuple[Any]:
+        return (push(y[0], *values),)
 
-    attributes = {"function": function, "pull": pull_all, "push": push_all}
-    return ops.item(record("call", list(args), attributes), 0)
-
-
-def _of_dtype(cotangent: Array, value: Any) -> Array:
-    """The cotangent in the dtype of its argument; its real part where the argument is real."""
-    cotangent = ops.real(cotangent) if is_complex(cotangent) and not is_complex(value) else cotangent
-    return cotangent if cotangent.dtype == value.dtype else ops.astype(cotangent, value.dtype)
+    return ops.item(call(function, args, pull_all, push_all), 0)
 
 
 def sqrtm(x: Array, /) -> Array:

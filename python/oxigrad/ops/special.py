@@ -1,7 +1,10 @@
-"""Special functions, named as in SciPy. Elementwise ones are also ops of ``xp``, and run in kernels.
+"""Special functions, named as in SciPy, whose ufuncs called on variables are these functions too.
 
-On NumPy arrays they do not need SciPy. On arrays of another library its own function is called if it has one; otherwise the
-array is read in host memory.
+Those of the core, and those composed of them, do not need SciPy; the core's are also ops of ``xp``, and run in kernels. The others have
+SciPy's values: the table in `oxigrad.ops.scipy_special`. On arrays of another library its own function is called if it has one;
+otherwise the array is read in host memory, and `NotImplementedError` is raised where the host cannot read it. SciPy's functions that
+are not ufuncs (``logsumexp``, ``softmax``, ``polygamma``, ``zeta``, ``lambertw``, ``multigammaln``) do not accept variables: call those of
+`oxigrad.xp.special`.
 
 Errors of the core's functions in float64, in units in the last place: at most 4, or 2^-96 next to the negative roots of `digamma`
 and `gammaln`; 8 for `polygamma`; for `iv` they grow with the argument (60 at 100). `jn` and `yn` err by at most ``8 + order / 4``
@@ -15,41 +18,71 @@ units of their envelope; for orders above 1e5 they are NaN except where they are
 
 import builtins
 import math
+import sys
+from collections.abc import Callable
+from typing import Any
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
+from oxigrad.ops import scipy_special
 from oxigrad.ops.backends import namespace
+from oxigrad.ops.host_calls import computed
 from oxigrad.ops.primitives import Axis, sum
+from oxigrad.ops.scipy_special import near_zero
 
 __all__ = [
+    "agm",
     "beta",
     "betainc",
     "betaln",
+    "boxcox",
+    "boxcox1p",
+    "cbrt",
+    "chdtr",
+    "chdtrc",
+    "cosm1",
     "digamma",
     "entr",
     "erf",
     "erfc",
     "erfcinv",
     "erfinv",
+    "exp2",
+    "exp10",
     "expit",
+    "expm1",
+    "exprel",
     "gamma",
     "gammainc",
     "gammaincc",
     "gammaln",
+    "gammasgn",
+    "gdtr",
+    "gdtrc",
+    "huber",
     "i0",
     "i1",
+    "inv_boxcox",
+    "inv_boxcox1p",
     "iv",
     "j0",
     "j1",
     "jn",
+    "kl_div",
+    "lambertw",
+    "log1p",
     "log_expit",
     "log_softmax",
     "logit",
     "logsumexp",
     "multigammaln",
+    "pdtr",
+    "pdtrc",
     "polygamma",
+    "pseudo_huber",
     "psi",
+    "radian",
     "rel_entr",
     "rgamma",
     "softmax",
@@ -60,6 +93,7 @@ __all__ = [
     "y1",
     "yn",
 ]
+__all__.extend(scipy_special.TABLE)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:
@@ -70,26 +104,42 @@ def __dir__() -> list[str]:
     beta,
     betainc,
     betaln,
+    cbrt,
     digamma,
     erf,
     erfc,
     erfcinv,
     erfinv,
     expit,
+    expm1,
     gamma,
     gammainc,
     gammaincc,
     gammaln,
     iv,
     jn,
+    log1p,
     polygamma,
     yn,
 ) = (
     getattr(ops, name)
-    for name in """beta betainc betaln digamma erf erfc erfcinv erfinv expit
-    gamma gammainc gammaincc gammaln iv jn polygamma yn""".split()
+    for name in """beta betainc betaln cbrt digamma erf erfc erfcinv erfinv expit expm1
+    gamma gammainc gammaincc gammaln iv jn log1p polygamma yn""".split()
 )
 psi = digamma
+globals().update(scipy_special.FUNCTIONS)
+
+
+def __getattr__(name: str) -> Any:  # the functions of the table
+    raise AttributeError(f"module 'oxigrad.xp.special' has no function {name!r}", name=name)
+
+
+def of_ufunc(ufunc: Any) -> Callable[..., Any] | None:
+    """The function of this module for a ufunc of SciPy; None where there is none."""
+    name = str(ufunc.__name__)
+    modules = map(sys.modules.get, ("scipy.special", "scipy.special._ufuncs"))
+    is_meant = any(getattr(module, name, None) is ufunc for module in modules)
+    return globals()[name] if is_meant and name in __all__ else None
 
 
 def logit(x: Array, /) -> Array:
@@ -142,6 +192,145 @@ def rel_entr(x: Array, y: Array, /) -> Array:
     near = ops.abs(x - y) < 0.5 * y
     ratio = ops.where(near, (x - y) / ops.where(near, y, 1.0), 0.0)
     return ops.where(near, x * ops.log1p(ratio), xlogy(x, x) - xlogy(x, y))
+
+
+def kl_div(x: Array, y: Array, /) -> Array:
+    """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero."""
+    return rel_entr(x, y) - x + y
+
+
+def huber(delta: Array, r: Array, /) -> Array:
+    """The Huber loss: ``r**2 / 2`` up to ``delta``, and linear beyond; infinite where ``delta`` is negative."""
+    size = ops.abs(r)
+    loss = ops.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return ops.where(delta < 0.0, math.inf, loss)
+
+
+def pseudo_huber(delta: Array, r: Array, /) -> Array:
+    """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; zero where ``delta`` is, infinite where it is negative."""
+    safe = ops.where(delta > 0.0, delta, 1.0)
+    share = r / safe
+    loss = r * r / (1.0 + ops.sqrt(1.0 + share * share))
+    return ops.where(delta > 0.0, loss, ops.where(delta == 0.0, 0.0 * r, math.inf))
+
+
+# --- powers and exponentials -------------------------------------------------------------------------------------------
+
+
+def exp2(x: Array, /) -> Array:
+    """``2**x``."""
+    return ops.pow(2.0, x)
+
+
+def exp10(x: Array, /) -> Array:
+    """``10**x``."""
+    return ops.pow(10.0, x)
+
+
+def exprel(x: Array, /) -> Array:
+    """``expm1(x) / x``, one at zero."""
+    series = [1.0 / math.factorial(k + 1) for k in range(16)]
+    return near_zero(x, 0.5, series, lambda x: ops.expm1(x) / x)
+
+
+def _log1prel(x: Array) -> Array:
+    """``log1p(x) / x``, one at zero."""
+    series = [(-1.0) ** k / (k + 1) for k in range(14)]
+    return near_zero(x, 0.05, series, lambda x: ops.log1p(x) / x)
+
+
+def boxcox(x: Array, lmbda: Array, /) -> Array:
+    """The Box-Cox transformation ``(x**lmbda - 1) / lmbda``; the logarithm where ``lmbda`` is zero."""
+    zero = x == 0.0
+    logarithm = ops.log(ops.where(zero, 1.0, x))
+    at_zero = ops.where(lmbda > 0.0, -1.0 / ops.where(lmbda > 0.0, lmbda, 1.0), -math.inf)
+    return ops.where(zero, at_zero, logarithm * exprel(lmbda * logarithm))
+
+
+def boxcox1p(x: Array, lmbda: Array, /) -> Array:
+    """`boxcox` of ``1 + x``, accurate for small ``x``."""
+    zero = x == -1.0
+    logarithm = ops.log1p(ops.where(zero, 0.0, x))
+    at_zero = ops.where(lmbda > 0.0, -1.0 / ops.where(lmbda > 0.0, lmbda, 1.0), -math.inf)
+    return ops.where(zero, at_zero, logarithm * exprel(lmbda * logarithm))
+
+
+def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
+    """The inverse of `boxcox`."""
+    return ops.exp(x * _log1prel(lmbda * x))
+
+
+def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
+    """The inverse of `boxcox1p`."""
+    return ops.expm1(x * _log1prel(lmbda * x))
+
+
+def cosm1(x: Array, /) -> Array:
+    """``cos(x) - 1``, accurate near zero."""
+    half = ops.sin(0.5 * x)
+    return -2.0 * half * half
+
+
+def radian(d: Array, m: Array, s: Array, /) -> Array:
+    """An angle of degrees, minutes and seconds in radians."""
+    return (d + m / 60.0 + s / 3600.0) * (math.pi / 180.0)
+
+
+def agm(a: Array, b: Array, /) -> Array:
+    """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
+    total = a + b
+    return 0.25 * math.pi * total / scipy_special.f.ellipkm1(4.0 * a * b / (total * total))
+
+
+def lambertw(z: Array, /, k: int = 0) -> Array:
+    """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``; its derivative is ``exp(-w) / (1 + w)``.
+
+    >>> round(lambertw(1.0).real, 12)
+    0.56714329041
+    """
+    return scipy_special.lambertw(k)(z)
+
+
+# --- distribution functions --------------------------------------------------------------------------------------------
+
+
+def chdtr(v: Array, x: Array, /) -> Array:
+    """Cumulative distribution function of the chi-square distribution."""
+    return gammainc(0.5 * v, 0.5 * x)
+
+
+def chdtrc(v: Array, x: Array, /) -> Array:
+    """Survival function of the chi-square distribution."""
+    return gammaincc(0.5 * v, 0.5 * x)
+
+
+def gdtr(a: Array, b: Array, x: Array, /) -> Array:
+    """Cumulative distribution function of the gamma distribution of rate ``a`` and shape ``b``."""
+    return gammainc(b, a * x)
+
+
+def gdtrc(a: Array, b: Array, x: Array, /) -> Array:
+    """Survival function of the gamma distribution of rate ``a`` and shape ``b``."""
+    return gammaincc(b, a * x)
+
+
+def pdtr(k: Array, m: Array, /) -> Array:
+    """Probability that a Poisson number of mean ``m`` is at most ``k``."""
+    return gammaincc(ops.floor(k * 1.0) + 1.0, m)
+
+
+def pdtrc(k: Array, m: Array, /) -> Array:
+    """Probability that a Poisson number of mean ``m`` is more than ``k``."""
+    return gammainc(ops.floor(k * 1.0) + 1.0, m)
+
+
+def gammasgn(x: Array, /) -> Array:
+    """The sign of the gamma function; its derivative is zero."""
+    bare = plain(x)
+    return computed("gammasgn", scipy_special.of_scipy("gammasgn"), (bare,))[0]
+
+
+# --- Bessel functions of orders 0 and 1 -------------------------------------------------------------------
 
 
 def j0(x: Array, /) -> Array:

@@ -1,0 +1,524 @@
+"""The table of SciPy's special functions that the core does not compute: parameters, meaning and partial derivatives.
+
+Values are those of SciPy, or of the array library where it has the function. A row is the parameters, the docstring, and one
+derivative for each parameter: a function of ``y``, the result, and of parameters by name; a text where there is none. A
+function with several results has a tuple of derivatives for each parameter. Derivatives read functions of SciPy's names from `f`.
+Formulas are those of the Digital Library of Mathematical Functions (DLMF).
+"""
+
+import functools
+import importlib
+import inspect
+import math
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad._core import DerivativeError
+from oxigrad._typing import Array
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import is_complex
+from oxigrad.ops.host_calls import Elementwise
+
+f: Any = types.SimpleNamespace()
+"""All special functions by SciPy's names, for the derivatives."""
+
+cos, cosh, exp, log, log1p, sin, sinh, sqrt, where = (
+    getattr(ops, name) for name in "cos cosh exp log log1p sin sinh sqrt where".split()
+)
+for _name in "beta betaln digamma erf erfc expit gamma gammainc gammaincc gammainc_a gammaln iv polygamma".split():
+    setattr(f, _name, getattr(ops, _name))
+
+_ROOT_PI, _ROOT_2PI, _DEGREE = math.sqrt(math.pi), math.sqrt(2.0 * math.pi), math.pi / 180.0
+
+
+def _real(x: Array) -> Array:
+    """``x``, for a function with a factor that is not holomorphic."""
+    if is_complex(x):
+        raise DerivativeError(
+            "an exponentially scaled Bessel function is not differentiable with respect to a complex argument"
+        )
+    return x
+
+
+def _times_log(a: Array, x: Array) -> Array:
+    """``a log(x)``; zero where ``a`` is."""
+    return a * log(where(a == 0.0, 1.0, x))
+
+
+def _normal(x: Array) -> Array:
+    return exp(-0.5 * x * x) / _ROOT_2PI
+
+
+def _gamma_density(a: Array, x: Array) -> Array:
+    return exp(_times_log(a - 1.0, x) - x - f.gammaln(a))
+
+
+def _beta_density(a: Array, b: Array, x: Array) -> Array:
+    return exp(_times_log(a - 1.0, x) + _times_log(b - 1.0, 1.0 - x) - f.betaln(a, b))
+
+
+def _t_density(df: Array, t: Array) -> Array:
+    return exp(-0.5 * (df + 1.0) * log1p(t * t / df) - 0.5 * log(df) - f.betaln(0.5 * df, 0.5))
+
+
+def _f_density(dfn: Array, dfd: Array, x: Array) -> Array:
+    share = dfn * x / (dfn * x + dfd)
+    return _beta_density(0.5 * dfn, 0.5 * dfd, share) * dfn * dfd / (dfn * x + dfd) ** 2
+
+
+def polynomial(coefficients: Sequence[float], x: Array) -> Array:
+    """A polynomial by Horner's rule, coefficients from the constant one on."""
+    *rest, y = coefficients
+    for coefficient in reversed(rest):
+        y = y * x + coefficient
+    return y
+
+
+def near_zero(x: Array, radius: float, coefficients: Sequence[float], beyond: Callable[[Array], Array]) -> Array:
+    """A Taylor series within ``radius`` of zero, and ``beyond(x)`` outside, where that loses digits or divides zero by zero."""
+    near = ops.abs(x) < radius
+    return where(near, polynomial(coefficients, where(near, x, 0.0)), beyond(where(near, 2.0 * radius, x)))
+
+
+def _sinhc(x: Array) -> Array:
+    """``sinh(x) / x``."""
+    series = [1.0 / math.factorial(k + 1) if k % 2 == 0 else 0.0 for k in range(15)]
+    return near_zero(x, 0.5, series, lambda x: sinh(x) / x)
+
+
+def _sine_quotient(x: Array) -> Array:
+    """``sin(x) / x``."""
+    series = [(-1.0) ** (k // 2) / math.factorial(k + 1) if k % 2 == 0 else 0.0 for k in range(15)]
+    return near_zero(x, 0.5, series, lambda x: sin(x) / x)
+
+
+# --- elliptic integrals ------------------------------------------------------------------------------------------------
+
+
+def _elliptic_coefficients(power: float, count: int) -> list[float]:
+    """The coefficients of ``(1 - u) ** power``."""
+    found = [1.0]
+    for k in range(count - 1):
+        found.append(found[-1] * (k - power) / (k + 1))
+    return found
+
+
+# The averages of sin^2k over a quarter of a period.
+_AVERAGES = [math.comb(2 * k, k) / 4.0**k for k in range(24)]
+_K_SLOPES, _E_SLOPES = (
+    [scale * math.pi * c * a for c, a in zip(_elliptic_coefficients(power, 22), _AVERAGES[1:], strict=False)]
+    for power, scale in ((-1.5, 0.25), (-0.5, -0.25))
+)
+
+
+def _ellipk_slope(m: Array) -> Array:
+    """The derivative of K (DLMF 19.4.1), by its series for small ``m``."""
+    return near_zero(m, 0.1, _K_SLOPES, lambda m: (f.ellipe(m) / (1.0 - m) - f.ellipk(m)) / (2.0 * m))
+
+
+def _ellipe_slope(m: Array) -> Array:
+    """The derivative of E (DLMF 19.4.2), by its series for small ``m``."""
+    return near_zero(m, 0.1, _E_SLOPES, lambda m: (f.ellipe(m) - f.ellipk(m)) / (2.0 * m))
+
+
+def _ellipkm1_slope(p: Array) -> Array:
+    """The derivative of ``K(1 - p)``, accurate for small ``p``."""
+    near = ops.abs(p - 1.0) < 0.1
+    far = where(near, 0.5, p)
+    beyond = (f.ellipkm1(far) - f.ellipe(1.0 - far) / far) / (2.0 * (1.0 - far))
+    return where(near, -polynomial(_K_SLOPES, where(near, 1.0 - p, 0.0)), beyond)
+
+
+def _small_modulus(phi: Array, m: Array, power: float) -> Array:
+    """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** power`` from 0 to ``phi`` for small ``m``, by its series."""
+    sine, cosine, integral, odd_power = sin(phi), cos(phi), phi, sin(phi)
+    total: Any = 0.0
+    for k, coefficient in enumerate(_elliptic_coefficients(power, 12)):
+        integral = ((2 * k + 1) * integral - cosine * odd_power) / (2 * k + 2)
+        total = total + coefficient * integral * m**k
+        odd_power = odd_power * sine * sine
+    return total
+
+
+def _incomplete(phi: Array, m: Array, power: float, beyond: Callable[[Array], Array]) -> Array:
+    near = ops.abs(m) < 0.03
+    return where(near, _small_modulus(phi, where(near, m, 0.0), power), beyond(where(near, 0.5, m)))
+
+
+def _ellipkinc_slope(phi: Array, m: Array) -> Array:
+    """The derivative of F with respect to ``m`` (DLMF 19.4.6)."""
+
+    def beyond(m: Array) -> Array:
+        root = sqrt(1.0 - m * sin(phi) ** 2)
+        whole = f.ellipeinc(phi, m) / (1.0 - m) - f.ellipkinc(phi, m) - m * sin(2.0 * phi) / (2.0 * (1.0 - m) * root)
+        return whole / m
+
+    return 0.5 * _incomplete(phi, m, -1.5, beyond)
+
+
+def _ellipeinc_slope(phi: Array, m: Array) -> Array:
+    """The derivative of E with respect to ``m`` (DLMF 19.4.7)."""
+    return -0.5 * _incomplete(phi, m, -0.5, lambda m: (f.ellipkinc(phi, m) - f.ellipeinc(phi, m)) / m)
+
+
+def _spence_slope(x: Array) -> Array:
+    """``log(x) / (1 - x)``."""
+    series = [(-1.0) ** (k + 1) / (k + 1) for k in range(14)]
+    return near_zero(x - 1.0, 0.05, series, lambda u: -log(u + 1.0) / u)
+
+
+def _expn_slope(n: Any, x: Array) -> Array:
+    return where(n == 0, -exp(-x) * (1.0 / x + 1.0 / (x * x)), -f.expn(n - (n > 0), x))
+
+
+def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
+    """Half the sum, or the difference, of a Bessel function of the orders below and above (DLMF 10.6, 10.29)."""
+
+    def slope(v: Any, x: Array) -> Array:
+        return 0.5 * (getattr(f, name)(v - 1.0, x) + sign * getattr(f, name)(v + 1.0, x))
+
+    return slope
+
+
+def _voigt(x: Array, sigma: Array, gamma: Array) -> tuple[Array, Array]:
+    """The argument of the Faddeeva function, and its derivative there."""
+    z = (x + 1j * gamma) / (sigma * math.sqrt(2.0))
+    return z, -2.0 * z * f.wofz(z) + 2j / _ROOT_PI
+
+
+def _voigt_sigma(y: Array, x: Array, sigma: Array, gamma: Array) -> Array:
+    z, slope = _voigt(x, sigma, gamma)
+    return -y / sigma - ops.real(z * slope) / (sigma * sigma * _ROOT_2PI)
+
+
+def _previous(name: str, *parameters: Any, n: Any, x: Array) -> Array:
+    """The polynomial of degree ``n - 1``, zero for ``n = 0``."""
+    return where(n == 0, 0.0, getattr(f, name)(n - (n > 0), *parameters, x))
+
+
+_INTEGER, _NO_FORM = "its integer order", "its {}: the derivative has no closed form"
+_ORDER, _A, _B = (_NO_FORM.format(name) for name in ("order", "parameter a", "parameter b"))
+_DF, _DFN, _DFD = (_NO_FORM.format(name) for name in ("parameter df", "parameter dfn", "parameter dfd"))
+_K, _N = "its count k", "its count n"
+
+Row = tuple[Any, ...]
+TABLE: dict[str, Row] = {
+    # --- error function and its like
+    "erfcx": (
+        "x",
+        "Scaled complementary error function, ``exp(x**2) * erfc(x)``.",
+        lambda y, x: 2.0 * x * y - 2.0 / _ROOT_PI,
+    ),
+    "erfi": ("x", "Imaginary error function, ``-i erf(ix)``.", lambda x: 2.0 / _ROOT_PI * exp(x * x)),
+    "dawsn": ("x", "Dawson's integral.", lambda y, x: 1.0 - 2.0 * x * y),
+    "wofz": ("z", "Faddeeva function ``exp(-z**2) * erfc(-iz)``, complex.", lambda y, z: -2.0 * z * y + 2j / _ROOT_PI),
+    "ndtr": ("x", "Cumulative distribution function of the standard normal distribution.", lambda x: _normal(x)),
+    "ndtri": ("p", "Inverse of `ndtr`.", lambda y: _ROOT_2PI * exp(0.5 * y * y)),
+    "log_ndtr": ("x", "Logarithm of `ndtr`.", lambda x: math.sqrt(2.0 / math.pi) / f.erfcx(x * -math.sqrt(0.5))),
+    "ndtri_exp": ("p", "Inverse of `log_ndtr`.", lambda y: math.sqrt(0.5 * math.pi) * f.erfcx(y * -math.sqrt(0.5))),
+    "owens_t": (
+        "h a",
+        "Owen's T function.",
+        lambda h, a: -0.5 * _normal(h) * f.erf(a * h * math.sqrt(0.5)),
+        lambda h, a: exp(-0.5 * h * h * (1.0 + a * a)) / (2.0 * math.pi * (1.0 + a * a)),
+    ),
+    "voigt_profile": (
+        "x sigma gamma",
+        "Voigt profile: the density of a normal number of deviation ``sigma`` plus a Cauchy number of scale ``gamma``.",
+        lambda x, sigma, gamma: ops.real(_voigt(x, sigma, gamma)[1]) / (2.0 * _ROOT_PI * sigma * sigma),
+        _voigt_sigma,
+        lambda x, sigma, gamma: -ops.imag(_voigt(x, sigma, gamma)[1]) / (2.0 * _ROOT_PI * sigma * sigma),
+    ),
+    "fresnel": (
+        "x",
+        "Fresnel integrals: the pair S, C.",
+        (lambda x: sin(0.5 * math.pi * x * x), lambda x: cos(0.5 * math.pi * x * x)),
+    ),
+    # --- exponential integrals
+    "expi": ("x", "Exponential integral Ei.", lambda x: exp(x) / x),
+    "exp1": ("x", "Exponential integral E1.", lambda x: -exp(-x) / x),
+    "expn": ("n x", "Exponential integral of integer order.", _INTEGER, _expn_slope),
+    "sici": ("x", "Sine and cosine integrals: the pair Si, Ci.", (_sine_quotient, lambda x: cos(x) / x)),
+    "shichi": ("x", "Hyperbolic sine and cosine integrals: the pair Shi, Chi.", (_sinhc, lambda x: cosh(x) / x)),
+    "spence": ("x", "Spence's function, the dilogarithm of ``1 - x``.", _spence_slope),
+    # --- gamma function and its like
+    "loggamma": ("x", "Principal branch of the logarithm of the gamma function.", lambda x: f.digamma(x)),
+    "zeta": ("x q", "Hurwitz zeta function.", _NO_FORM.format("exponent x"), lambda x, q: -x * f.zeta(x + 1.0, q)),
+    "binom": (
+        "n k",
+        "Binomial coefficient of real numbers.",
+        lambda y, n, k: y * (f.digamma(n + 1.0) - f.digamma(n - k + 1.0)),
+        lambda y, n, k: y * (f.digamma(n - k + 1.0) - f.digamma(k + 1.0)),
+    ),
+    "poch": (
+        "z m",
+        "Pochhammer symbol ``gamma(z + m) / gamma(z)``.",
+        lambda y, z, m: y * (f.digamma(z + m) - f.digamma(z)),
+        lambda y, z, m: y * f.digamma(z + m),
+    ),
+    "gammaincinv": (
+        "a p",
+        "Inverse of `gammainc` in its second argument.",
+        lambda a, y: -f.gammainc_a(a, y) / _gamma_density(a, y),
+        lambda a, y: 1.0 / _gamma_density(a, y),
+    ),
+    "gammainccinv": (
+        "a p",
+        "Inverse of `gammaincc` in its second argument.",
+        lambda a, y: -f.gammainc_a(a, y) / _gamma_density(a, y),
+        lambda a, y: -1.0 / _gamma_density(a, y),
+    ),
+    "betaincc": ("a b x", "Complement of `betainc`.", _A, _B, lambda a, b, x: -_beta_density(a, b, x)),
+    "betaincinv": ("a b p", "Inverse of `betainc`.", _A, _B, lambda a, b, y: 1.0 / _beta_density(a, b, y)),
+    "betainccinv": ("a b p", "Inverse of `betaincc`.", _A, _B, lambda a, b, y: -1.0 / _beta_density(a, b, y)),
+    # --- Bessel functions
+    "jv": ("v x", "Bessel function of the first kind and real order.", _ORDER, _half(-1.0, "jv")),
+    "yv": ("v x", "Bessel function of the second kind and real order.", _ORDER, _half(-1.0, "yv")),
+    "jve": ("v x", "`jv` of a real argument.", _ORDER, lambda v, x: _half(-1.0, "jve")(v, _real(x))),
+    "yve": ("v x", "`yv` of a real argument.", _ORDER, lambda v, x: _half(-1.0, "yve")(v, _real(x))),
+    "i0e": ("x", "``exp(-abs(x)) * i0(x)``.", lambda y, x: f.i1e(x) - ops.sign(x) * y),
+    "i1e": ("x", "``exp(-abs(x)) * i1(x)``.", lambda y, x: _half(1.0, "ive")(1.0, x) - ops.sign(x) * y),
+    "ive": (
+        "v x",
+        "``exp(-abs(x)) * iv(v, x)``.",
+        _ORDER,
+        lambda y, v, x: _half(1.0, "ive")(v, x) - ops.sign(_real(x)) * y,
+    ),
+    "k0": ("x", "Modified Bessel function of the second kind and order 0.", lambda x: -f.k1(x)),
+    "k1": ("x", "Modified Bessel function of the second kind and order 1.", lambda x: -_half(1.0, "kv")(1.0, x)),
+    "kn": (
+        "n x",
+        "Modified Bessel function of the second kind and integer order.",
+        _INTEGER,
+        lambda n, x: -_half(1.0, "kv")(n, x),
+    ),
+    "kv": (
+        "v x",
+        "Modified Bessel function of the second kind and real order.",
+        _ORDER,
+        lambda v, x: -_half(1.0, "kv")(v, x),
+    ),
+    "k0e": ("x", "``exp(x) * k0(x)``.", lambda y, x: y - f.k1e(x)),
+    "k1e": ("x", "``exp(x) * k1(x)``.", lambda y, x: y - _half(1.0, "kve")(1.0, x)),
+    "kve": ("v x", "``exp(x) * kv(v, x)``.", _ORDER, lambda y, v, x: y - _half(1.0, "kve")(v, x)),
+    "struve": ("v x", "Struve function.", _ORDER, lambda y, v, x: f.struve(v - 1.0, x) - v * y / x),
+    "modstruve": ("v x", "Modified Struve function.", _ORDER, lambda y, v, x: f.modstruve(v - 1.0, x) - v * y / x),
+    "ber": ("x", "Kelvin function ber.", lambda x: f.berp(x)),
+    "bei": ("x", "Kelvin function bei.", lambda x: f.beip(x)),
+    "ker": ("x", "Kelvin function ker.", lambda x: f.kerp(x)),
+    "kei": ("x", "Kelvin function kei.", lambda x: f.keip(x)),
+    "berp": ("x", "Derivative of the Kelvin function ber.", lambda y, x: -f.bei(x) - y / x),
+    "beip": ("x", "Derivative of the Kelvin function bei.", lambda y, x: f.ber(x) - y / x),
+    "kerp": ("x", "Derivative of the Kelvin function ker.", lambda y, x: -f.kei(x) - y / x),
+    "keip": ("x", "Derivative of the Kelvin function kei.", lambda y, x: f.ker(x) - y / x),
+    "airy": (
+        "x",
+        "Airy functions: Ai, its derivative, Bi, its derivative.",
+        (lambda y: y[1], lambda y, x: x * y[0], lambda y: y[3], lambda y, x: x * y[2]),
+    ),
+    # --- elliptic integrals
+    "ellipk": ("m", "Complete elliptic integral of the first kind, of the parameter ``m``.", _ellipk_slope),
+    "ellipkm1": ("p", "``ellipk(1 - p)``, accurate for small ``p``.", _ellipkm1_slope),
+    "ellipe": ("m", "Complete elliptic integral of the second kind.", _ellipe_slope),
+    "ellipkinc": (
+        "phi m",
+        "Incomplete elliptic integral of the first kind.",
+        lambda phi, m: 1.0 / sqrt(1.0 - m * sin(phi) ** 2),
+        _ellipkinc_slope,
+    ),
+    "ellipeinc": (
+        "phi m",
+        "Incomplete elliptic integral of the second kind.",
+        lambda phi, m: sqrt(1.0 - m * sin(phi) ** 2),
+        _ellipeinc_slope,
+    ),
+    # --- hypergeometric functions and Lambert's
+    "hyp0f1": (
+        "v z",
+        "Confluent hypergeometric limit function.",
+        _NO_FORM.format("parameter v"),
+        lambda v, z: f.hyp0f1(v + 1.0, z) / v,
+    ),
+    "hyp1f1": ("a b x", "Kummer's function M.", _A, _B, lambda a, b, x: a / b * f.hyp1f1(a + 1.0, b + 1.0, x)),
+    "hyperu": ("a b x", "Tricomi's function U.", _A, _B, lambda a, b, x: -a * f.hyperu(a + 1.0, b + 1.0, x)),
+    "hyp2f1": (
+        "a b c z",
+        "Gauss' hypergeometric function.",
+        _A,
+        _B,
+        _NO_FORM.format("parameter c"),
+        lambda a, b, c, z: a * b / c * f.hyp2f1(a + 1.0, b + 1.0, c + 1.0, z),
+    ),
+    "wrightomega": ("z", "Wright's omega function: the solution of ``y + log(y) = z``.", lambda y: y / (1.0 + y)),
+    # --- distribution functions
+    "bdtr": (
+        "k n p",
+        "Probability of at most ``k`` successes in ``n`` trials.",
+        _K,
+        _N,
+        lambda k, n, p: -_beta_density(k + 1.0, n - k + 0.0, p),
+    ),
+    "bdtrc": (
+        "k n p",
+        "Probability of more than ``k`` successes in ``n`` trials.",
+        _K,
+        _N,
+        lambda k, n, p: _beta_density(k + 1.0, n - k + 0.0, p),
+    ),
+    "bdtri": (
+        "k n p",
+        "Inverse of `bdtr` in the probability of a success.",
+        _K,
+        _N,
+        lambda k, n, y: -1.0 / _beta_density(k + 1.0, n - k + 0.0, y),
+    ),
+    "nbdtr": (
+        "k n p",
+        "Probability of at most ``k`` failures before ``n`` successes.",
+        _K,
+        _N,
+        lambda k, n, p: _beta_density(n + 0.0, k + 1.0, p),
+    ),
+    "nbdtrc": (
+        "k n p",
+        "Probability of more than ``k`` failures before ``n`` successes.",
+        _K,
+        _N,
+        lambda k, n, p: -_beta_density(n + 0.0, k + 1.0, p),
+    ),
+    "chdtri": (
+        "v p",
+        "Inverse of `chdtrc` in its second argument.",
+        lambda v, y: -f.gammainc_a(0.5 * v, 0.5 * y) / _gamma_density(0.5 * v, 0.5 * y),
+        lambda v, y: -2.0 / _gamma_density(0.5 * v, 0.5 * y),
+    ),
+    "pdtri": ("k p", "Inverse of `pdtr` in the mean.", _K, lambda k, y: -1.0 / _gamma_density(k + 1.0, y)),
+    "stdtr": (
+        "df t",
+        "Cumulative distribution function of Student's t distribution.",
+        _DF,
+        lambda df, t: _t_density(df, t),
+    ),
+    "stdtrit": ("df p", "Inverse of `stdtr` in its second argument.", _DF, lambda df, y: 1.0 / _t_density(df, y)),
+    "fdtr": (
+        "dfn dfd x",
+        "Cumulative distribution function of the F distribution.",
+        _DFN,
+        _DFD,
+        lambda dfn, dfd, x: _f_density(dfn, dfd, x),
+    ),
+    "fdtrc": (
+        "dfn dfd x",
+        "Survival function of the F distribution.",
+        _DFN,
+        _DFD,
+        lambda dfn, dfd, x: -_f_density(dfn, dfd, x),
+    ),
+    "fdtri": ("dfn dfd p", "Inverse of `fdtr`.", _DFN, _DFD, lambda dfn, dfd, y: 1.0 / _f_density(dfn, dfd, y)),
+    # --- orthogonal polynomials
+    "eval_legendre": (
+        "n x",
+        "Legendre polynomial.",
+        _INTEGER,
+        lambda n, x: 0.5 * (n + 1.0) * _previous("eval_jacobi", 1.0, 1.0, n=n, x=x),
+    ),
+    "eval_jacobi": (
+        "n alpha beta x",
+        "Jacobi polynomial.",
+        _INTEGER,
+        _NO_FORM.format("parameter alpha"),
+        _NO_FORM.format("parameter beta"),
+        lambda n, alpha, beta, x: (
+            0.5 * (n + alpha + beta + 1.0) * _previous("eval_jacobi", alpha + 1.0, beta + 1.0, n=n, x=x)
+        ),
+    ),
+    "eval_chebyt": (
+        "n x",
+        "Chebyshev polynomial of the first kind.",
+        _INTEGER,
+        lambda n, x: n * _previous("eval_chebyu", n=n, x=x),
+    ),
+    "eval_chebyu": (
+        "n x",
+        "Chebyshev polynomial of the second kind.",
+        _INTEGER,
+        lambda n, x: 2.0 * _previous("eval_gegenbauer", 2.0, n=n, x=x),
+    ),
+    "eval_gegenbauer": (
+        "n alpha x",
+        "Gegenbauer polynomial.",
+        _INTEGER,
+        _NO_FORM.format("parameter alpha"),
+        lambda n, alpha, x: 2.0 * alpha * _previous("eval_gegenbauer", alpha + 1.0, n=n, x=x),
+    ),
+    "eval_hermite": (
+        "n x",
+        "Hermite polynomial, the physicist's.",
+        _INTEGER,
+        lambda n, x: 2.0 * n * _previous("eval_hermite", n=n, x=x),
+    ),
+    "eval_hermitenorm": (
+        "n x",
+        "Hermite polynomial, the probabilist's.",
+        _INTEGER,
+        lambda n, x: n * _previous("eval_hermitenorm", n=n, x=x),
+    ),
+    "eval_laguerre": (
+        "n x",
+        "Laguerre polynomial.",
+        _INTEGER,
+        lambda n, x: -_previous("eval_genlaguerre", 1.0, n=n, x=x),
+    ),
+    "eval_genlaguerre": (
+        "n alpha x",
+        "Generalized Laguerre polynomial.",
+        _INTEGER,
+        _NO_FORM.format("parameter alpha"),
+        lambda n, alpha, x: -_previous("eval_genlaguerre", alpha + 1.0, n=n, x=x),
+    ),
+    # --- trigonometric functions of degrees, and powers
+    "sindg": ("x", "Sine of an angle in degrees.", lambda x: _DEGREE * f.cosdg(x)),
+    "cosdg": ("x", "Cosine of an angle in degrees.", lambda x: -_DEGREE * f.sindg(x)),
+    "tandg": ("x", "Tangent of an angle in degrees.", lambda y: _DEGREE * (1.0 + y * y)),
+    "cotdg": ("x", "Cotangent of an angle in degrees.", lambda y: -_DEGREE * (1.0 + y * y)),
+    "powm1": (
+        "x1 x2",
+        "``x1**x2 - 1``, accurate near zero.",
+        lambda x1, x2: x2 * ops.pow(x1, x2 - 1.0),
+        lambda x1, x2: ops.pow(x1, x2) * log(x1),
+    ),
+}
+
+
+def _function(name: str, names: str, doc: str, *partials: Any) -> Callable[..., Any]:
+    """The function of a row of the table."""
+    elementwise = Elementwise(name, functools.partial(of_scipy, name), names.split(), partials)
+
+    def function(*args: Array) -> Any:
+        return elementwise(*args)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = "oxigrad.ops.special", doc
+    parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in names.split()]
+    vars(function)["__signature__"] = inspect.Signature(parameters)
+    return function
+
+
+def of_scipy(name: str) -> Callable[..., Any]:
+    """SciPy's special function, imported at its first use."""
+    try:
+        return getattr(importlib.import_module("scipy.special"), name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"xp.special.{name} needs SciPy: pip install scipy", name=error.name) from error
+
+
+FUNCTIONS = {name: _function(name, *row) for name, row in TABLE.items()}
+vars(f).update(FUNCTIONS)
+
+
+@functools.cache
+def lambertw(k: int) -> Elementwise:
+    """The branch ``k`` of Lambert's function."""
+    branch = lambda: functools.partial(of_scipy("lambertw"), k=k)  # noqa: E731
+    return Elementwise("lambertw", branch, ["z"], [lambda y: exp(-y) / (1.0 + y)])
