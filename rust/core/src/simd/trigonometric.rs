@@ -38,7 +38,7 @@ const TWO_OVER_PI: [u64; 23] = [
     0x0019_8237_e3db_5d5f,
 ];
 
-/// How many of them determine a reduced argument to the last place: the first two of a product with a number below
+/// The number of them that determines a reduced argument to the last place: the first two of a product with a number below
 /// 2^107 are its whole quarter turns and the bits behind the point, and up to 62 bits of these may be zeros.
 const WINDOW: usize = 5;
 
