@@ -64,3 +64,43 @@ def cuda() -> Iterator[Callable[[Any], Any]]:
 
     with FakeTensorMode(allow_non_fake_inputs=False):
         yield asarray
+
+
+@contextlib.contextmanager
+def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
+    """A context in which tensors in host memory pose as CUDA tensors; a function that makes one like an array of NumPy's.
+
+    Kernels that run on the host under a mock driver update them. Other tensors remain those of the host.
+    """
+    from oxigrad.ops.backends import DeviceMemory, dtype_name
+    from oxigrad.ops.backends.device_memory import dense_strides
+    from oxigrad.ops.backends.torch import TorchAdapter
+    from oxigrad.stepping import plan
+
+    posed: list[Any] = []
+    own = plan.executor
+
+    def device_memory(self: Any, array: Any) -> DeviceMemory:
+        is_plain, shape = array.is_contiguous(), tuple(array.shape)
+        strides = None if is_plain else dense_strides(shape, array.stride())
+        return DeviceMemory(array.data_ptr(), 0, dtype_name(array.dtype), shape, is_plain, strides)
+
+    def executor(array: Any, elementwise: bool = True) -> str:
+        if not any(array is each for each in posed):
+            return own(array, elementwise)
+        return "device" if elementwise else "rule"
+
+    def asarray(values: Any) -> Any:
+        made = torch.tensor(np.array(values))
+        posed.append(made)
+        return made
+
+    monkeypatch.setattr(TorchAdapter, "device_memory", device_memory)
+
+    def keep_until(self: Any, found: Any, device: int, stream: int) -> None:
+        assert all(isinstance(array, torch.Tensor) for array in found)
+
+    monkeypatch.setattr(TorchAdapter, "current_stream", lambda self, array, device: 0)
+    monkeypatch.setattr(TorchAdapter, "keep_until", keep_until)
+    monkeypatch.setattr(plan, "executor", executor)
+    yield asarray

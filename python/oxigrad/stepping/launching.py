@@ -15,6 +15,7 @@ from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
 from oxigrad.cuda.launch import WARM_UP, DeviceStep, Leaf
 from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, dtype_name, is_array, laid_out_like
 from oxigrad.ops.backends import resolved as unlazy
+from oxigrad.ops.backends.device_memory import LEGACY_STREAM
 from oxigrad.stepping.device_roads import memory_of
 from oxigrad.stepping.device_scale import DeviceScale
 from oxigrad.stepping.places import check_places
@@ -291,7 +292,10 @@ class DeviceSteps:
             elif counts and not counter.is_ahead:
                 calls = [*calls, *((call, False) for call in counter.calls(stream))]
                 launches.counters.append(counter)
-            adapter_of(read[0]).keep_until(read, device, stream)
+            kinds = {*map(type, read)}
+            for kind in kinds:
+                of_kind = read if len(kinds) == 1 else [g for g in read if type(g) is kind]
+                adapter_of(of_kind[0]).keep_until(of_kind, device, stream)
         launches.add(used, device, own[0], calls)
 
     @staticmethod
@@ -323,7 +327,7 @@ class DeviceSteps:
         """The current stream of the libraries of these parameters; raises `ArrayMemoryError` where they are on different ones."""
         streams = [adapter_of(array).current_stream(array, device) for array, _ in parameters]
         for other, (_, p) in zip(streams, parameters, strict=True):
-            if other != streams[0]:
+            if (other or LEGACY_STREAM) != (streams[0] or LEGACY_STREAM):
                 raise ArrayMemoryError(
                     f"{p.text}: the parameter's library works on the stream {other:#x} of cuda:{device}, that of "
                     f"{parameters[0][1].text} on {streams[0]:#x}: expected one stream on each device"

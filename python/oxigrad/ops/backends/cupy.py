@@ -4,7 +4,7 @@ import functools
 import importlib
 from typing import Any
 
-from oxigrad.ops.backends.arrays import device_of
+from oxigrad.ops.backends.arrays import device_of, dtype_name
 from oxigrad.ops.backends.device_memory import DeviceMemory, dense_strides
 from oxigrad.ops.backends.generic import Adapter, is_basic
 
@@ -18,7 +18,8 @@ class CuPyAdapter(Adapter):
         """The memory of an array, of which CuPy has none elsewhere."""
         is_plain, size = bool(array.flags.c_contiguous), array.itemsize
         strides = None if is_plain else dense_strides(array.shape, [stride // size for stride in array.strides])
-        return DeviceMemory(array.data.ptr, array.data.device_id, array.dtype.name, array.shape, is_plain, strides)
+        memory = array.data
+        return DeviceMemory(memory.ptr, memory.device_id, dtype_name(array.dtype), array.shape, is_plain, strides)
 
     def current_stream(self, array: Any, device: int) -> int:
         """CuPy's current stream of the device."""

@@ -7,6 +7,7 @@ from oxigrad.ops.backends.arrays import REFUSALS, dtype_name
 
 CUDA = 2  # kDLCUDA of DLPack
 DEFAULT_STREAM = 0  # the legacy default stream
+LEGACY_STREAM = 1  # another handle of it
 
 
 class DeviceMemory(NamedTuple):
