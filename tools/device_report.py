@@ -34,6 +34,7 @@ DTYPES: dict[str, tuple[Any, Mapping[str, Any]]] = {
     "float64": (np.float64, {}),
     "bfloat16": (ml_dtypes.bfloat16, {"slot_dtype": "bfloat16", "rounding": "stochastic", "seed": 0}),
     "float16": (np.float16, {"master": True}),
+    "kahan": (np.float16, {"rounding": "kahan"}),
     "8bit": (np.float32, {"slot_dtype": "8bit"}),
 }
 

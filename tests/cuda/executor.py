@@ -23,18 +23,18 @@ _libraries: dict[tuple[str, tuple[str, ...]], "Library"] = {}
 
 
 class Library:
-    """A compiled text."""
+    """A compiled text: the names of its entries in the library."""
 
-    def __init__(self, path: Path, space: str = "") -> None:
+    def __init__(self, path: Path, names: dict[str, str]) -> None:
         self._functions = ctypes.CDLL(str(path))
-        self._space = space
+        self._names = names
 
     def launch(self, entry: str, grid: int, block: int, struct_bytes: bytes, memory: object = None) -> None:
         """Runs an entry for ``grid`` blocks of ``block`` threads; the bytes are those of `OxLaunch`.
 
         ``memory`` is for executors that check accesses.
         """
-        function = getattr(self._functions, f"run_{self._space}{entry}")
+        function = getattr(self._functions, f"run_{self._names[entry]}")
         function(ctypes.c_uint(grid), ctypes.c_uint(block), struct_bytes)
 
 
@@ -48,7 +48,7 @@ def compile_texts(texts: Sequence[str], *flags: str) -> list[Library]:
     flags = flags or ("-O1",)
     new = [text for text in dict.fromkeys(texts) if (text, flags) not in _libraries]
     if new:
-        whole = "\n".join([f'#include "{HEADER}"', *(_in_namespace(text, _space(text)) for text in new)])
+        whole, names = _in_one_file(new)
         name = hashlib.sha256((whole + " ".join(flags)).encode()).hexdigest()
         file = Path(_directory.name, f"{name}.cpp")
         file.write_text(whole)
@@ -57,22 +57,35 @@ def compile_texts(texts: Sequence[str], *flags: str) -> list[Library]:
         command = [COMPILER, *FLAGS, *flags, "-o", str(path), str(file)]
         found = subprocess.run(command, capture_output=True, text=True, check=False)
         assert found.returncode == 0, found.stderr[:4000]
-        for text in new:
-            _libraries[text, flags] = Library(path, f"{_space(text)}_")
+        for text, own in zip(new, names, strict=True):
+            _libraries[text, flags] = Library(path, own)
     return [_libraries[text, flags] for text in texts]
 
 
-def _space(text: str) -> str:
-    return "t" + hashlib.sha256(text.encode()).hexdigest()[:16]
+def _in_one_file(texts: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
+    """One file of the texts, and the names in it of the entries of each. Texts of the same constants share functions and entries."""
+    groups: dict[str, dict[str, None]] = {}
+    names = []
+    for text in texts:
+        constants, rest = text[: text.index(_TYPES)], text[text.index(_TYPES) :]
+        parts, own = groups.setdefault(constants, {}), {}
+        for part in _PARTS.split(rest.rstrip()):
+            if found := _ENTRY.match(part):
+                own[found[1]] = name = f"{found[1]}_{hashlib.sha256((constants + part).encode()).hexdigest()[:16]}"
+                parts[f"{part.replace(f' {found[1]}(', f' {name}(', 1)}\nOX_RUN({name})"] = None
+            else:
+                parts[part] = None
+        names.append(own)
+    spaces = []
+    for number, (constants, parts) in enumerate(groups.items()):
+        undefined = "\n".join(f"#undef {name}" for name in set(_DEFINED.findall(constants)) - _OF_HOST)
+        body = "\n\n".join([constants, *parts])
+        spaces.append(f"namespace g{number} {{\n{body}\n}}\n{undefined}")
+    return "\n".join([f'#include "{HEADER}"', *spaces]), names
 
 
-def _in_namespace(text: str, space: str) -> str:
-    """The text with entries and types of its own, beside other texts of one file."""
-    for name in _ENTRY.findall(text):
-        text = re.sub(rf"\b{name}\b(?=\()", f"{space}_{name}", text)
-    runs = "\n".join(f"OX_RUN({name})" for name in _ENTRY.findall(text))
-    undefined = "\n".join(f"#undef {name}" for name in set(re.findall(r"#define (OX_\w+)", text)) - _OF_HOST)
-    return f"namespace {space} {{\n{text}\n{runs}\n}}\n{undefined}"
-
-
+# What follows the constants of a text; and the end of a declaration.
+_TYPES = "typedef unsigned char"
+_PARTS = re.compile(r"\n\n(?=\S)")
+_DEFINED = re.compile(r"#define (OX_\w+)")
 _OF_HOST = {"OX_THREADS", "OX_BARRIER", "OX_STATE", "OX_OWN", "OX_GLOBAL"}

@@ -6,25 +6,20 @@ from pathlib import Path
 for folder in ("", "../tables"):
     sys.path.insert(0, str(Path(__file__).parent.joinpath(folder).resolve()))
 
-from steps import compiled, twin  # noqa: E402 - after the folders of these modules are found
-from test_bits import CONFIGURATIONS  # noqa: E402
+from product import LENGTHS, pairs, take  # noqa: E402 - after the folders of these modules are found
+from steps import compiled  # noqa: E402
 
 FLAGS = ("-O0", "-g1", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
-# A rule without sums, one with sums, one with a slot of one number, and one that draws random numbers.
-RULES = ("adamw-amsgrad", "lamb", "schedule-free-sgd", "adam-lrd")
+# Rules without sums, with sums of elements and totals, with slots of one number, and with random numbers.
+RULES = ("adamw-amsgrad", "lamb", "schedule-free-sgd", "adam-lrd", "prodigy", "rprop-late")
 
 
 def main() -> None:
-    """Takes steps of some rules in each configuration."""
-    cases = [(c, RULES[at % len(RULES)]) for at, c in enumerate(CONFIGURATIONS.values())]
-    cases += [(c, RULES[(at + 1) % len(RULES)]) for at, c in enumerate(CONFIGURATIONS.values())]
-    libraries = compiled([text for c, rule in cases for text in c.texts(rule)], *FLAGS)
-    checked = 0
-    for configuration, rule in cases:
-        opt = configuration.optimizer(rule)
-        with twin(opt, libraries.__getitem__, **configuration.options) as found:
-            configuration.run(opt)
-        checked += found.checked
+    """Takes steps of some rules with every option, and with every dtype."""
+    cases = [combination for combination in pairs() if combination.rule in RULES]
+    texts = {case: case.texts(LENGTHS, 2) for case in cases}
+    libraries = compiled([text for own in texts.values() for text in own], *FLAGS)
+    checked = sum(take(case, libraries.__getitem__, LENGTHS, 2) for case in cases)
     sys.stdout.write(f"{checked} arrays of steps had the bits of the host\n")
 
 

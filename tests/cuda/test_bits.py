@@ -6,7 +6,6 @@ A C++ compiler runs the text of `Program.cuda` on copies of all arrays of a step
 from __future__ import annotations
 
 import copy
-import dataclasses
 import os
 import subprocess
 import sys
@@ -19,99 +18,68 @@ import numpy as np
 import pytest
 from executor import COMPILER
 from group import Group, Leaf, Step
+from product import (
+    DTYPES,
+    LENGTHS,
+    OPTIONS,
+    REFUSED,
+    SOME_LENGTHS,
+    Combination,
+    combinations,
+    distinct,
+    of_option,
+    take,
+)
 from steps import bits, compiled, placed, twin
 
 from optimizers import OPTIMIZERS
 from oxigrad import _core, optim
+from oxigrad._core import DtypeError
 from oxigrad.optim import chain
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
 
-# Around the elements of a thread (2 to 16), of a tile, of codes with one scale, and of a chunk.
-LENGTHS = (0, 1, 3, 15, 17, 255, 257, 1023, 1025, 4095, 4096, 4097, 8193)
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_step_has_the_bits_of_the_host(option: str, pytestconfig: pytest.Config) -> None:
+    """Every rule and dtype; a third of the rules where only light packages are tested with."""
+    texts = of_option(option)
+    if not pytestconfig.getoption("--require"):
+        rules = [*OPTIMIZERS][[*OPTIONS].index(option) % 3 :: 3]
+        texts = {combination: own for combination, own in texts.items() if combination.rule in rules}
+    libraries = compiled([text for own in texts.values() for text in own], "-O0")
+    for combination in texts:
+        checked = take(combination, libraries.__getitem__, SOME_LENGTHS, 2)
+        assert checked >= 2 * 2 * len(SOME_LENGTHS), combination
 
 
-@dataclasses.dataclass(frozen=True)
-class Configuration:
-    """A dtype of parameters, and an optimizer around the one of a table."""
-
-    dtype: Any
-    around: Callable[[Any], Any] = lambda opt: opt
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    gradients: Any = None
-    steps: int = 2
-    #: The least number of parts that are written in a step of any rule, of each leaf.
-    flags: tuple[str, ...] = ("-O0",)
-
-    def model(self, seed: int, dtype: Any = None) -> dict[str, np.ndarray]:
-        draw = np.random.default_rng(seed)
-        return {f"w{n}": draw.standard_normal(n).astype(dtype or self.dtype) for n in LENGTHS}
-
-    def gradient(self, step: int) -> dict[str, np.ndarray]:
-        return self.model(step + 1, self.gradients)
-
-    def texts(self, name: str) -> list[str]:
-        """The texts of all steps."""
-        opt = self.optimizer(name)
-        with twin(opt, None, **self.options) as found:
-            self.run(opt)
-        return list(found.texts)
-
-    def optimizer(self, name: str) -> Any:
-        opt = OPTIMIZERS[name]()
-        opt.seed = 0  # a part of a chain has none of its own
-        return self.around(opt)
-
-    def run(self, opt: Any) -> None:
-        model = self.model(0)
-        for step in range(self.steps):
-            opt.update(model, self.gradient(step))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_leaves_of_every_length(dtype: str) -> None:
+    names = [
+        "codes, global norm, average",
+        "kahan, norm, Lookahead, accumulated",
+        "stochastic, unaligned, zeroed gradients",
+    ]
+    cases = [Combination(rule, dtype, option) for option in names for rule in ("adamw", "lamb", "prodigy")]
+    libraries = compiled([text for case in cases for text in case.texts()], "-O0")
+    for case in cases:
+        assert take(case, libraries.__getitem__, LENGTHS, 3) >= 3 * 2 * len(LENGTHS), case
 
 
-CONFIGURATIONS = {
-    "float32": Configuration(np.float32),
-    "float64": Configuration(np.float64, steps=1),
-    "unaligned, and the step number on the device": Configuration(
-        np.float32, options={"by_control": True, "shift": 1}, steps=1
-    ),
-    "codes, clipped by the global norm, averaged": Configuration(
-        np.float32, lambda opt: chain(optim.ClipByGlobalNorm(0.5), opt, optim.EMA(0.9), slot_dtype="8bit")
-    ),
-    "bfloat16 with master weights and float32 gradients, guarded": Configuration(
-        ml_dtypes.bfloat16,
-        lambda opt: chain(opt, optim.SWA(), master=True, slot_dtype="bfloat16", nonfinite="skip"),
-        gradients=np.float32,
-        steps=1,
-    ),
-    "bfloat16 rounded at random": Configuration(
-        ml_dtypes.bfloat16,
-        lambda opt: chain(opt, rounding="stochastic", slot_dtype="bfloat16", zero_gradients=True, seed=5),
-        options={"shift": 1},
-        steps=1,
-    ),
-    "float16 with compensation, of accumulated gradients": Configuration(
-        np.float16, lambda opt: chain(optim.ClipByNorm(2.0), opt, optim.Lookahead(), rounding="kahan", accumulate=2)
-    ),
-}
+def test_the_combinations_are_counted() -> None:
+    """A rule, dtype or option that is added is found here."""
+    every = list(combinations())
+    texts = {text for own in distinct(every).values() for text in own}
+    refused = len(REFUSED) * len(OPTIMIZERS)
+    assert len(every) == len(OPTIMIZERS) * len(DTYPES) * len(OPTIONS) - refused
+    assert (len(every), len(texts)) == (5586, 5009)
 
 
-def rules(config: pytest.Config, name: str) -> list[str]:
-    """The rules of a configuration: all, or a fourth of them where only light packages are tested with."""
-    names = list(OPTIMIZERS)
-    return names if config.getoption("--require") else names[[*CONFIGURATIONS].index(name) % 4 :: 4]
-
-
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_a_step_has_the_bits_of_the_host(name: str, pytestconfig: pytest.Config) -> None:
-    configuration = CONFIGURATIONS[name]
-    names = rules(pytestconfig, name)
-    texts = {rule: configuration.texts(rule) for rule in names}
-    libraries = compiled([text for own in texts.values() for text in own], *configuration.flags)
-    for rule in names:
-        opt = configuration.optimizer(rule)
-        with twin(opt, libraries.__getitem__, **configuration.options) as found:
-            configuration.run(opt)
-        assert found.checked >= 2 * len(LENGTHS) * configuration.steps, rule
+@pytest.mark.parametrize(("option", "dtype"), REFUSED)
+def test_refused_combinations(option: str, dtype: str) -> None:
+    for rule in ("sgd", "lamb", "schedule-free-adamw"):
+        with pytest.raises(DtypeError, match=REFUSED[option, dtype]):
+            Combination(rule, dtype, option).texts()
 
 
 # --- options that a step of one model does not show --------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 import device_report
 import machine_code
+from oxigrad.cuda import compiler
 from oxigrad.cuda.compiler import Compiler, compile_text
 
 ARCHITECTURES = device_report.ARCHITECTURES
@@ -70,6 +71,21 @@ def test_a_spill_is_a_fault(nvrtc: Compiler) -> None:
     ).faults
     assert len(faults) == 1
     assert re.match(r"update_0 uses local memory: \d+ bytes of stack, spills of [1-9]\d* bytes", faults[0])
+
+
+@pytest.mark.parametrize(
+    ("rule", "dtype", "architecture"),
+    [("fromage", "float32", "sm_80"), ("radam", "float64", "sm_80"), ("ftrl", "float16", "sm_120")],
+)
+def test_a_kernel_that_would_spill_gets_more_registers(
+    nvrtc: Compiler, rule: str, dtype: str, architecture: str
+) -> None:
+    (source,) = device_report.sources(rule, dtype)
+    options = (f"--gpu-architecture={architecture}", *compiler.OPTIONS)
+    at_first = compiler._resources(compiler._compiled(source, options, "CUBIN")[0])
+    found = compile_text(source, architecture, cache=None).resources
+    assert sum(each.spill_stores for each in found.values()) == 0
+    assert max(each.registers for each in found.values()) >= max(each.registers for each in at_first.values())
 
 
 def test_a_pointer_to_any_memory_is_a_fault(text: str) -> None:

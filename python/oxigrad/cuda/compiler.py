@@ -32,8 +32,10 @@ OPTIONS = (
     "--prec-sqrt=true",
     "--ptxas-options=-v",  # registers and spills in the log
 )
-# Raised when entries of another layout must not be read.
-_LAYOUT = 1
+# Lets ptxas use as many registers as a kernel needs.
+_ONE_BLOCK = "--ptxas-options=--minnctapersm=1"
+# Raised when entries of another layout, or compiled otherwise, must not be read.
+_LAYOUT = 2
 _DEFAULT_CACHE = DiskCache(default_folder())
 
 
@@ -204,10 +206,19 @@ def compile_text(
     if stored is not None:
         log, code = stored.split(b"\0", 1)
         return Binary(code, architecture, log.decode())
-    log, code = _compiled(text, every, "PTX" if architecture.startswith("compute_") else "CUBIN")
+    log, code = _without_spills(text, every, "PTX" if architecture.startswith("compute_") else "CUBIN")
     if cache is not None:
         cache.write(key, log.encode() + b"\0" + code)
     return Binary(code, architecture, log)
+
+
+def _without_spills(text: str, options: tuple[str, ...], form: str) -> tuple[str, bytes]:
+    """As `_compiled`; a text that spills registers, so that more blocks fit a processor, is compiled again without that aim."""
+    log, code = _compiled(text, options, form)
+    if any(each.spill_stores for each in _resources(log).values()):
+        with contextlib.suppress(CompileError):  # a compiler that does not know the option
+            return _compiled(text, (*options, _ONE_BLOCK), form)
+    return log, code
 
 
 def _compiled(text: str, options: tuple[str, ...], form: str) -> tuple[str, bytes]:

@@ -96,7 +96,7 @@ use crate::error::{Error, Result};
 use functions::Functions;
 use memory::Stored;
 use scalars::Scalars;
-use source::{MOST_ARRAYS, THREADS};
+use source::MOST_ARRAYS;
 use update::Update;
 
 pub use source::{Entry, EntryKind, Layout, Scope, Source};
@@ -131,7 +131,7 @@ impl Kernel {
                 name: format!("update_{}", update.number),
                 kind: EntryKind::Update,
                 scope: Scope::Tasks,
-                block: THREADS,
+                block: update.threads()?,
                 moment: self.moment_of_update(update.number),
             });
         }

@@ -2,7 +2,7 @@
 
 use crate::array::dtype::Dtype;
 
-/// Threads of a block of an `Update`.
+/// The most threads of a block of an `Update`.
 pub(super) const THREADS: usize = 256;
 /// The largest number of array inputs.
 pub(super) const MOST_ARRAYS: usize = 64;

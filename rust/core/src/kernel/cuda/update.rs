@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::functions::Functions;
 use super::memory::Array;
 use super::source::{Layout, THREADS};
+use crate::array::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::kernel::compiled::{Kernel, Phase};
 use crate::kernel::instruction::Work;
@@ -50,11 +51,9 @@ impl<'a> Update<'a> {
     /// Appends the entry to `text`.
     pub fn print(&self, functions: &mut Functions, text: &mut String) -> Result<()> {
         let (inputs, outputs) = (self.inputs(), self.outputs());
-        let arrays: BTreeSet<Array> = inputs.iter().copied().chain(outputs.iter().map(|(_, array)| *array)).collect();
-        let each = arrays.iter().map(|array| 16 / array.dtype.size()).max().unwrap_or(4);
-        self.check_shared(each, functions)?;
-        self.head(functions, &arrays, each, text);
-        let tile = THREADS * each;
+        let (each, threads) = (self.each(), self.threads()?);
+        self.head(functions, each, threads, text);
+        let tile = threads * each;
         _ = writeln!(text, "    for (ox_u32 tile = 0; tile < length; tile += {tile}) {{\n        OX_THREADS {{");
         text.push_str(&Self::position(each));
         for array in &inputs {
@@ -76,18 +75,18 @@ impl<'a> Update<'a> {
             _ = writeln!(text, "            {}", array.store(*output));
         }
         text.push_str("        }\n");
-        self.after_barrier(&outputs, each, text);
+        self.after_barrier(&outputs, each, threads, text);
         text.push_str("    }\n");
         self.partials(text);
         text.push_str("}\n\n");
         Ok(())
     }
 
-    fn head(&self, functions: &Functions, arrays: &BTreeSet<Array>, each: usize, text: &mut String) {
+    fn head(&self, functions: &Functions, each: usize, threads: usize, text: &mut String) {
         let element = functions.element();
         _ = writeln!(
             text,
-            "extern \"C\" __global__ void __launch_bounds__({THREADS}) update_{}(const __grid_constant__ OxLaunch launch)\n{{",
+            "extern \"C\" __global__ void __launch_bounds__({threads}) update_{}(const __grid_constant__ OxLaunch launch)\n{{",
             self.number
         );
         if self.kernel.guard.is_some_and(|(phase, _)| self.number >= phase) {
@@ -109,7 +108,7 @@ impl<'a> Update<'a> {
             _ = writeln!(text, "    const OxStream n{draw} = ox_stream(key, {draw}, start);");
         }
         let mut addresses = Vec::new();
-        for array in arrays {
+        for array in self.arrays() {
             let number = array.number;
             text.push_str(&array.pointers());
             addresses.push(format!("(ox_u64)a{number}"));
@@ -121,10 +120,10 @@ impl<'a> Update<'a> {
         _ = writeln!(text, "    const bool aligned = (({addresses}) & 15) == 0;");
         for (output, _) in self.outputs().iter().filter(|(_, array)| array.is_codes()) {
             _ = writeln!(text, "    OX_STATE(float, c{output}, {each});");
-            _ = writeln!(text, "    __shared__ uint2 largest{output}[{THREADS}];");
+            _ = writeln!(text, "    __shared__ uint2 largest{output}[{threads}];");
         }
         for sum in &self.phase().sums {
-            _ = writeln!(text, "    __shared__ {element} tile{sum}[{}];", THREADS * each);
+            _ = writeln!(text, "    __shared__ {element} tile{sum}[{}];", threads * each);
             _ = writeln!(text, "    __shared__ double totals{sum}[16];");
         }
         if !self.phase().sums.is_empty() {
@@ -183,7 +182,7 @@ impl<'a> Update<'a> {
     }
 
     /// The work on a tile that needs the numbers of other threads.
-    fn after_barrier(&self, outputs: &[(u16, Array)], each: usize, text: &mut String) {
+    fn after_barrier(&self, outputs: &[(u16, Array)], each: usize, threads: usize, text: &mut String) {
         let codes: Vec<&(u16, Array)> = outputs.iter().filter(|(_, array)| array.is_codes()).collect();
         if codes.is_empty() && self.phase().sums.is_empty() {
             return;
@@ -195,7 +194,7 @@ impl<'a> Update<'a> {
                 text,
                 "                ox_accumulate(tile{sum}, length - tile < {tile} ? length - tile : {tile}, totals{sum}, \
                  threadIdx.x % 16);",
-                tile = THREADS * each
+                tile = threads * each
             );
         }
         if !codes.is_empty() {
@@ -224,14 +223,30 @@ impl<'a> Update<'a> {
         text.push_str("    }\n");
     }
 
-    fn check_shared(&self, each: usize, functions: &Functions) -> Result<()> {
-        let size = if functions.element() == "double" { 8 } else { 4 };
+    /// The threads of a block: as many as have room for their sums and codes in shared memory.
+    ///
+    /// # Errors
+    /// `Rule` if even the fewest have none.
+    pub fn threads(&self) -> Result<usize> {
+        let size = if self.layout.computed() == Dtype::F64 { 8 } else { 4 };
         let sums = self.phase().sums.len();
         let codes = self.outputs().iter().filter(|(_, array)| array.is_codes()).count();
-        let bytes = sums * (THREADS * each * size + 128) + codes * THREADS * 8;
-        if bytes <= SHARED && sums <= THREADS / 16 {
-            return Ok(());
-        }
-        Err(Error::Rule(format!("found {sums} sums over elements in one pass, which is too many for a device")))
+        let each = self.each();
+        let fits = |threads: &usize| {
+            sums * (threads * each * size + 128) + codes * threads * 8 <= SHARED && sums <= threads / 16
+        };
+        [THREADS, THREADS / 2, THREADS / 4].into_iter().find(fits).ok_or_else(|| {
+            Error::Rule(format!("found {sums} sums over elements in one pass, which is too many for a device"))
+        })
+    }
+
+    /// The arrays that are read or written.
+    fn arrays(&self) -> BTreeSet<Array> {
+        self.inputs().into_iter().chain(self.outputs().into_iter().map(|(_, array)| array)).collect()
+    }
+
+    /// The elements of a thread: those of 16 bytes of the smallest dtype.
+    fn each(&self) -> usize {
+        self.arrays().iter().map(|array| 16 / array.dtype.size()).max().unwrap_or(4)
     }
 }
