@@ -22,6 +22,7 @@ import numpy as np
 import oxigrad as ox
 from oxigrad import distributed, launch
 from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost, agreement
+from oxigrad.distributed.communicator import serving
 
 DEADLINE = 120
 """Seconds after which a test counts as hanging."""
@@ -428,6 +429,59 @@ def pulled(comm: Any, how: str = "kill", steps: int = 6) -> list[Any]:
     found = model["w"].tolist()
     opt.leave(model)
     return [found, opt.centre()["w"].tolist()]
+
+
+NESTEROV = {"momentum": 0.9, "nesterov": True}
+METHODS: dict[str, Any] = {
+    "sync_replicas": lambda size: distributed.SyncReplicas(ox.optim.Adam(0.1), size),
+    "softsync": lambda size: distributed.Softsync(ox.optim.SGD(0.1, momentum=0.9), 2),
+    "drop_stale": lambda size: distributed.DropStale(ox.optim.Adam(0.1), 1),
+    "model_average": lambda size: distributed.ModelAverage(ox.optim.Adam(0.1), 3, average_slots=True),
+    "block_momentum": lambda size: distributed.ModelAverage(ox.optim.Adam(0.1), 2, block_momentum=0.5),
+    "diloco": lambda size: distributed.ModelAverage(ox.optim.Adam(0.1), 3, outer=ox.optim.SGD(0.7, **NESTEROV)),
+    "streaming_diloco": lambda size: distributed.ModelAverage(
+        ox.optim.Adam(0.1), 4, outer=ox.optim.SGD(0.7, **NESTEROV), fragments=2, delay=3, exchange="8bit"
+    ),
+    "elastic": lambda size: distributed.ElasticAverage(ox.optim.Adam(0.1), 2, moving_rate=0.2, deterministic=True),
+    "elastic_sync": lambda size: distributed.ElasticAverage(ox.optim.SGD(0.1), 2, moving_rate=0.2, synchronous=True),
+    "compression": lambda size: distributed.DeepGradientCompression(
+        ox.optim.SGD(0.1), 0.25, momentum=0.9, clip_norm=1.0, min_size=1
+    ),
+    "kfac": lambda size: distributed.KFAC(ox.optim.SGD(0.1), memory="hybrid_opt", inverse_update_steps=2),
+    "large_batch": lambda size: distributed.LargeBatch(ox.optim.LARS(0.1), local_batches=2),
+}
+
+
+def every_method(comm: Any) -> dict[str, str]:
+    """A digest of the parameters after eight steps of each method, by the worker's own data."""
+    found = {}
+    with serving(comm):
+        for name, make in METHODS.items():
+            comm.all_reduce([np.zeros(1)])  # so that no worker begins while another one ends
+            found[name] = _trained(comm, make(comm.size))
+    return found
+
+
+def _trained(comm: Any, opt: Any) -> str:
+    rng = np.random.default_rng(comm.rank)
+    model: Any = {"w": np.linspace(-1, 1, 12).reshape(4, 3), "b": np.zeros(3)}
+    in_turns = isinstance(opt, distributed.Softsync | distributed.DropStale)
+    with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
+        model = opt.join(model) if hasattr(opt, "join") else opt.start(model)
+        for _ in range(8):
+            x, y = rng.standard_normal((5, 4)), rng.standard_normal((5, 3))
+
+            def loss(model: Any, x: Any = x, y: Any = y) -> Any:
+                return ox.xp.mean((x @ model["w"] + model["b"] - y) ** 2)
+
+            for turn in range(comm.size if in_turns else 1):
+                if not in_turns or turn == comm.rank:
+                    opt.minimize(loss, model)
+                if in_turns:
+                    comm.all_reduce([np.zeros(1)])
+        if isinstance(opt, distributed.ElasticAverage):
+            model = opt.leave(model)
+    return hashlib.sha256(model["w"].tobytes() + model["b"].tobytes()).hexdigest()[:16]
 
 
 def digest(slots: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import threading
@@ -463,6 +464,103 @@ def test_the_same_run_gives_the_same_bits_for_any_timing() -> None:
         for turns in (None, None, *(Turns(3, STEPS, s) for s in range(3)))
     }
     assert len(found) == 1
+
+
+def test_steps_go_on_while_an_exchange_is_held_up() -> None:
+    """Worker 1 begins its part of each exchange only after worker 0 has taken the steps up to its merge."""
+    steps, delay, interval = 12, 3, 4
+    has_stepped = [threading.Event() for _ in range(steps + 1)]
+
+    def worker(comm: distributed.Communicator) -> Any:
+        opt = ModelAverage(SGD(0.5, momentum=0.9), interval, delay=delay, outer=SGD(0.7, momentum=0.9, nesterov=True))
+        model: Any = opt.start({"w": np.zeros(3), "v": np.zeros(2)})
+        for step in range(1, steps + 1):
+            if comm.rank == 1 and step % interval == 0 and step + delay <= steps:
+                assert has_stepped[step + delay - 1].wait(60)
+            model = opt.update(model, {"w": model["w"] - comm.rank, "v": model["v"] - step})
+            if comm.rank == 0:
+                has_stepped[step].set()
+        return digest(model), digest(opt.average(model))
+
+    def digest(model: Any) -> list[float]:
+        return [*model["w"].tolist(), *model["v"].tolist()]
+
+    held = distributed.run(worker, workers=2)
+    for event in has_stepped:
+        event.set()
+    assert held == distributed.run(worker, workers=2)
+    assert held[0][0] != held[1][0] and held[0][1] == held[1][1]
+
+
+def test_collective_operations_of_the_program_wait_for_an_exchange() -> None:
+    def worker(comm: distributed.Communicator) -> Any:
+        opt = ModelAverage(SGD(0.5), 3, delay=2, exchange="8bit", fragments=2)
+        model, sums = {"w": np.zeros(300), "v": np.zeros(2)}, []
+        for step in range(12):
+            model = opt.update(model, {"w": model["w"] - comm.rank, "v": model["v"] - step})
+            total = np.array([float(comm.rank + step)])
+            comm.all_reduce([total], op="sum")
+            sums.append(float(total[0]))
+        return sums, opt.average(model)["w"].tolist()
+
+    first, second = distributed.run(worker, workers=2)
+    assert first == second and first[0] == [1.0 + 2 * step for step in range(12)]
+
+
+def test_an_exchange_that_loses_a_worker_is_repeated_with_what_was_given() -> None:
+    has_sent = threading.Event()
+
+    def worker(comm: distributed.Communicator) -> Any:
+        opt = ModelAverage(SGD(1.0), 4, delay=2, alpha=0.0)
+        model: Any = opt.start({"w": np.zeros(2)})
+        for step in range(1, 7):
+            if step == 4 and comm.rank == 2:
+                assert has_sent.wait(60)
+                job.kill(2)
+            model = opt.update(model, {"w": np.full(2, 1.0 + comm.rank)})
+            if step == 4 and comm.rank == 0:
+                has_sent.set()
+        return model["w"].tolist()
+
+    job = ThreadJob(worker, 3)
+    first, second, lost = job.wait(120)
+    assert lost is None
+    assert first == second == [-6.0, -6.0]  # the mean of what both had after step 4, -4 and -8
+
+
+def test_a_state_has_an_exchange_that_runs(tmp_path: Path) -> None:
+    def worker(comm: distributed.Communicator) -> Any:
+        def made() -> ModelAverage:
+            return ModelAverage(SGD(0.5), 4, delay=2)
+
+        def trained(opt: ModelAverage, model: Any, steps: range) -> Any:
+            for step in steps:
+                model = opt.update(model, {"w": model["w"] - comm.rank - step})
+            return model
+
+        whole, opt, again = made(), made(), made()
+        expected = trained(whole, {"w": np.zeros(2)}, range(10))
+        model = trained(opt, {"w": np.zeros(2)}, range(5))  # between the exchange and its merge
+        copied = copy.deepcopy(opt)
+        again.load_state_dict(opt.state_dict())
+        found = [trained(each, {"w": model["w"].copy()}, range(5, 10))["w"].tolist() for each in (again, copied)]
+        return found, expected["w"].tolist()
+
+    for found, expected in distributed.run(worker, workers=2):
+        assert found == [expected, expected]
+
+
+def test_an_average_replaces_an_exchange_that_is_not_merged() -> None:
+    def worker(comm: distributed.Communicator) -> Any:
+        opt, model = ModelAverage(SGD(1.0), 4, delay=2, alpha=0.0), {"w": np.zeros(1)}
+        for step in range(9):
+            model = opt.update(model, {"w": np.array([1.0 + comm.rank])})
+            if step == 4:
+                model = opt.average(model)
+                assert model["w"][0] == -7.5
+        return float(model["w"][0])
+
+    assert distributed.run(worker, workers=2) == [-11.5, -15.5]
 
 
 # --- digits ------------------------------------------------------------------------------------------------------------

@@ -141,3 +141,9 @@ def test_a_missing_launcher_is_named(monkeypatch: pytest.MonkeyPatch, capsys: py
     with pytest.raises(SystemExit):
         launch.main(["-n", "0", "p.py"])
     assert "expected at least one worker" in capsys.readouterr().err
+
+
+def test_every_method_gives_the_bits_that_it_gives_on_threads() -> None:
+    run = jobs.launched(3, "every_method")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == sorted(distributed.run(jobs.every_method, workers=3), key=str)

@@ -137,3 +137,7 @@ def test_a_cluster_without_authentication_is_refused(
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     engine.connect(address, 2, allow_insecure=False)
     assert started == ["127.0.0.1:6379", address, address]
+
+
+def test_every_method_gives_the_bits_that_it_gives_on_threads(engine: ModuleType) -> None:
+    assert distributed.run(jobs.every_method, "ray", 3) == distributed.run(jobs.every_method, workers=3)

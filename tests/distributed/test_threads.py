@@ -292,3 +292,13 @@ def test_engines_are_known_by_name() -> None:
         distributed.run(lambda comm: None, workers=0)
     with pytest.raises(NotSupported, match="use oxigrad.distributed.run"):
         distributed.communicator("threads")
+
+
+def test_every_method_gives_the_same_bits_again() -> None:
+    import jobs
+
+    first, *others = distributed.run(jobs.every_method, workers=3)
+    assert first.keys() == jobs.METHODS.keys()
+    assert [first, *others] == distributed.run(jobs.every_method, workers=3)
+    for name in ("sync_replicas", "compression", "kfac", "large_batch"):
+        assert {each[name] for each in others} == {first[name]}

@@ -101,3 +101,10 @@ def test_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert distributed.run(worker, "torch", 1) == [6.0]
     assert not torch.distributed.is_initialized()
+
+
+def test_every_method_gives_the_bits_that_it_gives_on_threads() -> None:
+    runs = launched(2, "every_method")
+    assert [status for status, _, _ in runs] == [0, 0], runs
+    found = [result for _, output, _ in runs for result in jobs.results(output)]
+    assert found == distributed.run(jobs.every_method, workers=2)

@@ -8,10 +8,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from oxigrad.distributed.background import InOrder, Running
 from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
 from oxigrad.distributed.message import Header
 
@@ -74,6 +75,13 @@ class Communicator(Protocol):
 
     def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
         """The buffers of all workers by rank, of one dtype and any lengths; they are not to be written to."""
+        ...
+
+    def begin(self, operation: Callable[[], Any]) -> Running:
+        """Starts a function that calls collective operations in a thread of its own; ``result()`` of what it returns waits for it.
+
+        All workers begin it at the same place among their collective operations. Those that are called later wait for it.
+        """
         ...
 
     def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
@@ -142,7 +150,7 @@ def reduce_in_order(contributions: Sequence[Buffer], op: Op, out: Buffer) -> Non
         out[...] = total.astype(out.dtype)
 
 
-class Alone:
+class Alone(InOrder):
     """The communicator of a job with one worker."""
 
     rank, size = 0, 1

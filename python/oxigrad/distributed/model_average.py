@@ -9,10 +9,11 @@ import numpy as np
 from oxigrad._core import StateError
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed import exchange as exchanges
+from oxigrad.distributed.background import Running
 from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
-from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.errors import CommunicationError, WorkerLost
 from oxigrad.distributed.message import Layout
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
@@ -55,7 +56,8 @@ class ModelAverage(CollectiveWrapper):
 
     Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512): ``fragments``, each of every ``fragments``-th parameter, are
     averaged at different steps. The mean of an exchange is merged ``delay`` updates later, as
-    ``alpha * parameters + (1 - alpha) * average``.
+    ``alpha * parameters + (1 - alpha) * average``; meanwhile the exchange runs in a thread (`Communicator.begin`), and no update
+    waits for it.
 
     Args:
         optimizer: the optimizer of each worker.
@@ -123,6 +125,9 @@ class ModelAverage(CollectiveWrapper):
         self._sent: dict[str, np.ndarray] = {}
         self._pending: list[Send | Merge] = []
         self._layouts: dict[tuple[int, bool], Layout] = {}
+        # Exchanges that run in a thread by fragment, and what this worker has given to them.
+        self._exchanges: dict[int, Running] = {}
+        self._given: dict[int, dict[str, np.ndarray]] = {}
 
     def _check_arguments(self) -> None:
         if self.outer is not None:
@@ -178,6 +183,8 @@ class ModelAverage(CollectiveWrapper):
             if self._done < 0:
                 model, _ = self._agree(model)
             share, self._share = self._share, 0.0
+            self._land()
+            self._machine.sent.clear()  # an exchange that is not merged yet is replaced by this one
             try:
                 self._pending += [kind(p) for p in range(self.fragments) for kind in (Send, Merge)]
                 return self._exchange(model)
@@ -192,6 +199,7 @@ class ModelAverage(CollectiveWrapper):
                 if isinstance(action, Send):
                     self._send(model, action.fragment)
                 else:
+                    self._wait_for(action.fragment)
                     model = self._merge(model, action.fragment)
             except WorkerLost:
                 model, _ = self._recover(model)
@@ -199,18 +207,63 @@ class ModelAverage(CollectiveWrapper):
             del self._pending[0]
         return model
 
+    def _wait_for(self, fragment: int) -> None:
+        """Waits for the exchange of a fragment that runs in a thread; where it fails, all that run are put back in front."""
+        if fragment not in self._exchanges:
+            return
+        try:
+            self._take(fragment)
+        except CommunicationError:
+            self._land()
+            raise
+
+    def _take(self, fragment: int) -> None:
+        """Waits for the means of a fragment. Raises the error of its exchange."""
+        self._sent |= self._exchanges[fragment].result()
+        del self._exchanges[fragment], self._given[fragment]
+        self._done += 1
+
+    def _land(self) -> None:
+        """Waits for all exchanges that run: takes their means, or puts those that failed back in front, to be repeated."""
+        repeated = []
+        for fragment in list(self._exchanges):
+            try:
+                self._take(fragment)
+            except CommunicationError:
+                del self._exchanges[fragment]
+                repeated.append(Send(fragment))
+        self._pending[:0] = repeated
+
+    def _reform(self) -> None:
+        """See `Wrapper._reform`."""
+        self._land()
+        super()._reform()
+
     def _paths(self, values: Mapping[str, Any], fragment: int) -> list[str]:
         paths = [*values]
         return [paths[i] for i in strided(len(paths), self.fragments)[fragment]]
 
     def _send(self, model: Tree, fragment: int) -> None:
         """Takes the mean over the workers of a fragment's parameters, or of their differences from the anchors."""
-        values = self._parameters.read(model)
-        own = {path: _whole(values[path]) for path in self._paths(values, fragment)}
-        if self._outer:
-            own = {path: self._anchors[path] - value for path, value in own.items()}
-        self._sent |= self._mean(own, (fragment, False), self.exchange)
-        self._done += 1
+        if (own := self._given.pop(fragment, None)) is None:  # else it is given again
+            values = self._parameters.read(model)
+            own = {path: _whole(values[path]) for path in self._paths(values, fragment)}
+            if self._outer:
+                own = {path: self._anchors[path] - value for path, value in own.items()}
+        if not self.delay:
+            self._sent |= self._mean(own, (fragment, False), self.exchange)
+            self._done += 1
+            return
+        layout, communicator, seconds = self._layout(own, (fragment, False)), self.communicator, self._seconds
+        buffers = layout.pack(own, out=layout.empty())
+        kept = [buffer.copy() for buffer in buffers]
+
+        def exchange() -> dict[str, np.ndarray]:
+            exchanges.mean(communicator, buffers, self.exchange, timeout=seconds)
+            return layout.views(buffers)
+
+        self._given[fragment] = layout.views(kept)
+        self._exchanges[fragment] = communicator.begin(exchange)
 
     def _merge(self, model: Tree, fragment: int) -> Tree:
         """Merges the mean of a fragment into the parameters."""
@@ -262,10 +315,13 @@ class ModelAverage(CollectiveWrapper):
         return dict(zip(own, found.values(), strict=True))
 
     def _mean(self, arrays: Mapping[str, np.ndarray], key: tuple[int, bool], exchange: str) -> dict[str, np.ndarray]:
-        layout = self._layouts.get(key) or self._layouts.setdefault(key, Layout(arrays))
+        layout = self._layout(arrays, key)
         buffers = layout.pack(arrays, out=layout.empty())
         exchanges.mean(self.communicator, buffers, exchange, timeout=self._seconds)
         return layout.views(buffers)
+
+    def _layout(self, arrays: Mapping[str, np.ndarray], key: tuple[int, bool]) -> Layout:
+        return self._layouts.get(key) or self._layouts.setdefault(key, Layout(arrays))
 
     # --- state ---------------------------------------------------------------------------------------------------------
 
@@ -288,7 +344,8 @@ class ModelAverage(CollectiveWrapper):
         return {**config, "parts": [*config["parts"], self.outer.get_config()]} if self.outer else config
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """See `Wrapper._own_state`."""
+        """See `Wrapper._own_state`. Waits for the exchanges that run."""
+        self._land()
         arrays: dict[str, dict[str, Any]] = {}
         for name, values in ((_ANCHOR, self._anchors), (_SENT, self._sent)):
             for path, value in values.items():
@@ -326,10 +383,15 @@ class ModelAverage(CollectiveWrapper):
             return [f"ModelAverage: {error}"]
         return []
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        self._land()
+        return super().__deepcopy__(memo)
+
     def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
         """See `Wrapper._set_own_state`."""
         self._done, self._machine, self._pending, self._outer = self._parsed(plain, arrays)
         self._anchors, self._sent = by_name(arrays, _ANCHOR), by_name(arrays, _SENT)
+        self._exchanges, self._given = {}, {}
 
     def _parsed(
         self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oxigrad.distributed.agreement import VERSION_BYTES, check_versions, version
+from oxigrad.distributed.background import InOrder
 from oxigrad.distributed.communicator import (
     TIMEOUT,
     Buffer,
@@ -69,7 +70,7 @@ class _Arrived:
     nbytes: int = 0
 
 
-class MPICommunicator:
+class MPICommunicator(InOrder):
     """The workers of an MPI job. `communicator` makes it; see `oxigrad.distributed.communicator.Communicator` for its methods."""
 
     def __init__(self, membership: Membership, job: bytes, timeout: float) -> None:
@@ -166,6 +167,7 @@ class MPICommunicator:
         self, kind: str, bufs: Sequence[Buffer], detail: str, timeout: float | None, *, any_length: bool = False
     ) -> list[int]:
         """Checks that all workers call the same operation on buffers of the same layout; returns their bytes by rank."""
+        self._await_turn()
         if self._failure is not None:
             raise self._failure
         envelope = Envelope(self._calls, kind, bufs, detail, any_length=any_length)

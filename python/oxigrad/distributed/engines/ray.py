@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oxigrad import _core
+from oxigrad.distributed.background import InOrder
 from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Memory, Op, current, serving, succeed
 from oxigrad.distributed.engines.hub import Answer, Hub, Place
 from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
@@ -66,7 +67,7 @@ def _kept(result: list[np.ndarray]) -> Any:
     return result if sum(buffer.nbytes for buffer in result) <= _INLINE else ray.put(result)
 
 
-class RayCommunicator:
+class RayCommunicator(InOrder):
     """The communicator of a worker that is a process of Ray; see `oxigrad.distributed.communicator.Communicator`."""
 
     def __init__(self, coordinator: Any, uid: str, job: bytes, place: Place, timeout: float) -> None:
@@ -114,6 +115,7 @@ class RayCommunicator:
     def _collect(
         self, kind: tuple[Any, ...], own: list[Buffer], into: Sequence[Buffer], timeout: float | None
     ) -> list[Buffer]:
+        self._await_turn()
         self._calls += 1
         found = self._ask("collect", self._place, self._calls, kind, own, timeout=timeout, what=kind[0])
         for target, source in zip(into, found if into else (), strict=True):

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from oxigrad.distributed.background import InOrder
 from oxigrad.distributed.communicator import (
     TIMEOUT,
     Buffer,
@@ -127,7 +128,7 @@ class _Group:
         self.changed.notify_all()
 
 
-class ThreadCommunicator:
+class ThreadCommunicator(InOrder):
     """The communicator of a worker that is a thread: see `Communicator`."""
 
     def __init__(self, group: _Group, rank: int, timeout: float) -> None:
@@ -201,6 +202,7 @@ class ThreadCommunicator:
     @contextlib.contextmanager
     def _round(self, kind: tuple[Any, ...], own: Any, timeout: float | None) -> Iterator[tuple[dict[int, Any], _Round]]:
         """A context in which all workers have given their contribution to the next collective operation."""
+        self._await_turn()
         group, number = self._group, self._rounds
         with group.changed:
             group.check(self._who)

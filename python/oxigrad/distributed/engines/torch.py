@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oxigrad.distributed.agreement import check_versions, version
+from oxigrad.distributed.background import InOrder
 from oxigrad.distributed.communicator import (
     TIMEOUT,
     Buffer,
@@ -55,7 +56,7 @@ _LEFT, _ABORTED = -1, -2
 """Announced instead of the length of a message: its sender has left, or has aborted the job."""
 
 
-class TorchCommunicator:
+class TorchCommunicator(InOrder):
     """The communicator of a process of ``torch.distributed``; see `oxigrad.distributed.communicator.Communicator`.
 
     Args:
@@ -179,6 +180,7 @@ class TorchCommunicator:
         self, kind: str, bufs: Sequence[Buffer], detail: str, timeout: float | None, *, any_length: bool = False
     ) -> list[int]:
         """Checks that all workers call the same operation on buffers of the same layout; returns their bytes by rank."""
+        self._await_turn()
         if self._failure is not None:
             raise self._failure
         self._calls += 1

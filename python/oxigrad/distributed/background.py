@@ -1,0 +1,73 @@
+"""Collective operations that run in a thread while the worker goes on."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["InOrder", "Running"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+class _Exchange(threading.Thread):
+    """The thread of an operation."""
+
+
+class Running:
+    """An operation that runs in a thread of its own, after the one that was begun before it.
+
+    >>> Running(lambda: 3).result()
+    3
+    """
+
+    def __init__(self, operation: Callable[[], Any], former: "Running | None" = None) -> None:
+        self._operation, self._former = operation, former
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._thread = _Exchange(target=self._main, name="exchange", daemon=True)
+        self._thread.start()
+
+    def _main(self) -> None:
+        try:
+            if self._former is not None:
+                self._former.wait()
+                self._former = None
+            self._result = self._operation()
+        except BaseException as error:  # noqa: BLE001 - raised by `result`
+            self._error = error
+
+    def wait(self) -> None:
+        """Waits until the operation has ended, which the time-outs of its collective operations limit."""
+        self._thread.join()
+
+    def result(self) -> Any:
+        """Waits for the result. Raises the error of the operation."""
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class InOrder:
+    """Base class of communicators: collective operations take place in the order in which they are begun.
+
+    All workers begin the same operations in the same order, so that each belongs to the same ones of the others, whether it runs
+    in a thread or not.
+    """
+
+    _running: Running | None = None
+
+    def begin(self, operation: Callable[[], Any]) -> Running:
+        """See `Communicator.begin`."""
+        self._running = Running(operation, self._running)
+        return self._running
+
+    def _await_turn(self) -> None:
+        """Waits for the operations that were begun before: each collective operation calls it first."""
+        running = self._running
+        # An operation in a thread has waited for those before it, and those that were begun after it wait for it.
+        if running is not None and not isinstance(threading.current_thread(), _Exchange):
+            running.wait()
+            self._running = None
