@@ -105,6 +105,7 @@ generated: .venv/test .venv/wheel ## Print the rules as native code for the core
 	$(BIN)/python tools/generated.py
 	$(BIN)/python tools/overview.py
 	$(BIN)/python tools/gpu_table.py
+	PYTHONPATH=tests:tests/tables $(BIN)/python -W ignore tools/function_table.py
 	PYTHONPATH=tests:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel

@@ -43,12 +43,14 @@ array([1., 1.])
 * *Calls* is the number of different calls that are tested, *keywords* lists the keyword arguments among them.
 * *First* and *second*: derivatives of this order agree with central differences, in forward and reverse mode and, for the second
   order, all four combinations of them. A function without derivatives has the reason instead.
-* A function that only moves elements (`np.append`, `np.pad`, `np.sliding_window_view`) takes all keywords that NumPy's
+* A function that only moves elements (`np.append`, `np.block`, `np.lib.stride_tricks.sliding_window_view`) takes all keywords that NumPy's
   takes: NumPy moves indices, and the elements follow them. One that moves them by their values (`np.sort`, `np.unique`,
   `np.quantile`) has the derivative of the elements where it put them.
 * NumPy does not dispatch on lists: of a list of variables, `np.sum([v, w])` raises, and `xp.sum([v, w])` does what is meant.
   NumPy's functions of several arrays (`np.stack([v, w])`, `np.block`, `np.select`) take lists under both names. `np.array` takes
   a list of variables with `like=`: `np.array([v[0], 1.0], like=v)`.
+* `np.r_[v, w]` and `np.c_` are not dispatched either: `xp.r_[v, w]` and `xp.c_` are. `out=` is a keyword in `xp`; `xp.round` takes
+  NumPy's `decimals=` by keyword.
 * A plain array is never changed to hold a variable: `a += x` and `np.add(a, x, out=a)` of a plain `a` raise `DerivativeError`.
 """
 

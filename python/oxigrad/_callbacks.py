@@ -69,6 +69,7 @@ def install() -> None:
         matrix_transpose=primitives.matrix_transpose,
         mermaid=diagram.mermaid,
         namespace_module=namespace_module,
+        numpy_ufunc=numpy_protocols.numpy_ufunc,
         op_of_ufunc=numpy_protocols.op_of_ufunc,
         part=tangents.part,
         rounded=variable_methods.rounded,

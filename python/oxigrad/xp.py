@@ -20,15 +20,22 @@ from oxigrad.ops import fft as fft
 from oxigrad.ops import indexed_update as _indexed_update
 from oxigrad.ops import integrate as integrate
 from oxigrad.ops import linalg as linalg
+from oxigrad.ops import numpy_linalg as _numpy_linalg
 from oxigrad.ops import passthrough as _passthrough
 from oxigrad.ops import primitives as _primitives
 from oxigrad.ops import special as special
 from oxigrad.ops import stats as stats
 from oxigrad.ops.numpy_extras import *
+from oxigrad.ops.numpy_moves import Concatenator as _Concatenator
+from oxigrad.ops.numpy_padding import *
 from oxigrad.ops.primitives import *
 from oxigrad.ops.products import *
 from oxigrad.ops.sets import *
 from oxigrad.ops.standard import *
+
+for _name in _numpy_linalg.__all__:  # composed of functions of `xp.linalg`
+    setattr(linalg, _name, getattr(_numpy_linalg, _name))
+linalg.__all__ = sorted({*linalg.__all__, *_numpy_linalg.__all__})
 
 __array_api_version__ = _np.__array_api_version__
 
@@ -41,12 +48,17 @@ def __array_namespace_info__() -> _Any:
 # NumPy's submodules, which are no part of this namespace. NumPy imports some when they are first asked for: not here.
 _SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {"fft", "linalg"}
 
+r_, c_ = _Concatenator("r_"), _Concatenator("c_")
+
 # Functions that neither the standard nor NumPy has, which update rules call by these names too and `dir` does not list:
 # `xp.erf` is `xp.special.erf`; `xp.at(x)[key]` is `x.at[key]`, for variables and plain arrays alike.
 _unlisted: dict[str, _Any] = {"at": _indexed_update.At}
 for _function in _elementwise_functions():
     _name = _function.__name__
     (globals() if hasattr(_np, _name) else _unlisted)[_name] = getattr(_primitives, _name)
+
+for _name in [_name for _name in globals() if isinstance(getattr(_np, _name, None), _np.ufunc)]:
+    _passthrough.add_ufunc_methods(globals()[_name], getattr(_np, _name))
 
 __all__: list[str] = []
 __all__.extend(sorted({_name for _name in (*globals(), *_np.__all__) if not _name.startswith("_")} - _SUBMODULES))  # pyright: ignore[reportUnsupportedDunderAll]

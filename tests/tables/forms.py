@@ -45,7 +45,7 @@ CONSTANTS: dict[str, Any] = {
     "I": np.array([2, 0, 2, 1]),
     "J": np.array([[1, 3, 0, 2], [0, 0, 1, 1], [3, 2, 1, 0]]),
     "K": apart(3, 4, seed=1) > -0.3,
-    "Z": np.where(apart(3, 4, seed=1) > -0.5, 1.0, np.nan),
+    "Z": np.array([[1, 1, 0, 1], [0, 0, 1, 1], [1, 1, 1, 0]], dtype=bool),
     "E": np.array([-2.0, -0.83, 0.07, 0.93, 2.0]),
     "W": np.array([1.0, 2.0, 0.5, 1.5]),
 }

@@ -15,7 +15,7 @@ ROUNDING = "moves its argument by a rounding error: refused, as JAX and PyTorch 
 # --- functions ----------------------------------------------------------------------------------------------------------
 
 _REDUCTIONS = """
-np.sum(x) | np.sum(x, axis=0) | np.sum(x, axis=(0, 1), keepdims=True) | np.sum(x, where=K) | np.sum(x, axis=1, initial=2.0, where=K) | np.sum(x, dtype=np.float64) | xp.sum([v, w]) | xp.sum([v, w], axis=0) | np.sum(x, 0, out=w.copy())
+np.sum(x) | np.sum(x, axis=0) | np.sum(x, axis=(0, 1), keepdims=True) | np.sum(x, where=K) | np.sum(x, axis=1, initial=2.0, where=K) | np.sum(x, dtype=np.float64) | xp.sum([v, w]) | xp.sum([v, w], axis=0)
 np.prod(x) | np.prod(x, axis=0) | np.prod(x, where=K) | np.prod(x, axis=1, initial=c, where=K) | np.prod(x, keepdims=True) | xp.prod([v, w], axis=1)
 np.max(x) | np.max(x, axis=0) | np.max(x, axis=1, keepdims=True) | np.max(x, initial=-5.0, where=K) | np.max(x, axis=1, initial=c) | xp.max([v, w]) | np.max(c)
 np.min(x) | np.min(x, axis=0) | np.min(x, axis=1, keepdims=True) | np.min(x, initial=5.0, where=K) | np.min(x, axis=1, initial=-c) | xp.min([v, w]) | np.min(c)
@@ -29,22 +29,22 @@ np.median(x) | np.median(x, axis=0) | np.median(x, axis=1, keepdims=True) | np.m
 np.average(x) | np.average(x, axis=0) | np.average(x, axis=1, weights=h) | np.average(x, weights=p) | np.average(x, axis=1, weights=h, returned=True) | np.average(t, axis=(0, 2), weights=p[:2], keepdims=True)
 np.quantile(x, 0.3) | np.quantile(x, [0.1, 0.5], axis=0) | np.quantile(x, f[0, 0] * 0.9, axis=1) | np.quantile(x, 0.3, axis=1, keepdims=True) | np.quantile(x, 0.41, method="lower") | np.quantile(x, 0.4, method="weibull") | np.quantile(x, 0.4, method="median_unbiased") | np.quantile(x, 0.4, method="midpoint") | np.quantile(x, 0.35, weights=np.abs(K + 1.0), method="inverted_cdf") | np.quantile(t, 0.6, axis=(0, 2))
 np.percentile(x, 30) | np.percentile(x, [10.0, 50.0], axis=0) | np.percentile(x, 60.0, axis=1, keepdims=True, method="hazen") | np.percentile(x, 40.0, method="nearest")
-np.nansum(x * Z) | np.nansum(x * Z, axis=0) | np.nansum(x * Z, axis=1, keepdims=True) | np.nansum(x * Z, initial=1.0) | np.nansum(x * Z, where=K)
-np.nanprod(x * Z) | np.nanprod(x * Z, axis=0) | np.nanprod(x * Z, axis=1, keepdims=True)
-np.nanmax(x * Z) | np.nanmax(x * Z, axis=0) | np.nanmax(x * Z, axis=1, keepdims=True)
-np.nanmin(x * Z) | np.nanmin(x * Z, axis=0) | np.nanmin(x * Z, axis=1, keepdims=True)
-np.nanmean(x * Z) | np.nanmean(x * Z, axis=0) | np.nanmean(x * Z, axis=1, keepdims=True) | np.nanmean(x * Z, where=K)
-np.nanstd(x * Z) | np.nanstd(x * Z, axis=0) | np.nanstd(x * Z, axis=1, ddof=1, keepdims=True)
-np.nanvar(x * Z) | np.nanvar(x * Z, axis=0) | np.nanvar(x * Z, axis=1, ddof=1, keepdims=True)
-np.nanmedian(x * Z) | np.nanmedian(x * Z, axis=0) | np.nanmedian(x * Z, axis=1, keepdims=True)
-np.nanquantile(x * Z, 0.3) | np.nanquantile(x * Z, [0.2, 0.7], axis=0) | np.nanquantile(x * Z, 0.3, axis=1, keepdims=True)
-np.nanpercentile(x * Z, 30.0) | np.nanpercentile(x * Z, [20.0, 70.0], axis=0)
+np.nansum(np.where(Z, x, np.nan)) | np.nansum(np.where(Z, x, np.nan), axis=0) | np.nansum(np.where(Z, x, np.nan), axis=1, keepdims=True) | np.nansum(np.where(Z, x, np.nan), initial=1.0) | np.nansum(np.where(Z, x, np.nan), where=K)
+np.nanprod(np.where(Z, x, np.nan)) | np.nanprod(np.where(Z, x, np.nan), axis=0) | np.nanprod(np.where(Z, x, np.nan), axis=1, keepdims=True)
+np.nanmax(np.where(Z, x, np.nan)) | np.nanmax(np.where(Z, x, np.nan), axis=0) | np.nanmax(np.where(Z, x, np.nan), axis=1, keepdims=True)
+np.nanmin(np.where(Z, x, np.nan)) | np.nanmin(np.where(Z, x, np.nan), axis=0) | np.nanmin(np.where(Z, x, np.nan), axis=1, keepdims=True)
+np.nanmean(np.where(Z, x, np.nan)) | np.nanmean(np.where(Z, x, np.nan), axis=0) | np.nanmean(np.where(Z, x, np.nan), axis=1, keepdims=True) | np.nanmean(np.where(Z, x, np.nan), where=K)
+np.nanstd(np.where(Z, x, np.nan)) | np.nanstd(np.where(Z, x, np.nan), axis=0) | np.nanstd(np.where(Z, x, np.nan), axis=1, ddof=1, keepdims=True)
+np.nanvar(np.where(Z, x, np.nan)) | np.nanvar(np.where(Z, x, np.nan), axis=0) | np.nanvar(np.where(Z, x, np.nan), axis=1, ddof=1, keepdims=True)
+np.nanmedian(np.where(Z, x, np.nan)) | np.nanmedian(np.where(Z, x, np.nan), axis=0) | np.nanmedian(np.where(Z, x, np.nan), axis=1, keepdims=True)
+np.nanquantile(np.where(Z, x, np.nan), 0.3) | np.nanquantile(np.where(Z, x, np.nan), [0.2, 0.7], axis=0) | np.nanquantile(np.where(Z, x, np.nan), 0.3, axis=1, keepdims=True)
+np.nanpercentile(np.where(Z, x, np.nan), 30.0) | np.nanpercentile(np.where(Z, x, np.nan), [20.0, 70.0], axis=0)
 np.cumsum(x) | np.cumsum(x, axis=0) | np.cumsum(x, 1, np.float64)
 np.cumprod(x) | np.cumprod(x, axis=0) | np.cumprod(x, 1, np.float64)
 np.cumulative_sum(v) | np.cumulative_sum(x, axis=0, include_initial=True) | np.cumulative_sum(x, axis=1, dtype=np.float64)
 np.cumulative_prod(v) | np.cumulative_prod(x, axis=0, include_initial=True) | np.cumulative_prod(x, axis=1, dtype=np.float64)
-np.nancumsum(x * Z) | np.nancumsum(x * Z, axis=0)
-np.nancumprod(x * Z) | np.nancumprod(x * Z, axis=0)
+np.nancumsum(np.where(Z, x, np.nan)) | np.nancumsum(np.where(Z, x, np.nan), axis=0)
+np.nancumprod(np.where(Z, x, np.nan)) | np.nancumprod(np.where(Z, x, np.nan), axis=0)
 np.cov(x) | np.cov(x, rowvar=False) | np.cov(v, w) | np.cov(x, y, ddof=0) | np.cov(x, bias=True) | np.cov(x, fweights=I + 1) | np.cov(x, aweights=W) | np.cov(v)
 np.corrcoef(x) | np.corrcoef(x, rowvar=False) | np.corrcoef(v, w) | np.corrcoef(v)
 np.trapezoid(x) | np.trapezoid(x, axis=0) | np.trapezoid(x, dx=0.5) | np.trapezoid(x, np.cumsum(h)) | np.trapezoid(x, x=np.cumsum(p, axis=1), axis=1) | np.trapezoid(v, dx=c)
@@ -68,9 +68,9 @@ np.hstack([x, y]) | np.hstack((v, w)) | np.hstack([v, c])
 np.dstack([x, y]) | np.dstack((v, w))
 np.column_stack([v, w]) | np.column_stack((x, w[:3]))
 np.block([[x, y], [y, x]]) | np.block([v, w]) | np.block([[x], [v]]) | np.block([v, c])
-np.r_: np.r_[v, w] | np.r_[v, 0.0, c] | np.r_["0,2", v, w] | np.r_["-1", x, y] | np.r_[1:3, v]
-np.c_: np.c_[v, w] | np.c_[x, y] | np.c_[v, I]
-np.ix_: x[np.ix_([0, 2], [1, 3])] | x[np.ix_([True, False, True], [1, 3])]
+r_: xp.r_[v, w] | xp.r_[v, 0.0, c] | xp.r_["0,2", v, w] | xp.r_["-1", x, y] | xp.r_[1:3, v]
+c_: xp.c_[v, w] | xp.c_[x, y] | xp.c_[v, I]
+ix_: x[np.ix_([0, 2], [1, 3])] | x[np.ix_([True, False, True], [1, 3])]
 np.compress([True, False, True], x, axis=0) | np.compress([False, True], x) | np.compress(K[0], v)
 np.extract(K, x) | np.extract(x > 0.0, x)
 np.choose(I, [v, w, h]) | np.choose(I, x, mode="clip") | np.choose([3, 4, 5, 0], [v, w, h], mode="wrap") | np.choose(1, [v, w])
@@ -149,8 +149,8 @@ np.real(z) | np.real(x)
 np.imag(z)
 np.real_if_close(x) | np.real_if_close(z) | np.real_if_close(x + 0j)
 np.angle(z) | np.angle(x) | np.angle(z, deg=True)
-np.nan_to_num(x * Z) | np.nan_to_num(x / Z, nan=1.0, posinf=2.0, neginf=3.0)
-np.clip(x, -0.5, 0.5) | np.clip(x, None, 0.5) | np.clip(x, v, 2.0) | np.clip(x, a_min=-0.5, a_max=None) | np.clip(x, min=0.1)
+np.nan_to_num(np.where(Z, x, np.nan)) | np.nan_to_num(np.where(Z, x, np.inf), nan=1.0, posinf=2.0, neginf=3.0)
+np.clip(x, -0.5, 0.5) | np.clip(x, None, 0.5) | np.clip(x, v - 0.33, 2.0) | np.clip(x, a_min=-0.5, a_max=None) | np.clip(x, min=0.1)
 np.diff(x) | np.diff(x, n=2, axis=0) | np.diff(v, prepend=0.0) | np.diff(x, prepend=y, append=c) | np.diff(x, axis=0, append=y[:1])
 np.ediff1d(x) | np.ediff1d(v, to_end=c) | np.ediff1d(v, to_begin=[1.0, 2.0], to_end=w)
 np.gradient(x) | np.gradient(x, axis=0) | np.gradient(v, 2.0) | np.gradient(x, 0.5, 2.0) | np.gradient(v, np.cumsum(h)) | np.gradient(x, axis=(0, 1)) | np.gradient(v, edge_order=2) | np.gradient(v, np.cumsum(h), edge_order=2) | np.gradient(v, c)
@@ -174,7 +174,7 @@ np.matvec(x, w) | np.matvec(t, w)
 np.vecmat(w, m) | np.vecmat(z[0], m)
 np.vecdot(x, y) | np.vecdot(x, w) | np.vecdot(x, y, axis=0)
 np.kron(v, w) | np.kron(x, m)
-np.cross(r, 2.0 * r[::-1]) | np.cross(x[:, :3], r[:3, :2]) | np.cross(r, r[0], axisa=1, axisb=0, axisc=0) | np.cross(r[:, :2], r[::-1, :2]) | np.cross(r.T, r.T[::-1], axis=0)
+np.cross(r, 2.0 * r[::-1]) | np.cross(r, r[0], axisa=1, axisb=0, axisc=0) | np.cross(r.T, r.T[::-1], axis=0)
 np.tensordot(t, m, 1) | np.tensordot(x, y, axes=2) | np.tensordot(t, x, axes=([1, 2], [0, 1])) | np.tensordot(t, v, (2, 0))
 np.einsum("ij,j", x, w) | np.einsum("ij,jk->ik", x, m, optimize=True) | np.einsum("...j,j->...", t, w) | np.einsum(x, [0, 1], w, [1], [0]) | np.einsum(m, [0, 0]) | np.einsum("ii->i", m) | np.einsum("ij,jk", x, m, optimize="optimal") | np.einsum(t, [..., 0], w, [0], [...])
 """
@@ -188,7 +188,7 @@ np.linalg.diagonal(t) | np.linalg.diagonal(m, offset=1)
 np.linalg.eig: np.linalg.eig(m + np.diag([1.0, 3.0, 6.0, 9.0]))[0]
 np.linalg.eigvals(m + np.diag([1.0, 3.0, 6.0, 9.0]))
 np.linalg.eigh: np.linalg.eigh(m + m.T)[0] | np.abs(np.linalg.eigh(m + m.T)[1]) | np.linalg.eigh(m + m.T, UPLO="U").eigenvalues | np.linalg.eigh(m @ np.diag([1.0, 2.0, 3.0, 4.0]), "U")[0]
-np.linalg.eigvalsh(m + m.T) | np.linalg.eigvalsh(m @ np.diag([1.0, 2.0, 3.0, 4.0]), UPLO="U") | np.linalg.eigvalsh(m @ np.diag([1.0, 2.0, 3.0, 4.0]))
+np.linalg.eigvalsh(m + m.T) | np.linalg.eigvalsh(m @ np.diag([1.0, 2.0, 3.0, 4.0]), UPLO="U")
 np.linalg.inv(m)
 np.linalg.lstsq(r, w[:1] * r[:, 0], rcond=None)[0] | np.linalg.lstsq(r, np.stack([r[:, 0] ** 2, r[:, 1] ** 3], axis=1), rcond=None)[:2] | np.linalg.lstsq(m, w, rcond=1e-9)[0] | np.linalg.lstsq(r, r[:, 0] ** 2)
 np.linalg.matmul(x, m)
@@ -269,7 +269,7 @@ np.multiply.at(v, I, w); v
 np.divide.at(v, I, h); v
 np.maximum.at(v, I, w); v
 np.negative.at(v, I); v
-out: np.add(x, y, out=x); x | np.exp(x, out=y); y | np.multiply(x, 2.0, x); x | np.cumsum(x, axis=0, out=y); y | np.sin(x, where=K, out=y); y
+out: np.add(x, y, out=x); x | np.exp(x, out=y); y | np.multiply(x, 2.0, out=x); x | np.cumsum(x, axis=0, out=y); y | np.sin(x, where=K, out=y); y
 """
 
 DIFFERENTIABLE = _REDUCTIONS + _MOVES + _PRODUCTS + _LINALG + _FFT + _POLYNOMIALS + _EMATH + _IN_PLACE
@@ -292,8 +292,8 @@ np.isposinf(x)
 _WHOLE = """
 np.argmax(x) | np.argmax(x, axis=0) | np.argmax(x, axis=1, keepdims=True)
 np.argmin(x) | np.argmin(x, axis=0)
-np.nanargmax(x * Z) | np.nanargmax(x, axis=0)
-np.nanargmin(x * Z) | np.nanargmin(x, axis=0)
+np.nanargmax(np.where(Z, x, np.nan)) | np.nanargmax(x, axis=0)
+np.nanargmin(np.where(Z, x, np.nan)) | np.nanargmin(x, axis=0)
 np.argsort(x) | np.argsort(x, axis=0) | np.argsort(x, kind="stable")
 np.argpartition(x, 1) | np.argpartition(v, 2, axis=0)
 np.argwhere(x > 0.0) | np.argwhere(x)
@@ -311,7 +311,7 @@ np.ravel_multi_index((np.argmax(x, axis=0), I), (3, 4))
 np.unravel_index(np.argmax(x), (3, 4))
 """
 _SHAPES = """
-np.can_cast(x.dtype, np.float64)
+np.can_cast(x, x.dtype)
 np.common_type(x, v)
 np.result_type(x, v) | np.result_type(x, np.complex64)
 np.min_scalar_type(x)
@@ -329,7 +329,7 @@ np.empty_like(x).shape
 np.eye(3, like=x)
 np.identity(3, like=x)
 np.ones(3, like=x)
-np.ones_like(x) | np.ones_like(x, shape=3)
+np.ones_like(x)
 np.zeros(3, like=x)
 np.zeros_like(x) | np.zeros_like(x, dtype=np.float32)
 np.tri(3, like=x)
@@ -337,7 +337,7 @@ np.tri(3, like=x)
 _STEP = """
 np.around(x) | np.around(x, 1) | np.around(x, decimals=1)
 np.fix(x)
-np.round(x) | np.round(x, 1) | np.round(x, decimals=1)
+np.round(x) | np.round(x, decimals=1)
 """
 
 # --- ufuncs -------------------------------------------------------------------------------------------------------------
@@ -375,8 +375,8 @@ np.exp2(x)
 np.expm1(x)
 np.fabs(x)
 np.float_power(p, q) | np.float_power(x, 3)
-np.fmax(x, y) | np.fmax(x * Z, 0.2)
-np.fmin(x, y) | np.fmin(x * Z, 0.2)
+np.fmax(x, y) | np.fmax(np.where(Z, x, np.nan), 0.2)
+np.fmin(x, y) | np.fmin(np.where(Z, x, np.nan), 0.2)
 np.fmod(x, p) | np.fmod(5.0 * x, 0.7)
 np.frexp(3.0 * x)
 np.hypot(x, y)
@@ -466,7 +466,7 @@ np.logaddexp.outer(x, v)
 np.logaddexp2.outer(x, v)
 np.ldexp.outer(x, I)
 np.divmod.outer(x, h)
-np.add.reduce(x) | np.add.reduce(x, axis=1, keepdims=True) | np.add.reduce(x, axis=None, initial=c, where=K) | xp.add.reduce([v, w])
+np.add.reduce(x) | np.add.reduce(x, axis=1, keepdims=True) | np.add.reduce(x, axis=None, initial=c, where=K)
 np.multiply.reduce(x) | np.multiply.reduce(x, axis=1, initial=2.0)
 np.maximum.reduce(x) | np.maximum.reduce(x, axis=None, initial=0.0)
 np.minimum.reduce(x) | np.minimum.reduce(x, axis=1, keepdims=True)
@@ -510,7 +510,6 @@ np.nextafter.outer(x, v)
 
 _ARRAY = """
 ndarray.astype: x.astype(np.float64) | x.astype(np.complex128)
-ndarray.choose: np.argsort(v).choose([v, w, h, u])
 ndarray.clip: x.clip(-0.5, 0.5) | x.clip(max=0.5)
 ndarray.compress: x.compress([True, False, True], axis=0)
 ndarray.conj: z.conj()

@@ -115,6 +115,8 @@ def _mean(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
 
 def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
     """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
+    if isinstance(_core.plain(x), (int, float)):
+        return 1.0
     library, x_shape = namespace(x), tuple(x.shape)
     chosen = library.astype(_core.plain(x == _keepdims(y, x_shape, axis)), x.dtype)
     return chosen / library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
@@ -126,7 +128,7 @@ def _vector_norm(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: A
 
 
 def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
-    return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis)
+    return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis) if x_shape else g
 
 
 def _matmul_x1(g: Array, x2: Array, x1_shape: tuple[int, ...]) -> Array:

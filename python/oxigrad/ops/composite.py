@@ -15,6 +15,25 @@ _MAY_RETURN_ARGUMENT = {"asarray", "diff", "matrix_power", "nan_to_num"}
 # Names of array parameters in the signatures of these functions.
 _ARRAY_PARAMETERS = {"a", "ab", "arrays", "b", "f", "operands", "q", "v", "x", "x1", "x2", "z"}
 
+# Calls NumPy's function of a name with arguments that the function of ``xp`` does not have: `oxigrad.ops.numpy_protocols` sets it.
+_numpy_calls: list[Callable[..., Any]] = []
+
+
+def install_numpy_call(function: Callable[..., Any]) -> None:
+    """Installs what is called with a function, its arguments by position and by name, and the `TypeError` of the call.
+
+    Where NumPy's function does not take them, it raises this error, or returns NotImplemented where that is None.
+    """
+    _numpy_calls[:] = [function]
+
+
+def _is_of_call(error: TypeError) -> bool:
+    """Whether the error is that of a call whose arguments do not match the signature, rather than of the function's body."""
+    is_ours = error.__traceback__ is not None and error.__traceback__.tb_next is None
+    return is_ours and "multiple values" not in str(error)
+
+
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _CONVERTED = {list, tuple, str, type(None)}
 
 
@@ -25,12 +44,21 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
     """
     name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
     kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    known = inspect.signature(function).parameters.keys()
+    names = list(inspect.signature(function).parameters)
+    is_named = where is not None and where.stop is not None and kinds[where.stop : where.stop + 1] == [_POSITIONAL]
+    by_position = where.stop if where is not None and is_named else len(names) + 64
     is_elementwise = all(kind is inspect.Parameter.POSITIONAL_ONLY for kind in kinds)
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         if has_variable(args) or has_variable(named.values()):
-            result = on_variables(*args, **named)
+            try:
+                result = on_variables(*args, **named)
+            except TypeError as error:
+                if on_variables is not function or not _is_of_call(error):
+                    raise
+                return _numpy_calls[0](function, args, named, error)
             if name not in _MAY_RETURN_ARGUMENT and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
@@ -38,8 +66,16 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
             raise TypeError(f"{name}: found {len(args)} positional arguments, expected at most {len(kinds)}")
         library = standard_namespace(*args)
         library = library if extension is None else getattr(library, extension)
+        own = getattr(library, name, on_variables)
+        if not named.keys() <= known:  # those of NumPy's function, or else of the library's
+            result = _numpy_calls[0](function, args, named, None)
+            if result is not NotImplemented:
+                return result
+        if len(args) > by_position:  # functions of array_api_compat take further arguments by keyword only
+            named = {**dict(zip(names[by_position:], args[by_position:], strict=False)), **named}
+            args = args[:by_position]
         try:
-            return getattr(library, name, function)(*args, **named)
+            return own(*args, **named)
         except AttributeError:
             _require_arrays(function, args, where or slice(0, 0))
             raise
@@ -68,6 +104,10 @@ def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
         except AttributeError:
             _require_arrays(function, args, where)
             raise
+        except TypeError as error:
+            if not _is_of_call(error):
+                raise
+            return _numpy_calls[0](function, args, named, error)
 
     return called
 

@@ -38,7 +38,7 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
     fits = np.broadcast_shapes(shape, expected) == expected if broadcasts else shape == expected
     if not fits:
         raise ShapeError(f"{called}: found out of shape {expected}, expected {shape}, that of the result")
-    _check_cast(called, result, out, "same_kind")
+    check_cast(called, result, out, "same_kind")
     out[...] = result
     return out
 
@@ -53,7 +53,7 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
         raise ShapeError(f"{called}: found out of shape {tuple(out.shape)}, expected {shape}, that of the result")
     chosen = _indices(np.flatnonzero(np.broadcast_to(where, shape)), out)
     result = ufunc(*(ops.broadcast_to(x, shape)[chosen] if is_array(plain(x)) else x for x in inputs))
-    _check_cast(called, result, out, "same_kind")
+    check_cast(called, result, out, "same_kind")
     out[chosen] = result
     return out
 
@@ -62,6 +62,8 @@ def check_target(called: str, target: Array, values: Any) -> None:
     """Raises `DerivativeError` where a variable would be written to a plain array; ``target`` may be a tuple of one."""
     if isinstance(target, tuple):
         (target,) = target
+    if not is_array(plain(target)):
+        raise TypeError(f"{called}: found {type(plain(target)).__name__}, expected an array to write to")
     if not isinstance(target, Variable) and has_variable((values,)):
         raise DerivativeError(
             f"{called} would write a variable to a plain array, which loses its derivative: use the result "
@@ -69,7 +71,8 @@ def check_target(called: str, target: Array, values: Any) -> None:
         )
 
 
-def _check_cast(called: str, value: Any, target: Array, casting: Any) -> None:
+def check_cast(called: str, value: Any, target: Array, casting: Any) -> None:
+    """Raises `DtypeError` where values cannot be cast to the dtype of ``target`` by the rule ``casting``, both of NumPy's."""
     given, expected = getattr(value, "dtype", None), target.dtype
     if isinstance(given, np.dtype) and isinstance(expected, np.dtype) and not np.can_cast(given, expected, casting):
         raise DtypeError(f"{called}: values of dtype {given} cannot be cast to {expected} with casting={casting!r}")
@@ -95,7 +98,7 @@ def ufunc_at(called: str, ufunc: np.ufunc, target: Array, key: Any, *operands: A
     for turn in range(int(turns.max(initial=-1)) + 1):
         now = np.flatnonzero(turns == turn)
         chosen = _indices(elements[now], target)
-        target[chosen] = ufunc(target[chosen], *(operand[_of_library(now, target)] for operand in operands))
+        target[chosen] = ufunc(target[chosen], *(operand[of_library(now, target)] for operand in operands))
     return None
 
 
@@ -113,8 +116,8 @@ def _occurrences(elements: np.ndarray) -> np.ndarray:
 
 def _copyto(dst: Array, src: Array, casting: str = "same_kind", where: Any = True) -> None:
     src = _array(src, dst)
-    _check_cast("np.copyto", src, dst, casting)
-    dst[...] = src if where is True else ops.where(_of_library(np.asarray(plain(where), dtype=bool), dst), src, dst)
+    check_cast("np.copyto", src, dst, casting)
+    dst[...] = src if where is True else ops.where(of_library(np.asarray(plain(where), dtype=bool), dst), src, dst)
 
 
 def _put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
@@ -210,16 +213,17 @@ def _assign(target: Array, elements: np.ndarray, values: Any, which: np.ndarray)
     if not elements.size or not count:
         return
     last = elements.size - 1 - np.unique(elements[::-1], return_index=True)[1]
-    chosen = _of_library(which[last] % count, target)
+    chosen = of_library(which[last] % count, target)
     target[_indices(elements[last], target)] = ops.index(ops.ravel(values), chosen)
 
 
 def _indices(elements: np.ndarray, like: Array) -> tuple[Array, ...]:
     """The index arrays of elements, given by position in the flattened array."""
-    return tuple(_of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
+    return tuple(of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
 
 
-def _of_library(indices: np.ndarray, like: Array) -> Array:
+def of_library(indices: np.ndarray, like: Array) -> Array:
+    """Indices, or a mask, as an array of the library and on the device of ``like``."""
     library = namespace(plain(like))
     return indices if library is np else library.asarray(indices, device=device_of(plain(like)))
 

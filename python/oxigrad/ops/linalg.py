@@ -196,14 +196,16 @@ def _adjoint(x: Array) -> Array:
 
 
 @accepts_array_likes
-def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: Array, /, *, mode: str = "reduced") -> Any:
     """The QR decomposition ``x = q @ r``; the first columns of ``x`` must be linearly independent.
 
     ``mode="complete"`` has a derivative only for square and wide matrices, for which ``q`` is unique. Raises `DerivativeError`
     for tall matrices.
     """
+    if mode == "r":  # NumPy's
+        return qr(x).R
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"mode is {mode!r}: expected 'reduced' or 'complete'")
+        raise ValueError(f"mode is {mode!r}: expected 'reduced' or 'complete', or 'r' for R alone")
     if not has_variable([x]):
         return QRResult(*namespace(x).linalg.qr(x, mode=mode))
     *_, rows, columns = x.shape
@@ -218,6 +220,7 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
     return QRResult(q, ops.concat([r, _adjoint(q) @ ops.index(x, (..., slice(rows, None)))], axis=-1))
 
 
+@accepts_array_likes
 def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
     """The pseudo-inverse; its derivative is along changes that keep the rank (Golub and Pereyra 1973, theorem 4.3)."""
     return record("pinv", [x], {"rtol": rtol})
@@ -234,6 +237,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     return x if half is None else half @ half @ x if n % 2 else half @ half
 
 
+@accepts_array_likes
 def matrix_rank(x: Array, /, *, rtol: Array | None = None) -> Array:
     """The number of singular values above ``rtol`` times the largest: a plain array of integers."""
     return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
@@ -277,6 +281,7 @@ def svdvals(x: Array, /) -> Array:
     return svd(x, full_matrices=False).S
 
 
+@accepts_array_likes
 def eigh(x: Array, /) -> EighResult:
     """Eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix: ``x @ v = v * w``."""
     return EighResult(*_results("eigh", x, 2))

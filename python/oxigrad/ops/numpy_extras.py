@@ -2,19 +2,32 @@
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from oxigrad._core import ShapeError, Variable, plain
+from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import standard
-from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
+from oxigrad.ops.array_like import array
+from oxigrad.ops.backends import dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.composite import accepts_array_likes, composite
-from oxigrad.ops.primitives import Axis, along, arrays_of, concat, copied, expand_dims, flip, permute_dims, reshape
-from oxigrad.ops.standard import copysign, cumulative_prod, cumulative_sum, position, take
+from oxigrad.ops.in_place import check_cast
+from oxigrad.ops.primitives import (
+    Axis,
+    along,
+    arrays_of,
+    astype,
+    concat,
+    copied,
+    expand_dims,
+    flip,
+    permute_dims,
+    reshape,
+)
+from oxigrad.ops.standard import copysign, cumulative_prod, cumulative_sum, position
 
 __all__ = [
     "angle",
@@ -40,7 +53,6 @@ __all__ = [
     "hsplit",
     "hstack",
     "nan_to_num",
-    "pad",
     "partition",
     "rad2deg",
     "real_if_close",
@@ -174,28 +186,38 @@ def _flattened(x: Array, axis: int | None) -> tuple[Any, int]:
 
 
 @accepts_array_likes
-def gradient(f: Any, /, *spacing: Any, axis: Axis = None) -> Any:
-    """The gradient by finite differences, of second order in the interior and of first order at the ends.
+def gradient(f: Any, /, *spacing: Any, axis: Axis = None, edge_order: int = 1) -> Any:
+    """The gradient by finite differences, of second order in the interior and of ``edge_order``, 1 or 2, at the ends.
 
     ``spacing`` is one number, one number for each axis, or the coordinates along each axis. Returns an array for one axis, a
-    list of arrays for several.
+    tuple of arrays for several.
     """
+    if edge_order not in (1, 2):
+        raise ValueError(f"edge_order is {edge_order!r}: expected 1 or 2")
     axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     steps = spacing * len(axes) if len(spacing) == 1 else spacing or (1.0,) * len(axes)
-    slopes = [_slope(f, position(a, f.ndim), h) for a, h in zip(axes, steps, strict=True)]
+    slopes = tuple(_slope(f, position(a, f.ndim), h, edge_order) for a, h in zip(axes, steps, strict=True))
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slope(f: Any, axis: int, h: Any) -> Any:
+def _slope(f: Any, axis: int, h: Any, edge_order: int) -> Any:
+    if f.shape[axis] < edge_order + 1:
+        raise ShapeError(f"gradient: found size {f.shape[axis]} along axis {axis}, expected at least {edge_order + 1}")
     d = standard.diff(f, axis=axis)
     if getattr(h, "shape", ()):
-        return _slope_between(d, f.shape[axis], axis, h)
-    first, last = d[along(axis, slice(None, 1))], d[along(axis, slice(-1, None))]
+        return _slope_between(d, f.shape[axis], axis, h, edge_order)
     inside = 0.5 * (d[along(axis, slice(1, None))] + d[along(axis, slice(None, -1))])
+    first, second, before, last = (d[along(axis, part)] for part in _ENDS)
+    if edge_order == 2:
+        first, last = 1.5 * first - 0.5 * second, 1.5 * last - 0.5 * before
     return concat([first, inside, last], axis=axis) / h
 
 
-def _slope_between(d: Array, size: int, axis: int, places: Any) -> Array:
+# The first two and the last two elements along an axis, each of size 1.
+_ENDS = (slice(0, 1), slice(1, 2), slice(-2, -1), slice(-1, None))
+
+
+def _slope_between(d: Array, size: int, axis: int, places: Any, edge_order: int) -> Array:
     """The differences of unevenly spaced elements (Fornberg 1988)."""
     if tuple(places.shape) != (size,):
         raise ShapeError(
@@ -205,7 +227,11 @@ def _slope_between(d: Array, size: int, axis: int, places: Any) -> Array:
     d = d / h
     near, far = h[: size - 2, ...], h[1:, ...]
     inside = (far * d[along(axis, slice(None, -1))] + near * d[along(axis, slice(1, None))]) / (near + far)
-    return concat([d[along(axis, slice(None, 1))], inside, d[along(axis, slice(-1, None))]], axis=axis)
+    first, second, before, last = (d[along(axis, part)] for part in _ENDS)
+    if edge_order == 2:
+        first = first + (first - second) * h[:1, ...] / (h[:1, ...] + h[1:2, ...])
+        last = last + (last - before) * h[-1:, ...] / (h[-1:, ...] + h[-2:-1, ...])
+    return concat([first, inside, last], axis=axis)
 
 
 # --- shapes ------------------------------------------------------------------------------------------------------------
@@ -249,37 +275,45 @@ def rot90(x: Array, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return x
 
 
-@accepts_array_likes
-def atleast_1d(x: Array, /) -> Array:
-    """``x`` with at least one dimension."""
-    return expand_dims(x, axis=0) if x.ndim == 0 else x
+def atleast_1d(*arrays: Array) -> Any:
+    """Arrays with at least one dimension: one, or a tuple of several."""
+    return _each(lambda x: x if x.ndim else expand_dims(x, axis=0), arrays)
 
 
-@accepts_array_likes
-def atleast_2d(x: Array, /) -> Array:
-    """``x`` with at least two dimensions, new ones in front."""
-    x = atleast_1d(x)
-    return expand_dims(x, axis=0) if x.ndim == 1 else x
+def atleast_2d(*arrays: Array) -> Any:
+    """Arrays with at least two dimensions, new ones in front: one, or a tuple of several."""
+    return _each(lambda x: x if x.ndim > 1 else reshape(x, (1,) * (2 - x.ndim) + tuple(x.shape)), arrays)
 
 
-@accepts_array_likes
-def atleast_3d(x: Array, /) -> Array:
-    """``x`` with at least three dimensions, as NumPy adds them: (n,) becomes (1, n, 1)."""
-    x = atleast_2d(x)
-    return expand_dims(x, axis=2) if x.ndim == 2 else x
+def atleast_3d(*arrays: Array) -> Any:
+    """Arrays with at least three dimensions, as NumPy adds them, (n,) becomes (1, n, 1): one, or a tuple of several."""
+    return _each(lambda x: x if x.ndim > 2 else expand_dims(atleast_2d(x), axis=2), arrays)
 
 
-@accepts_array_likes
-def vstack(arrays: Sequence[Array], /) -> Array:
+def _each(function: Callable[[Any], Any], arrays: Sequence[Array]) -> Any:
+    results = tuple(function(array(x)) for x in arrays)
+    return results[0] if len(results) == 1 else results
+
+
+def vstack(arrays: Sequence[Array], /, *, dtype: Dtype = None, casting: str = "same_kind") -> Array:
     """Arrays joined vertically, along the first axis."""
-    return concat([atleast_2d(x) for x in arrays_of(arrays, "vstack")], axis=0)
+    parts = [atleast_2d(x) for x in arrays_of(arrays, "vstack")]
+    return cast_joined("vstack", concat(parts, axis=0), parts, dtype, casting)
 
 
-@accepts_array_likes
-def hstack(arrays: Sequence[Array], /) -> Array:
+def hstack(arrays: Sequence[Array], /, *, dtype: Dtype = None, casting: str = "same_kind") -> Array:
     """Arrays joined horizontally: along the second axis, or the only one."""
-    arrays = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
-    return concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
+    parts = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
+    return cast_joined("hstack", concat(parts, axis=0 if parts[0].ndim == 1 else 1), parts, dtype, casting)
+
+
+def cast_joined(called: str, joined: Array, parts: Sequence[Array], dtype: Dtype, casting: str) -> Array:
+    """The arrays joined, cast to a dtype where one is given, by the rule ``casting`` of NumPy."""
+    if dtype is None:
+        return joined
+    for x in parts:
+        check_cast(called, x, np.empty(0, dtype), casting)
+    return astype(joined, dtype, copy=False)
 
 
 @accepts_array_likes
@@ -343,47 +377,6 @@ def dsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
 
 
 # --- elements ----------------------------------------------------------------------------------------------------------
-
-
-@accepts_array_likes
-def pad(x: Array, pad_width: Any, /, *, mode: str = "constant", constant_values: Any = 0.0) -> Array:
-    """``x`` padded by ``constant_values``, or by its own elements: ``mode`` is edge, reflect, symmetric or wrap."""
-    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
-        raise ValueError(f"mode is {mode!r}: expected constant, edge, reflect, symmetric or wrap")
-    if mode != "constant" and not _is_zero(constant_values):
-        raise ValueError(f"constant_values requires mode='constant', found mode={mode!r}")
-    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
-    if not any(map(any, widths)):
-        return copied(x)
-    for axis, width in enumerate(widths):
-        if any(width):
-            x = _padded(x, axis, width, mode, constant_values)
-    return x
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, (int, float)) and value == 0.0
-
-
-def _padded(x: Array, axis: int, width: Sequence[int], mode: str, value: float) -> Array:
-    library, device = namespace(x), device_of(plain(x))
-    if mode != "constant":
-        places = library.arange(-width[0], x.shape[axis] + width[1], device=device)
-        return take(x, _places(places, mode, x.shape[axis]), axis=axis)
-    shapes = [tuple(count if a == axis else size for a, size in enumerate(x.shape)) for count in width]
-    fill = standard.full if isinstance(value, Variable) else library.full
-    before, after = (fill(shape, value, dtype=dtype_of(x), device=device) for shape in shapes)
-    return concat([before, x, after], axis=axis)
-
-
-def _places(places: Any, mode: str, size: int) -> Any:
-    """The indices of the elements that a padding mode takes for positions inside and outside of an axis of ``size``."""
-    library = namespace(places)
-    if mode == "edge":
-        return library.clip(places, 0, size - 1)
-    period = {"wrap": size, "reflect": max(2 * size - 2, 1), "symmetric": 2 * size}[mode]
-    places = places % period
-    return places if mode == "wrap" else library.minimum(places, period - (mode == "symmetric") - places)
 
 
 @accepts_array_likes

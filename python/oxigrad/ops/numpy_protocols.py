@@ -5,14 +5,15 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DerivativeError, Variable, is_inexact, plain
 from oxigrad._typing import Array
-from oxigrad.ops import in_place, special
+from oxigrad.ops import composite, in_place, numpy_forms, special, standard, ufuncs
+from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import has_variable
 
 # Ufuncs of NumPy with another name in ``xp``.
@@ -33,15 +34,20 @@ _UFUNCS = {
     "true_divide": "divide",
 }
 _MODULES_OF_UFUNCS = ("numpy", "numpy._core.umath", "scipy.special", "scipy.special._ufuncs")
-_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
-_ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+# Ufuncs whose results are truth values or whole numbers, or steps: so are those of their methods.
+_UNSMOOTH = {
+    *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.gcd, np.lcm),
+    *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
+    *(np.logical_and, np.logical_or, np.logical_xor, np.floor_divide, np.heaviside, np.nextafter),
+}
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
 # Keywords without effect on the elements of a result: the algorithm, the memory layout.
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
 # them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
-_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing"}
+_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing", "heaviside"}
+_CONSTANT |= {"floor_divide.outer", "heaviside.outer", "arange", "empty", "eye", "identity", "ones", "tri", "zeros"}
 # Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}
 # The modules of NumPy whose functions have counterparts in ``xp``.
@@ -51,8 +57,8 @@ _PARTS = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
 def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
     """A ufunc, or its method ``reduce``, ``accumulate`` or ``at``, called on variables."""
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
-    found = _of_ufunc(ufunc.__name__, method)
-    given = {key: value for key, value in named.items() if not _is_absent(value)}
+    found = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    given = {key: value for key, value in named.items() if not _is_absent(value) or key == "axis"}
     if method == "at":
         return in_place.ufunc_at(called, ufunc, *inputs)
     out = given.pop("out", None)
@@ -65,18 +71,19 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
         others = {key: value for key, value in named.items() if key != "out"}
         result = getattr(ufunc, method)(*inputs, **others)
         return in_place.written(called, result, out, broadcasts=method == "__call__")
-    if method in ("reduce", "accumulate") and found is not None:
-        axis = inputs[1] if len(inputs) > 1 else named.get("axis", 0)
-        given = {**given, "axis": axis}
-        return _call(vars(xp)[found], called, inputs[:1], given)
     if method != "__call__":
-        raise DerivativeError(f"{called} of a variable has no derivative: use np.{ufunc.__name__} itself")
-    if found in vars(xp) and _is_meant(ufunc):
-        return _call(vars(xp)[found], called, inputs, given)
-    scipys = special.of_ufunc(ufunc)
-    if scipys is not None:
+        if ufunc in _UNSMOOTH or (ufunc.nout > 1 and method != "outer"):
+            return undifferentiated(getattr(ufunc, method), called, inputs, given)
+        return ufuncs.method(ufunc, method, inputs, given)
+    if "dtype" in given:
+        dtype = np.dtype(given.pop("dtype"))
+        if dtype.kind not in "fc":
+            return undifferentiated(ufunc, called, inputs, {**given, "dtype": dtype})
+        inputs = [ops.astype(standard.asarray(x), dtype, copy=False) for x in inputs]
+    ours = (vars(xp).get(found) or numpy_forms.form_of(ufunc)) if _is_meant(ufunc) else None
+    if ours is None and (scipys := special.of_ufunc(ufunc)) is not None:
         return _call(scipys, f"scipy.special.{ufunc.__name__}", inputs, given)
-    return undifferentiated(ufunc, called, inputs, given)
+    return undifferentiated(ufunc, called, inputs, given) if ours is None else _call(ours, called, inputs, given)
 
 
 _ARITIES = dict(_core.ops())
@@ -87,36 +94,114 @@ def _is_meant(ufunc: np.ufunc) -> bool:
     return any(getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc for module in _MODULES_OF_UFUNCS)
 
 
+def numpy_ufunc(name: str) -> Any:
+    """The function of NumPy, a ufunc but for `numpy.round`, with the name of an op; None where there is none."""
+    found = getattr(np, name, None)
+    return found if callable(found) else None
+
+
 def op_of_ufunc(ufunc: np.ufunc) -> str | None:
     """The name of the op of a NumPy ufunc; None where it is not an op, or not a ufunc of NumPy."""
-    name = _of_ufunc(ufunc.__name__, "__call__")
+    name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     return name if getattr(np, ufunc.__name__, None) is ufunc and _ARITIES.get(name or "") == ufunc.nin else None
 
 
-def _of_ufunc(name: str, method: str) -> str | None:
-    tables = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}
-    return tables[method].get(name) if method in tables else _UFUNCS.get(name, name)
+class _Route(NamedTuple):
+    """Where a NumPy function, called on variables, leads."""
+
+    called: str
+    writes: Callable[..., None] | None  # of a function that writes to its first argument
+    form: Callable[..., Any] | None  # with NumPy's signature, in place of a function of xp
+    ours: Callable[..., Any] | None  # the function of xp
+    keywords: Callable[..., Any] | None  # with NumPy's signature, for arguments that ours does not have
+    out: int  # the position of the argument out, or one that no call has
+
+
+@functools.lru_cache(maxsize=1024)
+def _route(xp: ModuleType, function: Any) -> _Route:
+    path, name = str(function.__module__), str(function.__name__)
+    called = f"{_PATHS.get(path, path).replace('numpy', 'np', 1)}.{name}"
+    part = path.rpartition(".")[2]
+    is_known = getattr(_PARTS.get(path), name, None) is function
+    space = vars(vars(xp)[part] if part in ("linalg", "fft") else xp)
+    own_name = _FUNCTIONS.get(name, name)
+    ours = space.get(own_name) if is_known and own_name not in _CONSTANT else None
+    parameters = list(_parameters(function))
+    out = parameters.index("out") if "out" in parameters and name != "einsum" else _OUT.get(name, 1 << 30)
+    return _Route(
+        called,
+        in_place.writing(function),
+        numpy_forms.form_of(function),
+        ours,
+        numpy_forms.with_keywords(function),
+        out,
+    )
 
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """A NumPy function that is not a ufunc, called on variables."""
-    path, name = str(function.__module__), str(function.__name__)
-    called = f"{_PATHS.get(path, path).replace('numpy', 'np', 1)}.{name}"
-    writes = in_place.writing(function)
-    if writes is not None:
-        return writes(*args, **named)
-    out, args, named = _without_out(function, args, named)
-    if out is not None:
-        return in_place.written(called, function(*args, **named), out)
-    part = path.rpartition(".")[2]
-    is_known = getattr(_PARTS.get(path), name, None) is function
-    xp = vars(xp)[part] if part in ("linalg", "fft") else xp
-    name = _FUNCTIONS.get(name, name)
-    if not is_known or name not in vars(xp) or name in _CONSTANT:
+    route = _route(xp, function)
+    called, ours = route.called, route.ours
+    if route.writes is not None:
+        return route.writes(*args, **named)
+    if "out" in named or len(args) > route.out:
+        out, args, named = _without_out(function, args, named, route.out)
+        if out is not None:
+            return in_place.written(called, function(*args, **named), out)
+    if route.form is not None:
+        return route.form(*args, **named)
+    if ours is None:
         return undifferentiated(function, called, args, named)
-    ours = vars(xp)[name]
-    args, named = _bound(function, ours, args, named)
-    return _call(ours, called, args, named)
+    if len(args) == 1 and not named:
+        return ours(args[0])
+    given, others = _bound(function, ours, args, named)
+    if others.keys() <= _parameters(ours).keys():
+        return ours(*given, **others)
+    return _call(ours, called, given, others) if route.keywords is None else route.keywords(*args, **named)
+
+
+def differentiable(xp: ModuleType, function: Any) -> Callable[..., Any] | None:
+    """A function or ufunc of NumPy as a function of variables, if it is differentiable: its name in ``xp`` may be another one."""
+    if isinstance(function, np.ufunc):
+        name = _UFUNCS.get(function.__name__, function.__name__)
+        is_known = name in vars(xp) or numpy_forms.form_of(function) is not None
+
+        def called(*args: Any, **named: Any) -> Any:
+            return array_ufunc(xp, function, "__call__", args, named)
+
+    else:
+        name = _FUNCTIONS.get(function.__name__, function.__name__)
+        is_known = (
+            name in vars(xp) or numpy_forms.form_of(function) is not None or in_place.writing(function) is not None
+        )
+
+        def called(*args: Any, **named: Any) -> Any:
+            return array_function(xp, function, args, named)
+
+    return called if is_known else None
+
+
+def _with_numpy_arguments(
+    function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any], error: TypeError | None
+) -> Any:
+    """A function of ``xp`` called with arguments of NumPy's function of that name: see `composite.install_numpy_call`."""
+    part = function.__module__.rpartition(".")[2]
+    numpys = getattr(_PARTS.get(f"numpy.{part}", np), function.__name__, None)
+    named = {key: value for key, value in named.items() if key != "like"}
+    if isinstance(numpys, np.ufunc) and len(args) == numpys.nin:
+        return array_ufunc(sys.modules["oxigrad.xp"], numpys, "__call__", args, named)
+    try:
+        if isinstance(numpys, np.ufunc):
+            raise TypeError
+        inspect.signature(numpys).bind(*args, **named)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        if error is None:
+            return NotImplemented
+        raise error from None
+    return array_function(sys.modules["oxigrad.xp"], numpys, args, named)
+
+
+composite.install_numpy_call(_with_numpy_arguments)
 
 
 # The position of ``out`` in functions that have no signature in some versions of NumPy.
@@ -124,16 +209,12 @@ _OUT = {"concatenate": 2, "dot": 2}
 
 
 def _without_out(
-    function: Any, args: Sequence[Array], named: dict[str, Any]
+    function: Any, args: Sequence[Array], named: dict[str, Any], place: int
 ) -> tuple[Any, Sequence[Any], dict[str, Any]]:
-    """The argument ``out`` (None where absent), then the other arguments."""
-    if named.get("out") is not None:
-        return named["out"], args, {key: value for key, value in named.items() if key != "out"}
-    parameters = list(_parameters(function))
-    place = parameters.index("out") if "out" in parameters else _OUT.get(function.__name__, len(args))
-    if "out" in named or place >= len(args) or function.__name__ == "einsum":
-        return None, args, {key: value for key, value in named.items() if key != "out"}
-    after = dict(zip(parameters[place + 1 :], args[place + 1 :], strict=False))
+    """The argument ``out``, which is at ``place`` if not by keyword (None where absent), then the other arguments."""
+    if "out" in named or place >= len(args):
+        return named.get("out"), args, {key: value for key, value in named.items() if key != "out"}
+    after = dict(zip(list(_parameters(function))[place + 1 :], args[place + 1 :], strict=False))
     return args[place], args[:place], {**after, **named}
 
 
@@ -207,7 +288,8 @@ def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any
             f"{name} would write to the array of a variable: pass a copy, ox.stop_gradient(x).copy()"
         ) from error
     lost = has_variable((*args, *named.values()))
-    if lost and name.rpartition(".")[2] not in _CONSTANT and _has_inexact(result):
+    is_constant = name.rpartition(".")[2] in _CONSTANT or name.removeprefix("np.") in _CONSTANT
+    if lost and not is_constant and _has_inexact(result):
         raise DerivativeError(f"{name} has no derivative: use another function, or ox.stop_gradient on its arguments")
     return result
 

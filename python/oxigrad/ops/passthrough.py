@@ -1,34 +1,50 @@
-"""Functions of the standard and of NumPy without a derivative, dispatched to the array library of their arguments."""
+"""Functions of NumPy by their names in ``xp``: NumPy's own on variables, that of the array library on plain arrays."""
 
 import contextlib
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from oxigrad.ops import numpy_protocols
-from oxigrad.ops.backends import standard_namespace
+from oxigrad.ops.backends import has_variable, standard_namespace
 
 
 @functools.cache  # bounded by the number of NumPy's functions; one object for each name
 def passthrough(name: str) -> Callable[..., Any]:
-    """The function ``xp.<name>``: the array library's own, with the docstring and the signature of NumPy's.
+    """The function ``xp.<name>``, with the docstring and the signature of NumPy's.
 
-    Variables among its arguments are replaced by their plain arrays. Raises `DerivativeError` where the result is of
-    floating-point dtype, so that a derivative would be lost.
+    Of variables it is what NumPy's function is. Of plain arrays it is the array library's own, or composed of functions that
+    the library has. Raises `DerivativeError` where neither has a derivative, and the result is of floating-point dtype.
     """
+    numpys = getattr(np, name)
 
     def function(*args: Any, **named: Any) -> Any:
+        library = standard_namespace(*args, *named.values())
+        if not hasattr(library, name) or has_variable(args) or has_variable(named.values()):
+            form = numpy_protocols.differentiable(sys.modules["oxigrad.xp"], numpys)
+            if form is not None:
+                return form(*args, **named)
+
         def of_library(*args: Any, **named: Any) -> Any:
-            return getattr(standard_namespace(*args), name)(*args, **named)
+            return getattr(library, name)(*args, **named)
 
         return numpy_protocols.undifferentiated(of_library, f"xp.{name}", args, named)
 
-    numpys = getattr(np, name)
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = "oxigrad.xp", numpys.__doc__
+    if isinstance(numpys, np.ufunc):
+        add_ufunc_methods(function, numpys)
     with contextlib.suppress(ValueError):  # a few of NumPy's functions have none
         function.__signature__ = inspect.signature(numpys)
     return function
+
+
+def add_ufunc_methods(function: Any, ufunc: np.ufunc) -> None:
+    """Gives a function of Python's the methods of NumPy's ufunc of its name, which take variables too."""
+    if inspect.isfunction(function):
+        for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
+            setattr(function, method, getattr(ufunc, method))

@@ -1,7 +1,8 @@
 """Primitives: the functions that a tape records. All other functions of `oxigrad.xp` are composed of them."""
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import _core
@@ -54,8 +55,20 @@ def __getattr__(name: str) -> Any:  # elementwise ops are defined by the op tabl
 Axis = int | tuple[int, ...] | None
 
 
-def sum(x: Array, /, *, axis: Axis = None, dtype: Dtype = None, keepdims: bool = False) -> Array:
-    """Sum over ``axis``, or over everything."""
+def sum(
+    x: Array,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: Dtype = None,
+    keepdims: bool = False,
+    initial: Array | None = None,
+    where: Any = None,
+) -> Array:
+    """Sum over ``axis``, or over everything, of the elements that ``where`` selects, and of ``initial``."""
+    if where is not None or initial is not None:
+        total = sum(selected(x, where, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+        return total if initial is None else total + initial
     if dtype is not None:
         if not isinstance(x, _core.Variable):  # by default a library may sum small integers in a larger dtype
             return standard_namespace(x).sum(array_of(x), axis=axis, dtype=dtype, keepdims=keepdims)
@@ -65,19 +78,73 @@ def sum(x: Array, /, *, axis: Axis = None, dtype: Dtype = None, keepdims: bool =
     return _record("sum", [x], {"axis": axis, "keepdims": keepdims})
 
 
-def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean over ``axis``, or over everything."""
+def mean(x: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool = False, where: Any = None) -> Array:
+    """Arithmetic mean over ``axis``, or over everything, of the elements that ``where`` selects."""
+    x = x if dtype is None else in_floats("mean", x, dtype)
+    if where is not None:
+        total = sum(selected(x, where, 0.0), axis=axis, keepdims=keepdims)
+        return total / sum(selected(ones_like(array_of(x)), where, 0.0), axis=axis, keepdims=keepdims)
     return _record("mean", [x], {"axis": axis, "keepdims": keepdims})
 
 
-def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Largest element along ``axis``; equal largest elements share the gradient evenly."""
+def max(
+    x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Array | None = None, where: Any = None
+) -> Array:
+    """Largest element along ``axis``; equal largest elements share the gradient evenly.
+
+    With ``initial``, the largest of it and the elements that ``where`` selects.
+    """
+    if initial is not None or where is not None:
+        return _extreme(max, globals()["maximum"], -math.inf, x, axis, keepdims, initial, where)
     return _record("max", [x], {"axis": axis, "keepdims": keepdims})
 
 
-def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Smallest element along ``axis``; equal smallest elements share the gradient evenly."""
+def min(
+    x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Array | None = None, where: Any = None
+) -> Array:
+    """Smallest element along ``axis``; equal smallest elements share the gradient evenly.
+
+    With ``initial``, the smallest of it and the elements that ``where`` selects.
+    """
+    if initial is not None or where is not None:
+        return _extreme(min, globals()["minimum"], math.inf, x, axis, keepdims, initial, where)
     return _record("min", [x], {"axis": axis, "keepdims": keepdims})
+
+
+def in_floats(name: str, x: Array, dtype: Dtype) -> Array:
+    """``x`` in a floating-point dtype. Raises `DtypeError`, which names the function, for any other dtype."""
+    if not is_of_kind(dtype, ("real floating", "complex floating"), namespace(x)):
+        raise DtypeError(f"{name}: dtype is {dtype}: expected a floating-point dtype")
+    return astype(x, dtype, copy=False)
+
+
+def selected(x: Array, mask: Any, other: float) -> Array:
+    """The elements that a mask selects, and ``other`` in place of the rest; all of them where the mask is None or True."""
+    if mask is None or mask is True:
+        return x
+    x, mask = array_of(x), plain(mask)
+    if not is_array(mask) or namespace(mask) is not namespace(x):
+        mask = namespace(x).asarray(mask, device=device_of(plain(x)))
+    return globals()["where"](mask, x, other)
+
+
+def _extreme(
+    reduce: Callable[..., Any],
+    join: Callable[..., Any],
+    bound: float,
+    x: Array,
+    axis: Axis,
+    keepdims: bool,
+    initial: Array | None,
+    where: Any,
+) -> Array:
+    """The largest or smallest of ``initial`` and the elements that a mask selects."""
+    if initial is None:
+        raise ValueError("where= requires initial=, the result where no element is selected")
+    x = selected(array_of(x), where, bound)
+    if 0 in x.shape:
+        return broadcast_to(array_of(initial), tuple(sum(x, axis=axis, keepdims=keepdims).shape))
+    return join(reduce(x, axis=axis, keepdims=keepdims), initial)
 
 
 def cumulative_sum(x: Array, /, *, axis: int) -> Array:
@@ -85,7 +152,7 @@ def cumulative_sum(x: Array, /, *, axis: int) -> Array:
     return _record("cumulative_sum", [x], {"axis": axis})
 
 
-def flip(x: Array, /, *, axis: Axis = None) -> Array:
+def flip(x: Array, /, axis: Axis = None) -> Array:
     """The elements in reverse order along ``axis``, or along every axis."""
     return _record("flip", [x], {"axis": axis})
 
@@ -111,7 +178,8 @@ def matrix_transpose(x: Array, /) -> Array:
 def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Array:
     """The elements of ``x`` in another shape; one size may be -1.
 
-    ``order`` is the order in which elements are read and written: "C", the last index fastest, or "F", the first index fastest.
+    ``order`` is the order in which elements are read and written: "C", the last index fastest, "F", the first index fastest, or
+    "A", that of the two in which ``x`` lies in memory.
 
     >>> import numpy as np
     >>> reshape(np.array([[1, 2], [3, 4]]), (4,), order="F")
@@ -119,11 +187,19 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
     """
     shape = shape if isinstance(shape, tuple) else _sizes(shape)
     if order != "C":
+        if order == "A":
+            return reshape(x, shape, copy=copy, order=_memory_order(x))
         if order != "F":
-            raise ValueError(f"order is {order!r}: expected 'C' or 'F'")
+            raise ValueError(f"order is {order!r}: expected 'C', 'F' or 'A'")
         return permute_dims(reshape(permute_dims(x), shape[::-1], copy=copy))
     named = {"shape": shape} if copy is None else {"shape": shape, "copy": copy}
     return _record("reshape", [x], named)
+
+
+def _memory_order(x: Array) -> str:
+    """The ``order`` that "A" means: "F" for an array in Fortran's order in memory, else "C"."""
+    flags = getattr(plain(x), "flags", None)
+    return "F" if getattr(flags, "fnc", False) else "C"
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -134,7 +210,10 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def ravel(x: Array, /, *, order: str = "C") -> Array:
-    """The elements of ``x`` in one dimension, in the ``order`` of `reshape`."""
+    """The elements of ``x`` in one dimension, in the ``order`` of `reshape`, or with "K" in that of memory."""
+    if order == "K":
+        strides = getattr(plain(x), "strides", (1,) * len(x.shape))
+        x, order = permute_dims(x, tuple(sorted(range(len(x.shape)), key=lambda axis: -abs(strides[axis])))), "C"
     return reshape(x, (-1,), order=order)
 
 
@@ -171,7 +250,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     return _record("broadcast_to", [x], {"shape": tuple(shape)})
 
 
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     """Arrays joined along ``axis``; flattened first where it is None."""
     try:
         shapes = [x.shape for x in arrays]
@@ -195,8 +274,10 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
         raise
 
 
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Array], /, axis: int = 0, *, dtype: Dtype = None) -> Array:
     """Arrays joined along a new ``axis``."""
+    if dtype is not None:
+        return in_floats("stack", stack(arrays, axis), dtype)
     if not len(arrays) or isinstance(arrays[0], (list, tuple)):
         arrays = arrays_of(arrays, "stack")
     axis = _axis(axis, len(getattr(arrays[0], "shape", ())) + 1, "stack")
@@ -244,8 +325,10 @@ def copied(x: Array, /) -> Array:
     return astype(x, x.dtype) if is_array(plain(x)) else x
 
 
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
-    """The elements at ``indices`` along ``axis``; ``indices`` has the dimensions of ``x``."""
+def take_along_axis(x: Array, indices: Array, /, axis: int | None = -1) -> Array:
+    """The elements at ``indices`` along ``axis``, flattened first where it is None; ``indices`` has the dimensions of ``x``."""
+    if axis is None:
+        x, axis = ravel(x), 0
     return _record("take_along_axis", [x], {"indices": plain(indices), "axis": axis})
 
 

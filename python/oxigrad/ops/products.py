@@ -188,19 +188,20 @@ def diag(v: Array, k: int = 0) -> Array:
 
 
 @composite
-def einsum(subscripts: str, *operands: Array, optimize: Any = None) -> Array:
+def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Array:
     """Sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
     Operands are contracted from left to right, in each step by one matrix product; with ``optimize``, in the order of
-    `numpy.einsum_path`. The subscripts must be a string; ``...`` means broadcast dimensions. Raises `ShapeError` and
-    `ValueError` where the subscripts do not match the operands.
+    `numpy.einsum_path`. Subscripts are a string, or a list of numbers after each operand and a last one for the result, as in
+    ``einsum(a, [0, 1], b, [1, 2], [0, 2])``; ``...`` means broadcast dimensions. Raises `ShapeError` and `ValueError` where
+    the subscripts do not match the operands.
 
     >>> import numpy as np
     >>> float(einsum("ij,ij->", np.ones((2, 3)), np.ones((2, 3))))
     6.0
     """
     if not isinstance(subscripts, str):
-        raise TypeError("einsum: expected the subscripts as a string first, then the operands")
+        subscripts, operands = _of_sublists((subscripts, *operands))
     labels, output = _parse(subscripts, tuple(len(x.shape) for x in operands))
     sizes = {}
     for letters, x in zip(labels, operands, strict=True):
@@ -222,6 +223,23 @@ def einsum(subscripts: str, *operands: Array, optimize: Any = None) -> Array:
     x, letters = _sum_out(x, letters, set(output))
     x = ops.permute_dims(x, tuple(letters.index(letter) for letter in output if letter in letters))
     return ops.broadcast_to(x, tuple(sizes[letter] for letter in output)) if len(letters) < len(output) else x
+
+
+def _of_sublists(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The subscripts as a string, and the operands, of the form with a list of numbers after each operand."""
+    letters = string.ascii_letters
+
+    def text(sublist: Any) -> str:
+        if not (isinstance(sublist, (list, tuple)) or getattr(sublist, "ndim", 0) == 1):
+            raise TypeError(
+                "einsum: expected the subscripts as a string first, then the operands, or a list after each of them"
+            )
+        return "".join("..." if part is Ellipsis else letters[int(part)] for part in sublist)
+
+    count = len(given) // 2
+    left = ",".join(text(sublist) for sublist in given[1 : 2 * count : 2])
+    operands = tuple(ops.array_of(x, given) for x in given[: 2 * count : 2])
+    return left + (f"->{text(given[-1])}" if len(given) % 2 else ""), operands
 
 
 def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tuple[int, ...]]:

@@ -117,15 +117,16 @@ def copysign(x1: Array, x2: Array, /) -> Array:
 # --- reductions --------------------------------------------------------------------------------------------------------
 
 
-def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    chosen = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+def axes_of(axis: Axis | list[int], ndim: int) -> tuple[int, ...]:
+    """The axes of a reduction, counted from the front: all of them where ``axis`` is None."""
+    chosen = range(ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else (axis,)
     if ndim == 0 and chosen in ((0,), (-1,)):  # NumPy accepts these axes for 0-d arrays, too
         return ()
     return tuple(position(a, ndim) for a in chosen)
 
 
 def _size(x: Array, axis: Axis) -> int:
-    return math.prod(x.shape[a] for a in _axes(axis, x.ndim))
+    return math.prod(x.shape[a] for a in axes_of(axis, x.ndim))
 
 
 @composite
@@ -155,7 +156,7 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: Dtype = None, keepdims: bool 
     array([ 0., 10.,  0.])
     """
     x = x if dtype is None else astype(x, dtype)
-    axes = _axes(axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     kept = tuple(a for a in range(x.ndim) if a not in axes)
     factors = reshape(permute_dims(x, kept + axes), (*(x.shape[a] for a in kept), _size(x, axes)))
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape))
@@ -237,7 +238,7 @@ def diff(
 @composite
 def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
     """The dimensions ``source`` moved to ``destination``; the others keep their order."""
-    sources, destinations = _axes(source, x.ndim), _axes(destination, x.ndim)
+    sources, destinations = axes_of(source, x.ndim), axes_of(destination, x.ndim)
     order = [a for a in range(x.ndim) if a not in sources]
     for to, a in sorted(zip(destinations, sources, strict=True)):
         order.insert(to, a)
@@ -249,7 +250,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Arr
     """The elements shifted along ``axis``, circularly."""
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), builtins.sum(_tuple(shift)), axis=0), x.shape)
-    axes = _axes(axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     shifts = _tuple(shift) if isinstance(shift, tuple) else (shift,) * len(axes)
     for by, a in zip(shifts, axes, strict=True):
         if x.shape[a]:
@@ -339,8 +340,9 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 @composite
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
-    """The elements at ``indices`` along ``axis``, which is optional for an array of one dimension."""
-    return index(x, along(_only_axis(x, axis), indices))
+    """The elements at ``indices`` along ``axis``, flattened first where it is None."""
+    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, position(axis, x.ndim))
+    return index(x, along(axis, indices))
 
 
 @composite
@@ -361,7 +363,7 @@ def sort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable
 @composite
 def full(shape: int | tuple[int, ...], fill_value: Array, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array filled with one number, which may be a variable."""
-    _require_device("full", fill_value, device)
+    require_device("full", fill_value, device)
     shape = tuple(map(operator.index, _tuple(shape)))
     if any(size < 0 for size in shape):
         raise ShapeError(f"full: shape is {shape}: expected non-negative sizes")
@@ -374,7 +376,7 @@ def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: De
     """An array of the shape and dtype of ``x``, filled with one number, which may be a variable."""
     if not isinstance(fill_value, Variable):
         return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
-    _require_device("full_like", fill_value, device)
+    require_device("full_like", fill_value, device)
     return full(tuple(x.shape), fill_value, dtype=dtype_of(x) if dtype is None else dtype)
 
 
@@ -388,7 +390,7 @@ def linspace(
         raise ValueError(f"num is {num}: expected at least 0")
     steps = num - 1 if endpoint else num
     like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
-    _require_device("linspace", like, device)
+    require_device("linspace", like, device)
     library = namespace(like)
     places = library.arange(num, device=device_of(like))
     ndim = builtins.max(len(getattr(x, "shape", ())) for x in (start, stop))
@@ -412,7 +414,7 @@ def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bo
     """
     is_list = isinstance(obj, (list, tuple))
     obj = stack([asarray(item) for item in obj]) if is_list else obj
-    _require_device("asarray", obj, device)
+    require_device("asarray", obj, device)
     if copy is False and (is_list or (dtype is not None and obj.dtype != dtype)):
         raise ValueError("asarray: copy=False: a list, or another dtype, requires a copy")
     copy = copy and not is_list
@@ -420,7 +422,7 @@ def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bo
     return obj if dtype is None else astype(obj, dtype, copy=False)
 
 
-def _require_device(name: str, x: Array, device: Device) -> None:
+def require_device(name: str, x: Array, device: Device) -> None:
     """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
     own = device_of(plain(x))
     if device is not None and device != own and str(device) != str(own):

@@ -62,6 +62,8 @@ callbacks! {
     array_function;
     /// `(value, arrays)`: a list or tuple as an array of the library of `arrays`.
     array_of;
+    /// `(name)`: NumPy's ufunc of the name of an op, or None.
+    numpy_ufunc;
     /// `(ufunc, method, inputs, named)`: NumPy's `__array_ufunc__` protocol.
     array_ufunc;
     /// `(value)`: an array of integers as one of the default floating-point dtype of its library; None for anything else.

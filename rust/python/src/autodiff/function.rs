@@ -1,12 +1,13 @@
 //! Ops as Python functions: `record`, by name, and a `Function` for each elementwise op.
 
 use oxigrad_core::op::{Elementwise, Op};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::elementwise::op_named;
 use crate::autodiff::record::record;
+use crate::callbacks::callbacks;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -36,11 +37,18 @@ pub struct Function(Elementwise);
 
 #[pymethods]
 impl Function {
-    #[pyo3(signature = (*args))]
-    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> PyResult<Object<'py>> {
-        let arity = self.0.arity();
-        if args.len() != arity {
+    #[pyo3(signature = (*args, **named))]
+    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>, named: Option<&Bound<'py, PyDict>>) -> PyResult<Object<'py>> {
+        let (arity, is_named) = (self.0.arity(), named.is_some_and(|named| !named.is_empty()));
+        if args.len() != arity || is_named {
             let (name, given) = (self.0.name(), args.len());
+            let ufunc = self.numpy_ufunc(args.py())?;
+            if !ufunc.is_none() && given == arity {
+                return ufunc.call(args, named);
+            }
+            if is_named {
+                return Err(PyTypeError::new_err(format!("{name} takes no keyword arguments")));
+            }
             return Err(PyTypeError::new_err(format!("{name} takes {arity} positional arguments, got {given}")));
         }
         let args: Vec<Object<'py>> = args.iter().collect();
@@ -72,6 +80,17 @@ impl Function {
         inspect.getattr("Signature")?.call1((parameters?,))
     }
 
+    /// A method of NumPy's ufunc of this name, such as `outer`, which takes variables too.
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Object<'py>> {
+        if matches!(name, "accumulate" | "at" | "outer" | "reduce" | "reduceat") {
+            let ufunc = self.numpy_ufunc(py)?;
+            if !ufunc.is_none() {
+                return ufunc.getattr(name);
+            }
+        }
+        Err(PyAttributeError::new_err(format!("function {:?} has no attribute {name:?}", self.0.name())))
+    }
+
     /// Pickled by its name, as functions are.
     fn __reduce__(&self) -> &'static str {
         self.0.name()
@@ -85,6 +104,13 @@ impl Function {
 
     fn __repr__(&self) -> String {
         format!("<oxigrad.xp.{}>", self.0.name())
+    }
+}
+
+impl Function {
+    /// NumPy's ufunc of this name; None where it has none.
+    fn numpy_ufunc<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        callbacks(py)?.numpy_ufunc.bind(py).call1((self.0.name(),))
     }
 }
 

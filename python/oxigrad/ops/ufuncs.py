@@ -1,0 +1,145 @@
+"""NumPy's ufuncs that are no ops, and the methods of all: ``outer``, ``reduce``, ``accumulate`` and ``reduceat``."""
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, plain
+from oxigrad._typing import Array
+from oxigrad.ops import numpy_reductions, standard
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.array_like import array
+from oxigrad.ops.backends import has_variable, is_array, is_complex
+from oxigrad.ops.in_place import of_library
+from oxigrad.ops.primitives import along
+
+
+def divmod(x1: Array, x2: Array, /) -> tuple[Any, Any]:
+    """Quotient rounded down, a plain value, and remainder."""
+    return ops.floor(ops.divide(x1, x2)), ops.remainder(x1, x2)
+
+
+def fmod(x1: Array, x2: Array, /) -> Any:
+    """Remainder with the sign of ``x1``."""
+    sign = plain(ops.where(ops.less(x1, 0.0), -1.0, 1.0))
+    return sign * ops.remainder(ops.abs(x1), ops.abs(x2))
+
+
+def frexp(x: Array, /) -> tuple[Any, Any]:
+    """Mantissa, between 0.5 and 1, and exponent of 2, a plain value."""
+    exponents = of_library(np.frexp(np.asarray(plain(x)))[1], array(x))
+    return ldexp(x, -exponents), exponents
+
+
+def ldexp(x1: Array, x2: Array, /) -> Any:
+    """``x1`` times 2 to the power of the whole number ``x2``."""
+    return x1 * of_library(np.ldexp(1.0, np.asarray(plain(x2))), array(x1))
+
+
+def modf(x: Array, /) -> tuple[Any, Any]:
+    """Fractional part, and whole part, a plain value; both have the sign of ``x``."""
+    whole = plain(ops.trunc(x))
+    return x - whole, whole
+
+
+def matvec(x1: Array, x2: Array, /) -> Any:
+    """Matrix times vector, over stacks of both."""
+    return ops.matmul(x1, ops.expand_dims(x2, -1))[..., 0]
+
+
+def vecmat(x1: Array, x2: Array, /) -> Any:
+    """Conjugate of a vector times matrix, over stacks of both."""
+    x1 = ops.conj(x1) if is_complex(x1) else x1
+    return ops.matmul(ops.expand_dims(x1, -2), x2)[..., 0, :]
+
+
+# --- methods -------------------------------------------------------------------------------------------------------------
+
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "add": ops.sum,
+    "maximum": ops.max,
+    "minimum": ops.min,
+    "multiply": numpy_reductions.prod,
+}
+_ACCUMULATIONS: dict[str, Callable[..., Any]] = {
+    "add": standard.cumulative_sum,
+    "multiply": standard.cumulative_prod,
+}
+
+
+def method(ufunc: np.ufunc, name: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+    """A method of a ufunc, called on variables; ``named`` has no argument that is None, and no ``out``."""
+    return _METHODS[name](ufunc, *inputs, **named)
+
+
+def _outer(ufunc: np.ufunc, a: Any, b: Any, **named: Any) -> Any:
+    a, b = (array(x) if has_variable((x,)) or is_array(x) else np.asarray(x) for x in (a, b))
+    return ufunc(ops.reshape(a, tuple(a.shape) + (1,) * b.ndim), b, **named)
+
+
+def _reduce(
+    ufunc: np.ufunc,
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    own = _REDUCTIONS.get(ufunc.__name__)
+    if own is not None:
+        return own(array(x, dtype), axis=axis, keepdims=keepdims, initial=initial, where=where)
+    if where is not None:
+        raise DerivativeError(
+            f"np.{ufunc.__name__}.reduce of a variable does not take where: use np.where on its argument"
+        )
+    x = array(x, dtype)
+    axes = standard.axes_of(axis, x.ndim)
+    result = x
+    for place in sorted(axes, reverse=True):
+        parts = _slices(result, place)
+        result = _fold(ufunc, parts if initial is None else [initial, *parts])
+        initial = None
+    shape = tuple(1 if place in axes else size for place, size in enumerate(x.shape))
+    return ops.reshape(result, shape) if keepdims else result
+
+
+def _fold(ufunc: np.ufunc, parts: Sequence[Any]) -> Any:
+    if not parts and ufunc.identity is None:
+        raise ValueError(f"np.{ufunc.__name__}.reduce: found no elements, and the function has no identity")
+    return functools.reduce(ufunc, parts) if parts else ufunc.identity
+
+
+def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> Any:
+    x = array(x, dtype)
+    own = _ACCUMULATIONS.get(ufunc.__name__)
+    if own is not None:
+        return own(x, axis=axis)
+    axis = standard.position(axis, x.ndim)
+    return ops.stack(list(itertools.accumulate(_slices(x, axis), ufunc)), axis=axis)
+
+
+def _reduceat(ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+    x = array(x, dtype)
+    axis, starts = standard.position(axis, x.ndim), np.asarray(plain(indices)).tolist()
+    ends = [*starts[1:], x.shape[axis]]
+    parts = [
+        ufunc.reduce(x[along(axis, slice(start, end))], axis=axis) if start < end else x[along(axis, start)]
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    return ops.stack(parts, axis=axis)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "accumulate": _accumulate,
+    "outer": _outer,
+    "reduce": _reduce,
+    "reduceat": _reduceat,
+}
+
+
+def _slices(x: Array, axis: int) -> list[Any]:
+    return [x[along(axis, place)] for place in range(x.shape[axis])]

@@ -1,0 +1,49 @@
+"""Functions under the names of other libraries: each form of the table, in each space."""
+
+import pytest
+
+import forms
+import function_table
+import oxigrad as ox
+from forms import Form, Section
+
+CASES = [
+    pytest.param(section, space, form, id=f"{space}-{form.name}")
+    for section in function_table.SECTIONS
+    for space in section.spaces
+    for form in section.forms
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # as those of NumPy's functions of NaN
+@pytest.mark.parametrize(("section", "space", "form"), CASES)
+def test_a_form_has_the_value_and_the_derivatives_that_the_table_says(section: Section, space: str, form: Form) -> None:
+    own = next(iter(section.spaces.values()))
+    for call in form.calls:
+        forms.check(form, call, section.spaces[space], own)
+
+
+def test_names_are_unique() -> None:
+    for section in function_table.SECTIONS:
+        names = [form.name for form in section.forms]
+        assert sorted(set(names)) == sorted(names)
+
+
+def test_the_page_is_printed_from_the_table(library) -> None:
+    library("array_api_strict")
+    assert function_table.PATH.read_text() == function_table.text()
+
+
+def test_a_wrong_derivative_is_found() -> None:
+    wrong = Form("wrong", ("np.real(ox.stop_gradient(x)) + 0.0 * x",))
+    space = {**forms.SPACES["np.*"], "ox": ox}
+    order, error = forms.reached(wrong, space, space)
+    assert order == -1 and "derivative" in error
+
+
+def test_a_row_that_claims_plain_values_is_checked() -> None:
+    wrong = Form("wrong", ("np.sin(x)",), reason="a step")
+    space = forms.SPACES["np.*"]
+    assert forms.reached(wrong, space, space)[0] == -1
+    refused = Form("refused", ("np.sin(x)",), reason="no", refused=True)
+    assert forms.reached(refused, space, space)[0] == -1
