@@ -20,6 +20,7 @@ from oxigrad.ops import fft as fft
 from oxigrad.ops import indexed_update as _indexed_update
 from oxigrad.ops import integrate as integrate
 from oxigrad.ops import linalg as linalg
+from oxigrad.ops import ndimage as ndimage
 from oxigrad.ops import passthrough as _passthrough
 from oxigrad.ops import primitives as _primitives
 from oxigrad.ops import special as special
