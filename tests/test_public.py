@@ -59,6 +59,12 @@ API: dict[types.ModuleType, str] = {
     xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
     xp.integrate: """odeint""",
+    xp.ndimage: """affine_transform convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian
+        fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
+        gaussian_laplace laplace map_coordinates mean prewitt rotate shift sobel spline_filter spline_filter1d
+        sum sum_labels uniform_filter uniform_filter1d zoom""",
+    xp.signal: """convolve convolve2d correlate correlate2d detrend fftconvolve filtfilt hilbert lfilter oaconvolve
+        resample savgol_filter sosfilt upfirdn""",
 }
 # Modules that import another library: what `dir` lists, by name.
 OF_LIBRARIES = {
@@ -113,8 +119,8 @@ def test_dir_of_xp_is_the_standard_and_numpy() -> None:
     } - OF_STRICT
     numpys = {name for name in np.__all__ if not isinstance(getattr(np, name), types.ModuleType)} - {"__version__"}
     dunders = {"__array_api_version__", "__array_namespace_info__"}
-    five = {"special", "stats", "linalg", "fft", "integrate"}
-    assert set(dir(xp)) == standard | numpys | dunders | five
+    parts = {"special", "stats", "linalg", "fft", "integrate", "ndimage", "signal"}
+    assert set(dir(xp)) == standard | numpys | dunders | parts
     assert set(xp.__all__) == set(dir(xp)) - dunders
 
 
@@ -139,6 +145,8 @@ SPACES = [
     xp.special,
     xp.stats,
     xp.integrate,
+    xp.ndimage,
+    xp.signal,
 ]
 
 
