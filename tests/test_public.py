@@ -49,7 +49,9 @@ API: dict[types.ModuleType, str] = {
         ndtri_exp owens_t pdtr pdtrc pdtri poch polygamma powm1 pseudo_huber psi radian rel_entr rgamma shichi
         sici sindg softmax softplus spence stdtr stdtrit struve tandg voigt_profile wofz wrightomega xlog1py
         xlogy y0 y1 yn yv yve zeta""",
-    xp.stats: """beta chi2 dirichlet gamma multivariate_normal norm poisson t""",
+    xp.stats: """bernoulli beta binom cauchy chi chi2 dirichlet expon f fisk gamma geom gompertz gumbel_l gumbel_r
+        halfcauchy halflogistic halfnorm invgamma laplace levy logistic lognorm lomax maxwell moyal
+        multivariate_normal nbinom norm pareto poisson powerlaw rayleigh t uniform weibull_max weibull_min""",
     xp.linalg: """EigResult EighResult LUResult QRResult SVDResult SlogdetResult block_diag cho_factor cho_solve
         cholesky circulant coshm cosm cross det diagonal eig eigh eigvals eigvalsh expm expm_frechet
         fractional_matrix_power hankel inv khatri_rao kron logm lu lu_factor lu_solve matmul matrix_norm
