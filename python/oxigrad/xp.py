@@ -1,7 +1,7 @@
 """The differentiable Array API namespace: functions of the standard and of NumPy, recorded on the tape of their arguments.
 
-`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats` and `xp.integrate` have functions under
-SciPy's names. A function of the standard or of NumPy that has no derivative here is passed on to its arguments' array
+`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`,
+`xp.ndimage` and `xp.signal` have functions under SciPy's names. A function of the standard or of NumPy that has no derivative here is passed on to its arguments' array
 library, and returns plain values.
 
 >>> from oxigrad import xp
@@ -20,9 +20,11 @@ from oxigrad.ops import fft as fft
 from oxigrad.ops import indexed_update as _indexed_update
 from oxigrad.ops import integrate as integrate
 from oxigrad.ops import linalg as linalg
+from oxigrad.ops import ndimage as ndimage
 from oxigrad.ops import numpy_linalg as _numpy_linalg
 from oxigrad.ops import passthrough as _passthrough
 from oxigrad.ops import primitives as _primitives
+from oxigrad.ops import signal as signal
 from oxigrad.ops import special as special
 from oxigrad.ops import stats as stats
 from oxigrad.ops.numpy_extras import *

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 from oxigrad import xp
+from oxigrad.testing import check_grads
 
 X = np.linspace(-30.0, 30.0, 61)
 COUNTS = np.array([-1.0, 0.0, 1.0, 2.5, 3.0, 12.0])
@@ -39,6 +40,81 @@ def test_distributions_are_scipy_s(name: str, functions: list[str], args: tuple[
         expected = getattr(getattr(scipy.stats, name), function)(*args, **named)
         found = getattr(getattr(xp.stats, name), function)(*args, **named)
         np.testing.assert_allclose(found, expected, rtol=3e-13, err_msg=function)
+
+
+# Continuous distributions: shape parameters, and points of the standardized number inside of the support.
+INSIDE = np.array([0.05, 0.3, 0.7, 1.4, 6.0])
+WHOLE = np.array([-3.0, -0.4, 0.7, 6.0])
+CONTINUOUS: dict[str, tuple[tuple[float, ...], np.ndarray]] = {
+    **dict.fromkeys("expon rayleigh halflogistic halfnorm halfcauchy maxwell levy".split(), ((), INSIDE)),
+    **dict.fromkeys("gumbel_l gumbel_r laplace logistic cauchy moyal norm".split(), ((), WHOLE)),
+    **dict.fromkeys("weibull_min lomax gompertz fisk lognorm chi invgamma gamma chi2".split(), ((1.7,), INSIDE)),
+    "weibull_max": ((1.7,), -INSIDE),
+    "pareto": ((2.5,), 1.0 + INSIDE),
+    "uniform": ((), np.array([0.1, 0.5, 0.9])),
+    "powerlaw": ((1.7,), np.array([0.1, 0.5, 0.9])),
+    "beta": ((1.7, 0.6), np.array([0.1, 0.5, 0.9])),
+    "t": ((3.5,), WHOLE),
+    "f": ((3.5, 2.5), INSIDE),
+}
+COUNTED: dict[str, tuple[Any, ...]] = {
+    "binom": (5, 0.3),
+    "bernoulli": (0.3,),
+    "geom": (0.3,),
+    "nbinom": (2.5, 0.3),
+    "poisson": (2.5,),
+}
+# Distribution functions without a derivative in their shape parameters.
+ONLY_X = {"f", "beta", "t"}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_a_continuous_distribution(name: str) -> None:
+    shapes, z = CONTINUOUS[name]
+    ours, theirs, (loc, scale) = getattr(xp.stats, name), getattr(scipy.stats, name), (0.3, 1.4)
+    x, q = loc + scale * z, np.array([0.02, 0.3, 0.6, 0.97])
+    edges = np.array([-60.0, -9.0, 0.3, 9.0, 60.0])
+    for function in [*ALL, "ppf"]:
+        at = q if function == "ppf" else x
+        found, expected = (getattr(of, function)(at, *shapes, loc, scale) for of in (ours, theirs))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15, err_msg=function)
+        f = lambda *args, function=function: getattr(ours, function)(*args)  # noqa: E731
+        if function in ("pdf", "logpdf") or name not in ONLY_X:
+            order = 1 if name in ("gamma", "chi", "chi2", "invgamma") and function not in ("pdf", "logpdf") else 2
+            check_grads(f, (at, *shapes, loc, scale), order=order, tolerance=1e-5)
+        else:
+            check_grads(lambda x, f=f: f(x, *shapes, loc, scale), (at,), order=2)
+    for function in ("cdf", "sf", "pdf"):  # beyond the support too
+        found, expected = (getattr(of, function)(edges, *shapes) for of in (ours, theirs))
+        where = np.isfinite(expected) & (edges != 0.3)
+        np.testing.assert_allclose(found[where], expected[where], rtol=1e-9, atol=1e-14, err_msg=function)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_distribution_of_counts(name: str) -> None:
+    shapes = COUNTED[name]
+    ours, theirs = getattr(xp.stats, name), getattr(scipy.stats, name)
+    for function in ["pmf", "logpmf", "cdf", *([] if name == "poisson" else ["sf"])]:
+        for loc in (0, 1):
+            found, expected = (getattr(of, function)(COUNTS, *shapes, loc) for of in (ours, theirs))
+            np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=function)
+        k = np.array([1.0, 2.0, 4.0]) if name != "bernoulli" else np.array([0.0, 1.0])
+        f = lambda p, function=function, k=k: getattr(ours, function)(k, *shapes[:-1], p)  # noqa: E731
+        finite = (np.isfinite(f(shapes[-1])).all() and "log" in function) or function != "logpmf"
+        if finite:
+            check_grads(f, (shapes[-1],), order=2)
+    if name == "nbinom":
+        check_grads(lambda n, p: ours.logpmf(np.arange(4.0), n, p), shapes, order=2)
+    if name == "binom":
+        for function in ("logcdf", "logsf"):
+            found, expected = (getattr(of, function)(np.arange(5.0), *shapes) for of in (ours, theirs))
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_there_are_thirty_distributions() -> None:
+    names = set(xp.stats.__all__)
+    assert len(names) >= 30
+    assert names - set(CONTINUOUS) - set(COUNTED) == {"dirichlet", "multivariate_normal"}
 
 
 def test_tails_keep_their_digits() -> None:

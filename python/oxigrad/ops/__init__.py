@@ -12,6 +12,7 @@ Functions composed of these, so that their derivatives of any order follow:
 * `products`: products and contractions, such as ``einsum``.
 * `scipy_linalg`, `matrix_compositions`: SciPy's linear algebra.
 * `special`, `stats`, `integrate`: functions under SciPy's names.
+* `ndimage`, `signal`: filters of SciPy; `extension`: arrays beyond their edges.
 * `scipy_special`: the table of special functions that SciPy computes; `host_calls`: functions of NumPy arrays as recorded ops.
 
 Variables as arrays:

@@ -66,7 +66,11 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
     if like is None:
         return tuple(result.item() if isinstance(result, np.generic) else result for result in results)
     library, device = namespace(like), device_of(like)
-    return results if library is np else tuple(library.asarray(result, device=device) for result in results)
+    return (
+        results
+        if library is np
+        else tuple(library.asarray(np.asarray(each, order="C"), device=device) for each in results)
+    )
 
 
 # --- elementwise functions ---------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Densities and distribution functions, named as in SciPy and composed of differentiable functions.
 
+`scipy.stats` itself does not accept variables: call ``xp.stats.norm.logpdf(x)`` in place of ``scipy.stats.norm.logpdf(x)``.
+
 Arguments are ``x``, an array or a number; then the shape parameters of the distribution; then ``loc`` and ``scale``. All are
 broadcast. The derivatives are those of the functions: `xp.special.betainc` has none with respect to its first two arguments,
 and raises `DerivativeError`.
@@ -12,15 +14,54 @@ and raises `DerivativeError`.
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from oxigrad._core import DerivativeError
 from oxigrad._typing import Array
 from oxigrad.ops import linalg, special
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import is_array
 from oxigrad.ops.primitives import sum
 
-__all__ = ["beta", "chi2", "dirichlet", "gamma", "multivariate_normal", "norm", "poisson", "t"]
+__all__ = [
+    "bernoulli",
+    "beta",
+    "binom",
+    "cauchy",
+    "chi",
+    "chi2",
+    "dirichlet",
+    "expon",
+    "f",
+    "fisk",
+    "gamma",
+    "geom",
+    "gompertz",
+    "gumbel_l",
+    "gumbel_r",
+    "halfcauchy",
+    "halflogistic",
+    "halfnorm",
+    "invgamma",
+    "laplace",
+    "levy",
+    "logistic",
+    "lognorm",
+    "lomax",
+    "maxwell",
+    "moyal",
+    "multivariate_normal",
+    "nbinom",
+    "norm",
+    "pareto",
+    "poisson",
+    "powerlaw",
+    "rayleigh",
+    "t",
+    "uniform",
+    "weibull_max",
+    "weibull_min",
+]
 
 
 def __dir__() -> list[str]:
@@ -46,18 +87,24 @@ class _Continuous:
     lower: Callable[..., Any]
     upper: Callable[..., Any]
     log_lower: Callable[..., Any] | None = None
+    log_upper: Callable[..., Any] | None = None
+    quantile: Callable[..., Any] | None = None
 
     def __reduce__(self) -> str:
         return self.name
 
-    def _split(self, x: Array, args: tuple[Any, ...], loc: Array, scale: Array) -> tuple[Any, tuple[Any, ...], Any]:
-        """The standardized ``x``, the shape parameters, and the scale."""
+    def _parameters(self, args: tuple[Any, ...], loc: Array, scale: Array) -> tuple[tuple[Any, ...], Any, Any]:
+        """The shape parameters, ``loc`` and ``scale``."""
         shapes, rest = args[: self.shapes], args[self.shapes :]
         if len(shapes) < self.shapes or len(rest) > 2:
             raise TypeError(
                 f"{self.name}: found {len(args)} arguments, expected {self.shapes} shape parameters, then loc and scale"
             )
-        loc, scale = rest[0] if rest else loc, rest[1] if len(rest) > 1 else scale
+        return shapes, rest[0] if rest else loc, rest[1] if len(rest) > 1 else scale
+
+    def _split(self, x: Array, args: tuple[Any, ...], loc: Array, scale: Array) -> tuple[Any, tuple[Any, ...], Any]:
+        """The standardized ``x``, the shape parameters, and the scale."""
+        shapes, loc, scale = self._parameters(args, loc, scale)
         return (x - loc) / scale, shapes, scale
 
     def logpdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
@@ -87,8 +134,16 @@ class _Continuous:
     def logsf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """Logarithm of `sf`."""
         z, shapes, _ = self._split(x, args, loc, scale)
-        # A distribution with `log_lower` is symmetric.
-        return self.log_lower(-z, *shapes) if self.log_lower else _log(self.upper(z, *shapes), self.lower(z, *shapes))
+        return self.log_upper(z, *shapes) if self.log_upper else _log(self.upper(z, *shapes), self.lower(z, *shapes))
+
+    def ppf(self, q: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """The percent point function, the inverse of `cdf`, for ``q`` between 0 and 1."""
+        if self.quantile is None:
+            raise DerivativeError(
+                f"{self.name}.ppf has no derivative here: expected a distribution with a quantile function"
+            )
+        shapes, loc, scale = self._parameters(args, loc, scale)
+        return loc + scale * self.quantile(q, *shapes)
 
 
 # --- of numbers --------------------------------------------------------------------------------------------------------
@@ -138,6 +193,14 @@ def _gamma(z: Array, a: Array) -> Array:
     return special.gammainc(a, ops.maximum(z, 0.0))
 
 
+def _beta_quantile(q: Array, a: Array, b: Array) -> Array:
+    return special.betaincinv(a, b, q)
+
+
+def _gamma_quantile(q: Array, a: Array) -> Array:
+    return special.gammaincinv(a, q)
+
+
 def _gamma_above(z: Array, a: Array) -> Array:
     return special.gammaincc(a, ops.maximum(z, 0.0))
 
@@ -155,16 +218,389 @@ def _t(z: Array, df: Array) -> Array:
     return special.betainc(0.5 * df, 0.5 * df, share)
 
 
-norm = _Continuous("norm", 0, _normal_density, _normal, lambda z: _normal(-z), _log_normal)
-beta = _Continuous("beta", 2, _beta_density, _beta, lambda z, a, b: _beta(1.0 - z, b, a))
-gamma = _Continuous("gamma", 1, _gamma_density, _gamma, _gamma_above)
-t = _Continuous("t", 1, _t_density, _t, lambda z, df: _t(-z, df))
+norm = _Continuous(
+    "norm", 0, _normal_density, _normal, lambda z: _normal(-z), _log_normal, lambda z: _log_normal(-z), special.ndtri
+)
+beta = _Continuous("beta", 2, _beta_density, _beta, lambda z, a, b: _beta(1.0 - z, b, a), quantile=_beta_quantile)
+gamma = _Continuous("gamma", 1, _gamma_density, _gamma, _gamma_above, quantile=_gamma_quantile)
+t = _Continuous("t", 1, _t_density, _t, lambda z, df: _t(-z, df), quantile=lambda q, df: special.stdtrit(df, q))
 chi2 = _Continuous(
     "chi2",
     1,
     lambda z, df: gamma.logpdf(z, 0.5 * df, scale=2.0),
     lambda z, df: gamma.cdf(z, 0.5 * df, scale=2.0),
     lambda z, df: gamma.sf(z, 0.5 * df, scale=2.0),
+    quantile=lambda q, df: 2.0 * special.gammaincinv(0.5 * df, q),
+)
+
+
+# --- by their hazard ---------------------------------------------------------------------------------------------------
+
+
+def _log1mexp(h: Array) -> Array:
+    """``log(1 - exp(-h))`` for positive ``h``."""
+    small = h < 0.7
+    return ops.where(
+        small, ops.log(-ops.expm1(-ops.where(small, h, 0.5))), ops.log1p(-ops.exp(-ops.where(small, 1.0, h)))
+    )
+
+
+def _hazard(
+    name: str,
+    shapes: int,
+    low: float,
+    hazard: Callable[..., Any],
+    log_rate: Callable[..., Any],
+    inverse: Callable[..., Any],
+) -> _Continuous:
+    """A distribution on the numbers above ``low``, by its cumulative hazard ``-log(sf)``, the logarithm of its derivative, and its inverse."""
+
+    def inside(z: Array, outside: float, f: Callable[[Any], Any]) -> Array:
+        above = z >= low
+        return ops.where(above, f(ops.where(above, z, max(low, 0.0) + 1.0)), outside)
+
+    def log_lower(z: Array, *shape: Any) -> Array:
+        above = z > low
+        safe = ops.where(above, z, max(low, 0.0) + 1.0)
+        return ops.where(above, _log1mexp(hazard(safe, *shape)), -math.inf)
+
+    return _Continuous(
+        name,
+        shapes,
+        lambda z, *shape: inside(z, -math.inf, lambda z: log_rate(z, *shape) - hazard(z, *shape)),
+        lambda z, *shape: inside(z, 0.0, lambda z: -ops.expm1(-hazard(z, *shape))),
+        lambda z, *shape: inside(z, 1.0, lambda z: ops.exp(-hazard(z, *shape))),
+        log_lower,
+        lambda z, *shape: inside(z, 0.0, lambda z: -hazard(z, *shape)),
+        lambda q, *shape: inverse(-ops.log1p(-q), *shape),
+    )
+
+
+expon = _hazard("expon", 0, 0.0, lambda z: z, lambda z: 0.0 * z, lambda h: h)
+rayleigh = _hazard("rayleigh", 0, 0.0, lambda z: 0.5 * z * z, lambda z: ops.log(z), lambda h: ops.sqrt(2.0 * h))
+weibull_min = _hazard(
+    "weibull_min",
+    1,
+    0.0,
+    lambda z, c: ops.pow(z, c),
+    lambda z, c: ops.log(c * 1.0) + special.xlogy(c - 1.0, z),
+    lambda h, c: ops.pow(h, 1.0 / c),
+)
+pareto = _hazard(
+    "pareto", 1, 1.0, lambda z, b: b * ops.log(z), lambda z, b: ops.log(b / z), lambda h, b: ops.exp(h / b)
+)
+lomax = _hazard(
+    "lomax",
+    1,
+    0.0,
+    lambda z, c: c * ops.log1p(z),
+    lambda z, c: ops.log(c * 1.0) - ops.log1p(z),
+    lambda h, c: ops.expm1(h / c),
+)
+gompertz = _hazard(
+    "gompertz",
+    1,
+    0.0,
+    lambda z, c: c * ops.expm1(z),
+    lambda z, c: ops.log(c * 1.0) + z,
+    lambda h, c: ops.log1p(h / c),
+)
+gumbel_l = _hazard("gumbel_l", 0, -math.inf, lambda z: ops.exp(z), lambda z: z, lambda h: ops.log(h))
+fisk = _hazard(
+    "fisk",
+    1,
+    0.0,
+    lambda z, c: ops.log1p(ops.pow(z, c)),
+    lambda z, c: ops.log(c * 1.0) + special.xlogy(c - 1.0, z) - ops.log1p(ops.pow(z, c)),
+    lambda h, c: ops.pow(ops.expm1(h), 1.0 / c),
+)
+halflogistic = _hazard(
+    "halflogistic",
+    0,
+    0.0,
+    lambda z: ops.logaddexp(z, 0.0) - math.log(2.0),
+    lambda z: -ops.logaddexp(0.0, -z),
+    lambda h: ops.log(2.0 * ops.expm1(h) + 1.0),
+)
+
+
+# --- of other shapes ---------------------------------------------------------------------------------------------------
+
+
+def _above(f: Callable[..., Any], outside: float) -> Callable[..., Any]:
+    """A function of positive numbers, and a constant below."""
+
+    def of(z: Array, *shape: Any) -> Array:
+        is_in = z > 0.0
+        return ops.where(is_in, f(ops.where(is_in, z, 1.0), *shape), outside)
+
+    return of
+
+
+def _mirrored(name: str, base: _Continuous) -> _Continuous:
+    """The distribution of the negative of a number."""
+    lower, upper, quantile = map(cast, (Any, Any, Any), (base.log_lower, base.log_upper, base.quantile))
+    return _Continuous(
+        name,
+        base.shapes,
+        lambda z, *s: base.log_density(-z, *s),
+        lambda z, *s: base.upper(-z, *s),
+        lambda z, *s: base.lower(-z, *s),
+        lambda z, *s: upper(-z, *s),
+        lambda z, *s: lower(-z, *s),
+        lambda q, *s: -quantile(1.0 - q, *s),
+    )
+
+
+def _symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> _Continuous:
+    return _Continuous(name, 0, log_density, lower, lambda z: lower(-z), log_lower, lambda z: log_lower(-z), quantile)
+
+
+def _laplace(z: Array) -> Array:
+    tail = 0.5 * ops.exp(-ops.abs(z))
+    return ops.where(z < 0.0, tail, 1.0 - tail)
+
+
+def _cauchy(z: Array) -> Array:
+    return ops.atan2(1.0 + 0.0 * z, -z) / math.pi
+
+
+def _log_laplace(z: Array) -> Array:
+    low = z < 0.0
+    return ops.where(low, z - math.log(2.0), ops.log1p(-0.5 * ops.exp(-ops.where(low, 0.0, z))))
+
+
+gumbel_r = _mirrored("gumbel_r", gumbel_l)
+weibull_max = _mirrored("weibull_max", weibull_min)
+laplace = _symmetric(
+    "laplace",
+    lambda z: -ops.abs(z) - math.log(2.0),
+    _laplace,
+    _log_laplace,
+    lambda q: ops.where(q < 0.5, ops.log(2.0 * q), -ops.log(2.0 - 2.0 * q)),
+)
+logistic = _symmetric(
+    "logistic",
+    lambda z: -z - 2.0 * ops.logaddexp(0.0, -z),
+    special.expit,
+    special.log_expit,
+    special.logit,
+)
+cauchy = _symmetric(
+    "cauchy",
+    lambda z: -ops.log1p(z * z) - math.log(math.pi),
+    _cauchy,
+    lambda z: ops.log(_cauchy(z)),
+    lambda q: ops.tan(math.pi * (q - 0.5)),
+)
+uniform = _Continuous(
+    "uniform",
+    0,
+    lambda z: _within(z, 1.0, lambda z: 0.0 * z),
+    lambda z: ops.minimum(ops.maximum(z, 0.0), 1.0),
+    lambda z: ops.minimum(ops.maximum(1.0 - z, 0.0), 1.0),
+    quantile=lambda q: q,
+)
+powerlaw = _Continuous(
+    "powerlaw",
+    1,
+    lambda z, a: _within(z, 1.0, lambda z: ops.log(a * 1.0) + special.xlogy(a - 1.0, z)),
+    lambda z, a: ops.pow(ops.minimum(ops.maximum(z, 0.0), 1.0), a),
+    lambda z, a: 1.0 - ops.pow(ops.minimum(ops.maximum(z, 0.0), 1.0), a),
+    quantile=lambda q, a: ops.pow(q, 1.0 / a),
+)
+lognorm = _Continuous(
+    "lognorm",
+    1,
+    _above(lambda z, s: norm.logpdf(ops.log(z) / s) - ops.log(s * z), -math.inf),
+    _above(lambda z, s: _normal(ops.log(z) / s), 0.0),
+    _above(lambda z, s: _normal(-ops.log(z) / s), 1.0),
+    _above(lambda z, s: _log_normal(ops.log(z) / s), -math.inf),
+    _above(lambda z, s: _log_normal(-ops.log(z) / s), 0.0),
+    lambda q, s: ops.exp(s * special.ndtri(q)),
+)
+halfnorm = _Continuous(
+    "halfnorm",
+    0,
+    lambda z: _within(z, math.inf, lambda z: _normal_density(z) + math.log(2.0)),
+    _above(lambda z: special.erf(z * math.sqrt(0.5)), 0.0),
+    _above(lambda z: special.erfc(z * math.sqrt(0.5)), 1.0),
+    quantile=lambda q: special.ndtri(0.5 * (1.0 + q)),
+)
+halfcauchy = _Continuous(
+    "halfcauchy",
+    0,
+    lambda z: _within(z, math.inf, lambda z: math.log(2.0 / math.pi) - ops.log1p(z * z)),
+    _above(lambda z: 2.0 / math.pi * ops.atan(z), 0.0),
+    _above(lambda z: 2.0 / math.pi * ops.atan(1.0 / z), 1.0),
+    quantile=lambda q: ops.tan(0.5 * math.pi * q),
+)
+maxwell = _Continuous(
+    "maxwell",
+    0,
+    _above(lambda z: 2.0 * ops.log(z) - 0.5 * z * z + 0.5 * math.log(2.0 / math.pi), -math.inf),
+    _above(lambda z: special.gammainc(1.5, 0.5 * z * z), 0.0),
+    _above(lambda z: special.gammaincc(1.5, 0.5 * z * z), 1.0),
+    quantile=lambda q: ops.sqrt(2.0 * special.gammaincinv(1.5, q)),
+)
+chi = _Continuous(
+    "chi",
+    1,
+    _above(
+        lambda z, df: (
+            special.xlogy(df - 1.0, z) - 0.5 * z * z - (0.5 * df - 1.0) * math.log(2.0) - special.gammaln(0.5 * df)
+        ),
+        -math.inf,
+    ),
+    _above(lambda z, df: special.gammainc(0.5 * df, 0.5 * z * z), 0.0),
+    _above(lambda z, df: special.gammaincc(0.5 * df, 0.5 * z * z), 1.0),
+    quantile=lambda q, df: ops.sqrt(2.0 * special.gammaincinv(0.5 * df, q)),
+)
+invgamma = _Continuous(
+    "invgamma",
+    1,
+    _above(lambda z, a: -(a + 1.0) * ops.log(z) - special.gammaln(a) - 1.0 / z, -math.inf),
+    _above(lambda z, a: special.gammaincc(a, 1.0 / z), 0.0),
+    _above(lambda z, a: special.gammainc(a, 1.0 / z), 1.0),
+    quantile=lambda q, a: 1.0 / special.gammainccinv(a, q),
+)
+levy = _Continuous(
+    "levy",
+    0,
+    _above(lambda z: -0.5 * _LOG_2_PI - 1.5 * ops.log(z) - 0.5 / z, -math.inf),
+    _above(lambda z: special.erfc(ops.sqrt(0.5 / z)), 0.0),
+    _above(lambda z: special.erf(ops.sqrt(0.5 / z)), 1.0),
+    quantile=lambda q: 1.0 / ops.square(special.ndtri(0.5 * q)),
+)
+moyal = _Continuous(
+    "moyal",
+    0,
+    lambda z: -0.5 * (z + ops.exp(-z) + _LOG_2_PI),
+    lambda z: special.erfc(ops.exp(-0.5 * z) * math.sqrt(0.5)),
+    lambda z: special.erf(ops.exp(-0.5 * z) * math.sqrt(0.5)),
+    quantile=lambda q: -ops.log(2.0 * ops.square(special.erfcinv(q))),
+)
+
+
+def _f_density(z: Array, dfn: Array, dfd: Array) -> Array:
+    ratio = dfn * z / dfd
+    half = 0.5 * (dfn + dfd)
+    return special.xlogy(0.5 * dfn, ratio) - ops.log(z) - half * ops.log1p(ratio) - special.betaln(0.5 * dfn, 0.5 * dfd)
+
+
+f = _Continuous(
+    "f",
+    2,
+    _above(_f_density, -math.inf),
+    _above(lambda z, n, d: special.betainc(0.5 * n, 0.5 * d, n * z / (n * z + d)), 0.0),
+    _above(lambda z, n, d: special.betainc(0.5 * d, 0.5 * n, d / (n * z + d)), 1.0),
+    quantile=lambda q, n, d: special.fdtri(n, d, q),
+)
+
+
+# --- of counts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Discrete:
+    """A distribution of the whole numbers from ``low`` to ``high(*shapes)``, by its functions of the count and the parameters."""
+
+    name: str
+    shapes: int
+    log_mass: Callable[..., Any]
+    lower: Callable[..., Any]
+    upper: Callable[..., Any]
+    low: int = 0
+    high: Callable[..., Any] = lambda *shapes: math.inf
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def _count(self, k: Any, args: tuple[Any, ...], loc: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The count, and the shape parameters."""
+        shapes, rest = args[: self.shapes], args[self.shapes :]
+        if len(shapes) < self.shapes or len(rest) > 1:
+            raise TypeError(
+                f"{self.name}: found {len(args)} arguments, expected {self.shapes} shape parameters, then loc"
+            )
+        return k - (rest[0] if rest else loc) * 1.0, shapes
+
+    def logpmf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+        """Logarithm of the probability of ``k``."""
+        count, shapes = self._count(k, args, loc)
+        is_one = ops.logical_and(
+            ops.logical_and(count >= self.low, count <= self.high(*shapes)), count == ops.floor(count)
+        )
+        return ops.where(is_one, self.log_mass(ops.where(is_one, count, float(self.low)), *shapes), -math.inf)
+
+    def pmf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+        """The probability of ``k``."""
+        return ops.exp(self.logpmf(k, *args, loc=loc))
+
+    def _distribution(self, which: Callable[..., Any], ends: tuple[float, float], k: Any, args: Any, loc: Any) -> Array:
+        count, shapes = self._count(k, args, loc)
+        count, high = ops.floor(count), self.high(*shapes)
+        inside = ops.logical_and(count >= self.low, count < high)
+        value = which(ops.where(inside, count, float(self.low)), *shapes)
+        return ops.where(inside, value, ops.where(count < self.low, ends[0], ends[1]))
+
+    def cdf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+        """The probability of at most ``k``."""
+        return self._distribution(self.lower, (0.0, 1.0), k, args, loc)
+
+    def sf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+        """The probability of more than ``k``."""
+        return self._distribution(self.upper, (1.0, 0.0), k, args, loc)
+
+    def logcdf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+        """Logarithm of `cdf`."""
+        return ops.log(self.cdf(k, *args, loc=loc))
+
+    def logsf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+        """Logarithm of `sf`."""
+        return ops.log(self.sf(k, *args, loc=loc))
+
+
+def _log_choose(n: Any, k: Any) -> Any:
+    return special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+
+
+binom = _Discrete(
+    "binom",
+    2,
+    lambda k, n, p: _log_choose(n, k) + special.xlogy(k, p) + special.xlog1py(n - k, -p),
+    lambda k, n, p: special.betainc(n - k, k + 1.0, 1.0 - p),
+    lambda k, n, p: special.betainc(k + 1.0, n - k, p),
+    high=lambda n, p: n,
+)
+bernoulli = _Discrete(
+    "bernoulli",
+    1,
+    lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p),
+    lambda k, p: 1.0 - p + 0.0 * k,
+    lambda k, p: p + 0.0 * k,
+    high=lambda p: 1.0,
+)
+geom = _Discrete(
+    "geom",
+    1,
+    lambda k, p: special.xlog1py(k - 1.0, -p) + ops.log(p),
+    lambda k, p: -ops.expm1(k * ops.log1p(-p)),
+    lambda k, p: ops.exp(k * ops.log1p(-p)),
+    low=1,
+)
+nbinom = _Discrete(
+    "nbinom",
+    2,
+    lambda k, n, p: (
+        special.gammaln(n + k)
+        - special.gammaln(k + 1.0)
+        - special.gammaln(n * 1.0)
+        + n * ops.log(p)
+        + special.xlog1py(k, -p)
+    ),
+    lambda k, n, p: special.betainc(n * 1.0, k + 1.0, p),
+    lambda k, n, p: special.betainc(k + 1.0, n * 1.0, 1.0 - p),
 )
 
 

@@ -1,0 +1,329 @@
+"""Convolutions and linear filters of signals, named as in `scipy.signal`: `oxigrad.xp.signal`.
+
+A convolution is differentiable in both arguments, to all orders; a filter is linear in the signal, and its coefficients are
+constants. Values are those of SciPy. Arrays of other libraries are read in host memory, and `NotImplementedError` is raised
+where the host cannot read them. Filters of ranks, such as ``medfilt``, are not differentiable and are not here.
+
+>>> import oxigrad as ox
+>>> ox.grad(lambda h: convolve(np.array([1.0, 2.0, 3.0]), h)[1])(np.array([0.0, 1.0]))
+array([2., 1.])
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, ShapeError, Variable, plain
+from oxigrad._typing import Array
+from oxigrad.ops import fft
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.extension import extended
+from oxigrad.ops.host_calls import call, computed, linear
+from oxigrad.ops.ndimage import convolve1d
+from oxigrad.ops.primitives import along
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "detrend",
+    "fftconvolve",
+    "filtfilt",
+    "hilbert",
+    "lfilter",
+    "oaconvolve",
+    "resample",
+    "savgol_filter",
+    "sosfilt",
+    "upfirdn",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def _of_scipy(name: str) -> Callable[..., Any]:
+    try:
+        return getattr(importlib.import_module("scipy.signal"), name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"xp.signal.{name} needs SciPy: pip install scipy", name=error.name) from error
+
+
+# --- convolutions ------------------------------------------------------------------------------------------------------
+
+
+def _full(name: str, x: Array, h: Array) -> Array:
+    """The whole convolution of two arrays; its transposes are convolutions with the other argument reversed."""
+
+    def function(x: np.ndarray, h: np.ndarray) -> np.ndarray:
+        return _of_scipy(name)(x, h, mode="full")
+
+    if not isinstance(x, Variable) and not isinstance(h, Variable):
+        return computed(name, function, (x, h))[0]
+
+    def transposed(g: Array, other: Array, size: Sequence[int]) -> Array:
+        whole = _full(name, g, ops.flip(other))
+        start = [n - 1 for n in other.shape]
+        return ops.index(whole, tuple(slice(s, s + n) for s, n in zip(start, size, strict=True)))
+
+    def pull(g: Any, y: Any, x: Array, h: Array) -> tuple[Array, Array]:
+        return transposed(g[0], h, x.shape), transposed(g[0], x, h.shape)
+
+    def push(y: Any, x: Array, h: Array, t: Any, u: Any) -> tuple[Array]:
+        terms = [_full(name, t, h)] if t is not None else []
+        terms += [_full(name, x, u)] if u is not None else []
+        return (terms[0] if len(terms) == 1 else terms[0] + terms[1],)
+
+    return ops.item(call(lambda x, h: computed(name, function, (x, h)), [x, h], pull, push), 0)
+
+
+def _part(whole: Array, sizes: Sequence[int], others: Sequence[int], mode: str, *, late: bool = False) -> Array:
+    """The part of a whole convolution: "full", "same" (of the size of the first argument, later by half an element where ``late``) or "valid"."""
+    if mode == "full":
+        return whole
+    if mode == "same":
+        spare = [(n - m + late) // 2 for n, m in zip(whole.shape, sizes, strict=True)]
+        return ops.index(whole, tuple(slice(s, s + m) for s, m in zip(spare, sizes, strict=True)))
+    if mode != "valid":
+        raise ValueError(f"mode is {mode!r}: expected 'full', 'same' or 'valid'")
+    larger = [n >= m for n, m in zip(sizes, others, strict=True)]
+    if any(larger) and not all(n <= m for n, m in zip(sizes, others, strict=True)) and not all(larger):
+        raise ShapeError(
+            f"found shapes {tuple(sizes)}, {tuple(others)} with mode='valid', expected one not to exceed the other"
+        )
+    bounds = [sorted(pair) for pair in zip(sizes, others, strict=True)]
+    return ops.index(whole, tuple(slice(small - 1, large) for small, large in bounds))
+
+
+def _pair(name: str, x: Array, h: Array) -> tuple[Array, Array]:
+    x = array_of(x, [h])
+    h = array_of(h, [x])
+    if len(x.shape) != len(h.shape):
+        raise ShapeError(f"{name}: found {len(x.shape)} and {len(h.shape)} dimensions, expected the same number")
+    return x, h
+
+
+def _convolution(name: str, x: Array, h: Array, mode: str) -> Array:
+    x, h = _pair(name, x, h)
+    return _part(_full(name, x, h), x.shape, h.shape, mode)
+
+
+def convolve(x: Array, h: Array, /, mode: str = "full") -> Array:
+    """The convolution of two arrays of as many dimensions; ``mode`` is "full", "same" (the size of ``x``) or "valid"."""
+    return _convolution("convolve", x, h, mode)
+
+
+def fftconvolve(x: Array, h: Array, /, mode: str = "full") -> Array:
+    """As `convolve`, by Fourier transforms, along all axes."""
+    return _convolution("fftconvolve", x, h, mode)
+
+
+def oaconvolve(x: Array, h: Array, /, mode: str = "full") -> Array:
+    """As `convolve`, by the overlap-add method, along all axes: for arrays of very different sizes."""
+    return _convolution("oaconvolve", x, h, mode)
+
+
+def correlate(x: Array, h: Array, /, mode: str = "full") -> Array:
+    """The correlation of two arrays of as many dimensions: the convolution with the reversed and conjugate ``h``."""
+    x, h = _pair("correlate", x, h)
+    return _part(_full("convolve", x, ops.conjugate(ops.flip(h))), x.shape, h.shape, mode)
+
+
+def _planar(name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: float) -> Array:
+    x, h = _pair(name, x, h)
+    if len(x.shape) != 2 or boundary not in ("fill", "wrap", "symm"):
+        found = f"{len(x.shape)} dimensions, boundary={boundary!r}"
+        raise ShapeError(f"{name}: found {found}, expected 2 dimensions, and boundary 'fill', 'wrap' or 'symm'")
+    late = name == "correlate2d"  # as SciPy has the middle of weights of an even size
+    h = ops.conjugate(ops.flip(h)) if late else h
+    if mode == "valid" or (boundary == "fill" and fillvalue == 0.0):
+        return _part(_full("convolve", x, h), x.shape, h.shape, mode, late=late)
+    widths = [(n - 1, n - 1) for n in h.shape]
+    beyond = (
+        extended(x - fillvalue, widths, [boundary] * 2) + fillvalue
+        if boundary == "fill"
+        else extended(x, widths, [boundary] * 2)
+    )
+    whole = _full("convolve", beyond, h)
+    full = ops.index(whole, tuple(slice(n - 1, n - 1 + m + n - 1) for m, n in zip(x.shape, h.shape, strict=True)))
+    return _part(full, x.shape, h.shape, mode, late=late)
+
+
+def convolve2d(x: Array, h: Array, /, mode: str = "full", *, boundary: str = "fill", fillvalue: float = 0.0) -> Array:
+    """The convolution of matrices; beyond its edges ``x`` is ``fillvalue``, or goes on as ``boundary`` "wrap" or "symm" says."""
+    return _planar("convolve2d", x, h, mode, boundary, fillvalue)
+
+
+def correlate2d(x: Array, h: Array, /, mode: str = "full", *, boundary: str = "fill", fillvalue: float = 0.0) -> Array:
+    """The correlation of matrices: `convolve2d` with the reversed and conjugate ``h``."""
+    return _planar("correlate2d", x, h, mode, boundary, fillvalue)
+
+
+# --- filters -----------------------------------------------------------------------------------------------------------
+
+
+def _constant(name: str, parameter: str, value: Any) -> np.ndarray:
+    """A parameter of a filter as a NumPy array. Raises `DerivativeError` for a variable."""
+    if isinstance(value, Variable):
+        raise DerivativeError(f"{name} is not differentiable with respect to {parameter}")
+    return np.asarray(value)
+
+
+def _causal(name: str, x: Array, axis: int, run: Callable[[np.ndarray], np.ndarray]) -> Array:
+    """A filter that begins at rest: its transpose is the filter of the reversed signal."""
+    return linear(name, run, lambda g: np.flip(run(np.flip(g, axis)), axis), array_of(x))
+
+
+def lfilter(b: Any, a: Any, x: Array, /, axis: int = -1) -> Array:
+    """The filter of coefficients ``b`` (numerator) and ``a`` (denominator) along an axis, beginning at rest."""
+    b, a = _constant("lfilter", "b", b), _constant("lfilter", "a", a)
+    return _causal("lfilter", x, axis, lambda x: _of_scipy("lfilter")(b, a, x, axis))
+
+
+def sosfilt(sos: Any, x: Array, /, axis: int = -1) -> Array:
+    """The filter of second-order sections ``sos`` (n, 6) along an axis, beginning at rest."""
+    sos = _constant("sosfilt", "sos", sos)
+    return _causal("sosfilt", x, axis, lambda x: _of_scipy("sosfilt")(sos, x, axis))
+
+
+def filtfilt(
+    b: Any, a: Any, x: Array, /, axis: int = -1, *, padtype: str | None = "odd", padlen: int | None = None
+) -> Array:
+    """The filter of coefficients ``b`` and ``a`` applied forwards and backwards; the signal is extended by ``padlen`` at its ends.
+
+    ``padtype`` is "odd", "even", "constant" or None.
+    """
+    x, b, a = array_of(x), _constant("filtfilt", "b", b), _constant("filtfilt", "a", a)
+    x = ops.permute_dims(x, _to_last(len(x.shape), axis))
+    count = 0 if padtype is None else 3 * max(len(a), len(b)) if padlen is None else padlen
+    if x.shape[-1] <= count:
+        raise ShapeError(
+            f"filtfilt: found {x.shape[-1]} elements along the axis, expected more than padlen, which is {count}"
+        )
+    state = _of_scipy("lfilter_zi")(b, a)
+    whole = _prolonged(x, count, padtype)
+    response = _of_scipy("lfilter")(b, a, np.zeros(whole.shape[-1]), zi=state)[0]
+    for _ in range(2):
+        start = ops.index(whole, (..., slice(0, 1)))
+        whole = lfilter(b, a, whole) + start * namespace(plain(x)).asarray(response, device=device_of(plain(x)))
+        whole = ops.flip(whole, axis=-1)
+    y = ops.index(whole, (..., slice(count, whole.shape[-1] - count)))
+    return ops.permute_dims(y, tuple(int(at) for at in np.argsort(_to_last(len(x.shape), axis))))
+
+
+def _to_last(ndim: int, axis: int) -> tuple[int, ...]:
+    return (*(at for at in range(ndim) if at != axis % ndim), axis % ndim)
+
+
+def _prolonged(x: Array, count: int, padtype: str | None) -> Array:
+    if padtype not in ("odd", "even", "constant", None):
+        raise ValueError(f"filtfilt: padtype is {padtype!r}: expected 'odd', 'even', 'constant' or None")
+    if not count:
+        return x
+    ends = [ops.index(x, (..., slice(0, 1))), ops.index(x, (..., slice(-1, None)))]
+    if padtype == "constant":
+        shape = (*x.shape[:-1], count)
+        return ops.concat([ops.broadcast_to(ends[0], shape), x, ops.broadcast_to(ends[1], shape)], axis=-1)
+    sides = [ops.index(x, (..., slice(1, count + 1))), ops.index(x, (..., slice(-count - 1, -1)))]
+    sides = [ops.flip(side, axis=-1) for side in sides]
+    if padtype == "odd":
+        sides = [2.0 * end - side for end, side in zip(ends, sides, strict=True)]
+    return ops.concat([sides[0], x, sides[1]], axis=-1)
+
+
+def detrend(x: Array, /, axis: int = -1, *, type: str = "linear", bp: Any = 0) -> Array:
+    """The signal without its least-squares line (``type`` "linear", between breakpoints ``bp``) or mean ("constant"): a projection."""
+
+    def project(x: np.ndarray) -> np.ndarray:
+        return _of_scipy("detrend")(x, axis, type, bp)
+
+    return linear("detrend", project, project, array_of(x))
+
+
+def savgol_filter(
+    x: Array,
+    /,
+    window_length: int,
+    polyorder: int,
+    *,
+    deriv: int = 0,
+    delta: float = 1.0,
+    axis: int = -1,
+    mode: str = "interp",
+    cval: float = 0.0,
+) -> Array:
+    """The Savitzky-Golay filter: a polynomial of least squares in a window around each element."""
+    x = array_of(x)
+    weights = _of_scipy("savgol_coeffs")(window_length, polyorder, deriv=deriv, delta=delta)
+    if mode != "interp":
+        return convolve1d(x, weights, axis, mode=mode, cval=cval)
+    size, half = x.shape[axis], window_length // 2
+    if window_length > size:
+        raise ShapeError(
+            f"savgol_filter: found {size} elements along the axis, expected at least window_length, {window_length}"
+        )
+    inner = convolve1d(x, weights, axis, mode="constant")
+    fit = lambda x: _of_scipy("savgol_filter")(x, window_length, polyorder, deriv=deriv, delta=delta, axis=0)  # noqa: E731
+    matrix, at = fit(np.eye(window_length)), axis % len(x.shape)
+
+    def edge(part: slice, rows: np.ndarray) -> Array:
+        """The elements near an edge: products of a matrix with the window there."""
+        forward = lambda x: np.moveaxis(np.tensordot(rows, x, axes=(1, at)), 0, at)  # noqa: E731
+        adjoint = lambda g: np.moveaxis(np.tensordot(rows, g, axes=(0, at)), 0, at)  # noqa: E731
+        return linear("savgol_filter", forward, adjoint, ops.index(x, along(at, part)))
+
+    first = edge(slice(0, window_length), matrix[:half])
+    last = edge(slice(size - window_length, size), matrix[window_length - half :])
+    return ops.concat([first, ops.index(inner, along(at, slice(half, size - half))), last], axis=at)
+
+
+# --- sampling ----------------------------------------------------------------------------------------------------------
+
+
+def upfirdn(h: Any, x: Array, /, up: int = 1, down: int = 1, axis: int = -1) -> Array:
+    """The signal with zeros inserted (``up``), filtered by constant weights ``h``, of which each ``down``-th element is kept."""
+    h, x = _constant("upfirdn", "h", h), array_of(x)
+    size = x.shape[axis]
+
+    def forward(x: np.ndarray) -> np.ndarray:
+        return _of_scipy("upfirdn")(h, x, up, down, axis)
+
+    def adjoint(g: np.ndarray) -> np.ndarray:
+        g = np.moveaxis(g, axis, -1)
+        back = _of_scipy("upfirdn")(h[::-1], g, down, 1)[..., len(h) - 1 :: up][..., :size]
+        back = np.pad(back, [*[(0, 0)] * (g.ndim - 1), (0, size - back.shape[-1])])
+        return np.moveaxis(back, -1, axis)
+
+    return linear("upfirdn", forward, adjoint, x)
+
+
+def resample(x: Array, num: int, /, axis: int = 0) -> Array:
+    """A real, periodic signal at ``num`` points, by its Fourier series."""
+    x = array_of(x)
+    size, at = x.shape[axis], axis % len(x.shape)
+    common = min(num, size)
+    spectrum = ops.index(fft.rfft(x, axis=at), along(at, slice(0, common // 2 + 1)))
+    if common % 2 == 0 and num != size:  # the highest frequency stands for two, of which one is folded, or missing
+        factor = np.ones(common // 2 + 1)
+        factor[-1] = 2.0 if num < size else 0.5
+        shape = [-1 if a == at else 1 for a in range(len(x.shape))]
+        spectrum = spectrum * namespace(plain(x)).asarray(factor.reshape(shape), device=device_of(plain(x)))
+    return fft.irfft(spectrum, n=num, axis=at) * (num / size)
+
+
+def hilbert(x: Array, /, axis: int = -1) -> Array:
+    """The analytic signal of a real signal: complex, with ``x`` as its real part and the Hilbert transform as its imaginary part."""
+    x = array_of(x)
+    size, at = x.shape[axis], axis % len(x.shape)
+    factor = np.zeros(size)
+    factor[0], factor[1 : (size + 1) // 2] = 1.0, 2.0
+    if size % 2 == 0:
+        factor[size // 2] = 1.0
+    shape = [-1 if a == at else 1 for a in range(len(x.shape))]
+    factor_ = namespace(plain(x)).asarray(factor.reshape(shape), device=device_of(plain(x)))
+    return fft.ifft(fft.fft(x, axis=at) * factor_, axis=at)

@@ -1,0 +1,176 @@
+"""Filters of images: values against SciPy's, transposes in every boundary mode, derivatives, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import oxigrad as ox
+from libraries import host
+from oxigrad import xp
+from oxigrad.ops.backends import on_host
+from oxigrad.testing import check_grads
+
+MODES = ["reflect", "grid-mirror", "mirror", "nearest", "wrap", "grid-wrap", "constant", "grid-constant"]
+X = np.random.default_rng(0).standard_normal((7, 6))
+K = np.random.default_rng(1).standard_normal((3, 4))
+W = K[0]
+LABELS = np.arange(42).reshape(7, 6) % 5
+POINTS = np.random.default_rng(2).uniform(0.2, 4.8, (2, 5))
+
+Call = Callable[..., Any]
+# Calls of filters with a boundary mode.
+FILTERS: dict[str, Call] = {
+    "correlate": lambda nd, x, **k: nd.correlate(x, K, **k),
+    "correlate-origin": lambda nd, x, **k: nd.correlate(x, K, origin=(1, -2), **k),
+    "convolve": lambda nd, x, **k: nd.convolve(x, K, **k),
+    "convolve-origin": lambda nd, x, **k: nd.convolve(x, K, origin=(-1, 1), **k),
+    "correlate1d": lambda nd, x, **k: nd.correlate1d(x, W, 0, **k),
+    "correlate1d-origin": lambda nd, x, **k: nd.correlate1d(x, W, origin=-2, **k),
+    "convolve1d": lambda nd, x, **k: nd.convolve1d(x, W, 0, **k),
+    "convolve1d-origin": lambda nd, x, **k: nd.convolve1d(x, W, origin=1, **k),
+    "gaussian_filter": lambda nd, x, **k: nd.gaussian_filter(x, (0.7, 3.0), **k),
+    "gaussian_filter-order": lambda nd, x, **k: nd.gaussian_filter(x, 0.8, order=(1, 2), truncate=3.0, **k),
+    "gaussian_filter1d": lambda nd, x, **k: nd.gaussian_filter1d(x, 0.8, 0, **k),
+    "gaussian_filter1d-order": lambda nd, x, **k: nd.gaussian_filter1d(x, 0.8, order=1, radius=2, **k),
+    "gaussian_laplace": lambda nd, x, **k: nd.gaussian_laplace(x, 0.9, **k),
+    "laplace": lambda nd, x, **k: nd.laplace(x, **k),
+    "prewitt": lambda nd, x, **k: nd.prewitt(x, 0, **k),
+    "sobel": lambda nd, x, **k: nd.sobel(x, **k),
+    "uniform_filter": lambda nd, x, **k: nd.uniform_filter(x, (3, 4), **k),
+    "uniform_filter-origin": lambda nd, x, **k: nd.uniform_filter(x, 4, origin=(-2, 1), **k),
+    "uniform_filter1d": lambda nd, x, **k: nd.uniform_filter1d(x, 4, 0, **k),
+    "shift": lambda nd, x, **k: nd.shift(x, (0.7, -1.6), **k),
+    "shift-linear": lambda nd, x, **k: nd.shift(x, (0.7, -1.6), order=1, **k),
+    "zoom": lambda nd, x, **k: nd.zoom(x, (1.7, 0.6), **k),
+    "zoom-grid": lambda nd, x, **k: nd.zoom(x, 1.5, order=2, grid_mode=True, **k),
+}
+ORDERS = [(order, mode) for order in (2, 3, 4, 5) for mode in ("mirror", "reflect", "grid-wrap")]
+
+
+def is_transpose(f: Call, x: Any, tolerance: float = 1e-12) -> None:
+    """Checks ``<A t, g> = <t, A' g>`` in both modes, to second order by the transpose of the transpose."""
+    rng = np.random.default_rng(5)
+    y, pull = ox.vjp(f, x)
+    t, g = rng.standard_normal(np.shape(x)), rng.standard_normal(np.shape(y))
+    product = np.sum(g * ox.jvp(f, (x,), (t,))[1])
+    assert np.sum(t * pull(g)[0]) == pytest.approx(product, rel=tolerance, abs=tolerance)
+    back = lambda g: ox.vjp(f, x)[1](g)[0]  # noqa: E731
+    assert np.sum(g * ox.vjp(back, g)[1](t)[0]) == pytest.approx(product, rel=tolerance, abs=tolerance)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters_and_their_transposes_in_every_mode(name: str, mode: str) -> None:
+    if name == "zoom-grid" and mode in ("wrap", "constant"):
+        mode = f"grid-{mode}"  # which SciPy recommends by a warning
+    f = FILTERS[name]
+    for x in (X, X[:, :2], X[:1]):
+        for cval in (0.0, 1.5):
+            found, expected = (f(nd, x, mode=mode, cval=cval) for nd in (xp.ndimage, scipy.ndimage))
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        if x is not X[:1] or name.split("-")[0] not in ("zoom", "shift"):
+            is_transpose(lambda x: f(xp.ndimage, x, mode=mode, cval=1.5), x)
+
+
+def test_weights_are_differentiable() -> None:
+    for mode in ("reflect", "constant"):
+        for name in ("correlate", "convolve"):
+            f = lambda x, w, name=name, mode=mode: getattr(xp.ndimage, name)(x, w, mode=mode, cval=0.5, origin=(1, -1))  # noqa: E731
+            found = ox.vjp(f, X, K)[0]
+            expected = getattr(scipy.ndimage, name)(X, K, mode=mode, cval=0.5, origin=(1, -1))
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+            check_grads(f, (X[:4], K[:, :3]), order=2)
+        check_grads(lambda x, w, mode=mode: xp.ndimage.correlate1d(x, w, 0, mode=mode), (X, W), order=2)
+        check_grads(lambda x, w, mode=mode: xp.ndimage.convolve1d(x, w, mode=mode), (X, W), order=2)
+
+
+def test_gradient_magnitude() -> None:
+    f = lambda nd, x: nd.gaussian_gradient_magnitude(x, 0.9, mode="nearest")  # noqa: E731
+    np.testing.assert_allclose(f(xp.ndimage, X), f(scipy.ndimage, X), rtol=1e-12)
+    check_grads(lambda x: f(xp.ndimage, x), (X,), order=2)
+    np.testing.assert_array_equal(ox.grad(lambda x: xp.sum(f(xp.ndimage, x)))(np.zeros((4, 4))), 0.0)
+
+
+@pytest.mark.parametrize(("order", "mode"), ORDERS)
+def test_splines(order: int, mode: str) -> None:
+    f = lambda nd, x: nd.spline_filter(x, order, mode=mode)  # noqa: E731
+    for x in (X, X[:1], X[:2]):
+        np.testing.assert_allclose(f(xp.ndimage, x), f(scipy.ndimage, x), rtol=1e-12, atol=1e-12)
+        is_transpose(lambda x: f(xp.ndimage, x), x, 1e-11)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "wrap"])
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_interpolation(order: int, mode: str) -> None:
+    far = np.random.default_rng(3).uniform(-9.0, 15.0, (2, 40))
+    for cval in (0.0, 1.5):
+        found, expected = (
+            nd.map_coordinates(X, far, order=order, mode=mode, cval=cval) for nd in (xp.ndimage, scipy.ndimage)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    f = lambda x, at: xp.ndimage.map_coordinates(x, at, order=order, mode=mode)  # noqa: E731
+    check_grads(f, (X, POINTS), order=1 if order < 3 else 2)
+    is_transpose(lambda x: f(x, far), X, 1e-11)
+
+
+def test_transformations() -> None:
+    matrix, offset = np.array([[0.9, 0.2], [-0.1, 1.1]]), np.array([0.3, -0.2])
+    for m in (matrix, matrix[0]):
+        found, expected = (nd.affine_transform(X, m, offset, output_shape=(5, 8)) for nd in (xp.ndimage, scipy.ndimage))
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    check_grads(
+        lambda x, m, o: xp.ndimage.affine_transform(x, m, o, output_shape=(5, 5), mode="mirror"),
+        (X, matrix, offset),
+        order=1,
+    )
+    for named in ({}, {"reshape": False, "order": 1, "mode": "nearest"}, {"cval": 2.0}):
+        found, expected = (nd.rotate(X, 31.7, **named) for nd in (xp.ndimage, scipy.ndimage))
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    check_grads(lambda x, a: xp.ndimage.rotate(x, a, reshape=False, mode="mirror"), (X, np.array(20.0)), order=1)
+
+
+def test_the_fourier_domain() -> None:
+    transform = np.fft.fft2(X)
+    for name, arg in (("gaussian", 1.3), ("uniform", 3), ("ellipsoid", 3), ("shift", (0.5, 1.5))):
+        f = lambda nd, x, name=f"fourier_{name}", arg=arg: getattr(nd, name)(x, arg)  # noqa: E731
+        np.testing.assert_allclose(f(xp.ndimage, transform), f(scipy.ndimage, transform), rtol=1e-12, atol=1e-13)
+        check_grads(lambda x, f=f: xp.real(xp.fft.ifft2(f(xp.ndimage, xp.fft.fft2(x)))), (X,))
+
+
+def test_labels() -> None:
+    for index in (None, 2, [1, 3, 4]):
+        for name in ("sum", "sum_labels", "mean"):
+            found, expected = (getattr(nd, name)(X, LABELS, index) for nd in (xp.ndimage, scipy.ndimage))
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        check_grads(lambda x, index=index: xp.ndimage.mean(x * x, LABELS, index), (X,))
+    assert float(xp.ndimage.mean(X)) == pytest.approx(X.mean())
+
+
+@pytest.mark.parametrize("name", ["gaussian_filter", "shift", "map_coordinates", "correlate"])
+def test_images_of_every_library(name: str, arrays: Any) -> None:
+    x = arrays.asarray(X.astype(np.float32))
+    calls = {**FILTERS, "map_coordinates": lambda nd, x: nd.map_coordinates(x, POINTS)}
+    f = lambda x: xp.sum(calls[name](xp.ndimage, x) ** 2)  # noqa: E731
+    if not on_host(x):
+        with pytest.raises(NotImplementedError, match="cannot be read in host memory"):
+            f(x)
+        return
+    found = ox.grad(f)(x)
+    assert str(found.dtype).endswith("float32")
+    np.testing.assert_allclose(host(found), ox.grad(f)(X), rtol=1e-4, atol=1e-4)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="^laplace: mode is 'symmetric': expected one of 'reflect'"):
+        xp.ndimage.laplace(X, mode="symmetric")
+    with pytest.raises(ox.DerivativeError, match="^map_coordinates: order=4, mode='constant' has no derivative here"):
+        xp.ndimage.map_coordinates(X, POINTS, order=4)
+    with pytest.raises(ox.ShapeError, match=r"found coordinates of shape \(1, 5\), expected \(2, ...\)"):
+        xp.ndimage.map_coordinates(X, POINTS[:1])
+    with pytest.raises(ox.ShapeError, match=r"^rotate: found shape \(7,\)"):
+        xp.ndimage.rotate(X[:, 0], 3.0)

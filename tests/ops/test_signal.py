@@ -1,0 +1,123 @@
+"""Filters of signals: values against SciPy's, transposes, derivatives of both arguments of convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.signal
+
+import oxigrad as ox
+from libraries import host
+from oxigrad import xp
+from oxigrad.ops.backends import on_host
+from oxigrad.testing import check_grads
+
+X = np.random.default_rng(0).standard_normal((3, 40))
+H = np.random.default_rng(1).standard_normal((2, 4))
+B, A = scipy.signal.butter(3, 0.3)
+SOS = scipy.signal.butter(4, 0.3, output="sos")
+FIR = np.array([0.2, -0.4, 0.9, 0.1])
+
+LINEAR: dict[str, Any] = {
+    "lfilter": lambda s, x: s.lfilter(B, A, x),
+    "lfilter-axis": lambda s, x: s.lfilter(B, A, x, 0),
+    "sosfilt": lambda s, x: s.sosfilt(SOS, x),
+    "filtfilt": lambda s, x: s.filtfilt(B, A, x),
+    "filtfilt-even": lambda s, x: s.filtfilt(B, A, x.T, axis=0, padtype="even", padlen=7),
+    "filtfilt-constant": lambda s, x: s.filtfilt(FIR, [1.0], x, padtype="constant"),
+    "filtfilt-none": lambda s, x: s.filtfilt(B, A, x, padtype=None),
+    "detrend": lambda s, x: s.detrend(x),
+    "detrend-broken": lambda s, x: s.detrend(x, bp=[15]),
+    "detrend-constant": lambda s, x: s.detrend(x, axis=0, type="constant"),
+    **{
+        f"savgol_filter-{mode}": lambda s, x, mode=mode: s.savgol_filter(x, 7, 2, mode=mode)
+        for mode in ("interp", "mirror", "nearest", "wrap", "constant")
+    },
+    "savgol_filter-even": lambda s, x: s.savgol_filter(x, 6, 3, deriv=1, delta=0.5),
+    "savgol_filter-axis": lambda s, x: s.savgol_filter(x.T, 5, 2, axis=0),
+    "upfirdn": lambda s, x: s.upfirdn(FIR, x),
+    "upfirdn-up": lambda s, x: s.upfirdn(FIR, x, 3, 2),
+    "upfirdn-down": lambda s, x: s.upfirdn(FIR, x, 2, 5, axis=0),
+    "upfirdn-short": lambda s, x: s.upfirdn([1.0, 2.0], x, 3, 7),
+    **{
+        f"resample-{size}-{num}": lambda s, x, size=size, num=num: s.resample(x[:, :size], num, axis=1)
+        for size in (20, 21)
+        for num in (12, 13, 20, 28, 29)
+    },
+    "hilbert": lambda s, x: s.hilbert(x).imag,
+    "hilbert-odd": lambda s, x: s.hilbert(x, axis=0).imag,
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_filters_and_their_transposes(name: str) -> None:
+    f = LINEAR[name]
+    np.testing.assert_allclose(f(xp.signal, X), f(scipy.signal, X), rtol=1e-11, atol=1e-12)
+    rng = np.random.default_rng(5)
+    of_x = lambda x: f(xp.signal, x)  # noqa: E731
+    y, pull = ox.vjp(of_x, X)
+    t, g = rng.standard_normal(X.shape), rng.standard_normal(y.shape)
+    product = np.sum(g * ox.jvp(of_x, (X,), (t,))[1])
+    assert np.sum(t * pull(g)[0]) == pytest.approx(product, rel=1e-12)
+    again = ox.vjp(lambda g: ox.vjp(of_x, X)[1](g)[0], g)[1](t)[0]
+    assert np.sum(g * again) == pytest.approx(product, rel=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "fftconvolve", "oaconvolve", "correlate", "convolve2d", "correlate2d"])
+def test_convolutions(name: str, mode: str) -> None:
+    x, ours, theirs = X[:, :6], getattr(xp.signal, name), getattr(scipy.signal, name)
+    pairs = [(x, H), (H, x)] if mode == "valid" else [(x, H), (x, H[:1, :3])]
+    pairs += [] if name.endswith("2d") else [(x[0], H[0]), (x[0], H[0, :3])]
+    for one, other in pairs:
+        np.testing.assert_allclose(ours(one, other, mode), theirs(one, other, mode), rtol=1e-11, atol=1e-12)
+        check_grads(lambda a, b: ours(a, b, mode), (one, other), order=2)
+
+
+@pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_boundaries_of_planar_convolutions(mode: str, boundary: str) -> None:
+    x, named = X[:, :6], {"boundary": boundary, "fillvalue": 1.5}
+    for name in ("convolve2d", "correlate2d"):
+        ours, theirs = getattr(xp.signal, name), getattr(scipy.signal, name)
+        np.testing.assert_allclose(ours(x, H, mode, **named), theirs(x, H, mode, **named), rtol=1e-12, atol=1e-12)
+        check_grads(lambda a, b, f=ours: f(a, b, mode, **named), (x, H), order=2)
+
+
+def test_complex_signals() -> None:
+    z, w = X[0, :5] + 1j * X[1, :5], H[0] - 1j * H[1]
+    for name in ("convolve", "correlate"):
+        np.testing.assert_allclose(
+            getattr(xp.signal, name)(z, w), getattr(scipy.signal, name)(z, w), rtol=1e-12, atol=1e-12
+        )
+        check_grads(getattr(xp.signal, name), (z, w), order=1)
+    y, pull = ox.vjp(lambda h: xp.signal.convolve(z, h), H[0])
+    assert pull(y)[0].dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["lfilter", "savgol_filter-interp", "filtfilt"])
+def test_signals_of_every_library(name: str, arrays: Any) -> None:
+    x = arrays.asarray(X)
+    f = lambda x: xp.sum(LINEAR[name](xp.signal, x) ** 2)  # noqa: E731
+    if not on_host(x):
+        with pytest.raises(NotImplementedError, match="cannot be read in host memory"):
+            f(x)
+        return
+    np.testing.assert_allclose(host(ox.grad(f)(x)), ox.grad(f)(X), rtol=1e-10, atol=1e-10)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ox.DerivativeError, match="^lfilter is not differentiable with respect to b"):
+        ox.grad(lambda b: xp.sum(xp.signal.lfilter(b, A, X)))(B)
+    with pytest.raises(ox.ShapeError, match="^convolve: found 2 and 1 dimensions, expected the same number"):
+        xp.signal.convolve(X, FIR)
+    with pytest.raises(ox.ShapeError, match=r"^filtfilt: found 5 elements along the axis, expected more than padlen"):
+        xp.signal.filtfilt(B, A, X[:, :5])
+    with pytest.raises(ox.ShapeError, match=r"with mode='valid', expected one not to exceed the other"):
+        xp.signal.convolve(X[:, :3], H, "valid")
+    with pytest.raises(ValueError, match="^mode is 'some': expected 'full', 'same' or 'valid'"):
+        xp.signal.convolve(FIR, FIR, "some")
+    with pytest.raises(AttributeError, match="medfilt"):
+        xp.signal.medfilt  # noqa: B018
