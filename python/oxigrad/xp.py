@@ -24,6 +24,7 @@ from oxigrad.ops import passthrough as _passthrough
 from oxigrad.ops import primitives as _primitives
 from oxigrad.ops import special as special
 from oxigrad.ops import stats as stats
+from oxigrad.ops.dtypes import *
 from oxigrad.ops.numpy_extras import *
 from oxigrad.ops.primitives import *
 from oxigrad.ops.products import *

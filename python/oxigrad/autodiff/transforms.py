@@ -9,6 +9,7 @@ from typing import Any
 from oxigrad import _core, tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.batching import detached
 from oxigrad.autodiff.cotangents import require_real
 from oxigrad.autodiff.tangents import zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
@@ -325,4 +326,4 @@ def stop_gradient(x: Tree) -> Tree:
     3.0
     """
     leaves, structure = tree.flatten(x)
-    return tree.unflatten(structure, [plain(leaf) for leaf in leaves])
+    return tree.unflatten(structure, [detached(leaf) for leaf in leaves])

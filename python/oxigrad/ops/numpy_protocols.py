@@ -41,7 +41,7 @@ _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
 # them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
-_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing"}
+_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing", "can_cast", "result_type"}
 # Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}
 # The modules of NumPy whose functions have counterparts in ``xp``.
@@ -96,6 +96,17 @@ def op_of_ufunc(ufunc: np.ufunc) -> str | None:
 def _of_ufunc(name: str, method: str) -> str | None:
     tables = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}
     return tables[method].get(name) if method in tables else _UFUNCS.get(name, name)
+
+
+def name_of_ufunc(ufunc: np.ufunc, method: str) -> str | None:
+    """The name in ``xp`` of a ufunc, or of its method ``reduce`` or ``accumulate``; None where it has none."""
+    return _of_ufunc(ufunc.__name__, method) if method in ("__call__", "reduce", "accumulate") else None
+
+
+def name_of_function(function: Any) -> str:
+    """The name in ``xp`` of a function of NumPy."""
+    name = str(function.__name__)
+    return _FUNCTIONS.get(name, name)
 
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.ops import numpy_protocols
+from oxigrad.ops import numpy_protocols, undifferentiated
 from oxigrad.ops.backends import standard_namespace
 
 
 @functools.cache  # bounded by the number of NumPy's functions; one object for each name
 def passthrough(name: str) -> Callable[..., Any]:
-    """The function ``xp.<name>``: the array library's own, with the docstring and the signature of NumPy's.
+    """The function ``xp.<name>``: the array library's own, with the standard's signature, or NumPy's.
 
     Variables among its arguments are replaced by their plain arrays. Raises `DerivativeError` where the result is of
     floating-point dtype, so that a derivative would be lost.
@@ -26,9 +26,9 @@ def passthrough(name: str) -> Callable[..., Any]:
 
         return numpy_protocols.undifferentiated(of_library, f"xp.{name}", args, named)
 
-    numpys = getattr(np, name)
+    described = undifferentiated.stated(name) or getattr(np, name)
     function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = "oxigrad.xp", numpys.__doc__
+    function.__module__, function.__doc__ = "oxigrad.xp", described.__doc__
     with contextlib.suppress(ValueError):  # a few of NumPy's functions have none
-        function.__signature__ = inspect.signature(numpys)
+        function.__signature__ = inspect.signature(described)
     return function

@@ -27,6 +27,7 @@ from oxigrad.ops.primitives import (
     index,
     mean,
     permute_dims,
+    require_device,
     reshape,
     stack,
     sum,
@@ -361,7 +362,7 @@ def sort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable
 @composite
 def full(shape: int | tuple[int, ...], fill_value: Array, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array filled with one number, which may be a variable."""
-    _require_device("full", fill_value, device)
+    require_device("full", fill_value, device)
     shape = tuple(map(operator.index, _tuple(shape)))
     if any(size < 0 for size in shape):
         raise ShapeError(f"full: shape is {shape}: expected non-negative sizes")
@@ -374,7 +375,7 @@ def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: De
     """An array of the shape and dtype of ``x``, filled with one number, which may be a variable."""
     if not isinstance(fill_value, Variable):
         return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
-    _require_device("full_like", fill_value, device)
+    require_device("full_like", fill_value, device)
     return full(tuple(x.shape), fill_value, dtype=dtype_of(x) if dtype is None else dtype)
 
 
@@ -388,7 +389,7 @@ def linspace(
         raise ValueError(f"num is {num}: expected at least 0")
     steps = num - 1 if endpoint else num
     like = next((plain(x) for x in (start, stop) if is_array(plain(x))), 0.0)
-    _require_device("linspace", like, device)
+    require_device("linspace", like, device)
     library = namespace(like)
     places = library.arange(num, device=device_of(like))
     ndim = builtins.max(len(getattr(x, "shape", ())) for x in (start, stop))
@@ -412,19 +413,12 @@ def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bo
     """
     is_list = isinstance(obj, (list, tuple))
     obj = stack([asarray(item) for item in obj]) if is_list else obj
-    _require_device("asarray", obj, device)
+    require_device("asarray", obj, device)
     if copy is False and (is_list or (dtype is not None and obj.dtype != dtype)):
         raise ValueError("asarray: copy=False: a list, or another dtype, requires a copy")
     copy = copy and not is_list
     obj = copied(obj) if copy else obj
     return obj if dtype is None else astype(obj, dtype, copy=False)
-
-
-def _require_device(name: str, x: Array, device: Device) -> None:
-    """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
-    own = device_of(plain(x))
-    if device is not None and device != own and str(device) != str(own):
-        raise ValueError(f"{name}: device is {device!r}: expected {own!r}, that of the variable, or None")
 
 
 def _array(value: Any) -> Any:
