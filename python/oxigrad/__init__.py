@@ -26,10 +26,12 @@ from oxigrad._core import (
 )
 from oxigrad.autodiff.checkpoint import checkpoint
 from oxigrad.autodiff.custom_rules import custom_vjp, define_vjp
+from oxigrad.autodiff.debug_nans import debug_nans
 from oxigrad.autodiff.implicit import implicit
 from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
 from oxigrad.autodiff.products import elementwise_grad, ggnvp, hessian_diag, jacfwd, jacrev, linearize
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
+from oxigrad.autodiff.vmap import vmap
 from oxigrad.stepping import state
 from oxigrad.stepping.sparse_rows import SparseRows
 from oxigrad.tree import field
@@ -54,6 +56,7 @@ __all__ = [
     "__version__",
     "checkpoint",
     "custom_vjp",
+    "debug_nans",
     "define_vjp",
     "elementwise_grad",
     "field",
@@ -78,6 +81,7 @@ __all__ = [
     "tree",
     "value_and_grad",
     "vjp",
+    "vmap",
     "xp",
 ]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, xp
-from oxigrad.autodiff import cotangents, diagram, jvp_rules, tangents, vjp_rules
+from oxigrad.autodiff import batching, cotangents, debug_nans, diagram, jvp_rules, tangents, vjp_rules
 from oxigrad.ops import array_methods, backends, indexed_update, numpy_protocols, primitives, standard, variable_methods
 
 
@@ -49,6 +49,7 @@ def install() -> None:
         at=indexed_update.At,
         attribute=attribute,
         attribute_names=array_methods.names,
+        batched=batching.batched,
         cast_in_place=indexed_update.cast_in_place,
         complex_number=variable_methods.complex_number,
         container=backends.container_of,
@@ -72,6 +73,8 @@ def install() -> None:
         numpy_ufunc=numpy_protocols.numpy_ufunc,
         op_of_ufunc=numpy_protocols.op_of_ufunc,
         part=tangents.part,
+        pulled=debug_nans.pulled,
+        recorded=debug_nans.recorded,
         rounded=variable_methods.rounded,
         spread=tangents.spread,
         stack_parts=tangents.stack_parts,

@@ -27,6 +27,7 @@ from oxigrad.ops import primitives as _primitives
 from oxigrad.ops import signal as signal
 from oxigrad.ops import special as special
 from oxigrad.ops import stats as stats
+from oxigrad.ops.dtypes import *
 from oxigrad.ops.numpy_extras import *
 from oxigrad.ops.numpy_moves import Concatenator as _Concatenator
 from oxigrad.ops.numpy_padding import *

@@ -1,5 +1,6 @@
 """Coverage of the Array API standard, and NumPy's functions of variables."""
 
+import functools
 import inspect
 import math
 from pathlib import Path
@@ -49,15 +50,53 @@ def test_the_readme_shows_what_is_printed(library) -> None:
     assert "\n".join(["```", *printed, "```"]) in (Path(__file__).parents[2] / "README.md").read_text()
 
 
+# Functions that take more than the standard's: arguments by position, as in NumPy, and further arguments that have defaults.
+AS_IN_NUMPY = {
+    *"expand_dims permute_dims reshape squeeze tensordot linalg.tensordot".split(),
+    *(
+        f"fft.{name}"
+        for name in "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift".split()
+    ),
+}
+_WIDER = {
+    inspect.Parameter.KEYWORD_ONLY: inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.POSITIONAL_ONLY: inspect.Parameter.POSITIONAL_OR_KEYWORD,
+}
+
+
+def _of(module: Any, name: str) -> Any:
+    return functools.reduce(getattr, name.split("."), module)
+
+
 def test_signatures_are_the_standard_s(library) -> None:
     strict = library("array_api_strict")
-    for name in set(standard.names(strict)) & set(vars(xp)):
-        if not inspect.isfunction(getattr(xp, name)):
+    for name in standard.names(strict):
+        own, theirs = (list(inspect.signature(_of(module, name)).parameters.values()) for module in (xp, strict))
+        defaults = [None if "Undef" in repr(p.default) else p.default for p in theirs]
+        if name not in AS_IN_NUMPY:
+            stated = [(p.name, p.kind, default) for p, default in zip(theirs, defaults, strict=True)]
+            found = [(p.name, p.kind, p.default) for p in own]
+            variadic = {inspect.Parameter.VAR_POSITIONAL}
+            assert [(n if k not in variadic else "*", k, d) for n, k, d in found] == [
+                (n if k not in variadic else "*", k, d) for n, k, d in stated
+            ], name
             continue
-        theirs = inspect.signature(getattr(strict, name)).parameters
-        own = inspect.signature(getattr(xp, name)).parameters
-        missing = {parameter for parameter in theirs if parameter not in own and theirs[parameter].kind.value > 0}
-        assert missing <= {"device", "copy"}, name
+        for at, (parameter, default) in enumerate(zip(theirs, defaults, strict=True)):
+            same = next(p for p in own if p.name == parameter.name)
+            assert same.kind in (parameter.kind, _WIDER.get(parameter.kind)), name
+            assert same.default == default or default is parameter.empty, name
+            assert parameter.kind is parameter.KEYWORD_ONLY or own[at] is same, name
+        further = [p for p in own if p.name not in {q.name for q in theirs}]
+        assert all(p.default is not p.empty for p in further), name
+
+
+def test_functions_have_docstrings_of_their_own(library) -> None:
+    found: dict[str, str] = {}
+    for name in standard.names(library("array_api_strict")):
+        text = inspect.getdoc(_of(xp, name))
+        assert text and text.splitlines()[0].rstrip().endswith((".", ":", "``")), (name, text)
+        other = found.setdefault(text, name.rpartition(".")[2])
+        assert other == name.rpartition(".")[2], (name, other)
 
 
 # --- NumPy's functions -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad._typing import Array, Dtype
 from oxigrad.ops import primitives
 from oxigrad.ops.aliasing import is_same_array
-from oxigrad.ops.backends import is_array, is_complex, namespace
+from oxigrad.ops.backends import dtype_name, dtype_of, is_array, is_complex, namespace
 
 
 def initial_cotangent(value: Any, cotangent: Array) -> Array:
@@ -35,8 +35,17 @@ def require_real(value: Any, what: str) -> None:
     if not isinstance(value, float) and is_complex(value):
         raise DtypeError(
             f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
-            "value, or use ox.jacobian for the derivative of a holomorphic function, or ox.vjp with a cotangent"
+            "value, or pass holomorphic=True to ox.grad for a holomorphic function, use ox.jacobian, or ox.vjp with a cotangent"
         )
+
+
+def require_complex(values: Sequence[Any], name: str) -> None:
+    """Raises `DtypeError` where a value is real: the transform ``name`` was called with ``holomorphic=True``."""
+    for value in values:
+        if not is_complex(value):
+            raise DtypeError(
+                f"{name} with holomorphic=True: found a value of dtype {dtype_name(dtype_of(plain(value)))}, expected complex arguments and a complex value"
+            )
 
 
 def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:

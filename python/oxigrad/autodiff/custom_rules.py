@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.batching import called_for_each, level_of_variables
 from oxigrad.autodiff.cotangents import unbroadcast, unbroadcast_to_number
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero
 from oxigrad.autodiff.tangents import zero_tangent
@@ -113,7 +114,11 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 
 def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     pull_back = rule.pull
-    if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
+    leaves = tree.leaves(args)
+    if not any(isinstance(leaf, Variable) for leaf in leaves):
+        level = level_of_variables(leaves)
+        if level is not None:  # inside of `vmap`, which is differentiated: the rule is one of single examples
+            return called_for_each(functools.partial(_call, f, rule), (args, named), {}, level)
         return f(*args, **named)
     if pull_back is None:
         name = getattr(f, "__qualname__", repr(f))

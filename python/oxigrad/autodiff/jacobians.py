@@ -8,6 +8,7 @@ from typing import Any, Literal
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.cotangents import require_complex
 from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, jvp, resolve
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
@@ -25,6 +26,7 @@ def jacobian(
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of ``f``.
 
@@ -34,7 +36,7 @@ def jacobian(
     replay, which is faster where the result has far fewer elements than the argument; None chooses by these sizes. With
     ``has_aux``, ``f`` returns ``(value, aux)`` and the function returns ``(jacobian, aux)``.
 
-    Where argument and result are complex the function must be holomorphic. A complex result of real arguments requires forward
+    Where argument and result are complex the function must be holomorphic; with ``holomorphic``, `DtypeError` is raised where one is real. A complex result of real arguments requires forward
     mode, a real result of complex arguments reverse mode, whose rows are gradients. Raises `DerivativeError` for any other
     mode, and `ValueError` for an unknown one.
 
@@ -53,6 +55,8 @@ def jacobian(
         args, named = by_position(f, args, named, argnums)
         call = Recording.of(f, args, argnums, named=named, has_aux=has_aux, forward=mode != "reverse")
         outputs = [output for output in call.outputs if output is not None]
+        if holomorphic:
+            require_complex([*call.watched.variables, *tree.leaves(call.value)], "jacobian")
         blocks = iter((_columns if _goes_forward(mode, call.watched.variables, outputs) else _rows)(call, outputs))
         trees = []
         for output, leaf in zip(call.outputs, tree.leaves(call.value), strict=True):

@@ -17,7 +17,7 @@ from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, is_array, namespace, size_of
 
 
-def _shifted_axes(axis: Axis, t: Array) -> Axis:
+def shifted_axes(axis: Axis, t: Array) -> Axis:
     """``axis`` for an array with a leading batch dimension."""
     if axis is None:
         return tuple(range(1, len(t.shape)))
@@ -28,8 +28,9 @@ def _shifted(axis: int) -> int:
     return axis if axis < 0 else axis + 1
 
 
-def _shifted_reduction(t: Array, axis: Axis, keepdims: bool) -> dict[str, Any]:
-    return {"axis": _shifted_axes(axis, t), "keepdims": keepdims}
+def shifted_reduction(t: Array, axis: Axis, keepdims: bool) -> dict[str, Any]:
+    """The attributes of a reduction for an array with a leading batch dimension."""
+    return {"axis": shifted_axes(axis, t), "keepdims": keepdims}
 
 
 def _shifted_key(key: Any) -> Any:
@@ -47,24 +48,24 @@ def _shifted_key(key: Any) -> Any:
 
 def _shifted_take(t: Array, indices: Array, axis: int) -> dict[str, Any]:
     shape = (t.shape[0], *indices.shape)
-    return {"indices": namespace(indices).broadcast_to(indices, shape), "axis": _shifted_axes(axis, t)}
+    return {"indices": namespace(indices).broadcast_to(indices, shape), "axis": shifted_axes(axis, t)}
 
 
 # Ops that are jointly linear in their array arguments, and so their own forward rule, with their attributes for a batch of
 # tangents ``t``: None where there are no such attributes.
 LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
-    "sum": _shifted_reduction,
-    "mean": _shifted_reduction,
-    "cumulative_sum": lambda t, axis: {"axis": _shifted_axes(axis, t)},
-    "flip": lambda t, axis: {"axis": _shifted_axes(axis, t)},
-    "fftn": lambda t, axes, norm: {"axes": _shifted_axes(axes, t), "norm": norm},
-    "ifftn": lambda t, axes, norm: {"axes": _shifted_axes(axes, t), "norm": norm},
-    "rfft": lambda t, n, axis, norm: {"n": n, "axis": _shifted_axes(axis, t), "norm": norm},
-    "irfft": lambda t, n, axis, norm: {"n": n, "axis": _shifted_axes(axis, t), "norm": norm},
+    "sum": shifted_reduction,
+    "mean": shifted_reduction,
+    "cumulative_sum": lambda t, axis: {"axis": shifted_axes(axis, t)},
+    "flip": lambda t, axis: {"axis": shifted_axes(axis, t)},
+    "fftn": lambda t, axes, norm: {"axes": shifted_axes(axes, t), "norm": norm},
+    "ifftn": lambda t, axes, norm: {"axes": shifted_axes(axes, t), "norm": norm},
+    "rfft": lambda t, n, axis, norm: {"n": n, "axis": shifted_axes(axis, t), "norm": norm},
+    "irfft": lambda t, n, axis, norm: {"n": n, "axis": shifted_axes(axis, t), "norm": norm},
     "reshape": lambda t, shape, copy=None: {"shape": (t.shape[0], *shape)},
     "permute_dims": lambda t, axes: {"axes": (0, *(a + 1 for a in axes))},
-    "expand_dims": lambda t, axis: {"axis": _shifted_axes(axis, t)},
-    "squeeze": lambda t, axis: {"axis": _shifted_axes(axis, t)},
+    "expand_dims": lambda t, axis: {"axis": shifted_axes(axis, t)},
+    "squeeze": lambda t, axis: {"axis": shifted_axes(axis, t)},
     "concat": lambda t, axis, ends: {"axis": axis + 1, "ends": ends},
     "stack": lambda t, axis: {"axis": axis + 1},
     "astype": lambda t, **named: named,
@@ -104,7 +105,7 @@ def _push_matmul(tangents: Any, args: Any, y: Array, batch: int | None) -> Array
 
 def _push_extremum(tangents: Any, args: Any, y: Array, batch: int | None, axis: Axis, keepdims: bool) -> Array:
     along = tangents[0] * tie_weights(y, args[0], axis)
-    return xp.sum(along, axis=axis if batch is None else _shifted_axes(axis, along), keepdims=keepdims)
+    return xp.sum(along, axis=axis if batch is None else shifted_axes(axis, along), keepdims=keepdims)
 
 
 def _push_call(tangents: Any, args: Any, y: Array, batch: int | None, pull: Any, push: Any, function: Any) -> Array:

@@ -9,7 +9,8 @@ from typing import Any
 from oxigrad import _core, tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.cotangents import require_real
+from oxigrad.autodiff.batching import detached
+from oxigrad.autodiff.cotangents import require_complex, require_real
 from oxigrad.autodiff.tangents import zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
 
@@ -224,6 +225,7 @@ def value_and_grad(
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns the value of the scalar function ``f`` and its gradient.
 
@@ -234,14 +236,19 @@ def value_and_grad(
     to that occurrence alone; the two gradients are different arrays, which an optimizer sums. With ``has_aux``, ``f`` returns
     ``(value, aux)`` and the function returns ``((value, aux), gradient)``.
 
-    Raises `ShapeError` where the value has not exactly one element, and `DtypeError` where it is complex (as JAX and HIPS autograd do) or
-    an argument has no leaf to differentiate.
+    With ``holomorphic``, arguments and value are complex, and the result is the complex derivative of ``f``, which must be
+    holomorphic. Without it, the gradient at a complex argument ``a + ib`` is ``df/da - i df/db``, as in JAX and HIPS autograd.
+
+    Raises `ShapeError` where the value has not exactly one element, and `DtypeError` where it is complex (as JAX and HIPS autograd
+    do), where an argument has no leaf to differentiate, and, with ``holomorphic``, where an argument or the value is real.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
     check_callable(f, "grad")
     argnums = resolve(f, argnums, argnames)
+    if holomorphic:
+        return _holomorphic(f, argnums, has_aux)
     finish = functools.partial(_finish, argnums, has_aux)
 
     @functools.wraps(f)
@@ -271,6 +278,25 @@ def _finish(argnums: Argnums, has_aux: bool, tape: Tape, watched: Watched, resul
     return ((value, call.aux) if has_aux else value), call.arguments(gradients)
 
 
+def _holomorphic(f: Callable[..., Any], argnums: Argnums, has_aux: bool) -> Callable[..., Any]:
+    """A function that returns the value of the holomorphic function ``f`` and its derivative."""
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        args, named = by_position(f, args, named, argnums)
+        call = Recording.of(f, args, argnums, named=named, has_aux=has_aux)
+        value, variables = _scalar(call.value), call.watched.variables
+        require_complex([*variables, value], "grad")
+        target = call.outputs[0]
+        if target is None:
+            gradients = [zero_tangent(variable.value, None) for variable in variables]
+        else:
+            gradients = call.tape.gradient(target, variables, xp.ones_like(target.value), release=True)
+        return ((value, call.aux) if has_aux else value), call.arguments(gradients)
+
+    return wrapped
+
+
 _finish_first = functools.partial(_finish, 0, False)
 
 
@@ -280,6 +306,7 @@ def grad(
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns the gradient of ``f``; with ``has_aux``, ``(gradient, aux)``. See `value_and_grad`.
 
@@ -289,9 +316,13 @@ def grad(
     check_callable(f, "grad")
     argnums = resolve(f, argnums, argnames)
     finish = functools.partial(_finish, argnums, has_aux)
+    both = _holomorphic(f, argnums, has_aux) if holomorphic else None
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
+        if both is not None:
+            value, gradient = both(*args, **named)
+            return (gradient, value[1]) if has_aux else gradient
         if named:
             args, named = by_position(f, args, named, argnums)
         value, gradient = _core.value_and_grad(f, args, named or None, argnums, has_aux, finish)
@@ -325,4 +356,4 @@ def stop_gradient(x: Tree) -> Tree:
     3.0
     """
     leaves, structure = tree.flatten(x)
-    return tree.unflatten(structure, [plain(leaf) for leaf in leaves])
+    return tree.unflatten(structure, [detached(leaf) for leaf in leaves])

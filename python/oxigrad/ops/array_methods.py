@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import is_inexact, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Device
 from oxigrad.ops.backends import adapter_of, is_array, is_complex
 
 # Methods that call NumPy's function of the same name, which dispatches variables to ``xp``, with the same arguments.
@@ -88,6 +88,8 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
     """The attribute ``name`` of a variable that its class lacks. Raises `AttributeError` where its array has none, or none that is recorded."""
     if hasattr(type(x), name):
         return getattr(type(x), name).__get__(x)  # raises again what led here
+    if name == "to_device":  # of the standard, whether or not the array has it
+        return functools.partial(_to_device, xp, x)
     value = plain(x)
     methods = _methods(value)
     if name in methods and (not is_array(value) or hasattr(value, name)):
@@ -106,11 +108,24 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
     raise AttributeError(f"a variable has no attribute {name!r}{hint}", name=name, obj=x)
 
 
+def method(xp: ModuleType, x: Any, like: Any, name: str) -> Any:
+    """The method or attribute ``name`` of arrays such as ``like``, bound to ``x``; None where there is none."""
+    methods = _methods(like)
+    if name in methods:
+        return functools.partial(_bound(xp, methods[name]), x)
+    return _ATTRIBUTES[name](x) if name in _ATTRIBUTES else None
+
+
+def _to_device(xp: ModuleType, x: Array, device: Device, /, *, stream: Any = None) -> Any:
+    """The variable itself; raises `ValueError` for another device, since a copy to it has no derivative."""
+    return xp.asarray(x, device=device)
+
+
 def names(x: Any) -> list[str]:
     """The names of all attributes of a variable, for ``dir(x)``."""
     value = plain(x)
     own = [name for name in (*_methods(value), *_PLAIN) if not is_array(value) or hasattr(value, name)]
-    return sorted({*dir(type(x)), *own, *_ATTRIBUTES})
+    return sorted({*dir(type(x)), *own, *_ATTRIBUTES, "to_device"})
 
 
 def _methods(value: Any) -> Mapping[str, Any]:

@@ -64,7 +64,7 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
             return result
         if is_elementwise and len(args) > len(kinds):  # a further one might be an array that the library writes to
             raise TypeError(f"{name}: found {len(args)} positional arguments, expected at most {len(kinds)}")
-        library = standard_namespace(*args)
+        library = standard_namespace(*(args or named.values()))
         library = library if extension is None else getattr(library, extension)
         own = getattr(library, name, on_variables)
         if not named.keys() <= known:  # those of NumPy's function, or else of the library's

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import record
-from oxigrad._typing import Array, Axis
+from oxigrad._core import DtypeError, record
+from oxigrad._typing import Array, Axis, Device, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, namespace
 from oxigrad.ops.composite import composite
+from oxigrad.ops.dtypes import isdtype, library_of_dtype
 from oxigrad.ops.primitives import along
 from oxigrad.ops.standard import position, roll
 
@@ -213,11 +214,22 @@ def ifftshift(x: Array, /, axes: Axis = None) -> Array:
     return _shifted(x, axes, -1)
 
 
-def fftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
-    """The frequencies of `fft` for a sample spacing ``d``: a NumPy array."""
-    return np.fft.fftfreq(n, d, **named)
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Dtype = None, device: Device = None) -> Any:
+    """The frequencies of `fft` for a sample spacing ``d``: an array of the library of ``dtype``, by default NumPy's float64.
+
+    Raises `DtypeError` where ``dtype`` is not a real floating-point dtype.
+    """
+    return _frequencies("fftfreq", n, d, dtype, device)
 
 
-def rfftfreq(n: int, /, d: float = 1.0, **named: Any) -> Any:
-    """The frequencies of `rfft` for a sample spacing ``d``: a NumPy array."""
-    return np.fft.rfftfreq(n, d, **named)
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Dtype = None, device: Device = None) -> Any:
+    """The frequencies of `rfft` for a sample spacing ``d``, with the arguments of `fftfreq`."""
+    return _frequencies("rfftfreq", n, d, dtype, device)
+
+
+def _frequencies(name: str, n: int, d: float, dtype: Dtype, device: Device) -> Any:
+    if dtype is None:
+        return getattr(np.fft, name)(n, d, device=device)
+    if not isdtype(dtype, "real floating"):
+        raise DtypeError(f"{name}: dtype is {dtype!r}: expected a real floating-point dtype")
+    return library_of_dtype(dtype).asarray(getattr(np.fft, name)(n, d), dtype=dtype, device=device)

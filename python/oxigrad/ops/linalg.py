@@ -208,6 +208,11 @@ def qr(x: Array, /, *, mode: str = "reduced") -> Any:
         raise ValueError(f"mode is {mode!r}: expected 'reduced' or 'complete', or 'r' for R alone")
     if not has_variable([x]):
         return QRResult(*namespace(x).linalg.qr(x, mode=mode))
+    return recorded_qr(x, mode=mode)
+
+
+def recorded_qr(x: Array, *, mode: str = "reduced") -> QRResult:
+    """`qr` by the op, which has a derivative."""
     *_, rows, columns = x.shape
     if mode == "complete" and rows > columns:
         raise DerivativeError(
@@ -267,6 +272,11 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     """
     if not has_variable([x]):
         return SVDResult(*namespace(x).linalg.svd(x, full_matrices=full_matrices))
+    return recorded_svd(x, full_matrices=full_matrices)
+
+
+def recorded_svd(x: Array, *, full_matrices: bool = True) -> SVDResult:
+    """`svd` by the op, which has a derivative."""
     if full_matrices and x.shape[-1] != x.shape[-2]:
         raise DerivativeError(
             f"svd: shape {tuple(x.shape)}: the vectors beyond the shorter side are not unique, and have no derivative: "

@@ -42,11 +42,13 @@ _UNSMOOTH = {
 }
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
+_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+_ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 # Keywords without effect on the elements of a result: the algorithm, the memory layout.
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
 # them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
-_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing", "heaviside"}
+_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing", "heaviside", "can_cast", "result_type"}
 _CONSTANT |= {"floor_divide.outer", "heaviside.outer", "arange", "empty", "eye", "identity", "ones", "tri", "zeros"}
 # Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}
@@ -136,6 +138,19 @@ def _route(xp: ModuleType, function: Any) -> _Route:
         numpy_forms.with_keywords(function),
         out,
     )
+
+
+def name_of_ufunc(ufunc: np.ufunc, method: str) -> str | None:
+    """The name in ``xp`` of a ufunc, or of its method ``reduce`` or ``accumulate``; None where it has none."""
+    if method == "__call__":
+        return _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    return {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {}).get(ufunc.__name__)
+
+
+def name_of_function(function: Any) -> str:
+    """The name in ``xp`` of a function of NumPy."""
+    name = str(function.__name__)
+    return _FUNCTIONS.get(name, name)
 
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.ops import numpy_protocols
+from oxigrad.ops import numpy_protocols, undifferentiated
 from oxigrad.ops.backends import has_variable, standard_namespace
 
 
 @functools.cache  # bounded by the number of NumPy's functions; one object for each name
 def passthrough(name: str) -> Callable[..., Any]:
-    """The function ``xp.<name>``, with the docstring and the signature of NumPy's.
+    """The function ``xp.<name>``, with the signature and docstring of the standard's, or NumPy's.
 
     Of variables it is what NumPy's function is. Of plain arrays it is the array library's own, or composed of functions that
     the library has. Raises `DerivativeError` where neither has a derivative, and the result is of floating-point dtype.
@@ -34,12 +34,13 @@ def passthrough(name: str) -> Callable[..., Any]:
 
         return numpy_protocols.undifferentiated(of_library, f"xp.{name}", args, named)
 
+    described = undifferentiated.stated(name) or numpys
     function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = "oxigrad.xp", numpys.__doc__
+    function.__module__, function.__doc__ = "oxigrad.xp", described.__doc__
     if isinstance(numpys, np.ufunc):
         add_ufunc_methods(function, numpys)
     with contextlib.suppress(ValueError):  # a few of NumPy's functions have none
-        function.__signature__ = inspect.signature(numpys)
+        function.__signature__ = inspect.signature(described)
     return function
 
 

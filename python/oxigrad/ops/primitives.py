@@ -1,5 +1,6 @@
 """Primitives: the functions that a tape records. All other functions of `oxigrad.xp` are composed of them."""
 
+import builtins
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -305,10 +306,15 @@ def arrays_of(arrays: Sequence[Array], name: str) -> list[Array]:
     return [array_of(x, arrays) for x in arrays]
 
 
-def astype(x: Array, dtype: Dtype, /, *, copy: bool = True) -> Array:
-    """``x`` in another dtype; a plain array where that dtype is not floating-point."""
+def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = None) -> Array:
+    """``x`` in another dtype; a plain array where that dtype is not floating-point.
+
+    Raises `ValueError` where ``device`` is not that of ``x``, or None.
+    """
     if dtype is None:
         raise DtypeError("astype: dtype is None: expected a dtype")
+    if device is not None:
+        require_device("astype", x, device)
     library = namespace(x)
     if not is_of_kind(dtype, ("real floating", "complex floating"), library):
         bare = plain(x)
@@ -318,6 +324,13 @@ def astype(x: Array, dtype: Dtype, /, *, copy: bool = True) -> Array:
     if not copy and x.dtype == dtype:
         return x
     return _record("astype", [x], {"dtype": dtype, "copy": copy})
+
+
+def require_device(name: str, x: Array, device: Device) -> None:
+    """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
+    own = device_of(plain(x))
+    if device is not None and device != own and str(device) != str(own):
+        raise ValueError(f"{name}: device is {device!r}: expected {own!r}, that of the variable, or None")
 
 
 def copied(x: Array, /) -> Array:
@@ -335,7 +348,23 @@ def take_along_axis(x: Array, indices: Array, /, axis: int | None = -1) -> Array
 def index(x: Array, key: Any, /) -> Array:
     """``x[key]``, for every kind of key."""
     key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
-    return _record("index", [x], {"key": key})
+    try:
+        return _record("index", [x], {"key": key})
+    except (IndexError, TypeError):  # libraries do not know keys that `vmap` has batched
+        repeated = _batched_like(key, x)
+        if repeated is None:
+            raise
+        return _record("index", [repeated], {"key": key})
+
+
+def _batched_like(key: Any, x: Array) -> Any:
+    """``x`` for each example of the batched value in a key; None where there is none."""
+    parts = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, _core.BatchLevel)]
+    part: Any = builtins.max(parts, key=operator.attrgetter("level"), default=None)
+    if part is None or (isinstance(x, _core.BatchLevel) and x.level >= part.level):
+        return None
+    array = array_of(x)
+    return type(part).of(part.level, broadcast_to(array, (part.value.shape[0], *array.shape)))
 
 
 def along(axis: int, part: Any) -> tuple[Any, ...]:

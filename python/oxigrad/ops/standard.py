@@ -27,6 +27,7 @@ from oxigrad.ops.primitives import (
     index,
     mean,
     permute_dims,
+    require_device,
     reshape,
     stack,
     sum,
@@ -420,13 +421,6 @@ def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bo
     copy = copy and not is_list
     obj = copied(obj) if copy else obj
     return obj if dtype is None else astype(obj, dtype, copy=False)
-
-
-def require_device(name: str, x: Array, device: Device) -> None:
-    """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
-    own = device_of(plain(x))
-    if device is not None and device != own and str(device) != str(own):
-        raise ValueError(f"{name}: device is {device!r}: expected {own!r}, that of the variable, or None")
 
 
 def _array(value: Any) -> Any:

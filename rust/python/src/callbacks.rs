@@ -68,6 +68,8 @@ callbacks! {
     array_ufunc;
     /// `(value)`: an array of integers as one of the default floating-point dtype of its library; None for anything else.
     as_floats;
+    /// `(name, args, named)`: an op on values that `vmap` has batched.
+    batched;
     /// `(x, key, value)`: the array after `x[key] = value`.
     assigned;
     /// `(x)`: the object behind `x.at`.
@@ -120,6 +122,10 @@ callbacks! {
     op_of_ufunc;
     /// `(tangents, at)`: one tangent of a batch.
     part;
+    /// `(tape, seeds, cotangents)`: raises `NonFiniteError` where a cotangent is NaN, with the entry where it first is.
+    pulled;
+    /// `(tape, number, name, variable)`: raises `NonFiniteError` where the value of a new entry is NaN.
+    recorded;
     /// `(x, digits)`: `round(x, digits)`.
     rounded;
     /// `(shape)`: the number of elements.

@@ -35,9 +35,11 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
     #[pymodule_export]
+    use crate::autodiff::batched::{BatchLevel, new_batch_level};
+    #[pymodule_export]
     use crate::autodiff::function::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]
-    use crate::autodiff::tape::Tape;
+    use crate::autodiff::tape::{Tape, set_debug_nans};
     #[pymodule_export]
     use crate::autodiff::transforms::{Watched, record_call, value_and_grad};
     #[pymodule_export]

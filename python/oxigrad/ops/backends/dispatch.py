@@ -114,7 +114,14 @@ def standard_namespace(*values: Any) -> Any:
     """
     from array_api_compat import array_namespace
 
-    array = next((x for x in map(plain, _flattened(values)) if is_array(x)), None)
+    array = None
+    for value in map(plain, _flattened(values)):
+        if isinstance(value, _core.BatchLevel):  # functions of other arrays do not know those that `vmap` has batched
+            array = value
+            break
+        # Scalar types, which stand for dtypes, have the attributes of arrays.
+        if array is None and is_array(value) and not isinstance(value, type):
+            array = value
     try:
         return namespace() if array is None else _completed(array_namespace(array))
     except TypeError:  # it knows only arrays whose library is imported, and NumPy's scalars are not among them

@@ -12,6 +12,7 @@ use crate::arrays::elementwise::{broadcast_to, elementwise, function};
 use crate::arrays::products::matmul;
 use crate::arrays::reduce::reduce;
 use crate::arrays::value::{Value, host_number};
+use crate::autodiff::batched::batched;
 use crate::autodiff::describe::describe;
 use crate::callbacks::callbacks;
 use crate::class_cache::ByClass;
@@ -45,6 +46,9 @@ pub fn evaluate<'py>(
         Op::Elementwise(_) => None,
     };
     if let Some(result) = by_core {
+        return Ok(result);
+    }
+    if let Some(result) = batched(py, None, op, args, named)? {
         return Ok(result);
     }
     if let Some(result) = by_operator(op, args) {

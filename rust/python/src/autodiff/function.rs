@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::elementwise::op_named;
+use crate::autodiff::descriptions::description;
 use crate::autodiff::record::record;
 use crate::callbacks::callbacks;
 
@@ -31,7 +32,8 @@ pub fn record_named<'py>(
     }
 }
 
-/// An elementwise op as a function of arrays, numbers and variables.
+// An elementwise op as a function of arrays, numbers and variables. (Without a docstring of the class, which would hide
+// those of its instances.)
 #[pyclass(frozen, module = "oxigrad.xp")]
 pub struct Function(Elementwise);
 
@@ -71,6 +73,7 @@ impl Function {
         let names: &[&str] = match self.0.arity() {
             1 => &["x"],
             2 => &["x1", "x2"],
+            _ if self.0 == Elementwise::Where => &["condition", "x1", "x2"],
             _ => &["x1", "x2", "x3"],
         };
         let inspect = py.import("inspect")?;
@@ -98,8 +101,7 @@ impl Function {
 
     #[getter]
     fn __doc__(&self) -> String {
-        let name = self.0.name();
-        format!("``{name}`` of the Array API standard, element by element, recorded on the tape of its arguments.")
+        format!("{} Recorded on the tape of its arguments.", description(self.0))
     }
 
     fn __repr__(&self) -> String {

@@ -2,9 +2,11 @@
 //! `variable_methods`; garbage collection in `gc`). Recording: `record`, `scalars`, `evaluate`, `operators`,
 //! `function`, `indexed_assignment`, `mutation_check`, `program`. Replays: `replay`, `forward`, `fusion`, with the
 //! rules in `vjp_rules`, `structured`, `scatter`, and `entry` for them to read. `transforms` has the calls of whole
-//! functions, `trace` and `describe` the printing.
+//! functions, `trace`, `describe` and `descriptions` the printing; `batched` what `vmap` needs.
 
+pub mod batched;
 pub mod describe;
+mod descriptions;
 pub mod entry;
 pub mod evaluate;
 pub mod forward;

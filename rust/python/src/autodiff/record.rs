@@ -11,13 +11,14 @@ use smallvec::SmallVec;
 use crate::arrays::elementwise::elementwise;
 use crate::arrays::numpy::{are_alike, refuse_meaning};
 use crate::arrays::value::{Value, host_number};
+use crate::autodiff::batched::batched;
 use crate::autodiff::describe::describe;
 use crate::autodiff::evaluate::evaluate;
 use crate::autodiff::indexed_assignment::{gives_view, share};
-use crate::autodiff::scalars::record_if_scalars;
+use crate::autodiff::scalars::{record_if_scalars, recorded};
 use crate::autodiff::tape::{Attributes, CotangentType, Tape};
 use crate::autodiff::variable::{Variable, snapshot};
-use crate::autodiff::vjp_rules::{Needs, is_smooth, is_variadic, is_whole_sum, missing, registry};
+use crate::autodiff::vjp_rules::{Needs, is_smooth, is_variadic, is_whole_sum, registry};
 use crate::callbacks::callbacks;
 use crate::error::to_python;
 use crate::tree::is_inexact;
@@ -61,6 +62,9 @@ pub fn record<'py>(
     {
         return Ok(variable);
     }
+    if let Some(result) = batched(py, Some(tape.get().serial), op, args, named)? {
+        return Ok(result);
+    }
     let mut operands: Few<(Option<Id>, Value)> = Few::with_capacity(args.len());
     for arg in args {
         let own = arg.cast_exact::<Variable>().ok().map(Bound::get).filter(|own| own.tape.is(tape));
@@ -99,7 +103,7 @@ pub fn record<'py>(
         if op == Op::Elementwise(Elementwise::Sign)
             && callbacks(py)?.is_complex.bind(py).call1((&result,))?.is_truthy()?
         {
-            return Err(missing(op, "a complex argument"));
+            return record_complex_sign(py, &args[0]);
         }
         return Ok(result);
     }
@@ -115,6 +119,16 @@ pub fn record<'py>(
         share(&args[0], &variable)?;
     }
     Ok(variable)
+}
+
+/// The sign `x / |x|` of a complex number; zero at zero.
+fn record_complex_sign<'py>(py: Python<'py>, x: &Object<'py>) -> PyResult<Object<'py>> {
+    let elementwise = |op, args: &[Object<'py>]| record(py, Op::Elementwise(op), args, None);
+    let number = |value| PyFloat::new(py, value).into_any();
+    let size = elementwise(Elementwise::Abs, std::slice::from_ref(x))?;
+    let is_zero = elementwise(Elementwise::Equal, &[size.clone(), number(0.0)])?;
+    let divisor = elementwise(Elementwise::Where, &[is_zero, number(1.0), size])?;
+    elementwise(Elementwise::Divide, &[x.clone(), divisor])
 }
 
 /// Whether an argument is a list, a tuple, a string or None, none of which is an array.
@@ -195,7 +209,7 @@ fn append<'py>(
     if checked {
         tape.get().guard(id, read.iter())?;
     }
-    Ok(Bound::new(py, Variable::new(tape, id, value))?.into_any())
+    recorded(tape, op, Variable::new(tape, id, value))
 }
 
 /// Whether an argument is an array of the shape and dtype of the result.

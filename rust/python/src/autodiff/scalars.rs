@@ -10,6 +10,7 @@ use crate::arrays::elementwise::on_numpy_scalars;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::Variable;
+use crate::callbacks::callbacks;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -96,7 +97,7 @@ pub fn record_scalars<'py, const N: usize>(
         });
         core.push(Op::Elementwise(op), &ids, None, Value::from_scalar(result))
     };
-    Ok(Some(Bound::new(tape.py(), Variable::new(tape, id, Value::from_scalar(result)))?.into_any()))
+    recorded(tape, Op::Elementwise(op), Variable::new(tape, id, Value::from_scalar(result))).map(Some)
 }
 
 /// An op on scalars of the host language or of NumPy; `None` if NumPy computes it.
@@ -122,5 +123,16 @@ pub fn record_numbers<'py, const N: usize>(
         let ids = operands.map(|(id, number)| id.unwrap_or_else(|| core.constant(Value::Number(number))));
         core.push(Op::Elementwise(op), &ids, None, Value::Number(result))
     };
-    Ok(Bound::new(tape.py(), Variable::new(tape, id, Value::Number(result)))?.into_any())
+    recorded(tape, Op::Elementwise(op), Variable::new(tape, id, Value::Number(result)))
+}
+
+/// The variable of a new entry, as a Python object; on a tape for debugging its value is searched for NaN first.
+#[inline]
+pub fn recorded<'py>(tape: &Bound<'py, Tape>, op: Op, variable: Variable) -> PyResult<Object<'py>> {
+    let id = variable.id;
+    let variable = Bound::new(tape.py(), variable)?.into_any();
+    if tape.get().debug_nans {
+        callbacks(tape.py())?.recorded.bind(tape.py()).call1((tape, id, op.name(), &variable))?;
+    }
+    Ok(variable)
 }

@@ -1,5 +1,6 @@
 //! The `Tape` class: owns a core tape on behalf of the thread that opened it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -111,16 +112,27 @@ pub struct Tape {
     pub forward: bool,
     /// Whether arrays are checked for changes in place.
     pub check: bool,
+    /// Whether results and cotangents are searched for NaN, as it was set for the thread when the tape was made.
+    pub debug_nans: bool,
     ended: AtomicBool,
     inner: Mutex<Inner>,
 }
 
-static SERIAL: AtomicU64 = AtomicU64::new(1);
+/// The serial number of the next tape, or level of the next `vmap`.
+pub static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// Identity of the current thread: the address of a thread-local variable.
 fn current_thread() -> usize {
     thread_local!(static MARK: u8 = const { 0 });
     MARK.with(|mark| std::ptr::from_ref(mark) as usize)
+}
+
+thread_local!(static DEBUG_NANS: Cell<bool> = const { Cell::new(false) });
+
+/// Sets whether tapes of this thread made from now on search for NaN; returns the former setting.
+#[pyfunction]
+pub fn set_debug_nans(on: bool) -> bool {
+    DEBUG_NANS.replace(on)
 }
 
 impl Tape {
@@ -131,6 +143,7 @@ impl Tape {
             symbolic,
             forward: false,
             check: false,
+            debug_nans: DEBUG_NANS.get(),
             ended: AtomicBool::new(false),
             inner: Mutex::default(),
         }

@@ -222,7 +222,26 @@ impl Tape {
         let py = slf.py();
         let zeros = |value: &Value| vjp_rules::zeros(py, value);
         let of = |source: &Variable| source.source(py);
+        if slf.get().debug_nans {
+            return Self::pull_back_searched(slf, seeds, sources);
+        }
         Self::replayed(slf, sources, of, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
+    }
+
+    /// As [`Tape::pull_back`], with a search for the entry where a NaN among the cotangents first appears.
+    fn pull_back_searched<'py>(
+        slf: &Bound<'py, Self>,
+        seeds: Vec<(Id, Value)>,
+        sources: &[Bound<'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let zeros = |value: &Value| vjp_rules::zeros(py, value);
+        let of = |source: &Variable| source.source(py);
+        let given: Vec<_> = seeds.iter().map(|(id, seed)| (*id, seed.object(py))).collect();
+        let found =
+            Self::replayed(slf, sources, of, false, zeros, |core, ids| replay::replay(py, core, seeds, ids, false))?;
+        callbacks(py)?.pulled.bind(py).call1((slf, given, &found))?;
+        Ok(found)
     }
 
     /// The result of a replay for each of `variables`, which may repeat, at the entries that they stand for.

@@ -5,7 +5,7 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::value::Value;
@@ -202,6 +202,17 @@ impl Variable {
         py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
     }
 
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.known(py, "the value")?;
+        if self.is_recording(py) {
+            return Err(PyTypeError::new_err(
+                "a variable does not turn into a complex number by itself, since that would lose its derivative: \
+                 complex(ox.stop_gradient(x)) is the number",
+            ));
+        }
+        py.get_type::<PyComplex>().call1((plain(&value)?,))
+    }
+
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = plain(&self.known(py, "the value")?)?;
         py.get_type::<PyInt>().call1((value,))
@@ -259,6 +270,13 @@ impl Variable {
     /// The methods and attributes of the array, as functions of the variable.
     fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         // Protocols of other libraries are found on the class, or are not there.
+        if name.to_str()?.starts_with("__dlpack") {
+            return Err(PyAttributeError::new_err(format!(
+                "a variable has no attribute {}: an array that shares its memory would lose its derivative; \
+                 ox.stop_gradient(x) is the plain array",
+                name.repr()?
+            )));
+        }
         if name.to_str()?.starts_with('_') {
             return Err(PyAttributeError::new_err(format!("a variable has no attribute {}", name.repr()?)));
         }

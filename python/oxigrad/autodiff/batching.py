@@ -1,0 +1,496 @@
+"""Batched values, which `oxigrad.vmap` passes to functions: arrays with a leading axis that the function does not see.
+
+A `Batched` value has the shape of one example. An op on it is the same op on the whole array: `_RULES` has a rule for each class of
+ops. Elementwise ops align dimensions, reductions and shapes count axes from the second one (by the table of forward mode,
+`jvp_rules.LINEAR`), products and decompositions take stacks of matrices. Indexing by a batched key, and functions with a rule of the user's
+inside of derivatives, are called for each example, and the results stacked.
+
+Levels: of two nested transforms the inner one acts first. The core compares the level of a value with the serial number of tapes,
+which come from one counter, and calls `batched`.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import tree, xp
+from oxigrad._core import BatchLevel, ShapeError, Variable, elementwise_functions, plain, record
+from oxigrad._typing import Array, Axis
+from oxigrad.autodiff.jvp_rules import LINEAR, shifted_axes, shifted_reduction
+from oxigrad.ops import array_methods, linalg, numpy_protocols, primitives
+from oxigrad.ops.backends import device_of, is_array, namespace, standard_namespace
+
+_ELEMENTWISE = {function.__name__ for function in elementwise_functions()}
+
+
+def _refuse(what: str) -> TypeError:
+    return TypeError(f"vmap: {what}: the value differs between the examples of a batch")
+
+
+class Batched(BatchLevel):
+    """An array of any library, or a variable, whose leading axis `vmap` hides. Immutable."""
+
+    value: Any
+
+    def __new__(cls, level: int, value: Array) -> "Batched":
+        """The examples ``value`` of the `vmap` of this level."""
+        chosen: Any = _class_of(namespace(value)) if cls is Batched else cls
+        self = super().__new__(chosen, level)
+        self.value = value
+        return self
+
+    @classmethod
+    def of(cls, level: int, value: Array) -> "Batched":
+        """The examples ``value`` of the `vmap` of this level, in the class of their library."""
+        return Batched(level, value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an example."""
+        return tuple(self.value.shape)[1:]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.value.dtype
+
+    @property
+    def device(self) -> Any:
+        """The device of the array."""
+        return device_of(plain(self.value))
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of an example."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of an example."""
+        return int(np.prod(self.shape))
+
+    @property
+    def T(self) -> Any:
+        """The dimensions of an example in reverse order."""
+        return primitives.permute_dims(self)
+
+    @property
+    def mT(self) -> Any:
+        """The transpose of each matrix of an example."""
+        return primitives.matrix_transpose(self)
+
+    @property
+    def at(self) -> Any:
+        """Indexed updates, as of variables."""
+        return xp.at(self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return xp
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        if method == "__call__" and not named and (name := numpy_protocols.op_of_ufunc(ufunc)):
+            return record(name, list(inputs))
+        _require_rule(xp, numpy_protocols.name_of_ufunc(ufunc, method), ufunc.__name__)
+        return numpy_protocols.array_ufunc(xp, ufunc, method, inputs, named)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        name = numpy_protocols.name_of_function(function)
+        part = str(function.__module__).rpartition(".")[2]
+        space = getattr(xp, part) if part in ("linalg", "fft") else xp
+        rule = _PLAIN_RULES.get(name)
+        if space is xp and rule is not None:
+            return rule(*args, **named)
+        _require_rule(space, name, function.__name__)
+        return numpy_protocols.array_function(xp, function, args, named)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            array = self.value
+            while isinstance(array := plain(array), Batched):
+                array = array.value
+            found = array_methods.method(xp, self, array, name)
+            if found is not None:
+                return found
+        raise AttributeError(f"a batched value has no attribute {name!r}", name=name, obj=self)
+
+    def __getitem__(self, key: Any) -> Any:
+        return primitives.index(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError("vmap: a batched value is immutable: use x = x.at[key].set(value)")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len of a batched value without dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        raise _refuse("a branch on a batched value: use xp.where")
+
+    def __float__(self) -> float:
+        raise _refuse("a batched value is not one number")
+
+    def __complex__(self) -> complex:
+        raise _refuse("a batched value is not one number")
+
+    def __int__(self) -> int:
+        raise _refuse("a batched value is not one number")
+
+    def __index__(self) -> int:
+        raise _refuse("a batched index of an array that is not batched: use xp.take")
+
+    def __array__(self, *args: Any, **named: Any) -> Any:
+        raise _refuse(
+            "a batched value does not turn into an array: use functions of xp, and xp.take for a batched index"
+        )
+
+    def __repr__(self) -> str:
+        return f"Batched(shape={self.shape}, dtype={self.dtype}, examples={self.value.shape[0]})"
+
+    __hash__ = object.__hash__
+
+
+def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
+    def method(self: Batched, *others: Any) -> Any:
+        return record(name, [*others, self] if reflected else [self, *others])
+
+    return method
+
+
+for _own, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow"}.items():
+    setattr(Batched, f"__{_own}__", _operator(_name))
+    setattr(Batched, f"__r{_own}__", _operator(_name, reflected=True))
+for _own, _name in {"mod": "remainder", "floordiv": "floor_divide", "matmul": "matmul"}.items():
+    setattr(Batched, f"__{_own}__", _operator(_name))
+    setattr(Batched, f"__r{_own}__", _operator(_name, reflected=True))
+for _own, _name in {"neg": "negative", "pos": "positive", "abs": "abs"}.items():
+    setattr(Batched, f"__{_own}__", _operator(_name))
+for _own, _name in {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}.items():
+    setattr(Batched, f"__{_own}__", _operator(_name))
+Batched.__eq__ = _operator("equal")
+Batched.__ne__ = _operator("not_equal")
+
+
+# --- rules of ops ------------------------------------------------------------------------------------------------------
+
+# The array arguments of an op, with a leading axis where the flag is set; its attributes; the number of examples.
+_Rule = Callable[[list[Any], list[bool], dict[str, Any], int], Any]
+
+
+def batched(name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any:
+    """An op on batched values: those of the highest level among ``args``."""
+    named = named or {}
+    if name == "call":
+        return named["function"](*args)
+    level = max(arg.level for arg in args if isinstance(arg, BatchLevel))
+    flags = [isinstance(arg, Batched) and arg.level == level for arg in args]
+    values = [arg.value if flag else arg for arg, flag in zip(args, flags, strict=True)]
+    size = next(value.shape[0] for value, flag in zip(values, flags, strict=True) if flag)
+    rule: Any = _RULES.get(name) or (_elementwise if name in _ELEMENTWISE else None)
+    if rule is _elementwise:
+        result = record(name, _aligned(values, flags))
+    elif rule is not None:
+        result = rule(values, flags, named, size)
+    else:
+        result = _linear(name, values, named, size, level)
+    return _wrapped(level, result)
+
+
+def _wrapped(level: int, result: Any) -> Any:
+    if isinstance(plain(result), tuple):  # an op with several results
+        return tuple(Batched(level, part) for part in primitives.items(result))
+    return Batched(level, result)
+
+
+def _elementwise(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
+    raise NotImplementedError  # `batched` calls `record` with the name of the op
+
+
+def _ndim(value: Any, flag: bool) -> int:
+    return len(getattr(value, "shape", ())) - flag
+
+
+def _padded(value: Array, ndim: int) -> Array:
+    """Examples with dimensions of size 1 in front, so that there are ``ndim``."""
+    count, *own = value.shape
+    added = ndim - len(own)
+    return xp.reshape(value, (count, *(1,) * added, *own)) if added else value
+
+
+def _aligned(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    ndim = max(map(_ndim, values, flags))
+    return [_padded(value, ndim) if flag else value for value, flag in zip(values, flags, strict=True)]
+
+
+def _linear(name: str, values: list[Any], named: dict[str, Any], size: int, level: int) -> Any:
+    """A structured op of one argument, with its attributes for a leading axis; else for each example."""
+    keys = {key: value for key, value in named.items() if _has_batched(value, level)}
+    if name not in LINEAR:
+        raise TypeError(f"vmap: {name} has no batching rule")
+    behind = None if keys else LINEAR[name](values[0], **named)
+    if behind is not None:
+        return record(name, [values[0]], behind)
+    each = [
+        record(name, [values[0][at, ...]], {key: _example(value, level, at) for key, value in named.items()})
+        for at in range(size)
+    ]
+    return xp.stack(each)
+
+
+def _has_batched(value: Any, level: int) -> bool:
+    if isinstance(value, tuple):
+        return any(_has_batched(part, level) for part in value)
+    return isinstance(value, Batched) and value.level == level
+
+
+def _example(value: Any, level: int, at: int) -> Any:
+    """One example of the batched values of a level in a key."""
+    if isinstance(value, tuple):
+        return tuple(_example(part, level, at) for part in value)
+    return plain(value.value[at, ...]) if _has_batched(value, level) else value
+
+
+def _repeated(values: list[Any], flags: list[bool], size: int) -> list[Any]:
+    """All arguments with the leading axis."""
+    like = next(value for value, flag in zip(values, flags, strict=True) if flag)
+
+    def of(value: Any) -> Any:
+        array = (
+            value
+            if is_array(value) or isinstance(value, Variable)
+            else namespace(like).asarray(value, dtype=like.dtype)
+        )
+        return xp.broadcast_to(array, (size, *array.shape))
+
+    return [value if flag else of(value) for value, flag in zip(values, flags, strict=True)]
+
+
+def _concat(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
+    return xp.concat(_repeated(values, flags, size), axis=named["axis"] + 1)
+
+
+def _stack(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
+    return xp.stack(_repeated(values, flags, size), axis=named["axis"] + 1)
+
+
+def _matmul(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
+    ndims = list(map(_ndim, values, flags))
+    if 0 in ndims:
+        raise ShapeError("matmul: found an argument without dimensions, expected at least one")
+    left, right = values
+    left = xp.expand_dims(left, axis=-2) if ndims[0] == 1 else left
+    right = xp.expand_dims(right, axis=-1) if ndims[1] == 1 else right
+    product = record("matmul", _aligned([left, right], flags))
+    gone = (-2,) * (ndims[0] == 1) + (-1,) * (ndims[1] == 1)
+    return xp.squeeze(product, axis=gone) if gone else product
+
+
+def _solve(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
+    is_vector = _ndim(values[1], flags[1]) == 1
+    right = xp.expand_dims(values[1], axis=-1) if is_vector else values[1]
+    solution = record("solve", _aligned([values[0], right], flags))
+    return xp.squeeze(solution, axis=-1) if is_vector else solution
+
+
+def _broadcast_to(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
+    shape = named["shape"]
+    return xp.broadcast_to(_padded(values[0], len(shape)), (size, *shape))
+
+
+def _reduction(name: str) -> _Rule:
+    return lambda values, flags, named, size: record(name, values, shifted_reduction(values[0], **named))
+
+
+def _stacked(name: str) -> _Rule:
+    """An op that takes a stack of matrices."""
+    return lambda values, flags, named, size: record(name, values, named)
+
+
+_RULES: dict[str, _Rule] = {
+    "broadcast_to": _broadcast_to,
+    "concat": _concat,
+    "matmul": _matmul,
+    "solve": _solve,
+    "stack": _stack,
+    **{name: _reduction(name) for name in ("max", "min", "vector_norm")},
+    **{name: _stacked(name) for name in "inv cholesky qr svd eigh eig det cofactor slogdet sqrtm pinv".split()},
+}
+
+
+# --- functions without a derivative, and the namespace -------------------------------------------------------------------
+
+
+def _truth_or_count(name: str) -> Callable[..., Any]:
+    def function(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+        if not isinstance(x, Batched):
+            return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+        value = x.value
+        if axis is None and name.startswith("arg"):
+            found = getattr(xp, name)(xp.reshape(value, (value.shape[0], -1)), axis=1)
+            found = xp.reshape(found, (value.shape[0], *(1,) * x.ndim)) if keepdims else found
+        else:
+            found = getattr(xp, name)(value, axis=shifted_axes(axis, value), keepdims=keepdims)
+        return Batched(x.level, found)
+
+    return function
+
+
+def _argsort(x: Any, axis: Any = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    if not isinstance(x, Batched):
+        return xp.argsort(x, axis=axis, descending=descending, stable=stable)
+    if isinstance(plain(x.value), Batched):
+        order = _argsort(plain(x.value), shifted_axes(axis, x.value), descending=descending, stable=stable)
+    else:
+        order = standard_namespace(x.value).argsort(
+            plain(x.value), axis=shifted_axes(axis, x.value), descending=descending, stable=stable
+        )
+    return Batched(x.level, order)
+
+
+def _plain_elementwise(name: str) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        level = max(arg.level for arg in args if isinstance(arg, BatchLevel))
+        flags = [isinstance(arg, Batched) and arg.level == level for arg in args]
+        values = [arg.value if flag else arg for arg, flag in zip(args, flags, strict=True)]
+        return Batched(level, getattr(xp, name)(*map(plain, _aligned(values, flags))))
+
+    return function
+
+
+def _like(name: str) -> Callable[..., Any]:
+    def function(x: Any, *args: Any, dtype: Any = None, device: Any = None) -> Any:
+        if not isinstance(x, Batched):
+            return getattr(xp, name)(x, *args, dtype=dtype, device=device)
+        return Batched(x.level, getattr(xp, name)(x.value, *args, dtype=dtype, device=device))
+
+    return function
+
+
+def _asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    if not isinstance(x, Batched):
+        return inspect.unwrap(xp.asarray)(x, dtype=dtype, device=device, copy=copy)
+    return x if dtype is None or dtype == x.dtype else primitives.astype(x, dtype)
+
+
+def _full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    if not isinstance(fill_value, Batched):
+        return _like("full_like")(x, fill_value, dtype=dtype, device=device)
+    return primitives.astype(primitives.broadcast_to(fill_value, x.shape), x.dtype if dtype is None else dtype)
+
+
+_PLAIN_RULES: dict[str, Callable[..., Any]] = {
+    **{name: _truth_or_count(name) for name in "all any argmax argmin count_nonzero".split()},
+    **{name: _like(name) for name in "empty_like ones_like zeros_like".split()},
+    **{
+        name: _plain_elementwise(name)
+        for name in "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor nextafter "
+        "signbit".split()
+    },
+    "argsort": _argsort,
+    "asarray": _asarray,
+    "full_like": _full_like,
+}
+# Functions and constants of the array library, of which no argument is batched.
+_OF_LIBRARY = set(
+    """arange empty eye ones zeros isdtype finfo iinfo can_cast result_type e inf nan newaxis pi bool int8
+    int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128""".split()
+)
+
+
+def _require_rule(space: Any, name: str | None, called: str) -> None:
+    if name not in vars(space) and name not in _PLAIN_RULES:
+        raise TypeError(f"vmap: np.{called} has no batching rule")
+
+
+class _Namespace:
+    """The functions of the standard for batched values of one array library."""
+
+    __name__ = "vmap"
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.linalg, self.fft, self.special = (_Extension(part) for part in ("linalg", "fft", "special"))
+
+    def full(self, shape: Any, fill_value: Any, **named: Any) -> Any:
+        """As `xp.full`, in the array library where the value is a number."""
+        function = inspect.unwrap(xp.full) if isinstance(fill_value, Batched) else self._library.full
+        return function(shape, fill_value, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PLAIN_RULES:
+            return _PLAIN_RULES[name]
+        if name in _OF_LIBRARY or isinstance(getattr(self._library, name, None), type):
+            return getattr(self._library, name)
+        return _undecorated(xp, name)
+
+
+class _Extension:
+    """An extension of the standard for batched values."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        own = _DECOMPOSITIONS.get(name) if self._name == "linalg" else None
+        return own or _undecorated(getattr(xp, self._name), name)
+
+
+def _undecorated(module: Any, name: str) -> Any:
+    """The function of ops, without the decorator that looks it up in the array library."""
+    if name not in vars(module):
+        raise AttributeError(f"vmap: {name} has no batching rule", name=name)
+    return inspect.unwrap(vars(module)[name])
+
+
+_DECOMPOSITIONS = {"svd": linalg.recorded_svd, "qr": linalg.recorded_qr}
+
+
+@functools.lru_cache(maxsize=64)
+def _class_of(library: Any) -> type[Batched]:
+    """The class of batched values of a library, since a namespace belongs to a class."""
+    space = _Namespace(library)
+
+    def namespace_of(self: Batched, *, api_version: str | None = None) -> Any:
+        return space
+
+    return type("Batched", (Batched,), {"__array_namespace__": namespace_of, "__module__": __name__})
+
+
+# --- functions for each example -----------------------------------------------------------------------------------------
+
+
+def level_of_variables(leaves: Sequence[Any]) -> int | None:
+    """The highest level of the batched values that hold a variable; None where there are none."""
+    levels = [leaf.level for leaf in leaves if isinstance(leaf, Batched) and _holds_variable(leaf)]
+    return max(levels, default=None)
+
+
+def _holds_variable(value: Any) -> bool:
+    return isinstance(value, Variable) or (isinstance(value, Batched) and _holds_variable(value.value))
+
+
+def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
+    """The results of a function for each example of the batched values of a level, stacked."""
+    leaves, structure = tree.flatten((args, named))
+    flags = [isinstance(leaf, Batched) and leaf.level == level for leaf in leaves]
+    size = next(leaf.value.shape[0] for leaf, flag in zip(leaves, flags, strict=True) if flag)
+
+    def example(at: int) -> Any:
+        chosen = [leaf.value[at, ...] if flag else leaf for leaf, flag in zip(leaves, flags, strict=True)]
+        args, named = tree.unflatten(structure, chosen)
+        return f(*args, **named)
+
+    results = [example(at) for at in range(size)]
+    return tree.map(lambda *parts: Batched(level, xp.stack([xp.asarray(part) for part in parts])), *results)
+
+
+def detached(value: Any) -> Any:
+    """The plain value, of a batched value the batched plain value: derivatives treat it as a constant."""
+    value = plain(value)
+    return Batched(value.level, detached(value.value)) if isinstance(value, Batched) else value

@@ -1,0 +1,88 @@
+"""The standard's functions of dtypes, for dtypes of any array library, NumPy's scalar types among them."""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DtypeError, plain
+from oxigrad._typing import Array, Dtype
+from oxigrad.ops.backends import is_array, is_of_kind, standard_namespace
+
+__all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
+
+def library_of_dtype(dtype: Dtype) -> Any:
+    """The namespace of the library of a dtype; NumPy's for its dtypes and scalar types. Raises `DtypeError` for anything else.
+
+    >>> library_of_dtype(np.float32).__name__
+    'numpy'
+    """
+    if isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.generic)):
+        return np
+    root = type(dtype).__module__.partition(".")[0]
+    library: Any = sys.modules.get(f"array_api_compat.{root}") or sys.modules.get(root)
+    if hasattr(library, "isdtype"):
+        return library
+    if hasattr(library, "asarray"):  # its namespace is not the standard's own
+        return standard_namespace(library.asarray(0))
+    try:
+        np.dtype(dtype)  # Python's types, and dtypes of ml_dtypes
+    except TypeError:
+        raise DtypeError(f"found {dtype!r}, expected a dtype") from None
+    return np
+
+
+def _library(*values: Any) -> Any:
+    """The namespace of the first array; of the first dtype where there is no array."""
+    arrays = [value for value in values if _is_array(value)]
+    return standard_namespace(*arrays) if arrays else library_of_dtype(values[0])
+
+
+def _is_array(value: Any) -> bool:
+    return is_array(value) and not isinstance(value, type)
+
+
+def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
+    """Whether a dtype is of a kind: a dtype, a name such as ``"real floating"``, or a tuple of these.
+
+    Raises `DtypeError` where ``dtype`` is no dtype.
+
+    >>> isdtype(np.float32, "real floating"), isdtype(np.dtype("int8"), ("bool", np.int8))
+    (True, True)
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    library = library_of_dtype(dtype)
+    if isinstance(kind, str):
+        return bool(is_of_kind(np.dtype(dtype) if library is np else dtype, kind, library))
+    return bool(np.dtype(dtype) == np.dtype(kind)) if library is np else bool(library.isdtype(dtype, kind))
+
+
+def can_cast(from_: Dtype | Array, to: Dtype, /) -> bool:
+    """Whether an array or a dtype can be cast to another dtype by promotion, without loss."""
+    from_ = plain(from_)
+    return bool(_library(from_, to).can_cast(from_, to))
+
+
+def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
+    """The dtype of the result of an operation on these arrays, dtypes and Python numbers; NumPy's where all are numbers.
+
+    >>> result_type(np.float32, 1.0)
+    dtype('float32')
+    """
+    values = tuple(map(plain, arrays_and_dtypes))
+    known = [value for value in values if not isinstance(value, (bool, int, float, complex))]
+    return (_library(*known) if known else np).result_type(*values)
+
+
+def finfo(type: Dtype | Array, /) -> Any:
+    """The limits of a floating-point dtype, or of the dtype of an array: ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal``."""
+    dtype = type.dtype if _is_array(type) else type
+    return library_of_dtype(dtype).finfo(dtype)
+
+
+def iinfo(type: Dtype | Array, /) -> Any:
+    """The limits of an integer dtype, or of the dtype of an array: ``bits``, ``max``, ``min``."""
+    dtype = type.dtype if _is_array(type) else type
+    return library_of_dtype(dtype).iinfo(dtype)
