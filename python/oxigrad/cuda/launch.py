@@ -290,7 +290,7 @@ class DeviceStep:
         """The tables with the addresses of these leaves."""
         new = [table.copy() for table in self._tables]
         for number, table in enumerate(new):
-            own = [leaves[at].pointers for at in np.flatnonzero(self._group_of == number)]
+            own = [leaves[at].pointers for at in np.flatnonzero(self._group_of == number).tolist()]
             table[:, tables.FIRST_POINTER :] = np.array(own, np.uint64)
         return new
 

@@ -43,7 +43,7 @@ class Spans:
             return
         at = shared[0]
         other = np.argmax((end if reads[at] else end_of_written)[: at + 1])
-        first, second = (self._name(self._used[order[each]]) for each in (other, at + 1))
+        first, second = (self._name(int(self._used[order[each]])) for each in (other, at + 1))
         raise AliasError(
             f"{first} and {second} share memory: expected arrays apart, or the same array from the first step on"
         )

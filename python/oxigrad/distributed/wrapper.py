@@ -136,6 +136,10 @@ class Wrapper(Optimizer):
         """See `Optimizer.compute_gradients`."""
         return self.optimizer.compute_gradients(loss, model)
 
+    def scale_loss(self, loss: Array) -> Array:
+        """See `Optimizer.scale_loss`."""
+        return self.optimizer.scale_loss(loss)
+
     def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
         """See `Optimizer.minimize`. Raises an error of communication as well."""
         value, grads = self.compute_gradients(loss, model)

@@ -110,7 +110,7 @@ class LossScale(Sealed):
 
     def get_config(self) -> Config:
         """The loss scale as plain data."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return dataclasses.asdict(self)
 
     def state_dict(self) -> dict[str, Any]:
         """The current scale, and the number of finite steps since its last change."""
