@@ -28,12 +28,41 @@ class Claim:
 
 CLAIMS = [
     Claim(
-        "The printed text, compiled for the host, gives the bits of a step in host memory, for every elementwise optimizer",
-        ("cuda/test_device_step.py::test_every_optimizer_gives_the_bits_of_the_host",),
+        "Each operation of a kernel gives the bits of its definition on the host, which CPUs of any instruction set compute too",
+        ("cuda/test_bits.py::test_an_op_has_the_bits_of_its_scalar_meaning",),
     ),
     Claim(
-        "The same for bfloat16, float16, master copies and stochastic rounding",
-        ("cuda/test_device_step.py::test_options_of_precision",),
+        "The printed text, compiled for the host, gives the bits of a step in host memory: every rule x dtype x option",
+        (
+            "cuda/test_bits.py::test_a_step_has_the_bits_of_the_host",
+            "cuda/test_bits.py::test_the_combinations_are_counted",
+        ),
+    ),
+    Claim(
+        "It makes no access out of bounds and does no undefined arithmetic, under sanitizers, with every option",
+        ("cuda/test_bits.py::test_no_access_is_out_of_bounds_and_no_arithmetic_undefined",),
+    ),
+    Claim(
+        "The PTX that NVRTC makes of it gives these bits in an interpreter: every pair of a rule, a dtype and an option",
+        ("cuda/test_ptx_rules.py::test_a_step_has_the_bits_of_the_host", "cuda/test_ptx.py"),
+    ),
+    Claim(
+        "That PTX has no approximation, no flush of subnormal numbers, and no fused operation that the rule does not state",
+        ("cuda/test_ptx_rules.py::test_later_steps_and_longer_leaves",),
+    ),
+    Claim(
+        "No kernel spills registers, and all read and write 16 bytes at a time, from sm_80 to sm_120 (`make device-report`)",
+        (
+            "cuda/test_device_table.py::test_a_few_rules_have_no_fault",
+            "cuda/test_device_table.py::test_a_kernel_that_would_spill_gets_more_registers",
+        ),
+    ),
+    Claim(
+        "Steps through `update`, by a mock driver that runs the text, give the bits of the host: every rule, and options of precision",
+        (
+            "cuda/test_device_step.py::test_every_optimizer_gives_the_bits_of_the_host",
+            "cuda/test_device_step.py::test_options_of_precision",
+        ),
     ),
     Claim(
         "The same for chains, averages, global norms and checked gradients",
