@@ -479,9 +479,10 @@ def _trained(comm: Any, opt: Any) -> str:
                     opt.minimize(loss, model)
                 if in_turns:
                     comm.all_reduce([np.zeros(1)])
+        found = hashlib.sha256(model["w"].tobytes() + model["b"].tobytes()).hexdigest()[:16]
         if isinstance(opt, distributed.ElasticAverage):
-            model = opt.leave(model)
-    return hashlib.sha256(model["w"].tobytes() + model["b"].tobytes()).hexdigest()[:16]
+            opt.leave(model)
+    return found
 
 
 def digest(slots: Any) -> str:

@@ -95,7 +95,7 @@ class CollectiveWrapper(Wrapper):
     def _known(self, model: Tree) -> list[int]:
         """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""
         own = agreement.described(self._parameters.read(model), self.name)
-        digest = int.from_bytes(hashlib.sha256(own).digest()[:8], "little", signed=True)
+        digest = int.from_bytes(hashlib.sha256(own.tobytes()).digest()[:8], "little", signed=True)
         told = self.communicator.all_gather_v(np.array([self._done, digest], np.int64), timeout=self._seconds)
         if any(each[1] != told[0][1] for each in told):
             first, *others = self.communicator.all_gather_v(own, timeout=self._seconds)

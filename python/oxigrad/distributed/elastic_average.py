@@ -298,7 +298,7 @@ class ElasticAverage(CollectiveWrapper):
     def _see(self, answer: elastic_centre.Answer, position: list[np.ndarray]) -> None:
         assert self._layout is not None  # noqa: S101 - for the type checker
         self._centre = self._layout.views(answer.bufs)
-        self._applied, self._position = answer.count, position
+        self._applied, self._position = answer.applied, position
 
     def _request(self, kind: int, number: int, bufs: list[np.ndarray]) -> elastic_centre.Answer:
         assert self._layout is not None  # noqa: S101 - for the type checker

@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     kind: int
     number: int
     bufs: list[np.ndarray]
-    count: int = 0
+    applied: int = 0
 
 
 def moved(centre: np.ndarray, position: np.ndarray, rate: float) -> np.ndarray:
@@ -213,7 +213,7 @@ class CentreServer:
             self._send(rank, Header(REPLY, answer.number, self._layout.digest), answer)
 
     def _send(self, rank: int, head: Header, answer: Answer) -> None:
-        words = np.array([answer.kind, answer.number, answer.count], np.int64)
+        words = np.array([answer.kind, answer.number, answer.applied], np.int64)
         try:
             with self._sending:
                 self._communicator.send(rank, head, [words, *answer.bufs])
