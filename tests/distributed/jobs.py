@@ -23,7 +23,7 @@ import oxigrad as ox
 from oxigrad import distributed, launch
 from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost, agreement
 
-DEADLINE = 120
+DEADLINE = 240
 """Seconds after which a test counts as hanging."""
 
 
