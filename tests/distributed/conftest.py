@@ -1,7 +1,7 @@
-"""Tests of several workers: one that fails is repeated, and reported as a rerun.
+"""Tests of processes: one that fails is repeated, and reported as a rerun.
 
-Workers run in threads and processes, whose order the operating system chooses: a test of a death or a time-out may see another
-order than the one that it states.
+The processes are started by MPI, Ray or torch, and the operating system chooses how long that takes and what it kills first: a test
+of a death or a time-out may see another order than the one that it states. Tests of threads are not repeated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of this folder."""
+    """Marks the tests of this folder that start processes."""
     for item in items:
-        if FOLDER in item.path.parents:
+        if FOLDER in item.path.parents and item.get_closest_marker("xdist_group") is not None:
             item.add_marker(pytest.mark.flaky(reruns=2))

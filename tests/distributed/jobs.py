@@ -24,7 +24,7 @@ from oxigrad import distributed, launch
 from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost, agreement
 from oxigrad.distributed.communicator import serving
 
-DEADLINE = 120
+DEADLINE = 240
 """Seconds after which a test counts as hanging."""
 
 

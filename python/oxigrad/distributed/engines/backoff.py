@@ -19,7 +19,7 @@ class Backoff:
     ...     wait.pause()
     """
 
-    def __init__(self, timeout: float, *, spin: float = 0.01, longest: float = 0.001) -> None:
+    def __init__(self, timeout: float, *, spin: float = 0.002, longest: float = 0.001) -> None:
         self._start = time.monotonic()
         self.deadline, self._spin, self._longest = self._start + timeout, spin, longest
 

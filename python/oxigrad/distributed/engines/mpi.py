@@ -244,7 +244,7 @@ class MPICommunicator(InOrder):
         self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
     ) -> Header | None:
         """See `Communicator.recv_any`."""
-        wait = Backoff(self.timeout if timeout is None else timeout, spin=0.002)
+        wait = Backoff(self.timeout if timeout is None else timeout)
         while True:
             arrived = self._poll(tag, source)
             if arrived is not None:
