@@ -109,7 +109,7 @@ def op_of_ufunc(ufunc: np.ufunc) -> str | None:
 
 
 class _Route(NamedTuple):
-    """Where a NumPy function, called on variables, leads."""
+    """The functions that a NumPy function, called on variables, leads to."""
 
     called: str
     writes: Callable[..., None] | None  # of a function that writes to its first argument
