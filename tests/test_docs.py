@@ -18,7 +18,7 @@ MODULES = ["oxigrad", *(module.name for module in pkgutil.walk_packages(ox.__pat
 COMPILED = [name for name, value in vars(_core).items() if inspect.isclass(value) or inspect.isbuiltin(value)]
 # The pages, and the library that each needs.
 PAGES = {"README.md": "numpy", "CONTRIBUTING.md": "numpy", "docs/optimizers.md": "numpy", "docs/schedules.md": "numpy"}
-PAGES["docs/gpu.md"] = "numpy"
+PAGES["docs/gpu.md"] = PAGES["docs/numpy.md"] = "numpy"
 PAGES |= {
     "docs/torch.md": "torch",
     "docs/jax.md": "jax optax",

@@ -106,7 +106,7 @@ def of_the_standard() -> str:
 
 
 def failures(sections: Iterable[Section] = SECTIONS) -> list[str]:
-    """What does not do what its row says: the section, the space, the name and the error."""
+    """The forms that do not do what their rows say: the section, the space, the name and the error."""
     found = []
     for section in sections:
         own = next(iter(section.spaces.values()))

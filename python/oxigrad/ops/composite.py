@@ -46,8 +46,8 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
     kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
     known = inspect.signature(function).parameters.keys()
     names = list(inspect.signature(function).parameters)
-    is_named = where is not None and where.stop is not None and kinds[where.stop : where.stop + 1] == [_POSITIONAL]
-    by_position = where.stop if where is not None and is_named else len(names) + 64
+    stop: Any = None if where is None else where.stop
+    by_position = stop if stop is not None and kinds[stop : stop + 1] == [_POSITIONAL] else len(names) + 64
     is_elementwise = all(kind is inspect.Parameter.POSITIONAL_ONLY for kind in kinds)
 
     @functools.wraps(function)

@@ -109,10 +109,10 @@ def _tables() -> tuple[dict[Any, Callable[..., Any]], dict[Any, Callable[..., An
 
 
 def form_of(function: Any) -> Callable[..., Any] | None:
-    """What is called in place of a function, or a ufunc, of NumPy; None where that is a function of ``xp``."""
+    """The function called in place of a function, or a ufunc, of NumPy; None where that is one of ``xp``."""
     return _tables()[0].get(function)
 
 
 def with_keywords(function: Any) -> Callable[..., Any] | None:
-    """What is called in place of a function of NumPy with keywords that the function of ``xp`` does not have."""
+    """The function called in place of one of NumPy with keywords that the function of ``xp`` does not have."""
     return _tables()[1].get(function)

@@ -21,7 +21,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         return array(bins)
     a = ops.ravel(array(a))
     if isinstance(bins, str):
-        ends = None if range is None else tuple(float(values(end)) for end in range)
+        ends: Any = None if range is None else tuple(float(values(end)) for end in range)
         bins = len(np.histogram_bin_edges(values(a), bins, ends)) - 1
     if range is not None:
         first, last = range

@@ -42,7 +42,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, An
     rest = b - ops.matmul(a, solution)
     squares = ops.real(rest * ops.conj(rest)) if is_complex(rest) else ops.square(rest)
     sums = ops.sum(ops.reshape(squares, (rows, -1)), axis=0)
-    return solution, sums if int(rank) == columns < rows else plain(sums)[:0], rank, singular
+    return solution, sums if int(rank) == columns < rows else sums[:0], rank, singular
 
 
 def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Any:

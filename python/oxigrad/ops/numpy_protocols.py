@@ -48,7 +48,18 @@ _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
 # them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
-_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing", "heaviside", "can_cast", "result_type"}
+_CONSTANT = {
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "fix",
+    "round",
+    "around",
+    "spacing",
+    "heaviside",
+    "can_cast",
+    "result_type",
+}
 _CONSTANT |= {"floor_divide.outer", "heaviside.outer", "arange", "empty", "eye", "identity", "ones", "tri", "zeros"}
 # Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}
@@ -59,7 +70,7 @@ _PARTS = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
 def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
     """A ufunc, or its method ``reduce``, ``accumulate`` or ``at``, called on variables."""
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
-    found = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    found = _UFUNCS.get(ufunc.__name__, str(ufunc.__name__))
     given = {key: value for key, value in named.items() if not _is_absent(value) or key == "axis"}
     if method == "at":
         return in_place.ufunc_at(called, ufunc, *inputs)
@@ -109,7 +120,7 @@ def op_of_ufunc(ufunc: np.ufunc) -> str | None:
 
 
 class _Route(NamedTuple):
-    """Where a NumPy function, called on variables, leads."""
+    """The functions that a NumPy function, called on variables, leads to."""
 
     called: str
     writes: Callable[..., None] | None  # of a function that writes to its first argument

@@ -80,7 +80,7 @@ def sort_complex(a: Any) -> Any:
     """The elements as complex numbers along the last axis, sorted by the real part, then the imaginary part."""
     a = array(a)
     a = a if is_complex(a) else a + 0j
-    bare = values(a)
+    bare: Any = values(a)
     return ops.take_along_axis(a, of_library(np.lexsort((bare.imag, bare.real), axis=-1), a), axis=-1)
 
 
