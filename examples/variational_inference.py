@@ -38,7 +38,7 @@ def main(seed: int = 0, steps: int = 400) -> tuple[np.ndarray, float]:
     q, optimizer = {"mean": np.zeros(3), "log_deviation": np.zeros(3)}, ox.optim.Adam(0.05)
     for _ in range(steps):
         noise = generator.standard_normal((SAMPLES, 3))
-        optimizer.minimize(lambda q: -bound(q, noise, x, y), q)
+        optimizer.minimize(lambda q, noise=noise: -bound(q, noise, x, y), q)
     evidence = float(bound(q, generator.standard_normal((1000, 3)), x, y))
     print("means", q["mean"].round(2), "deviations", np.exp(q["log_deviation"]).round(2), f"bound {evidence:.2f}")
     return q["mean"], evidence
