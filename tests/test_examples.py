@@ -158,6 +158,25 @@ def test_workers_of_the_example_are_processes(engine: str, tmp_path: Path) -> No
     assert len(rows) == 2 and all("below 0.97" in row for row in rows)
 
 
+def test_the_short_examples_reach_their_goals() -> None:
+    def main(name: str) -> Any:
+        return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]()
+
+    assert main("gaussian_process") < 0.1
+    likelihood, best = main("hidden_markov")
+    assert best - 0.02 < likelihood < best + 0.02
+    np.testing.assert_allclose(main("ode_fit"), [1.0, 0.5, 0.8, 0.3], rtol=0.05)
+    means, evidence = main("variational_inference")
+    np.testing.assert_allclose(means, [1.5, -2.0, 0.0], atol=0.4)
+    assert -140.0 < evidence < -130.0
+    assert main("recurrent_net") > 0.99
+    natural, plain, found = main("natural_gradient")
+    assert 10 * natural < plain
+    np.testing.assert_allclose(found, [8.0, 0.2], rtol=0.05)
+    before, after = main("fluid")
+    assert after < 0.5 * before
+
+
 def run(name: str, directory: Path | None = None) -> str:
     """Output of an example, which must exit with status 0."""
     command = [sys.executable, "-W", "error", EXAMPLES / name]

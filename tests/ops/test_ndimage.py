@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.ndimage
 
 import oxigrad as ox
 from libraries import host
 from oxigrad import xp
 from oxigrad.ops.backends import on_host
 from oxigrad.testing import check_grads
+
+scipy = pytest.importorskip("scipy")
 
 MODES = ["reflect", "grid-mirror", "mirror", "nearest", "wrap", "grid-wrap", "constant", "grid-constant"]
 X = np.random.default_rng(0).standard_normal((7, 6))
