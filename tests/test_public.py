@@ -320,3 +320,15 @@ def test_an_import_loads_no_submodules_of_numpy_that_are_not_needed() -> None:
     code = "import sys, oxigrad; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy.random", "numpy.f2py", "numpy.testing", "numpy.polynomial", "numpy.ma"} & {*done.stdout.split()}
+
+
+def test_the_import_leaves_out_what_derivatives_do_not_need() -> None:
+    program = """
+import sys, oxigrad as ox
+loaded = [name for name in sys.modules if name.startswith(("oxigrad.optim", "oxigrad.stepping", "oxigrad.cuda", "scipy"))]
+assert not loaded, loaded
+assert ox.grad(lambda x: x * x)(1.0) == 2.0 and not [name for name in sys.modules if name.startswith("oxigrad.optim")]
+assert ox.optim.SGD and ox.SparseRows and ox.state and ox.cuda and ox.testing and ox.schedules
+assert all(hasattr(ox, name) for name in ox.__all__)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

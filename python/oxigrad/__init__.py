@@ -1,9 +1,10 @@
 """Automatic differentiation and optimizers for any array library, with a Rust core."""
 
 import importlib as _importlib
-from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
-from oxigrad import _callbacks, optim, schedules, testing, tree, xp
+from oxigrad import _callbacks, tree, xp
 from oxigrad._core import (
     AliasError,
     ArrayMemoryError,
@@ -32,9 +33,12 @@ from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
 from oxigrad.autodiff.products import elementwise_grad, ggnvp, hessian_diag, jacfwd, jacrev, linearize
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.autodiff.vmap import vmap
-from oxigrad.stepping import state
-from oxigrad.stepping.sparse_rows import SparseRows
 from oxigrad.tree import field
+
+if _TYPE_CHECKING:
+    from oxigrad import optim, schedules, testing
+    from oxigrad.stepping import state
+    from oxigrad.stepping.sparse_rows import SparseRows
 
 __all__ = [
     "AliasError",
@@ -92,7 +96,23 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def __getattr__(name: str) -> _ModuleType:
-    if name == "scipy":  # on demand, since SciPy may not be installed
-        return _importlib.import_module("oxigrad.scipy")
-    raise AttributeError(f"module 'oxigrad' has no attribute {name!r}")
+# Imported when they are first used: derivatives alone need no optimizer, and SciPy may not be installed.
+_LAZY = {
+    "SparseRows": "oxigrad.stepping.sparse_rows",
+    "cuda": "oxigrad.cuda",
+    "optim": "oxigrad.optim",
+    "rules": "oxigrad.rules",
+    "schedules": "oxigrad.schedules",
+    "scipy": "oxigrad.scipy",
+    "state": "oxigrad.stepping.state",
+    "stepping": "oxigrad.stepping",
+    "testing": "oxigrad.testing",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'oxigrad' has no attribute {name!r}")
+    module = _importlib.import_module(_LAZY[name])
+    found = globals()[name] = getattr(module, name, module)
+    return found

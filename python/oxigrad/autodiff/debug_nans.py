@@ -36,10 +36,11 @@ def debug_nans() -> Iterator[None]:
 
     >>> import oxigrad as ox
     >>> with debug_nans():
-    ...     ox.grad(lambda x: xp.sqrt(x) * 0.0)(0.0)
-    Traceback (most recent call last):
-    ...
-    oxigrad.NonFiniteError: ...
+    ...     try:
+    ...         ox.grad(lambda x: xp.sqrt(x) * 0.0)(0.0)
+    ...     except ox.NonFiniteError as error:
+    ...         print(str(error).partition(";")[0])
+    the derivative of sqrt gives NaN
     """
     former = set_debug_nans(True)
     try:

@@ -132,7 +132,13 @@ pub fn recorded<'py>(tape: &Bound<'py, Tape>, op: Op, variable: Variable) -> PyR
     let id = variable.id;
     let variable = Bound::new(tape.py(), variable)?.into_any();
     if tape.get().debug_nans {
-        callbacks(tape.py())?.recorded.bind(tape.py()).call1((tape, id, op.name(), &variable))?;
+        search(tape, id, op, &variable)?;
     }
     Ok(variable)
+}
+
+#[cold]
+fn search<'py>(tape: &Bound<'py, Tape>, id: Id, op: Op, variable: &Object<'py>) -> PyResult<()> {
+    let py = tape.py();
+    callbacks(py)?.recorded.bind(py).call1((tape, id, op.name(), variable)).map(|_| ())
 }
