@@ -249,6 +249,9 @@ class Wrapper(Optimizer):
     def _gradient_parts(self) -> tuple[Rule, ...]:
         return self.optimizer._gradient_parts()
 
+    def _norm_parts(self) -> tuple[Rule, ...]:
+        return self.optimizer._norm_parts()
+
     def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
         return self.optimizer._group_for(self.optimizer if owner is self else owner, path, array)
 

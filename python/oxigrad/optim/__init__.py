@@ -32,6 +32,7 @@ from oxigrad.rules import gradient_transforms
 from oxigrad.rules.ranges import Interval
 from oxigrad.rules.slots import Slot
 from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.presence import Changes
 from oxigrad.stepping.quantized import Quantized
 
 # Transforms for chains.
@@ -115,6 +116,7 @@ __all__ = [
     "Centralize",
     "Chain",
     "ChainPart",
+    "Changes",
     "ClipByGlobalNorm",
     "ClipByNorm",
     "ClipByValue",

@@ -49,6 +49,7 @@ _ADVICE = {
     "params": "the parameters are an argument of opt.update(model, grads)",
     "use_ema": "use optim.chain(optimizer, optim.EMA(...))",
     "variables": "the parameters are an argument of opt.update(model, grads)",
+    "weight_decay": "use optim.chain(optimizer, optim.WeightDecay(...))",
     "zero_grad": "use the option zero_gradients=True",
 }
 

@@ -40,6 +40,8 @@ class SteppingOptions(Protocol):
 
     def _gradient_parts(self) -> tuple[Rule, ...]: ...
 
+    def _norm_parts(self) -> tuple[Rule, ...]: ...
+
 
 class Declaration(Protocol):
     """Protocol of the declaration of a hyperparameter."""
@@ -102,7 +104,7 @@ class ParameterGroup:
         """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
         owner = self._owner
         before = owner._gradient_parts()
-        composed = self._compose(self._rule, before, holds and len(before), self.absent)
+        composed = self._compose(self._rule, before, owner._norm_parts(), holds and len(before), self.absent)
         return owner._precision.around(composed, self._storage) if self._storage else composed
 
     @property
@@ -163,6 +165,13 @@ class ParameterGroup:
         """The value of a hyperparameter at the first step."""
         return self._declared[name].at(self._values[name], 0)
 
+    def current(self, name: str, step: int) -> Any:
+        """The value of a hyperparameter at a step, counted from 0; raises `AttributeError` for an unknown name."""
+        if name not in self._declared:
+            known = ", ".join(self._declared)
+            raise AttributeError(f"{self.optimizer.name} has no hyperparameter {name}: expected one of {known}")
+        return self._declared[name].at(self._values[name], step)
+
     def program(self, rule: Rule) -> "_core.Program | None":
         """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
         return self.traced(rule, zero_gradients=self._owner.zero_gradients, catches_up=self.catches_up)
@@ -185,8 +194,11 @@ class ParameterGroup:
         return decays(self.rule(), {name: values[name] for name in self._values})
 
 
-def _composed(rule: Rule, before: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
-    composed = compose((*before, rule), until=until or None)
+def _composed(
+    rule: Rule, before: tuple[Rule, ...], norms: tuple[Rule, ...], until: int, absent: tuple[str, ...]
+) -> Rule:
+    first, after = ([part for part in norms if (part.kind == "after") is is_after] for is_after in (False, True))
+    composed = compose((*before, *first, rule, *after), until=until or None)
     return composed.without(absent) if composed.optional else composed
 
 
