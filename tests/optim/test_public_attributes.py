@@ -12,7 +12,7 @@ OPTIONS = """
 """.split()
 METHODS = """
     apply averaged_parameters build compute_gradients copied_parameters current flush get_config global_norm init load load_state_dict
-    minimize rebuild save scale_loss state_dict swap_in swap_out table update
+    minimize rebuild save scale_loss state_dict summary swap_in swap_out table update
 """.split()
 READ = ["name", "recorded_norms", "scale", "skipped", "slots", "step"]
 OPTIMIZER = {*OPTIONS, *METHODS, *READ}

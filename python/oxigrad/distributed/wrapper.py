@@ -147,7 +147,9 @@ class Wrapper(Optimizer):
         """Raises `RuleError`: a step that communicates is not a pure function."""
         raise RuleError(f"{type(self).__name__} communicates in its steps: use update or minimize, not init and apply")
 
-    def apply(self, params: Tree, grads: Tree, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def apply(
+        self, params: Tree, grads: Tree, state: dict[str, Any], **hyperparameters: Any
+    ) -> tuple[Any, dict[str, Any]]:
         """Raises `RuleError`: a step that communicates is not a pure function."""
         raise RuleError(f"{type(self).__name__} communicates in its steps: use update or minimize, not init and apply")
 

@@ -10,7 +10,7 @@ from oxigrad import _core, tree
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name, fetched
-from oxigrad.optim import param_groups
+from oxigrad.optim import param_groups, summary
 from oxigrad.optim.config import is_importable, restored, with_present_names
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.options import Options, checked_precision
@@ -481,12 +481,22 @@ class Optimizer(Options):
         """
         return functional.init(self, params)
 
-    def apply(self, params: Tree, grads: Tree, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def apply(
+        self, params: Tree, grads: Tree, state: dict[str, Any], **hyperparameters: Any
+    ) -> tuple[Any, dict[str, Any]]:
         """The step of `update` as a pure function: returns the new parameters and the new state.
 
-        It can be traced (``jax.jit``) and differentiated.
+        It can be traced (``jax.jit``) and differentiated. Numeric ``hyperparameters`` given by keyword, or by name as
+        ``state["hyperparameters"]``, take the place of those of the optimizer, in all of its groups; they may be traced arrays without
+        axes. Raises `TypeError` for an unknown name.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import SGD
+        >>> opt, w = SGD(0.1), {"w": np.zeros(1)}
+        >>> opt.apply(w, {"w": np.ones(1)}, opt.init(w), learning_rate=0.5)[0]
+        {'w': array([-0.5])}
         """
-        return functional.apply(self, params, grads, state)
+        return functional.apply(self, params, grads, state, hyperparameters)
 
     def table(self, model: Tree) -> str:
         """A table, as text, of the parameters of ``model``, each with its optimizer and hyperparameters.
@@ -510,6 +520,31 @@ class Optimizer(Options):
         self._check_patterns([(str(path), array) for path, array in parameters.items()])
         rows = (row(path, array) for path, array in parameters.items())
         return param_groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
+
+    def summary(self) -> str:
+        """A table, as text, of the slots of each parameter: names, dtypes and bytes, with the sum of bytes in the last line.
+
+        Parameters that the last step did not update come last. Notebooks show the same table in HTML.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import Adam
+        >>> opt = Adam(0.1, groups={"b": None})
+        >>> opt.build({"w": np.ones((2, 3)), "b": np.ones(3)})
+        >>> print(opt.summary())
+        parameter  shape   dtype    optimizer  slots  dtypes   bytes
+        w          (2, 3)  float64  Adam       m, v   float64  96
+        all                                                    96
+        """
+        with self._lock.reading():
+            found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+        cells = [row.cells() for row in found]
+        total = ("all", *[""] * (len(summary.HEAD) - 2), f"{sum(row.bytes for row in found):,}")
+        return param_groups.table(iter([*cells, total]), summary.HEAD)
+
+    def _repr_html_(self) -> str:
+        with self._lock.reading():
+            found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+        return summary.as_html(repr(self), self.step, found)
 
 
 _NORMS = {

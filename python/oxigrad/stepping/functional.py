@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from oxigrad import _core, tree, xp
@@ -30,7 +32,13 @@ def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
 
-def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def apply(
+    owner: SteppingOptimizer,
+    params: Any,
+    grads: Any,
+    state: dict[str, Any],
+    hyperparameters: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[Any, dict[str, Any]]:
     """See `Optimizer.apply`: nothing is written."""
     leaves, structure = tree.flatten(params)
     given = align(structure, grads)
@@ -45,7 +53,9 @@ def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, An
         raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
-    values = [{**now, **group.flags, **group.numbers(step)} for group in plan.groups]
+    given_numbers = {**state.get("hyperparameters", {}), **hyperparameters}
+    _check_names(plan, given_numbers)
+    values = [{**now, **group.flags, **group.numbers(step), **group.checked(given_numbers)} for group in plan.groups]
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
 
     def called_on(holds: bool) -> list[Leaf]:
@@ -79,9 +89,18 @@ def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, An
     changed = {"step": step + counted, "slots": {path: {**slots, **resting}[path] for path in state["slots"]}}
     if resting or missed:
         changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in resting}}
+    if "hyperparameters" in state:
+        changed["hyperparameters"] = state["hyperparameters"]
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
     return tree.unflatten(structure, filled), changed
+
+
+def _check_names(plan: Plan, hyperparameters: Mapping[str, Any]) -> None:
+    """Raises `TypeError` for a name that is no numeric hyperparameter of any group."""
+    known = {name: None for group in plan.groups for name in group.numeric}
+    if unknown := [name for name in hyperparameters if name not in known]:
+        raise TypeError(f"apply: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(known)}")
 
 
 def _late(leaf: Leaf, missed: Any) -> Leaf:

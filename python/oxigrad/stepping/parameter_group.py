@@ -48,6 +48,10 @@ class Declaration(Protocol):
 
     is_flag: bool
 
+    def check(self, value: Any) -> Any:
+        """The value, validated."""
+        ...
+
     def at(self, value: Any, step: Any) -> Any:
         """The number at a step."""
         ...
@@ -156,6 +160,13 @@ class ParameterGroup:
         """The numeric hyperparameters at step ``at``, counted from 0: schedules are called, their values read as numbers."""
         numeric = self.numeric
         return {name: self.evaluate(name, v, at) if callable(v) else v for name, v in numeric.items()}
+
+    def checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The ``values`` of its numeric hyperparameters, validated; a function is called by no step and raises `TypeError`."""
+        found = {name: self._declared[name].check(value) for name, value in values.items() if name in self._declared}
+        if functions := [name for name, value in found.items() if callable(value)]:
+            raise TypeError(f"{functions[0]} is {found[functions[0]]!r}: expected a number or an array without axes")
+        return found
 
     def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
         """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""

@@ -156,6 +156,11 @@ class Stepper:
         made.averages = copy.copy(self.averages)
         return made
 
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the last step, if it is known."""
+        return self._plan
+
     def group_of(self, path: str) -> ParameterGroup:
         """The group of a parameter of the last model; raises `KeyError` where there is none."""
         plan = self._plan
