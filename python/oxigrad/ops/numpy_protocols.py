@@ -48,7 +48,18 @@ _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
 # them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
-_CONSTANT = {"zeros_like", "ones_like", "empty_like", "fix", "round", "around", "spacing", "heaviside", "can_cast", "result_type"}
+_CONSTANT = {
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "fix",
+    "round",
+    "around",
+    "spacing",
+    "heaviside",
+    "can_cast",
+    "result_type",
+}
 _CONSTANT |= {"floor_divide.outer", "heaviside.outer", "arange", "empty", "eye", "identity", "ones", "tri", "zeros"}
 # Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}

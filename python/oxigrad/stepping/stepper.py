@@ -221,7 +221,9 @@ class Stepper:
         """The plan for a model that none was made for, and its leaves. ``present`` and ``holds_own`` are those of `Plan`."""
         if self.presence.is_counting:
             self.presence.settle(self.count)
-        missed = functools.partial(self.presence.missed_by, known=self._slots, count=self._core.count)
+        # Known counts wait for no device where every parameter has slots.
+        count = self.count if self._slots and self.presence.rested | self.presence.kept else self._core.count
+        missed = functools.partial(self.presence.missed_by, known=self._slots, count=count)
         plan = Plan(leaves, structure, self._owner, self._version, present=present, holds_own=holds_own, missed=missed)
         leaves = plan.detach(leaves)
         if self.fitting:
@@ -499,7 +501,9 @@ class Stepper:
             )
         self._core.prepare(prepared)
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
-        self.presence.enter({p.text: p.missed for p in plan.parameters}, plan.resting, self._slots, self._core.count)
+        missed = {p.text: p.missed for p in plan.parameters}
+        count = self.count if len(missed) < len(self._slots) else self._core.count
+        self.presence.enter(missed, plan.resting, self._slots, count)
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: existing ones, and new ones where they are missing."""
