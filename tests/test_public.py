@@ -24,10 +24,11 @@ API: dict[types.ModuleType, str] = {
         linearize optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp vmap xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
-        Centralize Chain ChainPart ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL Fromage GradientNoise Interval LAMB LARS LBFGS Lion
+        Centralize Chain ChainPart Changes ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA FTRL Fromage GradientNoise Interval LAMB LARS LBFGS Lion
         Lookahead LossScale MADGRAD Maximize Muon NAdam NovoGrad OptimisticAdam OptimisticSGD Optimizer ParameterGroup Partition Prodigy
-        Quantized RAdam RMSprop Regularize Rprop RuleOptimizer SAM SGD SM3 SOAP SWA ScheduleFreeAdamW ScheduleFreeSGD
-        Shampoo Signum Slot Slots Sophia Transform WeightDecay Yogi chain define from_config partition transform""",
+        Quantized RAdam RMSprop Regularize Rprop RuleOptimizer SAM SGD SM3 SOAP SWA RateRange ScheduleFreeAdamW ScheduleFreeSGD
+        Shampoo Signum Slot Slots Sophia Transform WeightDecay Yogi chain define from_config partition range_test
+        transform""",
     ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
         inverse_power inverse_time join linear multiply multistep noam one_cycle one_minus_sqrt piecewise plateau polynomial
         rex rsqrt staircase step warmup warmup_cosine wsd""",

@@ -8,13 +8,13 @@ import pytest
 from oxigrad import optim
 
 OPTIONS = """
-    accumulate loss_scale master nonfinite rounding seed slot_dtype sparse zero_gradients
+    accumulate loss_scale master nonfinite record_norms rounding seed slot_dtype sparse zero_gradients
 """.split()
 METHODS = """
-    apply averaged_parameters build compute_gradients copied_parameters get_config init load load_state_dict minimize save scale_loss
-    state_dict swap_in swap_out table update
+    apply averaged_parameters build compute_gradients copied_parameters current flush get_config global_norm init load load_state_dict
+    minimize rebuild save scale_loss state_dict summary swap_in swap_out table update
 """.split()
-READ = ["name", "scale", "skipped", "slots", "step"]
+READ = ["name", "recorded_norms", "scale", "skipped", "slots", "step"]
 OPTIMIZER = {*OPTIONS, *METHODS, *READ}
 OF_ONE_RULE = {*OPTIMIZER, "dtype", "groups", "hyperparameters", "program"}
 

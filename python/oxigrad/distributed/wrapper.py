@@ -151,7 +151,9 @@ class Wrapper(Optimizer):
         """Raises `RuleError`: a step that communicates is not a pure function."""
         raise RuleError(f"{type(self).__name__} communicates in its steps: use update or minimize, not init and apply")
 
-    def apply(self, params: Tree, grads: Tree, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def apply(
+        self, params: Tree, grads: Tree, state: dict[str, Any], **hyperparameters: Any
+    ) -> tuple[Any, dict[str, Any]]:
         """Raises `RuleError`: a step that communicates is not a pure function."""
         raise RuleError(f"{type(self).__name__} communicates in its steps: use update or minimize, not init and apply")
 
@@ -252,6 +254,9 @@ class Wrapper(Optimizer):
 
     def _gradient_parts(self) -> tuple[Rule, ...]:
         return self.optimizer._gradient_parts()
+
+    def _norm_parts(self) -> tuple[Rule, ...]:
+        return self.optimizer._norm_parts()
 
     def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
         return self.optimizer._group_for(self.optimizer if owner is self else owner, path, array)

@@ -4,6 +4,7 @@
 * `rule_optimizer`: optimizers of one rule, made by `define`; `hyperparameters`: their hyperparameters as attributes.
 * `chain`, `partition`, `composition`: optimizers of several parts; `param_groups`: hyperparameters by key path.
 * `lbfgs`, `line_search`, `sam`: optimizers that evaluate the loss several times a step.
+* `rate_range`: the learning-rate range test; `summary`: tables of slots.
 * `loss_scale`: dynamic loss scaling for float16.
 * `config`: configurations as plain data; `attributes`: the base class of objects with checked attributes.
 
@@ -26,12 +27,14 @@ from oxigrad.optim.lbfgs import LBFGS
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.optimizer import Optimizer, Slots
 from oxigrad.optim.partition import Partition, partition
+from oxigrad.optim.rate_range import RateRange, range_test
 from oxigrad.optim.rule_optimizer import RuleOptimizer, define
 from oxigrad.optim.sam import SAM
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.ranges import Interval
 from oxigrad.rules.slots import Slot
 from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.presence import Changes
 from oxigrad.stepping.quantized import Quantized
 
 # Transforms for chains.
@@ -115,6 +118,7 @@ __all__ = [
     "Centralize",
     "Chain",
     "ChainPart",
+    "Changes",
     "ClipByGlobalNorm",
     "ClipByNorm",
     "ClipByValue",
@@ -138,6 +142,7 @@ __all__ = [
     "Quantized",
     "RAdam",
     "RMSprop",
+    "RateRange",
     "Regularize",
     "Rprop",
     "RuleOptimizer",
@@ -155,6 +160,7 @@ __all__ = [
     "define",
     "from_config",
     "partition",
+    "range_test",
     "transform",
 ]
 

@@ -164,6 +164,12 @@ class ChainedPartition(Partition):
     def _owners(self, name: str) -> list[CommonPart]:
         return [part for part in self.parts if isinstance(part, CommonPart) and name in part.hyperparameters]
 
+    def _current(self, name: str, step: int) -> Any:
+        """See `Optimizer._current`: of a common part."""
+        if len(self._owners(name)) == 1:
+            return next(filter(None, self._chains().values()))._current(name, step)
+        return super()._current(name, step)
+
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and len(owners := self._owners(name)) == 1:
             return getattr(owners[0], name)

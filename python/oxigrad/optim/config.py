@@ -54,6 +54,7 @@ OPTIONS = {
     "slot_dtype": None,
     "master": False,
     "rounding": "nearest",
+    "record_norms": (),
     "groups": None,
     "dtype": None,
 }

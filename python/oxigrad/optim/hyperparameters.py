@@ -10,7 +10,7 @@ from oxigrad._typing import Config
 from oxigrad.optim.attributes import Sealed, hint
 from oxigrad.rules.ranges import Domain
 from oxigrad.rules.rule import Rule, is_flag
-from oxigrad.schedules.base import number_at, term
+from oxigrad.schedules.base import is_traced, number_at, term
 from oxigrad.stepping.version import Version
 
 
@@ -41,6 +41,8 @@ class Hyperparameter:
         """The value; raises `TypeError` where its type is not that of the default, `ValueError` where it is out of range."""
         if self.is_flag:
             return self._checked_flag(value)
+        if is_traced(value):
+            return value  # whose number, and range, are known only when the traced program runs
         try:
             value = term(value)
         except TypeError:

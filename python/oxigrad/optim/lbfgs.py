@@ -265,7 +265,7 @@ class ClosureOptimizer(RuleOptimizer):
         """
         with self._lock.stepping():
             plan, leaves = self._stepper.begin(model)
-            if len(plan.groups) > 1:
+            if len(set(plan.groups)) > 1:
                 raise ValueError(
                     f"{self.name}: found groups with hyperparameters: expected None, which freezes, for every group"
                 )

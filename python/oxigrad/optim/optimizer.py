@@ -1,22 +1,24 @@
 """Base class of optimizers: options, steps, state, and slots by key path."""
 
 import copy
+import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
-from oxigrad.ops.backends import dtype_name
-from oxigrad.optim import param_groups
+from oxigrad.ops.backends import dtype_name, fetched
+from oxigrad.optim import param_groups, summary
 from oxigrad.optim.config import is_importable, restored, with_present_names
 from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.options import Options, checked_precision
-from oxigrad.rules import gradient_transforms, rule
+from oxigrad.rules import gradient_transforms, norms, rule
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping import functional
 from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.presence import Changes
 from oxigrad.stepping.state import Report, collect, read, resume, write
 from oxigrad.stepping.stepper import Stepper
 from oxigrad.stepping.version import Version
@@ -65,11 +67,12 @@ class Optimizer(Options):
         rounding: the rounding of parameters of half precision: "nearest", "stochastic" (up or down at random, so that small
             updates are kept on average) or "kahan" (the rounding error of a step is added to the next; it is kept in a slot
             ``kahan-compensation``).
+        record_norms: the norms that each step records, "gradient", "update" and "parameter", or some of them; see `recorded_norms`.
 
     Updates of float16 and bfloat16 parameters are computed in float32, and their slots are float32 by default.
 
-    Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale`` and ``zero_gradients`` may be set, and take
-    effect on the next step; the others are fixed. Setting a fixed option or an unknown attribute raises `AttributeError`.
+    Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale``, ``zero_gradients`` and ``record_norms`` may be set, and
+    take effect on the next step; the others are fixed. Setting a fixed option or an unknown attribute raises `AttributeError`.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Optimizer(Options):
         slot_dtype: str | None = None,
         master: bool = False,
         rounding: str = "nearest",
+        record_norms: str | Iterable[str] = (),
     ) -> None:
         self._version = Version()
         self.sparse = sparse
@@ -91,6 +95,7 @@ class Optimizer(Options):
         self.accumulate = accumulate
         self.loss_scale = loss_scale
         self.zero_gradients = zero_gradients
+        self.record_norms = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
         self._precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
         self._stepper = Stepper(self)
@@ -133,6 +138,10 @@ class Optimizer(Options):
         parts = (*parts, _FINITE) if checks else parts
         return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
 
+    def _norm_parts(self) -> tuple[Rule, ...]:
+        """The transforms that record norms."""
+        return tuple([_NORMS[name] for name in self.record_norms]) if self.record_norms else ()
+
     def _assign(self, path: str, array: Array) -> ParameterGroup | None:
         """The parameter group of a parameter, given by key path and array; None where it is frozen."""
         return self._group_for(self, path, array)
@@ -170,17 +179,120 @@ class Optimizer(Options):
         """
         return Slots(self._stepper.slots)
 
+    def current(self, name: str, path: Any = None) -> Any:
+        """The value of a hyperparameter in the next step, that of a schedule included; with ``path``, for the parameter there.
+
+        Parameters in groups, and those of the optimizers of a partition, have values of their own. Raises `AttributeError` for an
+        unknown name, `KeyError` for a path that no built model has, and `ValueError` for a partition without ``path``.
+
+        >>> from oxigrad import schedules
+        >>> from oxigrad.optim import SGD
+        >>> opt = SGD(schedules.linear(1.0, 0.0, 4), groups={"b": {"learning_rate": 0.25}})
+        >>> opt.current("learning_rate")
+        1.0
+        >>> import numpy as np
+        >>> model = {"w": np.zeros(1), "b": np.zeros(1)}
+        >>> model = opt.update(model, {"w": np.ones(1), "b": np.ones(1)})
+        >>> opt.current("learning_rate"), opt.current("learning_rate", "b")
+        (0.75, 0.25)
+        """
+        if path is None:
+            return self._current(name, self.step)
+        return self._stepper.group_of(str(path)).current(name, self.step)
+
+    def _current(self, name: str, step: int) -> Any:
+        """The value of a hyperparameter at a step, of parameters in no group."""
+        raise ValueError(f"{self.name}: expected the key path of a parameter, whose optimizer has {name}")
+
+    @property
+    def recorded_norms(self) -> dict[str, dict[str, float]]:
+        """The norms that the last step recorded, by kind and key path: ``opt.recorded_norms["gradient"]["l1.weight"]``.
+
+        The option ``record_norms`` chooses kinds. They are computed in the pass over memory that updates the parameters, and summed in float64:
+        "gradient" before clipping and other transforms, of the mean where gradients are accumulated; "update" of the
+        change of the parameter; "parameter" of its new value. A parameter that the last step did not update has those of the
+        last one that did. Reading them waits for steps on devices. `global_norm` is over all parameters.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import SGD
+        >>> opt = SGD(0.5, record_norms=("gradient", "update"))
+        >>> model = opt.update(
+        ...     {"w": np.zeros(2), "b": np.zeros(1)}, {"w": np.array([3.0, 4.0]), "b": np.array([12.0])}
+        ... )
+        >>> opt.recorded_norms
+        {'gradient': {'w': 5.0, 'b': 12.0}, 'update': {'w': 2.5, 'b': 6.0}}
+        >>> opt.global_norm("gradient")
+        13.0
+        """
+        with self._lock.reading():
+            slots = self._stepper.own_slots
+            return {
+                kind: {
+                    path: float(fetched(own[name])) for path, own in slots.items() if (name := norms.SLOTS[kind]) in own
+                }
+                for kind in self.record_norms
+            }
+
+    def global_norm(self, kind: str) -> float:
+        """The norm of the ``kind`` "gradient", "update" or "parameter" over all parameters; raises `ValueError` if it is not recorded."""
+        if kind not in self.record_norms:
+            recorded = ", ".join(map(repr, self.record_norms)) or "none"
+            raise ValueError(f"the norm {kind!r} is not recorded: expected one of record_norms, {recorded}")
+        return math.hypot(*self.recorded_norms[kind].values())
+
     def build(self, model: Tree) -> None:
         """Makes the slots for the parameters of ``model``, which otherwise the first step does."""
         with self._lock:
             self._stepper.build(model)
 
+    def rebuild(self, model: Tree, *, remove: bool = False) -> Changes:
+        """Makes slots for a model with other parameters than before, which `update` would refuse, and reports the changes.
+
+        Slots begin for parameters that were added, and for those that have another shape than before; the others keep theirs. Slots
+        of parameters that ``model`` lacks are kept for a later model that has them again, or dropped with ``remove=True``. The step
+        that a rule reads, as in Adam's bias correction, counts from 1 for parameters that begin; schedules read `step`.
+
+        Freezing needs no call: a parameter is not updated while its group is None, its field or ``requires_grad`` is not trainable, or its
+        gradient is None. Raises `StateError` while gradients are accumulated; see `flush`.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import Adam
+        >>> opt, model = Adam(0.1), {"body": np.zeros(2)}
+        >>> model = opt.update(model, {"body": np.ones(2)})
+        >>> model["head"] = np.zeros(1)
+        >>> opt.rebuild(model)
+        Changes(added=['head'], unfrozen=[], frozen=[], reset=[], kept=[], removed=[])
+        >>> del model["body"]
+        >>> opt.rebuild(model, remove=True).removed, list(opt.slots)
+        (['body'], ['head'])
+        """
+        with self._lock:
+            return self._stepper.rebuild(model, remove=remove)
+
+    def flush(self, model: Tree) -> Tree:
+        """Takes a step with the mean of the gradients accumulated so far, as at the end of an epoch; returns the model.
+
+        Without accumulated gradients it does nothing. Errors are those of `update`.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import SGD
+        >>> opt, model = SGD(1.0, accumulate=4), {"w": np.zeros(1)}
+        >>> for g in (1.0, 3.0):
+        ...     model = opt.update(model, {"w": np.array([g])})
+        >>> opt.flush(model), opt.step
+        ({'w': array([-2.])}, 1)
+        """
+        with self._lock.stepping():
+            return self._stepper.flush(model)
+
     def update(self, model: Tree, grads: Tree | None = None) -> Tree:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
         ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. Without ``grads``, the parameters
-        hold their gradients, as those of a ``torch.nn.Module`` do in the attribute ``grad``; a parameter whose gradient is None
-        is not updated, and a model without any gradient raises `StructureError`. An array with several key paths is
+        hold their gradients, as those of a ``torch.nn.Module`` do in the attribute ``grad``. A parameter whose gradient is None, or
+        that is in a subtree of ``model`` for which ``grads`` has None, is not updated: its slots stay as they are, and the step that
+        its rule reads, as in Adam's bias correction, does not count this one, as in PyTorch. While gradients are accumulated, None
+        counts as zeros unless all are None. A model without any gradient raises `StructureError`. An array with several key paths is
         one parameter: its gradients at these paths are summed, and an array among them that occurs twice counts once. Returns
         the model: the same object, unless a parameter had to be replaced (a JAX array, a read-only array) in an immutable
         container. Raises, with nothing changed and the key path in the message, `StructureError`, `ShapeError`, `DtypeError`,
@@ -369,12 +481,22 @@ class Optimizer(Options):
         """
         return functional.init(self, params)
 
-    def apply(self, params: Tree, grads: Tree, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def apply(
+        self, params: Tree, grads: Tree, state: dict[str, Any], **hyperparameters: Any
+    ) -> tuple[Any, dict[str, Any]]:
         """The step of `update` as a pure function: returns the new parameters and the new state.
 
-        It can be traced (``jax.jit``) and differentiated.
+        It can be traced (``jax.jit``) and differentiated. Numeric ``hyperparameters`` given by keyword, or by name as
+        ``state["hyperparameters"]``, take the place of those of the optimizer, in all of its groups; they may be traced arrays without
+        axes. Raises `TypeError` for an unknown name.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import SGD
+        >>> opt, w = SGD(0.1), {"w": np.zeros(1)}
+        >>> opt.apply(w, {"w": np.ones(1)}, opt.init(w), learning_rate=0.5)[0]
+        {'w': array([-0.5])}
         """
-        return functional.apply(self, params, grads, state)
+        return functional.apply(self, params, grads, state, hyperparameters)
 
     def table(self, model: Tree) -> str:
         """A table, as text, of the parameters of ``model``, each with its optimizer and hyperparameters.
@@ -399,7 +521,37 @@ class Optimizer(Options):
         rows = (row(path, array) for path, array in parameters.items())
         return param_groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
 
+    def summary(self) -> str:
+        """A table, as text, of the slots of each parameter: names, dtypes and bytes, with the sum of bytes in the last line.
 
+        Parameters that the last step did not update come last. Notebooks show the same table in HTML.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import Adam
+        >>> opt = Adam(0.1, groups={"b": None})
+        >>> opt.build({"w": np.ones((2, 3)), "b": np.ones(3)})
+        >>> print(opt.summary())
+        parameter  shape   dtype    optimizer  slots  dtypes   bytes
+        w          (2, 3)  float64  Adam       m, v   float64  96
+        all                                                    96
+        """
+        with self._lock.reading():
+            found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+        cells = [row.cells() for row in found]
+        total = ("all", *[""] * (len(summary.HEAD) - 2), f"{sum(row.bytes for row in found):,}")
+        return param_groups.table(iter([*cells, total]), summary.HEAD)
+
+    def _repr_html_(self) -> str:
+        with self._lock.reading():
+            found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+        return summary.as_html(repr(self), self.step, found)
+
+
+_NORMS = {
+    "gradient": rule.read(norms.gradient_norm, "gradient"),
+    "update": rule.read(norms.update_norm, "after"),
+    "parameter": rule.read(norms.parameter_norm, "after"),
+}
 _UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 _FINITE = rule.read(gradient_transforms.finite, "gradient")
 _ACCUMULATE = rule.read(gradient_transforms.accumulate, "gradient")

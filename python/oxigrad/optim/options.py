@@ -11,6 +11,7 @@ from oxigrad.ops.backends import dtype_name
 from oxigrad.optim.attributes import Sealed
 from oxigrad.optim.config import OPTIONS
 from oxigrad.optim.loss_scale import LossScale
+from oxigrad.rules import norms
 from oxigrad.rules.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.precision import ROUNDINGS, SLOT_DTYPES, Precision
@@ -69,6 +70,17 @@ def _accumulate(opt: Any, value: Any) -> int:
     return count
 
 
+def _record_norms(opt: "Options", value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value or ())
+    if unknown := [name for name in names if name not in norms.SLOTS]:
+        raise ValueError(f"record_norms has {unknown[0]!r}: expected some of {', '.join(map(repr, norms.SLOTS))}")
+    if "parameter" in names and opt.sparse != "dense":
+        raise ValueError(
+            f"record_norms has 'parameter' with sparse={opt.sparse!r}: a step sees some rows only; expected 'dense'"
+        )
+    return tuple(name for name in norms.SLOTS if name in names)
+
+
 def _dtype(opt: Any, value: Any) -> Any:
     if isinstance(value, str):
         _DOMAINS["dtype"].check("dtype", value)
@@ -92,6 +104,7 @@ class Options(Sealed):
         "loss_scale": _loss_scale,
         "zero_gradients": lambda opt, value: _DOMAINS["zero_gradients"].check("zero_gradients", value),
         "sparse": lambda opt, value: _DOMAINS["sparse"].check("sparse", value),
+        "record_norms": _record_norms,
         "dtype": _dtype,
     }
     _fixed: ClassVar[frozenset[str]] = frozenset(
@@ -112,6 +125,7 @@ class Options(Sealed):
     loss_scale: LossScale | None
     zero_gradients: bool
     sparse: str
+    record_norms: tuple[str, ...]
     _precision: Precision
     _version: Version
     _nonfinite: str
@@ -156,6 +170,7 @@ class Options(Sealed):
             "zero_gradients": self.zero_gradients,
             "sparse": self.sparse,
             **dataclasses.asdict(self._precision),
+            "record_norms": self.record_norms,
         }
 
     def _shown_options(self) -> str:

@@ -98,6 +98,12 @@ class RuleOptimizer(Part, Optimizer):
             known[key] = ParameterGroup(owner, self, overrides, key[1])
         return known[key]
 
+    def _current(self, name: str, step: int) -> Any:
+        """See `Optimizer._current`."""
+        if name not in self._declared:
+            raise AttributeError(f"{self.name} has no hyperparameter {name}{self._hint(name)}")
+        return self._declared[name].at(self._hyperparameters[name], step)
+
     @property
     def program(self) -> Any:
         """The kernel of the rule with the current flags, which prints as a listing; None where the rule is called on arrays."""

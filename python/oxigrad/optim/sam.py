@@ -67,6 +67,10 @@ class SAM(Optimizer):
         """See `Optimizer._group_for`."""
         return self.optimizer._group_for(owner, path, array)
 
+    def _current(self, name: str, step: int) -> Any:
+        """See `Optimizer._current`."""
+        return self.optimizer._current(name, step)
+
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield from super()._parts()
         yield from ((f"optimizer.{name}", part) for name, part in self.optimizer._parts())

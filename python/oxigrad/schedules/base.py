@@ -1,6 +1,7 @@
 """The base class of schedules, their arithmetic, and their configuration as plain data."""
 
 import dataclasses
+import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -68,6 +69,19 @@ class Schedule:
     def at(self, step: Array) -> Array:
         """The value at ``step``; subclasses override it."""
         raise TypeError(f"{type(self).__name__} does not define at(step)")
+
+    def plot(self, steps: int = 1000, ax: Any = None) -> Any:
+        """Plots the values at the first ``steps`` steps by matplotlib, on the axes ``ax`` or on those of pyplot; returns the axes.
+
+        >>> from matplotlib.figure import Figure
+        >>> from oxigrad.schedules import linear
+        >>> linear(1.0, 0.0, 10).plot(3, Figure().subplots()).lines[0].get_ydata().tolist()
+        [1.0, 0.9, 0.8]
+        """
+        ax = importlib.import_module("matplotlib.pyplot").gca() if ax is None else ax
+        ax.plot(range(steps), [float(self(step)) for step in range(steps)])
+        ax.set(xlabel="step", ylabel="value")
+        return ax
 
     # --- configuration and state ---------------------------------------------------------------------------------------
 
@@ -288,6 +302,19 @@ def number(value: Any) -> int | float:
         raise
     except (AttributeError, RuntimeError, TypeError, ValueError):  # it is complex, or traced
         raise TypeError(f"found {value!r}: expected a number") from None
+
+
+def is_traced(value: Any) -> bool:
+    """Whether the value is a floating-point array without axes that a library traces, as ``jax.jit`` does, so that it cannot be read."""
+    if isinstance(value, (int, float, Variable)) or not (is_array(value) and is_inexact(value)) or tuple(value.shape):
+        return False
+    try:
+        float(fetched(value))
+    except RecursionError:
+        raise
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return True
+    return False
 
 
 def term(value: Any) -> Term:

@@ -90,6 +90,11 @@ class Leaf:
     stochastic: bool = False
     rows: Any = None
 
+    @property
+    def drawn_at(self) -> int:
+        """The number of the optimizer's step, from which random numbers are drawn: ``step`` lacks steps that missed the parameter."""
+        return int(self.values.get("drawn_at", self.values["step"]))
+
     def touched(self) -> "Leaf":
         """The rows with gradients, with slots caught up; the whole leaf if the gradient is an array."""
         slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
@@ -224,7 +229,7 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
         raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
     if not (leaf.stochastic and half(old)) or value.dtype == old.dtype:
         return xp.astype(value, old.dtype, copy=False)
-    random = _core.rounding(seed, int(leaf.values["step"]), leaf.position, number, *_elements(leaf))
+    random = _core.rounding(seed, leaf.drawn_at, leaf.position, number, *_elements(leaf))
     return rounded(value, old.dtype, _asarray(random, value))
 
 
@@ -246,7 +251,7 @@ def _noise(leaf: Leaf, p: Any, seed: int) -> Callable[[], Any]:
     draws = itertools.count()
 
     def noise() -> Any:
-        numbers = _core.uniform(seed, int(leaf.values["step"]), leaf.position, next(draws), *_elements(leaf))
+        numbers = _core.uniform(seed, leaf.drawn_at, leaf.position, next(draws), *_elements(leaf))
         return _asarray(numbers, p)
 
     return noise

@@ -1,14 +1,19 @@
 """A step as a pure function: rules are called on arrays, or kernels from a compiled function, and nothing is written."""
 
+import dataclasses
 import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import StateError
+from oxigrad.stepping.alignment import align
 from oxigrad.stepping.executors import Leaf
 from oxigrad.stepping.fused import run_rules, select
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.plan import Parameter, Plan
+from oxigrad.stepping.presence import accumulated
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.sparse_rows import LAST_STEP
 from oxigrad.stepping.state import renamed
@@ -27,24 +32,36 @@ def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
 
-def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def apply(
+    owner: SteppingOptimizer,
+    params: Any,
+    grads: Any,
+    state: dict[str, Any],
+    hyperparameters: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[Any, dict[str, Any]]:
     """See `Optimizer.apply`: nothing is written."""
     leaves, structure = tree.flatten(params)
-    plan = Plan(leaves, structure, owner)
-    leaves, gradients = plan.detach(leaves), plan.gradients(leaves, grads, called=True)
+    given = align(structure, grads)
+    if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
+        accumulated(structure, leaves, given.leaves, set(), first=False, last=False)
+    plan = Plan(leaves, structure, owner, present=None if given.is_complete else given.present())
+    leaves, gradients = plan.detach(leaves), plan.gradients_given(given, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])
-    step = state["step"]
+    step, missed = state["step"], state.get("missed_steps", {})
     if isinstance(step, int) and step >= _core.MOST_STEPS:
         raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
-    values = [{**now, **group.flags, **group.numbers(step)} for group in plan.groups]
+    given_numbers = {**state.get("hyperparameters", {}), **hyperparameters}
+    _check_names(plan, given_numbers)
+    values = [{**now, **group.flags, **group.numbers(step), **group.checked(given_numbers)} for group in plan.groups]
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
 
     def called_on(holds: bool) -> list[Leaf]:
         rules = [group.rule(holds) for group in plan.groups]
-        return called_leaves(plan, enumerate(plan.parameters), leaves, gradients, begun, rules, values)
+        called = called_leaves(plan, enumerate(plan.parameters), leaves, gradients, begun, rules, values)
+        return [_late(leaf, missed[leaf.path]) if leaf.path in missed else leaf for leaf in called]
 
     def results_of(called: list[Leaf]) -> tuple[list[list[Any]], Any]:
         groups = [plan.groups[parameter.group] for parameter in plan.parameters]
@@ -68,10 +85,28 @@ def apply(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, An
         if LAST_STEP in old:
             slots[parameter.text][LAST_STEP] = select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
     counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
-    changed = {"step": step + counted, "slots": slots}
+    resting = {path: own for path, own in state["slots"].items() if path not in slots}
+    changed = {"step": step + counted, "slots": {path: {**slots, **resting}[path] for path in state["slots"]}}
+    if resting or missed:
+        changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in resting}}
+    if "hyperparameters" in state:
+        changed["hyperparameters"] = state["hyperparameters"]
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
     return tree.unflatten(structure, filled), changed
+
+
+def _check_names(plan: Plan, hyperparameters: Mapping[str, Any]) -> None:
+    """Raises `TypeError` for a name that is no numeric hyperparameter of any group."""
+    known = {name: None for group in plan.groups for name in group.numeric}
+    if unknown := [name for name in hyperparameters if name not in known]:
+        raise TypeError(f"apply: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(known)}")
+
+
+def _late(leaf: Leaf, missed: Any) -> Leaf:
+    """The leaf of a parameter that ``missed`` steps."""
+    step = leaf.values["step"]
+    return dataclasses.replace(leaf, values={**leaf.values, "step": step - missed, "drawn_at": step})
 
 
 def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any]) -> dict[str, Any]:

@@ -124,6 +124,8 @@ def _fits(leaf: Leaf, slots: Mapping[str, Any] | None = None) -> bool:
     adapter = adapter_of(leaf.p)
     if adapter.call_kernels is None or leaf.decays or isinstance(leaf.g, SparseRows):
         return False
+    if "drawn_at" in leaf.values and ("noise" in leaf.rule.supplied or leaf.stochastic):
+        return False  # a call draws random numbers from the step that the rule reads
     check_gradient(leaf)
     shape = tuple(leaf.p.shape)
     arrays = all(_is_operand(array, adapter, shape) for array in (leaf.p, leaf.g))

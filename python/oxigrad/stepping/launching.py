@@ -216,6 +216,11 @@ class DeviceSteps:
             launches.launched = [*launches.launched, *(slot for path in paths for slot in _arrays(slots[path]))]
         return launches, others
 
+    def _counts(self, resolved: ResolvedStep) -> bool:
+        """Whether the device counts the steps, which are those of parameters that missed none."""
+        is_guarded = any("guard" in group.rule.supplied for group in resolved.groups)
+        return is_guarded or any(counter.is_ahead for counter in self._counters.values())
+
     def _found(
         self,
         resolved: ResolvedStep,
@@ -305,6 +310,11 @@ class DeviceSteps:
             raise CaptureError(
                 f"{own[0].path}: the rule has scalars that only the host computes, which a graph cannot replay"
             )
+        if any(resolved.plan.missed):
+            raise CaptureError(
+                f"{own[0].path}: a parameter missed earlier steps, and a graph counts one step for all: expected parameters that "
+                "were updated in every step"
+            )
         if resolved.raises:
             raise CaptureError(f"{own[0].path}: nonfinite='raise' waits for the device: expected 'skip' in a capture")
         if resolved.varies_on_host or resolved.scales_there:
@@ -345,7 +355,7 @@ class DeviceSteps:
         copies: dict[int, Any],
     ) -> Leaf | None:
         """The leaf of a parameter; None where its rule is to be called on arrays. Raises errors with the key path."""
-        if isinstance(g, SparseRows):
+        if isinstance(g, SparseRows) or (p.missed and self._counts(resolved)):
             return None
         check_alike(p, array, g, slots)
         rule = resolved.groups[p.group].rule

@@ -40,11 +40,17 @@ class SteppingOptions(Protocol):
 
     def _gradient_parts(self) -> tuple[Rule, ...]: ...
 
+    def _norm_parts(self) -> tuple[Rule, ...]: ...
+
 
 class Declaration(Protocol):
     """Protocol of the declaration of a hyperparameter."""
 
     is_flag: bool
+
+    def check(self, value: Any) -> Any:
+        """The value, validated."""
+        ...
 
     def at(self, value: Any, step: Any) -> Any:
         """The number at a step."""
@@ -102,7 +108,7 @@ class ParameterGroup:
         """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
         owner = self._owner
         before = owner._gradient_parts()
-        composed = self._compose(self._rule, before, holds and len(before), self.absent)
+        composed = self._compose(self._rule, before, owner._norm_parts(), holds and len(before), self.absent)
         return owner._precision.around(composed, self._storage) if self._storage else composed
 
     @property
@@ -155,6 +161,13 @@ class ParameterGroup:
         numeric = self.numeric
         return {name: self.evaluate(name, v, at) if callable(v) else v for name, v in numeric.items()}
 
+    def checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The ``values`` of its numeric hyperparameters, validated; a function is called by no step and raises `TypeError`."""
+        found = {name: self._declared[name].check(value) for name, value in values.items() if name in self._declared}
+        if functions := [name for name, value in found.items() if callable(value)]:
+            raise TypeError(f"{functions[0]} is {found[functions[0]]!r}: expected a number or an array without axes")
+        return found
+
     def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
         """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""
         return self._declared[name].at(schedule, at)
@@ -162,6 +175,13 @@ class ParameterGroup:
     def value(self, name: str) -> Any:
         """The value of a hyperparameter at the first step."""
         return self._declared[name].at(self._values[name], 0)
+
+    def current(self, name: str, step: int) -> Any:
+        """The value of a hyperparameter at a step, counted from 0; raises `AttributeError` for an unknown name."""
+        if name not in self._declared:
+            known = ", ".join(self._declared)
+            raise AttributeError(f"{self.optimizer.name} has no hyperparameter {name}: expected one of {known}")
+        return self._declared[name].at(self._values[name], step)
 
     def program(self, rule: Rule) -> "_core.Program | None":
         """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
@@ -185,8 +205,11 @@ class ParameterGroup:
         return decays(self.rule(), {name: values[name] for name in self._values})
 
 
-def _composed(rule: Rule, before: tuple[Rule, ...], until: int, absent: tuple[str, ...]) -> Rule:
-    composed = compose((*before, rule), until=until or None)
+def _composed(
+    rule: Rule, before: tuple[Rule, ...], norms: tuple[Rule, ...], until: int, absent: tuple[str, ...]
+) -> Rule:
+    first, after = ([part for part in norms if (part.kind == "after") is is_after] for is_after in (False, True))
+    composed = compose((*before, *first, rule, *after), until=until or None)
     return composed.without(absent) if composed.optional else composed
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, tree, xp
+from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
 from oxigrad.ops.aliasing import Named, is_same_array, refuse_shared, refuse_unwritable
 from oxigrad.ops.backends import (
@@ -24,6 +24,7 @@ from oxigrad.ops.backends import (
     to_host,
 )
 from oxigrad.rules.rule import Rule
+from oxigrad.stepping.alignment import MISSING, Given, align
 from oxigrad.stepping.device_roads import is_launchable, is_permuted, why_not_rule
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.places import refuse_shapeless, refuse_traced
@@ -59,7 +60,8 @@ class Parameter:
     """A parameter of a model.
 
     ``index`` is that of its leaf, ``tied`` are those of further leaves that are the same array; ``paths`` are the key paths of
-    all, ``text`` the first of them as text. ``group`` is an index into `Plan.groups`.
+    all, ``text`` the first of them as text. ``group`` is an index into `Plan.groups`. ``missed`` is the number of steps that did not
+    update it.
     """
 
     paths: list[_core.KeyPath]
@@ -69,6 +71,7 @@ class Parameter:
     shape: tuple[int, ...]
     dtype: Any
     group: int
+    missed: int = 0
     executor: str = "host"
     #: Whether it lies on a device in an order of axes other than row-major.
     is_permuted: bool = False
@@ -87,9 +90,10 @@ class Parameter:
 class Plan:
     """The plan of steps for a model, valid while the model keeps its structure and the optimizer its options and groups.
 
-    ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of parameters that are not updated.
-    Where the model holds its gradients itself, ``present`` is a byte for each leaf that tells whether there is one; parameters
-    without one are not updated. ``resting`` are the key paths of these, and of leaves that are not trainable.
+    ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are not updated.
+    ``present`` is a byte for each leaf that tells whether its gradient is other than None, where some are; parameters without one
+    are not updated. With ``holds_own``, these are gradients that the model holds itself. ``resting`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are
+    not trainable. ``missed`` gives the number of steps that did not update the parameter at a path.
     ``versions`` are those of the settings that it was made from. ``sparse`` tells whether gradients may be `SparseRows`, ``lazy``
     whether they may be lazy views (see `oxigrad.ops.backends.resolved`): both are set once such a gradient is seen.
 
@@ -104,11 +108,15 @@ class Plan:
         owner: SteppingOptimizer,
         *versions: Version,
         present: bytes | None = None,
+        holds_own: bool = False,
+        missed: Callable[[str], int] | None = None,
     ) -> None:
         self.versions = [*versions, *owner._versions()]
         self._made = [version.structure for version in self.versions]  # before the settings are read
         self.structure = structure
         self.present = present
+        #: For each group, the number of steps that did not update its parameters.
+        self.missed: list[int] = []
         self.sparse = owner.sparse != "dense"
         self.lazy = False
         self._weak_owner = weakref.ref(owner)
@@ -125,18 +133,21 @@ class Plan:
             group = owner._assign(*seen[-1])
             if group is None:
                 self.frozen.update(map(str, paths))
+                self.resting.add(str(paths[0]))
                 continue
-            if present is not None and not present[index]:
-                if not self._holds_gradients[index]:
+            if present is not None and not any(present[i] for i in (index, *tied)):
+                if holds_own and not self._holds_gradients[index]:
                     raise StructureError(
                         f"{paths[0]}: the gradient is missing: the model does not hold it, expected grads"
                     )
                 self.idle = True
                 self.resting.add(str(paths[0]))
                 continue
-            self._add(array, paths, index, tuple(tied), group)
+            self._add(array, paths, index, tuple(tied), group, missed(str(paths[0])) if missed else 0)
         if self.idle and not self.parameters:
-            raise StructureError("no parameter has a gradient: expected one at least, as after loss.backward()")
+            raise StructureError(
+                "no parameter has a gradient: expected one at least that is not None, as after loss.backward()"
+            )
         if not self.parameters:
             raise StructureError(
                 "the model has no parameters: expected an array of floating-point dtype somewhere"
@@ -150,16 +161,25 @@ class Plan:
         return alive(self._weak_owner)
 
     def _add(
-        self, array: Any, paths: list[_core.KeyPath], index: int, tied: tuple[int, ...], group: ParameterGroup
+        self,
+        array: Any,
+        paths: list[_core.KeyPath],
+        index: int,
+        tied: tuple[int, ...],
+        group: ParameterGroup,
+        missed: int,
     ) -> None:
         text = str(paths[0])
         refuse_meaning(array, f"{text}: the parameter")
         if is_complex(array):
             raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
-        if group not in self.groups:
+        known = [*zip(self.groups, self.missed, strict=True)]
+        if (group, missed) not in known:
+            known.append((group, missed))
             self.groups.append(group)
-        number = self.groups.index(group)
-        self.parameters.append(Parameter(paths, text, index, tied, tuple(array.shape), array.dtype, number))
+            self.missed.append(missed)
+        number = known.index((group, missed))
+        self.parameters.append(Parameter(paths, text, index, tied, tuple(array.shape), array.dtype, number, missed))
 
     def _choose_executors(self, leaves: list[Any]) -> None:
         rules = [group.rule() for group in self.groups]
@@ -258,10 +278,13 @@ class Plan:
             gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
         return gradients
 
-    def check_known(self, slots: Mapping[str, dict[str, Any]], rested: Container[str] = ()) -> None:
+    def check_known(
+        self, slots: Mapping[str, dict[str, Any]], rested: Container[str] = (), kept: Container[str] = ()
+    ) -> None:
         """Raises `StructureError` or `ShapeError` for a model whose parameters are not those that the slots were made for.
 
-        Parameters without slots may be among those that ``rested`` in earlier steps.
+        Parameters without slots may be among those that ``rested`` in earlier steps; slots without a parameter among those that are
+        ``kept``.
         """
         if not slots:
             return
@@ -270,11 +293,16 @@ class Plan:
             if text not in slots:
                 if text in rested:
                     continue
-                raise StructureError(f"{text}: the parameter is new: the model did not have it at the first step")
+                raise StructureError(
+                    f"{text}: the parameter is new: the model did not have it at the first step; rebuild(model) begins its slots"
+                )
             if text not in found:
-                if text in self.resting:
+                if text in self.resting or text in kept:
                     continue
-                raise StructureError(f"{text}: the parameter is missing: the model had it at the first step")
+                raise StructureError(
+                    f"{text}: the parameter is missing: the model had it at the first step; rebuild(model) keeps its slots, "
+                    "rebuild(model, remove=True) drops them"
+                )
             for slot in self.groups[found[text].group].rule().slots:
                 begun = slots[text].get(slot.name)
                 if slot.begin is None and begun is not None and tuple(begun.shape) != found[text].shape:
@@ -283,10 +311,16 @@ class Plan:
 
     def gradients_for(self, leaves: list[Any], grads: Any) -> list[Any] | None:
         """As `gradients`; without ``grads``, those that the model holds itself. None where they are of other parameters than the plan."""
-        if grads is not None:
-            return None if self.idle else self.gradients(leaves, grads)
-        given = None if self.present is None else self.structure.gradients(leaves, self.present)
-        return given if given is None else self.aligned(given)
+        if grads is None:
+            own = None if self.present is None else self.structure.gradients(leaves, self.present)
+            return own if own is None else self.aligned(own)
+        given = align(self.structure, grads)
+        if given.is_complete:
+            return None if self.idle else self.aligned(given.leaves)
+        found = given.present()
+        if found != (self.present or bytes([1]) * len(found)):
+            return None
+        return self.gradients_given(given)
 
     def gradients(self, leaves: list[Any], grads: Any, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up.
@@ -294,11 +328,25 @@ class Plan:
         One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on all of them,
         all are checked here; otherwise the core checks those that it reads. Raises an error with the key path.
         """
-        try:
-            given = _core.tree_leaves(grads, self.structure)
-        except StructureError:
-            given = self._by_path(len(leaves), *tree.flatten(grads))
-        return self.aligned(given, called=called, keep_rows=keep_rows)
+        return self.gradients_given(align(self.structure, grads), called=called, keep_rows=keep_rows)
+
+    def gradients_given(self, given: Given, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+        """As `gradients`, for gradients at the positions of leaves."""
+        if not given.is_complete:
+            self._check_known_gradients(given)
+        return self.aligned(given.leaves, called=called, keep_rows=keep_rows)
+
+    def _check_known_gradients(self, given: Given) -> None:
+        """Raises `StructureError` for a gradient that is missing, and for one that belongs to no parameter."""
+        for parameter in self.parameters:
+            for i in parameter.indices:
+                if given.leaves[i] is MISSING:
+                    raise StructureError(
+                        f"{self.structure.path(i)}: the gradient is missing: expected an array, or None for no update"
+                    )
+        unknown = [text for text in given.unknown if text not in self.frozen]
+        if unknown:
+            raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
 
     def aligned(self, given: list[Any], *, called: bool = False, keep_rows: bool = False) -> list[Any]:
         """The gradients, given for each leaf: checked, with those of tied parameters added up.
@@ -335,10 +383,15 @@ class Plan:
         try:
             for parameter in parameters:
                 for i in parameter.indices:
-                    self._check_one(i, given[i])
+                    if given[i] is not None or self._needs(i):
+                        self._check_one(i, given[i])
         except REFUSALS:
             self.refuse_shapeless(given)
             raise
+
+    def _needs(self, i: int) -> bool:
+        """Whether the leaf of a parameter must have a gradient."""
+        return self.present is None or bool(self.present[i])
 
     def _check_one(self, i: int, g: Any) -> None:
         if not is_array(g):
@@ -353,7 +406,7 @@ class Plan:
     def _resolve(self, given: list[Any]) -> None:
         """Puts the numbers of lazy views in their place; one array at several paths stays one."""
         for parameter in self.parameters:
-            read = {id(g): (g, resolved(g)) for g in (given[i] for i in parameter.indices)}
+            read = {id(g): (g, g if g is None else resolved(g)) for g in (given[i] for i in parameter.indices)}
             for i in parameter.indices:
                 given[i] = read[id(given[i])][1]
 
@@ -361,9 +414,9 @@ class Plan:
         """Adds up the gradients of each tied parameter."""
         for parameter in self._tied:
             for i in parameter.indices:
-                if not isinstance(given[i], SparseRows):
+                if not (given[i] is None or isinstance(given[i], SparseRows)):
                     _check_alike(str(self.structure.path(i)), given[i], parameter)
-            first, *others = _distinct([given[i] for i in parameter.indices])
+            first, *others = _distinct([given[i] for i in parameter.indices if given[i] is not None])
             total: Any = sum(others, first)
             total = np.asarray(total) if isinstance(total, np.generic) else total  # NumPy's sums of no axes are numbers
             given[parameter.index] = total if total.dtype == first.dtype else xp.astype(total, first.dtype)
@@ -394,11 +447,11 @@ class Plan:
         """
         if not self.ruled and not self._tied:
             return []
-        given, structure = (gradients, self.structure) if grads is None else tree.flatten(grads)
-        found = {str(structure.path(i)): g for i, g in enumerate(given)}
+        given = gradients if grads is None else align(self.structure, grads).leaves
+        found = {str(self.structure.path(i)): g for i, g in enumerate(given) if g is not None}
         zeros = {}
         for p in (*self._tied, *(p for _, p in self.ruled)):
-            for path in map(str, p.paths):
+            for path in (str(path) for path in p.paths if str(path) in found):
                 refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", found[path])
                 if not _core.is_floating(found[path]):
                     raise DtypeError(
@@ -464,21 +517,6 @@ class Plan:
                 "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
                 "the new tree"
             )
-
-    def _by_path(self, count: int, given: list[Any], structure: Any) -> list[Any]:
-        """The gradients of a tree of another structure than the model, matched by key path."""
-        found = {str(structure.path(i)): g for i, g in enumerate(given) if is_array(g)}
-        aligned: list[Any] = [None] * count
-        for parameter in self.parameters:
-            for i in parameter.indices:
-                text = str(self.structure.path(i))
-                if text not in found:
-                    raise StructureError(f"{text}: the gradient is missing")
-                aligned[i] = found.pop(text)
-        unknown = [text for text in found if text not in self.frozen]
-        if unknown:
-            raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
-        return aligned
 
 
 def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:

@@ -20,12 +20,16 @@ Programs = list[tuple["_core.Program", list[list[float]]]]
 class ResolvedGroup:
     """The rule of a group of parameters, its kernel and the scalars that it takes.
 
-    ``scalars`` are in the order of ``rule.numbers``, of which the number of the step is the first. With ``holds``, the rule is
-    that of a step that only accumulates gradients. With ``scales_there``, the loss scale is kept on a device.
+    ``scalars`` are in the order of ``rule.numbers``, of which the number of the step is the first: that of the optimizer, less those
+    that the parameters ``missed``. With ``holds``, the rule is that of a step that only accumulates gradients. With
+    ``scales_there``, the loss scale is kept on a device.
     """
 
-    def __init__(self, group: ParameterGroup, *, holds: bool = False, scales_there: bool = False) -> None:
+    def __init__(
+        self, group: ParameterGroup, *, holds: bool = False, scales_there: bool = False, missed: int = 0
+    ) -> None:
         self._group = group
+        self.missed = missed
         self._of_host = {"micro"} if scales_there else {"micro", "inverse_scale"}
         self.rule = group.rule(holds)
         self.program = group.program(self.rule)
@@ -61,7 +65,12 @@ class ResolvedGroup:
 
     def fill(self, step: int, micro: int, inverse_scale: float) -> None:
         """Evaluates the schedules for the step after ``step`` ones, and fills in the scalars."""
-        self._now = {"step": step + 1, "micro": micro, "inverse_scale": inverse_scale}
+        self._now = {
+            "step": step + 1 - self.missed,
+            "drawn_at": step + 1,
+            "micro": micro,
+            "inverse_scale": inverse_scale,
+        }
         self._scheduled = {name: self._group.evaluate(name, self._numeric[name], step) for name in self._schedules}
         for name, value in (*self._now.items(), *self._scheduled.items()):
             if (at := self._positions.get(name)) is not None:
@@ -88,7 +97,10 @@ class ResolvedStep:
             and owner.accumulate == 1
             and len(plan.on_devices) == len(plan.parameters)
         )
-        self.groups = [ResolvedGroup(group, holds=holds, scales_there=self.scales_there) for group in plan.groups]
+        self.groups = [
+            ResolvedGroup(group, holds=holds, scales_there=self.scales_there, missed=missed)
+            for group, missed in zip(plan.groups, plan.missed, strict=True)
+        ]
         self.absent = [group.absent for group in self.groups]
         programs, self.layout = lay_out(self.groups)
         self.programs = programs if plan.host else []
@@ -107,6 +119,8 @@ class ResolvedStep:
     def _note_constant(self) -> None:
         #: The sets of scalars of which only the first, the number of the step, differs from step to step.
         self.constant = [group.scalars for group in self.groups if not group.varies]
+        #: Those of them whose parameters missed steps, with the number of these.
+        self.late = [(group.scalars, group.missed) for group in self.groups if group.missed and not group.varies]
         #: Whether the host computes numbers that differ from step to step, besides that of the step.
         self.varies_on_host = len(self.constant) < len(self.groups)
         self.varies = len(self.constant) < len(self.groups) or not self.is_in_place

@@ -27,8 +27,10 @@ from typing import Any, Protocol, Self
 
 from oxigrad._core import MOST_STEPS, StateError
 from oxigrad.ops.backends import copied, copied_like, dtype_name, is_array
+from oxigrad.rules import norms
 from oxigrad.rules.gradient_transforms import NAMES
 from oxigrad.stepping.precision import COMPENSATION, MASTER
+from oxigrad.stepping.presence import Presence
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import LAST_STEP
 
@@ -48,7 +50,10 @@ _RENAMED = {
     "last_step": LAST_STEP,
 }
 _AT_MOST = 20
+_NORMS = frozenset(norms.SLOTS.values())
 _COUNTS = ("step", "micro", "skipped")
+# The key of what `Presence.state` remembers.
+_PRESENCE = "presence"
 _FIELDS: dict[str, Any] = {
     "format": int,
     "optimizer": str,
@@ -88,6 +93,7 @@ class Stepping(Protocol):
     skipped: int
     fitting: "Fitting | None"
     averages: Swappable
+    presence: Presence
 
     @property
     def count(self) -> int:
@@ -113,7 +119,9 @@ class Stepping(Protocol):
         """Raises `StateError` in the middle of a step."""
         ...
 
-    def resumed(self, counts: Mapping[str, int], slots: Slots, fitting: "Fitting | None") -> Self:
+    def resumed(
+        self, counts: Mapping[str, int], slots: Slots, fitting: "Fitting | None", presence: Mapping[str, Any]
+    ) -> Self:
         """Another stepper with these counts and slots."""
         ...
 
@@ -173,10 +181,12 @@ class Report:
 def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
     """See `Optimizer.state_dict`; ``to_file`` if it is only written to a file, so that the user keeps no array."""
     stepper: Stepping = opt._stepper
-    slots = stepper.own_slots if copy or to_file else stepper.slots
+    slots = _without_norms(stepper.own_slots if copy or to_file else stepper.slots)
     stepper.averages.refuse_swapped()
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
+    if present := stepper.presence.state(stepper.count):
+        remembered[_PRESENCE] = present
     return {
         "format": FORMAT,
         "optimizer": opt.name,
@@ -187,6 +197,11 @@ def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[
         "remembered": copying.deepcopy(remembered) if copy else remembered,
         "slots": copied_slots(slots) if copy else {path: dict(own) for path, own in slots.items()},
     }
+
+
+def _without_norms(slots: Slots) -> Slots:
+    """The slots without the norms of the last step, which no later step reads."""
+    return {path: {name: array for name, array in own.items() if name not in _NORMS} for path, own in slots.items()}
 
 
 def _config(opt: Stateful) -> dict[str, Any] | None:
@@ -246,7 +261,9 @@ def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
         report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
     if state["micro"] >= opt.accumulate:
         report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
-    _compare(report, parts, state["remembered"], "{}: its state".format)
+    remembered = dict(state["remembered"])
+    Presence.check(presence := remembered.pop(_PRESENCE, {}), state["step"])
+    _compare(report, parts, remembered, "{}: its state".format)
     if stepper.slots and stepper.fitting is None:
         slots, waits = fitting(state["slots"], stepper.slots), None
     else:
@@ -255,11 +272,11 @@ def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
     fitting.check(report)
     before = {name: part.state_dict() for name, part in parts.items()}
     try:
-        for name in state["remembered"].keys() & parts.keys():
-            _remind(report, name, parts[name], before[name], state["remembered"][name])
+        for name in remembered.keys() & parts.keys():
+            _remind(report, name, parts[name], before[name], remembered[name])
         fitting.check(report)
         counts = {**{name: state[name] for name in _COUNTS}, **({"micro": 0} if report else {})}
-        opt._resume(stepper.resumed(counts, slots, waits))
+        opt._resume(stepper.resumed(counts, slots, waits, presence))
     except BaseException:  # An interrupt may come anywhere, and everything is restored.
         opt._resume(stepper)
         for name, part in parts.items():
@@ -315,6 +332,7 @@ def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]
 
 def _fitting(report: Report, path: str, slots: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """The slots of one parameter whose shapes and dtypes match its existing ones."""
+    own = {name: array for name, array in own.items() if name not in _NORMS}
     if own.keys() != slots.keys():
         _compare(report, own, slots, lambda name: f"{path}: slot {name}")
     found = {}

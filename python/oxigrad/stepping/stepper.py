@@ -6,6 +6,7 @@ it. Everything that can fail comes first; then the core writes, replaces and cou
 """
 
 import copy
+import functools
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -19,11 +20,14 @@ from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, device_of, fetched, is_array, namespace, resolved
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.slots import Formula
+from oxigrad.stepping.alignment import Given, align
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.device_scale import DeviceScale
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered, as_placed
+from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Parameter, Plan, executor
+from oxigrad.stepping.presence import Changes, Presence, accumulated
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.resolved import ResolvedStep
@@ -55,8 +59,7 @@ class Stepper:
         self._absent: list[tuple[str, ...]] = []
         self._process = _core.forks()
         self._version = Version()  # raised where a slot is assigned
-        # The key paths of parameters that were not updated by an earlier plan, and may have no slots yet.
-        self._rested: set[str] = set()
+        self.presence = Presence()
         self.slots = {}
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: Fitting | None = None
@@ -68,6 +71,8 @@ class Stepper:
         self._raises = False
         self._scale: DeviceScale | None = None
         self.averages = Averages()
+        # The parameters that had no gradient since the last step, the one under way included.
+        self._without: set[str] = set()
 
     @property
     def _owner(self) -> SteppingOptimizer:
@@ -132,11 +137,14 @@ class Stepper:
         """The number of gradients accumulated since the last step."""
         return self._core.micro
 
-    def resumed(self, counts: Mapping[str, int], slots: Mapping[str, Any], fitting: Fitting | None) -> "Stepper":
-        """A stepper of the same optimizer with other counts and slots."""
+    def resumed(
+        self, counts: Mapping[str, int], slots: Mapping[str, Any], fitting: Fitting | None, presence: Mapping[str, Any]
+    ) -> "Stepper":
+        """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters in earlier steps."""
         made = Stepper(self._owner)
         made._core.count, made._core.micro, made.skipped = counts["step"], counts["micro"], counts["skipped"]
         made.slots, made.fitting = slots, fitting
+        made.presence = Presence.of(presence)
         return made
 
     def copied(self, owner: SteppingOptimizer) -> "Stepper":
@@ -144,8 +152,24 @@ class Stepper:
         made = Stepper(owner)
         made._core.count, made._core.micro, made.skipped = self.count, self.micro, self.skipped
         made.slots, made.fitting = copied_slots(self._slots), self.fitting
+        made.presence = Presence.of(self.presence.state(self.count))
         made.averages = copy.copy(self.averages)
         return made
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the last step, if it is known."""
+        return self._plan
+
+    def group_of(self, path: str) -> ParameterGroup:
+        """The group of a parameter of the last model; raises `KeyError` where there is none."""
+        plan = self._plan
+        found = next((plan.groups[p.group] for p in plan.parameters if p.text == path), None) if plan else None
+        if found is None:
+            raise KeyError(
+                f"{path}: no parameter that is updated: expected one of {', '.join(self._slots) or 'a built model'}"
+            )
+        return found
 
     def build(self, model: Any) -> None:
         """Makes the slots for a new model."""
@@ -166,29 +190,45 @@ class Stepper:
         self._check_plan()
         if (
             self._plan is not None
+            and not (self._plan.idle and self._owner.accumulate > 1)
             and (leaves := self._plan.leaves(model)) is not None
             and (gradients := self._plan.gradients_for(leaves, grads)) is not None
         ):
             return self._plan, self._plan.detach(leaves), gradients
         leaves, structure = tree.flatten(model)
-        own = structure.gradients(leaves) if grads is None else None
-        plan, leaves = self._new_plan(leaves, structure, own)
-        found = plan.gradients(leaves, grads) if own is None else plan.aligned(own)
-        return plan, leaves, found
+        given = align(structure, grads) if grads is not None else Given(structure.gradients(leaves) or [], [], False)
+        if self._owner.accumulate > 1:
+            is_last = not self._holds(grads)
+            self._without = accumulated(
+                structure, leaves, given.leaves, self.presence.without, first=not self.micro, last=is_last
+            )
+        present = None if given.is_complete else given.present()
+        plan, leaves = self._new_plan(leaves, structure, present, holds_own=grads is None)
+        return plan, leaves, plan.gradients_given(given)
+
+    def _holds(self, grads: Any) -> bool:
+        """Whether gradients are only accumulated in this step; means that are `Given` back are taken."""
+        return self.micro + 1 < self._owner.accumulate and not isinstance(grads, Given)
 
     def _check_plan(self) -> None:
         """Drops a plan that other settings, or a fork, have made invalid."""
         if self._plan is not None and not (self._plan.is_current() and self._process == _core.forks()):
             self._forget()
 
-    def _new_plan(self, leaves: list[Any], structure: _core.Structure, own: list[Any] | None) -> tuple[Plan, list[Any]]:
-        """The plan for a model that none was made for, and its leaves; ``own`` are the gradients that the model holds itself."""
-        present = None if own is None else bytes(g is not None for g in own)
-        plan = Plan(leaves, structure, self._owner, self._version, present=present)
+    def _new_plan(
+        self, leaves: list[Any], structure: _core.Structure, present: bytes | None, *, holds_own: bool = False
+    ) -> tuple[Plan, list[Any]]:
+        """The plan for a model that none was made for, and its leaves. ``present`` and ``holds_own`` are those of `Plan`."""
+        if self.presence.is_counting:
+            self.presence.settle(self.count)
+        # Known counts wait for no device where every parameter has slots.
+        count = self.count if self._slots and self.presence.rested | self.presence.kept else self._core.count
+        missed = functools.partial(self.presence.missed_by, known=self._slots, count=count)
+        plan = Plan(leaves, structure, self._owner, self._version, present=present, holds_own=holds_own, missed=missed)
         leaves = plan.detach(leaves)
         if self.fitting:
             self._fit(self.fitting, plan, leaves)
-        plan.check_known(self._slots, self._rested)
+        plan.check_known(self._slots, self.presence.rested, self.presence.kept)
         return plan, leaves
 
     def _forget(self) -> None:
@@ -226,6 +266,8 @@ class Stepper:
         if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
             return self._update_anew(model, grads, keep_root=keep_root)
         plan = step.plan
+        if self._accumulate > 1 and (plan.idle or self.presence.without):
+            return self._update_anew(model, grads, keep_root=keep_root)
         if (leaves := plan.leaves(model)) is None:
             return self._update_anew(model, grads, keep_root=keep_root)
         if (gradients := plan.gradients_for(leaves, grads)) is None:
@@ -242,6 +284,8 @@ class Stepper:
             number = core.count + 1.0
             for scalars in step.constant:
                 scalars[0] = number
+            for scalars, missed in step.late:
+                scalars[0] = number - missed
         return self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
 
     def _update_anew(self, model: Any, grads: Any, *, keep_root: bool) -> Any:
@@ -254,15 +298,18 @@ class Stepper:
                 plan.check_replaceable(model)
             owner = self._owner
             self._accumulate = owner.accumulate
-            step = ResolvedStep(plan, owner, holds=self.micro + 1 < self._accumulate)
+            step = ResolvedStep(plan, owner, holds=self._holds(grads))
             if step.varies_on_host or step.raises or self._raises or self._scale is not None or not plan.on_devices:
                 self._learn(wait=True)
             self._raises = step.raises
-            step.fill(self._core.count, self.micro + 1, self._inverse_scale(step))
+            step.fill(self._core.count, self.micro + 1, 1.0 if isinstance(grads, Given) else self._inverse_scale(step))
             if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
                 self._enter(step, leaves)
             self._resolved[step.holds] = step
-            return self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
+            without, self._without = self._without, set[str]()
+            taken = self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
+            self.presence.without = without if self.micro else set()
+            return taken
         except BaseException:
             if self._slots is not before and self.fitting is fitting and counts == (self._core.count, self.micro):
                 # Slots may start as copies of the parameter, whose values may differ in the next step.
@@ -306,7 +353,8 @@ class Stepper:
         except ArrayMemoryError:
             if not self._adapt(plan, leaves, given):
                 raise
-            return self.update(model, grads, keep_root=keep_root)
+            again = self._update_anew if isinstance(grads, Given) else self.update
+            return again(model, grads, keep_root=keep_root)
         except RuleError as error:
             raise RuleError(f"{plan.first_of_each_rule()}: {error}") from None
         except REFUSALS:
@@ -453,7 +501,9 @@ class Stepper:
             )
         self._core.prepare(prepared)
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
-        self._rested |= plan.resting
+        missed = {p.text: p.missed for p in plan.parameters}
+        count = self.count if len(missed) < len(self._slots) else self._core.count
+        self.presence.enter(missed, plan.resting, self._slots, count)
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: existing ones, and new ones where they are missing."""
@@ -491,6 +541,73 @@ class Stepper:
             raise StateError(f"{self._skipped} steps have been skipped: the count cannot exceed this")
         self._skipped += 1
         self._owner._observe(finite=False)
+
+    def flush(self, model: Any, *, keep_root: bool = False) -> Any:
+        """See `Optimizer.flush`."""
+        self.averages.refuse_swapped()
+        if not self.micro:
+            return model
+        plan, leaves = self._planned(model)
+        means: list[Any] = [None] * len(leaves)
+        for p in plan.parameters:
+            if p.text not in self.presence.without:
+                means[p.index] = xp.asarray(self._slots[p.text][gradient_transforms.NAMES["mean"]], copy=True)
+        return self._update_anew(model, Given(means, [], is_complete=False), keep_root=keep_root)
+
+    # --- other parameters ----------------------------------------------------------------------------------------------
+
+    def rebuild(self, model: Any, *, remove: bool) -> Changes:
+        """See `Optimizer.rebuild`."""
+        self.averages.refuse_swapped()
+        if self.micro:
+            raise StateError(
+                f"{self.micro} gradients are accumulated: expected flush(model) before the parameters change"
+            )
+        leaves, structure = tree.flatten(model)
+        survey = Plan(leaves, structure, self._owner)
+        changes = self._changes(survey, survey.detach(leaves), remove=remove)
+        before, presence = self._slots, copy.deepcopy(self.presence)
+        dropped = {*changes.removed, *changes.reset}
+        try:
+            if self.presence.is_counting:
+                self.presence.settle(self.count)
+            self._forget()
+            self._slots = {path: own for path, own in self._slots.items() if path not in dropped}
+            self.presence.drop(dropped)
+            self.presence.kept |= set(changes.kept)
+            self.presence.rested |= set(changes.added) | set(changes.reset)
+            plan, leaves = self._new_plan(leaves, structure, None)
+            self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
+        except BaseException:
+            self._forget()
+            self._slots, self.presence = before, presence
+            raise
+        return changes
+
+    def _changes(self, plan: Plan, leaves: list[Any], *, remove: bool) -> Changes:
+        """The differences between the parameters of a model and those that have slots."""
+        found = {p.text: p for p in plan.parameters}
+        known = self._slots
+        absent = [path for path in known if path not in found and path not in plan.resting]
+        reset = [path for path, p in found.items() if path in known and not self._has_shape(plan, p, leaves[p.index])]
+        return Changes(
+            added=[path for path in found if path not in known],
+            unfrozen=[path for path in found if path in self.presence.resting and path not in reset],
+            frozen=[path for path in known if path in plan.resting],
+            reset=reset,
+            kept=[] if remove else absent,
+            removed=absent if remove else [],
+        )
+
+    def _has_shape(self, plan: Plan, p: Parameter, array: Any) -> bool:
+        """Whether the slots of a parameter have the shapes of new ones."""
+        own, group = self._slots[p.text], plan.groups[p.group]
+        if group.rule().elementwise:
+            return all(
+                tuple(own[s.name].shape) == p.shape for s in group.rule().slots if not s.is_number and s.name in own
+            )
+        new = new_slots(group, p.text, array, on_host=p.executor in _ON_HOST)
+        return all(tuple(own[name].shape) == tuple(slot.shape) for name, slot in new.items() if name in own)
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
 

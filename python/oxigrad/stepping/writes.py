@@ -136,10 +136,10 @@ def touch(
                     f"{p.shape[:1]} and int64"
                 )
             index = slice(None) if rows is None else rows
-            found = factors(decays[p.group], last[index], count)
+            found = factors(decays[p.group], last[index], count - p.missed)
             caught = [like_column(factor, p.shape) for factor in found.values()]
             refuse_unwritable(p.text, f"slot {LAST_STEP}", last)
-            stamps.append((last, index, count + 1))
+            stamps.append((last, index, count + 1 - p.missed))
         if rows is not None or caught:
             touched.append((position, rows, caught))
     return touched, stamps

@@ -1,0 +1,65 @@
+"""A summary of an optimizer: the slots of each parameter, their dtypes and bytes, as text and as HTML."""
+
+import dataclasses
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oxigrad.ops.backends import dtype_name, size_of
+from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.quantized import Quantized
+
+HEAD = ("parameter", "shape", "dtype", "optimizer", "slots", "dtypes", "bytes")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The slots of one parameter; its shape and dtype are empty where the last step did not update it."""
+
+    parameter: str
+    shape: str
+    dtype: str
+    optimizer: str
+    slots: str
+    dtypes: str
+    bytes: int
+
+    def cells(self) -> tuple[str, ...]:
+        """The fields as text."""
+        return tuple([f"{value:,}" if isinstance(value, int) else str(value) for value in vars(self).values()])
+
+
+def rows(plan: Plan | None, slots: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+    """A row for each parameter that a plan updates, then for those that only have slots."""
+    parameters = {p.text: p for p in plan.parameters} if plan else {}
+    for path in [*parameters, *(path for path in slots if path not in parameters)]:
+        own = slots.get(path, {})
+        total = sum(map(bytes_of, own.values()))
+        names, dtypes = ", ".join(own), ", ".join(dict.fromkeys(dtype_name(slot.dtype) for slot in own.values()))
+        if plan is not None and path in parameters:
+            p = parameters[path]
+            name = plan.groups[p.group].optimizer.name
+            yield Row(path, str(p.shape), dtype_name(p.dtype), name, names, dtypes, total)
+        else:
+            yield Row(path, "", "", "not updated", names, dtypes, total)
+
+
+def bytes_of(slot: Any) -> int:
+    """The number of bytes of a slot."""
+    if isinstance(slot, Quantized):
+        return bytes_of(slot.codes) + bytes_of(slot.scales)
+    bits = re.search(r"\d+", dtype_name(slot.dtype))
+    return size_of(slot.shape) * (int(bits.group()) // 8 if bits else 1)
+
+
+def as_html(title: str, step: int, found: list[Row]) -> str:
+    """The rows as an HTML table below the ``title``, as notebooks show it."""
+
+    def line(cells: tuple[str, ...], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line(row.cells(), "td") for row in found)
+    total = f"{sum(row.bytes for row in found):,} bytes of slots, step {step:,}"
+    table = f"<table><thead>{line(HEAD, 'th')}</thead><tbody>{body}</tbody></table>" if found else ""
+    return f"<div><code>{html.escape(title)}</code><br>{total}{table}</div>"

@@ -1,0 +1,84 @@
+"""Gradients at the positions of a model's leaves: which are given, which are None, and which are missing.
+
+A gradient of None, or a None in place of a subtree, says that the parameters there are not updated. A gradient that is absent, such as
+a missing key of a dict, is an error.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Final
+
+from oxigrad import _core, tree
+from oxigrad._core import KeyPath, KeyPathError, StructureError
+from oxigrad.ops.backends import is_array
+
+
+class _Missing:
+    """Class of `MISSING`, which stands in the place of a gradient that a tree lacks."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING: Final = _Missing()
+
+
+@dataclasses.dataclass
+class Given:
+    """The gradients for the leaves of a model: an array, None, or `MISSING` for each.
+
+    ``unknown`` are the key paths of gradients that belong to no leaf. ``is_complete`` tells that the tree has the structure of the
+    model, so that none is None.
+    """
+
+    leaves: list[Any]
+    unknown: list[str]
+    is_complete: bool
+
+    def present(self) -> bytes:
+        """A byte for each leaf that tells whether its gradient is other than None."""
+        return bytes(g is not None for g in self.leaves)
+
+
+def align(structure: _core.Structure, grads: Any) -> Given:
+    """The gradients in a tree, which may have another structure than the model: they are then matched by key path.
+
+    Gradients that are `Given` already are returned.
+    """
+    if isinstance(grads, Given):
+        return grads
+    try:
+        return Given(_core.tree_leaves(grads, structure), [], True)
+    except StructureError:
+        return _by_path(structure, *tree.flatten(grads), grads)
+
+
+def _by_path(structure: _core.Structure, given: list[Any], own: _core.Structure, grads: Any) -> Given:
+    found = {str(own.path(i)): g for i, g in enumerate(given)}
+    nothing = {str(path) for path in _empty(grads)}
+    leaves: list[Any] = []
+    for path in structure.paths():
+        text = str(path)
+        if text in found:
+            leaves.append(found.pop(text))
+        else:
+            leaves.append(None if nothing and any(str(at) in nothing for at in _upwards(path)) else MISSING)
+    return Given(leaves, [text for text, g in found.items() if is_array(g)], False)
+
+
+def _empty(grads: Any) -> list[KeyPath]:
+    """The key paths at which a tree is None."""
+    if grads is None:
+        return [KeyPath()]
+    try:
+        return tree.key_paths(grads, lambda subtree: subtree is None)
+    except KeyPathError:
+        return []
+
+
+def _upwards(path: KeyPath) -> Iterator[KeyPath]:
+    """A key path, and those of the containers around it."""
+    at: KeyPath | None = path
+    while at is not None:
+        yield at
+        at = at.parent
