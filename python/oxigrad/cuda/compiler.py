@@ -213,9 +213,9 @@ def compile_text(
 
 
 def _without_spills(text: str, options: tuple[str, ...], form: str) -> tuple[str, bytes]:
-    """As `_compiled`; a text that spills registers, so that more blocks fit a processor, is compiled again without that aim."""
+    """As `_compiled`; a text whose registers do not fit, since more blocks are to fit a processor, is compiled again without that aim."""
     log, code = _compiled(text, options, form)
-    if any(each.spill_stores for each in _resources(log).values()):
+    if any(each.stack or each.spill_stores for each in _resources(log).values()):
         with contextlib.suppress(CompileError):  # a compiler that does not know the option
             return _compiled(text, (*options, _ONE_BLOCK), form)
     return log, code
