@@ -53,11 +53,12 @@ API: dict[types.ModuleType, str] = {
         halfcauchy halflogistic halfnorm invgamma laplace levy logistic lognorm lomax maxwell moyal
         multivariate_normal nbinom norm pareto poisson powerlaw rayleigh t uniform weibull_max weibull_min""",
     xp.linalg: """EigResult EighResult LUResult QRResult SVDResult SlogdetResult block_diag cho_factor cho_solve
-        cholesky circulant coshm cosm cross det diagonal eig eigh eigvals eigvalsh expm expm_frechet
-        fractional_matrix_power hankel inv khatri_rao kron logm lu lu_factor lu_solve matmul matrix_norm
-        matrix_power matrix_rank matrix_transpose norm outer pinv polar qr sinhm sinm slogdet solve
+        cholesky circulant cond coshm cosm cross det diagonal eig eigh eigvals eigvalsh expm expm_frechet
+        fractional_matrix_power hankel inv khatri_rao kron logm lstsq lu lu_factor lu_solve matmul matrix_norm
+        matrix_power matrix_rank matrix_transpose multi_dot norm outer pinv polar qr sinhm sinm slogdet solve
         solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_sylvester solve_toeplitz
-        solve_triangular solveh_banded sqrtm svd svdvals tensordot toeplitz trace vecdot vector_norm""",
+        solve_triangular solveh_banded sqrtm svd svdvals tensordot tensorinv tensorsolve toeplitz trace vecdot
+        vector_norm""",
     xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
     xp.integrate: """odeint""",
