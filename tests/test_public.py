@@ -59,7 +59,8 @@ API: dict[types.ModuleType, str] = {
         fractional_matrix_power hankel inv khatri_rao kron logm lstsq lu lu_factor lu_solve matmul matrix_norm
         matrix_power matrix_rank matrix_transpose multi_dot norm outer pinv polar qr sinhm sinm slogdet solve
         solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_sylvester solve_toeplitz
-        solve_triangular solveh_banded sqrtm svd svdvals tensordot tensorinv tensorsolve toeplitz trace vecdot vector_norm""",
+        solve_triangular solveh_banded sqrtm svd svdvals tensordot tensorinv tensorsolve toeplitz trace vecdot
+        vector_norm""",
     xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
     xp.integrate: """odeint""",
