@@ -2,7 +2,7 @@
 
 use oxigrad_core::op::Elementwise;
 
-/// What an elementwise op computes, as a sentence.
+/// The docstring of an elementwise op: a sentence.
 pub const fn description(op: Elementwise) -> &'static str {
     match op {
         Elementwise::Add => "The sum of each pair of elements: ``x1 + x2``.",
