@@ -238,6 +238,7 @@ def install_callbacks(
     matrix_transpose: Callable[[Variable], Any],
     mermaid: Callable[[list[tuple[str, str, list[int]]], int], str],
     namespace_module: Callable[[str | None], ModuleType],
+    numpy_ufunc: Callable[[str], Any],
     op_of_ufunc: Callable[[Any], str | None],
     part: Callable[[Any, int], Any],
     pulled: Callable[[Tape, Sequence[tuple[int, Any]], list[Any]], None],
