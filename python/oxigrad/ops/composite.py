@@ -72,8 +72,9 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
             if result is not NotImplemented:
                 return result
         if len(args) > by_position:  # functions of array_api_compat take further arguments by keyword only
-            named = {**dict(zip(names[by_position:], args[by_position:], strict=False)), **named}
-            args = args[:by_position]
+            further = dict(zip(names[by_position:], args[by_position:], strict=False))
+            if not further.keys() & named.keys() and len(args) <= len(names):
+                args, named = args[:by_position], {**further, **named}
         try:
             return own(*args, **named)
         except AttributeError:

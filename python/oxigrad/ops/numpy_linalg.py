@@ -100,7 +100,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 def _symmetric(a: Any, UPLO: str) -> Any:
-    if UPLO.upper() not in ("L", "U"):
+    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise ValueError(f"UPLO is {UPLO!r}: expected 'L' or 'U'")
     a = array(a)
     strict = standard.tril(a, k=-1) if UPLO.upper() == "L" else standard.triu(a, k=1)
