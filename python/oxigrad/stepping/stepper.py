@@ -606,7 +606,7 @@ class Stepper:
             return all(
                 tuple(own[s.name].shape) == p.shape for s in group.rule().slots if not s.is_number and s.name in own
             )
-        new = new_slots(group, p.text, array, on_host=p.executor in _ON_HOST)
+        new = new_slots(group, p.text, array, on_host=p.executor in _ON_HOST, coded=False)
         return all(tuple(own[name].shape) == tuple(slot.shape) for name, slot in new.items() if name in own)
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
