@@ -22,6 +22,7 @@ from oxigrad.rules.rule import Rule
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.precision import Precision
+from oxigrad.stepping.presence import Presence
 from oxigrad.stepping.resolved import ResolvedGroup, lay_out
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.state import Fitting, Report
@@ -333,6 +334,7 @@ def test_a_resolved_group_alone() -> None:
     assert resolved.scalars == [4.0, 0.25, 0.25]
     assert resolved.values() == {
         "step": 4,
+        "drawn_at": 4,
         "micro": 1,
         "inverse_scale": 1.0,
         "mode": "plain",
@@ -408,6 +410,7 @@ class Stepping:
     slots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     fitting: Any = None
     averages: Averages = dataclasses.field(default_factory=Averages)
+    presence: Presence = dataclasses.field(default_factory=Presence)
 
     def check_whole(self) -> None:
         pass
@@ -416,8 +419,10 @@ class Stepping:
     def own_slots(self) -> Mapping[str, Mapping[str, Any]]:
         return self.slots
 
-    def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any) -> Stepping:
-        return Stepping(counts["step"], counts["micro"], counts["skipped"], slots, fitting)
+    def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any, presence: Mapping[str, Any]) -> Stepping:
+        made = Stepping(counts["step"], counts["micro"], counts["skipped"], slots, fitting)
+        made.presence = Presence.of(presence)
+        return made
 
 
 class Stateful:

@@ -77,7 +77,7 @@ def range_test(
     losses: list[float] = []
     for step in range(steps):
         rate = initial * (final / initial) ** (step / (steps - 1))
-        opt.learning_rate = rate  # optimizers without one raise
+        opt.learning_rate = rate
         value, grads = opt.compute_gradients(loss, copied)
         rates.append(rate)
         losses.append(float(fetched(value)))
