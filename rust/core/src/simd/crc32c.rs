@@ -173,8 +173,7 @@ pub(super) unsafe fn by_folding<const COPIES: bool>(
 ) -> u32 {
     use std::arch::x86_64::{
         __m512i, _mm_cvtsi32_si128, _mm_set_epi64x, _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128,
-        _mm512_loadu_si512, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
-        _mm512_zextsi128_si512,
+        _mm512_setzero_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
     };
     const BITS: usize = 8 * FOLDED;
     const LOW: i64 = power(BITS + 32);
@@ -190,9 +189,9 @@ pub(super) unsafe fn by_folding<const COPIES: bool>(
     }
     // SAFETY: within the promise of the caller, since every vector is inside of the bytes.
     let read = |at: usize| unsafe {
-        let found = _mm512_loadu_si512(data.add(at).cast::<__m512i>());
+        let found = data.add(at).cast::<__m512i>().read_unaligned();
         if COPIES {
-            _mm512_storeu_si512(target.add(at).cast::<__m512i>(), found);
+            target.add(at).cast::<__m512i>().write_unaligned(found);
         }
         found
     };
@@ -213,7 +212,7 @@ pub(super) unsafe fn by_folding<const COPIES: bool>(
     let mut bytes = [0_u8; FOLDED];
     for (at, vector) in folded.into_iter().enumerate() {
         // SAFETY: the array has room for the four vectors.
-        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().add(64 * at).cast::<__m512i>(), vector) };
+        unsafe { bytes.as_mut_ptr().add(64 * at).cast::<__m512i>().write_unaligned(vector) };
     }
     // SAFETY: the array, then what is left of the caller's bytes.
     unsafe {
