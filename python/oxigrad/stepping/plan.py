@@ -314,9 +314,12 @@ class Plan:
         if grads is None:
             own = None if self.present is None else self.structure.gradients(leaves, self.present)
             return own if own is None else self.aligned(own)
-        given = align(self.structure, grads)
-        if given.is_complete:
-            return None if self.idle else self.aligned(given.leaves)
+        try:  # as `align`, without an object for each steady step
+            complete = _core.tree_leaves(grads, self.structure)
+        except StructureError:
+            given = align(self.structure, grads)
+        else:
+            return None if self.idle else self.aligned(complete)
         found = given.present()
         if found != (self.present or bytes([1]) * len(found)):
             return None

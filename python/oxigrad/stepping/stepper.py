@@ -284,8 +284,9 @@ class Stepper:
             number = core.count + 1.0
             for scalars in step.constant:
                 scalars[0] = number
-            for scalars, missed in step.late:
-                scalars[0] = number - missed
+            if step.late:
+                for scalars, missed in step.late:
+                    scalars[0] = number - missed
         return self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
 
     def _update_anew(self, model: Any, grads: Any, *, keep_root: bool) -> Any:
