@@ -102,6 +102,7 @@ pub struct Inner {
 /// ...     y = x * x
 /// >>> tape.gradient(y, [x])
 /// [6.0]
+#[allow(clippy::struct_excessive_bools, reason = "settings that are independent of each other")]
 #[pyclass(frozen, module = "oxigrad")]
 pub struct Tape {
     /// The serial number, in the order of opening: of two nested tapes, the inner has the larger one.
