@@ -94,7 +94,7 @@ standard: .venv/test .venv/wheel ## Print what of the Array API standard is diff
 device-report: .venv/test-all .venv/wheel ## Print registers, spills and access widths of kernels for GPUs; a spill fails
 	PYTHONPATH=tests/cuda:tests/tables:tools $(BIN)/python tools/device_report.py $(OPTIONS)
 
-versus: .venv/versus .venv/wheel ## Time oxigrad against other libraries
+versus: .venv/versus .venv/wheel target/advect/stamp ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py $(OPTIONS)
 
 versus-gpu: ## Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
@@ -133,6 +133,15 @@ clean: ## Remove everything that was built or installed here
 .venv/wheel: $(SOURCES) | .venv/pip
 	$(PIP) .
 	touch $@
+
+# A peer that needs Python 3.12: an environment of its own, and no peer where no such Python is found.
+target/advect/stamp: | .venv/pip
+	for python in $(PYTHON) python3.12 python3.13 $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python); do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null; then \
+			"$$python" -m venv target/advect && target/advect/bin/python -m pip install --quiet 'advect>=0.3' && break; \
+		fi; \
+	done
+	mkdir -p $(@D) && touch $@
 
 target/tools/bin/cargo-deny:
 	cargo install --quiet --locked --root target/tools cargo-deny --version '^0.20'

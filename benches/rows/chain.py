@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
+import elsewhere
 import oxigrad as ox
 from measure import Contestant, Goal, Ready, Row, close
 
 TURNS = 1000
 C = 0.999
 X = 0.75
+SCALAR = "chain scalar, per op"
+
+
+def on_arrays(size: int) -> str:
+    """The name of the row for arrays of this size."""
+    return f"chain array of {size}, per op"
 
 
 def chain(x: Any) -> Any:
@@ -86,6 +93,21 @@ def autograd_chain(x: Any) -> Ready:
     return ready(call, x)
 
 
+def advect_chain(x: Any) -> Ready:
+    """advect, whose numbers are arrays."""
+    import advect
+
+    x = np.asarray(x, np.float64)
+    ones = np.ones_like(x)
+
+    def call() -> tuple[Any, Any]:
+        value, pullback = advect.vjp(chain)(x)
+        gradient = pullback(ones)
+        return value, gradient[0] if isinstance(gradient, tuple) else gradient
+
+    return ready(call, x)
+
+
 def without_derivative(x: Any) -> Ready:
     """The loop alone."""
     return ready(lambda: (chain(x), None), x)
@@ -97,6 +119,7 @@ def on_a_number() -> list[Contestant]:
         Contestant("oxigrad", "ours", ours_on_a_number),
         Contestant("torch", "peer", lambda: torch_chain(X)),
         Contestant("autograd", "peer", lambda: autograd_chain(X)),
+        elsewhere.contestant("advect", "chain", SCALAR, lambda: advect_chain(X)),
         Contestant("Python floats, forward only", "ceiling", lambda: without_derivative(X)),
     ]
 
@@ -108,13 +131,14 @@ def on_an_array(size: int) -> list[Contestant]:
         Contestant("oxigrad", "ours", lambda: ours_on_an_array(x)),
         Contestant("torch", "peer", lambda: torch_chain(x)),
         Contestant("autograd", "peer", lambda: autograd_chain(x)),
+        elsewhere.contestant("advect", "chain", on_arrays(size), lambda: advect_chain(x)),
         Contestant("NumPy, forward only", "ceiling", lambda: without_derivative(x)),
     ]
 
 
 ON_ARRAYS = (Goal(5, "torch"), Goal(15, "autograd"))
 ROWS = [
-    Row("chain scalar, per op", on_a_number, (Goal(40, "torch"), Goal(150, "autograd")), operations=2 * TURNS),
-    Row("chain array of 10, per op", lambda: on_an_array(10), ON_ARRAYS, operations=2 * TURNS),
-    Row("chain array of 1000, per op", lambda: on_an_array(1000), ON_ARRAYS, operations=2 * TURNS),
+    Row(SCALAR, on_a_number, (Goal(40, "torch"), Goal(150, "autograd")), operations=2 * TURNS),
+    Row(on_arrays(10), lambda: on_an_array(10), ON_ARRAYS, operations=2 * TURNS),
+    Row(on_arrays(1000), lambda: on_an_array(1000), ON_ARRAYS, operations=2 * TURNS),
 ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import elsewhere
 import oxigrad as ox
 import sizes
 from measure import Contestant, Goal, Ready, Row, WrongResultError
@@ -18,6 +19,7 @@ from oxigrad import xp
 
 Arrays = Sequence[np.ndarray]
 Objective = Callable[..., Any]
+Problem = tuple[Objective, Callable[[], Arrays]]
 
 
 def checked(call: Callable[[], tuple[Any, Any]], objective: Objective, args: Arrays, tolerance: float) -> Ready:
@@ -68,6 +70,14 @@ def in_autograd(objective: Objective, args: Arrays, tolerance: float) -> Ready:
     return checked(lambda: both(tuple(args)), objective, args, tolerance)
 
 
+def in_advect(objective: Objective, args: Arrays, tolerance: float) -> Ready:
+    """advect, to which NumPy's functions lead."""
+    import advect
+
+    both = advect.value_and_grad(lambda *args: objective(np, *args), argnums=tuple(range(len(args))))
+    return checked(lambda: both(*args), objective, args, tolerance)
+
+
 def in_jax(objective: Objective, args: Arrays, tolerance: float) -> Ready:
     """JAX, compiled."""
     import jax
@@ -83,8 +93,9 @@ def forward_only(objective: Objective, args: Arrays) -> Ready:
     return Ready(lambda: objective(np, *args), lambda: None)
 
 
-def contestants(objective: Objective, make: Callable[[], Arrays], tolerance: float, *, jax: bool = True) -> Any:
-    """A function that sets everybody up."""
+def row(name: str, problem: Problem, tolerance: float, faster: float, *, jax: bool = True, **settings: Any) -> Row:
+    """Everybody on a problem; the goal is to be so many times ``faster`` than torch."""
+    objective, make = problem
 
     def build() -> list[Contestant]:
         args = make()
@@ -92,12 +103,13 @@ def contestants(objective: Objective, make: Callable[[], Arrays], tolerance: flo
             Contestant("oxigrad", "ours", lambda: ours(objective, args, tolerance)),
             Contestant("torch", "peer", lambda: in_torch(objective, args, tolerance)),
             Contestant("autograd", "peer", lambda: in_autograd(objective, args, tolerance)),
+            elsewhere.contestant("advect", "gradients", name, lambda: in_advect(objective, args, tolerance)),
             Contestant("jax, jit", "peer", lambda: in_jax(objective, args, tolerance)),
             Contestant("NumPy, forward only", "ceiling", lambda: forward_only(objective, args)),
         ]
         return everybody if jax else [c for c in everybody if not c.name.startswith("jax")]
 
-    return build
+    return Row(name, build, (Goal(faster, "torch"),), **settings)
 
 
 # --- the functions ------------------------------------------------------------------------------------------------------
@@ -108,7 +120,7 @@ def mix(lib: Any, x: Any) -> Any:
     return lib.sum(lib.exp(-x * x) * lib.sin(x) + lib.tanh(x) * lib.cos(x))
 
 
-def network(shapes: Sequence[int], batch: int, dtype: type) -> tuple[Objective, Callable[[], Arrays]]:
+def network(shapes: Sequence[int], batch: int, dtype: type) -> Problem:
     """The mean squared error of a multilayer perceptron with tanh, and its weights and biases."""
     rng = np.random.default_rng(0)
     inputs = rng.standard_normal((batch, shapes[0])).astype(dtype)
@@ -143,7 +155,7 @@ def log_sum_exp(lib: Any, x: Any) -> Any:
     return lib.log(lib.sum(lib.exp(x), axis=0))
 
 
-def mixture(d: int, k: int, n: int) -> tuple[Objective, Callable[[], Arrays]]:
+def mixture(d: int, k: int, n: int) -> Problem:
     """The log-likelihood of a Gaussian mixture with full covariances, with a Wishart prior."""
     rng = np.random.default_rng(1)
     points, gamma, m = rng.standard_normal((n, d)), 1.0, 0
@@ -181,7 +193,7 @@ def mixture(d: int, k: int, n: int) -> tuple[Objective, Callable[[], Arrays]]:
     return objective, make
 
 
-def recurrent(layers: int, characters: int, size: int = 14) -> tuple[Objective, Callable[[], Arrays]]:
+def recurrent(layers: int, characters: int, size: int = 14) -> Problem:
     """The loss of a diagonal LSTM that predicts the next character."""
     rng = np.random.default_rng(2)
     text = np.eye(size)[rng.integers(0, size, characters)]
@@ -233,26 +245,17 @@ def large() -> Arrays:
     return [np.random.default_rng(3).standard_normal(sizes.numbers(1_000_000))]
 
 
-def goal(target: float) -> tuple[Goal, ...]:
-    """So many times as fast as torch."""
-    return (Goal(target, "torch"),)
-
-
 ROWS = [
-    Row("mix of exp, sin, tanh, cos, 1e6 float64", contestants(mix, large, 1e-5), goal(3), samples=15),
-    Row("network 2-16-1, batch 32", contestants(*network((2, 16, 1), 32, np.float64), 1e-5), goal(3), threads=1),
-    Row(
+    row("mix of exp, sin, tanh, cos, 1e6 float64", (mix, large), 1e-5, 3, samples=15),
+    row("network 2-16-1, batch 32", network((2, 16, 1), 32, np.float64), 1e-5, 3, threads=1),
+    row(
         "network 784-128-64-10, batch 64, float32",
-        contestants(*network((784, 128, 64, 10), 64, np.float32), 2e-3),
-        goal(1.2),
+        network((784, 128, 64, 10), 64, np.float32),
+        2e-3,
+        1.2,
         threads=1,
     ),
-    Row("mixture d=10 K=25 n=1000", contestants(*mixture(10, 25, sizes.items(1000)), 1e-5), goal(1.5), samples=15),
-    Row("mixture d=20 K=50 n=1000", contestants(*mixture(20, 50, sizes.items(1000)), 1e-5), goal(1.5), samples=9),
-    Row(
-        "recurrent net, 2 layers, 1024 characters",
-        contestants(*recurrent(2, sizes.items(1024)), 1e-5, jax=False),
-        goal(8),
-        samples=5,
-    ),
+    row("mixture d=10 K=25 n=1000", mixture(10, 25, sizes.items(1000)), 1e-5, 1.5, samples=15),
+    row("mixture d=20 K=50 n=1000", mixture(20, 50, sizes.items(1000)), 1e-5, 1.5, samples=9),
+    row("recurrent net, 2 layers, 1024 characters", recurrent(2, sizes.items(1024)), 1e-5, 8, jax=False, samples=5),
 ]
