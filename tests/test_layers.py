@@ -30,7 +30,7 @@ PYTHON = {
     "cuda/__init__": "_core cuda stepping",
     "optim": "_core _registry _typing ops xp tree autodiff rules schedules stepping",
     "testing": "_core ops xp tree autodiff optim rules stepping",
-    "torch": "_core ops xp optim rules stepping",
+    "torch": "_core ops xp cuda optim rules stepping",
     "optax": "_core ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
     "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping",

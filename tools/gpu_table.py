@@ -72,6 +72,10 @@ CLAIMS = [
         "A plain rule is one launch for all parameters of a dtype",
         ("cuda/test_device_step.py::test_a_plain_rule_is_one_launch",),
     ),
+    Claim(
+        "Modules trained by the classes of `oxigrad.torch` have the bits of the host, by launches",
+        ("cuda/test_device_modules.py::test_a_module_has_the_bits_of_the_host",),
+    ),
     Claim("NVRTC compiles for an architecture, or the error names it", ("cuda/test_compiler.py",)),
     Claim(
         "The choice between kernels and arrays, for every optimizer, on arrays like CuPy's and on CUDA tensors",

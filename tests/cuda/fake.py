@@ -76,6 +76,7 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
     from oxigrad.ops.backends.device_memory import dense_strides
     from oxigrad.ops.backends.torch import TorchAdapter
     from oxigrad.stepping import plan
+    from oxigrad.torch import resolved
 
     posed: list[Any] = []
     own = plan.executor
@@ -86,12 +87,15 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
         return DeviceMemory(array.data_ptr(), 0, dtype_name(array.dtype), shape, is_plain, strides)
 
     def executor(array: Any, elementwise: bool = True) -> str:
-        if not any(array is each for each in posed):
+        # A module's parameter is another tensor of the same memory. All empty tensors have the address 0.
+        addresses = {each.data_ptr() for each in posed} - {0}
+        is_posed = isinstance(array, torch.Tensor) and array.data_ptr() in addresses
+        if not is_posed:
             return own(array, elementwise)
         return "device" if elementwise else "rule"
 
     def asarray(values: Any) -> Any:
-        made = torch.tensor(np.array(values))
+        made = values.clone() if isinstance(values, torch.Tensor) else torch.tensor(np.array(values))
         posed.append(made)
         return made
 
@@ -103,4 +107,5 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
     monkeypatch.setattr(TorchAdapter, "current_stream", lambda self, array, device: 0)
     monkeypatch.setattr(TorchAdapter, "keep_until", keep_until)
     monkeypatch.setattr(plan, "executor", executor)
+    monkeypatch.setattr(resolved, "executor", executor)
     yield asarray

@@ -78,20 +78,26 @@ def _assigned(array: Any, value: Any) -> tuple[int]:
 class Known:
     """The leaves of a step by device, valid while every array is where it was, or has moved only.
 
-    ``arrays`` are all parameters, then all gradients. Slots are looked at where they are ``exposed``: else only steps access them.
+    ``arrays`` are all parameters, those with the ``positions`` of leaves, then all gradients. Slots are looked at where they are ``exposed``: else only steps access them.
     Where libraries do not tell places in a fast way, descriptions of the memory are compared.
     """
 
     def __init__(
-        self, plan: Plan, leaves: dict[int, list[Leaf]], arrays: list[Any], slots: list[Any], *, exposed: bool
+        self,
+        positions: Iterable[int],
+        leaves: dict[int, list[Leaf]],
+        arrays: list[Any],
+        slots: list[Any],
+        *,
+        exposed: bool,
     ) -> None:
-        self._plan, self.leaves = plan, leaves
+        self.leaves = leaves
         self._exposed, self._slots = exposed, slots if exposed else []
         looked_at = [*arrays, *self._slots]
         self._places = _core.Places.of(looked_at)
         self._memory = [] if self._places else _described(looked_at)
         self._types = [] if self._places else [*map(type, looked_at)]
-        numbers = {number: at for at, (number, _) in enumerate(plan.on_devices)}
+        numbers = {number: at for at, number in enumerate(positions)}
         #: The numbers of the leaves of each device among all parameters on devices.
         self.positions = {device: [numbers[leaf.position] for leaf in own] for device, own in leaves.items()}
         self._leaf_of = {
@@ -191,7 +197,8 @@ class DeviceSteps:
             if others and (self.plan.needs_all or not found):
                 return Launches(), [*self.plan.on_devices]
             own = [slot for _, p in self.plan.on_devices for slot in _arrays(slots[p.text])]
-            known = Known(self.plan, found, [*params, *given], own, exposed=exposed)
+            positions = [number for number, _ in self.plan.on_devices]
+            known = Known(positions, found, [*params, *given], own, exposed=exposed)
         launches, used = Launches(), driver()
         launches.scale = scale
         for device, of_device in known.leaves.items():

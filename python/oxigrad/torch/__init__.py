@@ -23,8 +23,9 @@ Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
 * ``seed``: of random numbers.
 * ``amp_fused``: whether a step with `torch.amp.GradScaler` divides gradients by the scale, rather than the scaler before it.
 
-A step updates all tensors in host memory in one dispatch. On tensors elsewhere, and where a rule needs whole matrices, the rule itself is
-called. Each process updates its local part of a DTensor, by elementwise rules only.
+A step updates all tensors in host memory in one dispatch, and those on a CUDA device in one launch for all that share a rule and dtypes.
+On tensors elsewhere, and where a rule needs whole matrices, the rule itself is called. Each process updates its local part of a DTensor, by
+elementwise rules only.
 """
 
 from oxigrad import optim

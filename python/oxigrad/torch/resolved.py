@@ -5,7 +5,6 @@ the same rules. Anything else that changes (hyperparameters, numbers of steps in
 read in each step, or checked by the core.
 """
 
-import dataclasses
 import itertools
 import operator
 from collections.abc import Iterator, Mapping
@@ -18,23 +17,15 @@ from oxigrad.stepping.plan import executor
 from oxigrad.stepping.precision import half
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
+from oxigrad.torch.device import LaunchedParameters, has_kernel
 from oxigrad.torch.library import torch
+from oxigrad.torch.parameter import Parameter
 
 _CHAIN = itertools.chain.from_iterable
 
 
-@dataclasses.dataclass
-class Parameter:
-    """A parameter that has a gradient: its number among all, its state and its rule."""
-
-    path: str
-    position: int
-    tensor: Any
-    own: dict[str, Any]
-    choice: Choice
-    on_host: bool
-    step: int = 0
-    scalar_set: tuple[int, int] = (0, 0)
+# Programs, each with its sets of scalars, as the choice and the number of steps taken.
+Programs = list[tuple[Any, list[tuple[Choice, int]]]]
 
 
 def tensors_of(opt: Any) -> list[Any]:
@@ -100,7 +91,6 @@ class ResolvedStep:
         self._without = [p for p, has in zip(self.params, has_gradient, strict=True) if not has]
         self._begin(opt)
         self._seat()
-        self._lay_out()
         self._prepare()
         self._draws = any(p.choice.draws for p in self.parameters)
         if self._draws:
@@ -122,15 +112,18 @@ class ResolvedStep:
                 _check_distributed(path, type(opt).__name__, p, chosen[-1])
         for (path, position, _, p), choice in zip(found, chosen, strict=True):
             inner = state.local(p)
-            on_host = not self._recorded and choice.rule().elementwise and executor(inner) == "host"
+            chosen_executor = "rule" if self._recorded else executor(inner, choice.rule().elementwise)
             own = opt.state.get(p, {})
-            is_new = state.begin(choice, path, p, own, on_host=on_host)
+            is_new = state.begin(choice, path, p, own, on_host=chosen_executor == "host")
+            if chosen_executor != "host":
+                is_launched = chosen_executor == "device" and has_kernel(choice, inner, own)
+                chosen_executor = "device" if is_launched else "rule"
             if own:
                 opt.state[p] = own
             step = int(own["step"]) if choice.entry.counts else 0 if is_new else max(1, noise_step(opt))
             if not step and not choice.value("learning_rate") and not torch.count_nonzero(p.grad):
                 continue  # This is how checkpoint loaders make a state to load into; nothing else changes.
-            self.parameters.append(Parameter(path, position, p, own, choice, on_host, step))
+            self.parameters.append(Parameter(path, position, p, own, choice, chosen_executor, step))
 
     def _choice(self, opt: Any, number: int, storage: str | None) -> Choice:
         key = number, storage
@@ -151,13 +144,12 @@ class ResolvedStep:
                 p.own["step"] = seat
         self._elsewhere = [p for p in counted if p.own["step"].device.type != "cpu"]
 
-    def _lay_out(self) -> None:
-        """Gives each parameter in host memory its program, and its set of scalars among those of the program."""
-        programs: list[tuple[Any, list[tuple[Choice, int]]]] = []
+    @staticmethod
+    def _laid_out(parameters: list[Parameter]) -> Programs:
+        """The programs of these parameters. Gives each its program, and its set of scalars among those of the program."""
+        programs: Programs = []
         places: dict[tuple[int, int], tuple[int, int]] = {}
-        for p in self.parameters:
-            if not p.on_host:
-                continue
+        for p in parameters:
             key = id(p.choice), p.step
             if key not in places:
                 program = p.choice.program()
@@ -167,12 +159,16 @@ class ResolvedStep:
                 places[key] = at, len(programs[at][1])
                 programs[at][1].append((p.choice, p.step))
             p.scalar_set = places[key]
-        self._programs = programs
+        return programs
 
     def _prepare(self) -> None:
-        """Gives the core the memory of the slots."""
-        self.host = [p for p in self.parameters if p.on_host]
-        self.called = [p for p in self.parameters if not p.on_host]
+        """Assigns the parameters to executors, and gives the core the memory of the slots."""
+        self.host, launched, self.called = (
+            [p for p in self.parameters if p.executor == name] for name in ("host", "device", "rule")
+        )
+        self._programs, self._device_programs = self._laid_out(self.host), self._laid_out(launched)
+        self.launched = LaunchedParameters(launched) if launched else None
+        self._unchecked = [*launched, *self.called]  # The core checks the others.
         self._written = tuple([p.tensor for p in self.host])
         self._is_viewed = not all(map(state.is_plain, self._written))
         self.core = _core.Stepper()
@@ -211,7 +207,7 @@ class ResolvedStep:
     def take(self, opt: Any, scale: float) -> None:
         """Takes the step."""
         seed = int(opt.param_groups[0].get("seed") or 0)
-        looked_at = self.parameters if self._is_viewed else self.called  # The core checks the others.
+        looked_at = self.parameters if self._is_viewed else self._unchecked
         if any(p.tensor.grad is None for p in looked_at):
             raise StructureError("a gradient is missing")
         numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
@@ -221,17 +217,23 @@ class ResolvedStep:
         if self.host:
             if self._is_viewed:
                 written, gradients = tuple(map(state.local, written)), tuple(map(state.local, gradients))
-            now = self._taken + 1.0
-            programs = [
-                (program, [[step + now, *numbers[id(choice)]] for choice, step in sets])
-                for program, sets in self._programs
-            ]
+            programs = self._with_scalars(self._programs, numbers)
+        launches: dict[str, Any] = {}
+        if self.launched:
+            given = self._with_scalars(self._device_programs, numbers)
+            prepared = self.launched.prepare(given, seed=seed, step=noise_step(opt) + 1)
+            launches = prepared.of_core()
         # The numbers of steps are written with the rest, so that no interrupt comes between.
-        writes = _core.Writes(copies=[*in_core, (self._expected + 1.0, self._counted)])
+        writes = _core.Writes(copies=[*in_core, (self._expected + 1.0, self._counted)], **launches)
         self.core.step(True, written, gradients, programs=programs, seed=seed, writes=writes)
         for new, old in computed[len(in_core) :]:
             old.copy_(new)
         self._count(opt)
+
+    def _with_scalars(self, programs: Programs, numbers: Mapping[int, list[float]]) -> list[tuple[Any, Any]]:
+        """The programs with the scalars of the next step, given the numbers of each choice."""
+        now = self._taken + 1.0
+        return [(program, [[step + now, *numbers[id(choice)]] for choice, step in sets]) for program, sets in programs]
 
     def _call(self, seed: int, scale: float) -> list[tuple[Any, Any]]:
         """The results of rules called on tensors, with the tensors that receive them, those in host memory first."""
@@ -244,7 +246,8 @@ class ResolvedStep:
             pairs.append((new, leaf.p))
             for (_, value), result in zip(state.slots_of(p.choice, p.own), after, strict=True):
                 if result is not None:
-                    pairs.append((result, self._local(value)))
+                    held = self._local(value)
+                    pairs.append((result.to(held.dtype), held))
         return sorted([pair for pair in pairs if pair[0] is not pair[1]], key=lambda pair: pair[1].device.type != "cpu")
 
     def _leaf(self, p: Parameter, scale: float) -> Leaf:
@@ -255,8 +258,13 @@ class ResolvedStep:
             **choice.flags,
             **choice.values,
         }
-        slots = {slot.name: state.array(value) for slot, value in state.slots_of(choice, p.own)}
-        present = {name: value for name, value in slots.items() if value is not None}
+        slots = [(slot, state.array(value)) for slot, value in state.slots_of(choice, p.own)]
+        # Rules compute with numbers in float64, as kernels do.
+        present = {
+            slot.name: value.to(torch.float64) if slot.is_number else value
+            for slot, value in slots
+            if value is not None
+        }
         return Leaf(
             p.path,
             p.position,

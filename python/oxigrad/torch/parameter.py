@@ -1,0 +1,20 @@
+"""A parameter of an optimizer, in a step that is resolved."""
+
+import dataclasses
+from typing import Any
+
+from oxigrad.torch.choice import Choice
+
+
+@dataclasses.dataclass
+class Parameter:
+    """A parameter that has a gradient: its number among all, its state, its rule, and its executor: "host", "device" or "rule"."""
+
+    path: str
+    position: int
+    tensor: Any
+    own: dict[str, Any]
+    choice: Choice
+    executor: str
+    step: int = 0
+    scalar_set: tuple[int, int] = (0, 0)

@@ -1,0 +1,321 @@
+"""The optimizers of `oxigrad.torch` on a CUDA device: modules whose parameters pose as CUDA tensors, under a mock driver."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from mock_driver import MockDriver
+
+import oxigrad as ox
+from oxigrad import cuda
+
+torch = pytest.importorskip("torch")
+import fake  # noqa: E402 - it imports torch
+
+import oxigrad.torch as ot  # noqa: E402 - it imports torch
+
+SHAPES = {"weight": (3, 50), "bias": (50,), "scale": (), "empty": (0,)}
+CLASSES: dict[str, Callable[[Any], Any]] = {
+    "AdamW": lambda params: ot.AdamW(params, lr=0.1),
+    "AdamW amsgrad": lambda params: ot.AdamW(params, lr=0.1, amsgrad=True, maximize=True),
+    "SGD momentum": lambda params: ot.SGD(params, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+    "LAMB": lambda params: ot.LAMB(params, lr=0.1, weight_decay=0.01),
+    "Lion": lambda params: ot.Lion(params, lr=0.1),
+}
+
+
+@pytest.fixture
+def on_cuda(monkeypatch: pytest.MonkeyPatch, mock: MockDriver) -> Iterator[Callable[[Any], Any]]:
+    with fake.posing(monkeypatch) as asarray:
+        yield asarray
+
+
+class Model(torch.nn.Module):
+    """A module of parameters of some shapes."""
+
+    def __init__(self, make: Callable[[Any], Any], dtype: Any = torch.float32, shapes: Any = None) -> None:
+        super().__init__()
+        random = np.random.default_rng(0)
+        for name, shape in (shapes or SHAPES).items():
+            value = torch.tensor(random.standard_normal(shape)).to(dtype)
+            self.register_parameter(name, torch.nn.Parameter(make(value)))
+
+    def backward(self, seed: int, scale: float = 1.0) -> None:
+        """Computes gradients of a loss that differs from seed to seed."""
+        random = np.random.default_rng(seed)
+        loss: Any = sum(
+            (p * torch.tensor(random.standard_normal(p.shape)).to(p.dtype)).sum() for p in self.parameters()
+        )
+        (scale * loss).backward()
+
+
+def pair(on_cuda: Callable[[Any], Any], **options: Any) -> tuple[Model, Model]:
+    return Model(on_cuda, **options), Model(torch.clone, **options)
+
+
+def bits(tensor: Any) -> tuple[Any, ...]:
+    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
+    return tuple(tensor.shape), tensor.dtype, tensor.detach().view(whole).tolist()
+
+
+def assert_same(a: Model, b: Model, of_a: Any = None, of_b: Any = None) -> None:
+    for (name, p), q in zip(a.named_parameters(), b.parameters(), strict=True):
+        assert bits(p) == bits(q), name
+        if of_a is not None:
+            assert of_a.state[p].keys() == of_b.state[q].keys()
+            for key, value in of_b.state[q].items():
+                assert bits(of_a.state[p][key]) == bits(value), (name, key)
+
+
+def train(a: Model, b: Model, of_a: Any, of_b: Any, seeds: Any = range(1, 4)) -> None:
+    for seed in seeds:
+        for model, opt in ((a, of_a), (b, of_b)):
+            opt.zero_grad()
+            model.backward(seed)
+            opt.step()
+        assert_same(a, b, of_a, of_b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_module_has_the_bits_of_the_host(
+    name: str, dtype: str, on_cuda: Callable[[Any], Any], mock: MockDriver
+) -> None:
+    a, b = pair(on_cuda, dtype=getattr(torch, dtype))
+    of_a, of_b = (CLASSES[name](model.parameters()) for model in (a, b))
+    train(a, b, of_a, of_b)
+    one = pair(on_cuda, dtype=getattr(torch, dtype), shapes={"weight": (3, 50)})
+    launched = [entry for entry, *_ in mock.launches()]
+    mock.forget()
+    train(*one, *(CLASSES[name](model.parameters()) for model in one))
+    assert launched == [entry for entry, *_ in mock.launches()]  # for all parameters, as for one
+    assert len(launched) == (12 if name == "LAMB" else 3)
+
+
+@pytest.mark.parametrize("options", [{"master": True}, {"rounding": "kahan"}, {"rounding": "stochastic", "seed": 5}])
+def test_options_of_half_precision(options: dict[str, Any], on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    a, b = pair(on_cuda, dtype=torch.bfloat16)
+    train(a, b, *(ot.AdamW(model.parameters(), lr=0.1, **options) for model in (a, b)))
+    assert len(mock.launches()) == 3
+
+
+def test_param_groups_share_a_launch(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    a, b = pair(on_cuda)
+    groups = [[{"params": [m.weight]}, {"params": [m.bias, m.scale], "lr": 0.5}] for m in (a, b)]
+    of_a, of_b = (ot.AdamW(each, lr=0.1) for each in groups)
+    train(a, b, of_a, of_b)
+    for opt in (of_a, of_b):
+        opt.param_groups[1]["lr"] = 0.25  # as a scheduler does
+    train(a, b, of_a, of_b, [4, 5])
+    assert len(mock.launches()) == 5
+
+
+def test_a_steady_step_uploads_nothing_but_moved_gradients(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    a, b = pair(on_cuda)
+    of_a, of_b = (ot.AdamW(model.parameters(), lr=0.1) for model in (a, b))
+    train(a, b, of_a, of_b)
+    resolved, kept = of_a._resolved, [p.grad for p in a.parameters()]
+    mock.forget()
+    of_a.step()
+    assert mock.counts() == {"launch": 1}
+    of_b.step()
+    for p in a.parameters():
+        p.grad = p.grad.clone()  # elsewhere, since the gradients before are kept
+    of_a.step()
+    of_b.step()
+    assert_same(a, b, of_a, of_b)
+    assert mock.counts() == {"launch": 2, "upload": 1, "record": 1}
+    assert of_a._resolved is resolved and kept
+
+
+def test_a_gradient_of_none_leaves_its_parameter(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    a, b = pair(on_cuda)
+    of_a, of_b = (ot.AdamW(model.parameters(), lr=0.1) for model in (a, b))
+    for seed, missing in ((1, "bias"), (2, None), (3, "weight"), (4, None)):
+        for model, opt in ((a, of_a), (b, of_b)):
+            opt.zero_grad()
+            model.backward(seed)
+            if missing:
+                getattr(model, missing).grad = None
+            opt.step()
+        assert_same(a, b, of_a, of_b)
+    assert [float(of_a.state[p]["step"]) for p in a.parameters()] == [3, 3, 4, 4]
+    assert len(mock.launches()) == 4
+
+
+def test_state_dicts_are_exchanged(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    a, b = pair(on_cuda)
+    of_a, of_b = (ot.AdamW(model.parameters(), lr=0.1) for model in (a, b))
+    train(a, b, of_a, of_b)
+    saved = copy.deepcopy(of_a.state_dict())
+    again, theirs = ot.AdamW(a.parameters(), lr=0.5), torch.optim.AdamW(b.parameters(), lr=0.5)
+    again.load_state_dict(saved)
+    theirs.load_state_dict(saved)
+    train(a, b, again, of_b, [4, 5])
+    assert len(mock.launches()) == 5
+    of_a.load_state_dict(theirs.state_dict())
+    assert float(of_a.state[a.weight]["step"]) == 3
+
+
+def test_a_closure(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    a, b = pair(on_cuda)
+    found = []
+    for model in (a, b):
+        opt = ot.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+        def closure(model: Model = model, opt: Any = opt) -> Any:
+            opt.zero_grad()
+            loss: Any = sum((p * p).sum() for p in model.parameters())
+            loss.backward()
+            return loss
+
+        found.append([opt.step(closure).item() for _ in range(3)])
+    assert found[0] == found[1]
+    assert found[0][2] < found[0][0]
+    assert_same(a, b)
+    assert len(mock.launches()) == 3
+
+
+@pytest.mark.parametrize("name", ["AdamW", "Lion"])
+def test_the_scale_of_a_grad_scaler(name: str, on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    a, b = pair(on_cuda)
+    of_a, of_b = (getattr(ot, name)(model.parameters(), lr=0.1, amp_fused=True) for model in (a, b))
+    for seed, found_inf in ((1, 0.0), (2, 1.0), (3, 0.0)):
+        before = bits(a.weight)
+        for model, opt in ((a, of_a), (b, of_b)):
+            opt.zero_grad()
+            model.backward(seed, scale=1024.0)
+            opt.grad_scale, opt.found_inf = torch.tensor(1024.0), torch.tensor(found_inf)
+            opt.step()
+        assert_same(a, b, of_a, of_b)
+        assert (bits(a.weight) == before) is bool(found_inf)
+    assert len(mock.launches()) == 2
+
+
+def test_layouts_of_gradients_and_parameters(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    shapes = {"weight": (2, 3, 5, 7), "bias": (4, 6)}
+    a, b = pair(on_cuda, shapes=shapes)
+    a.weight.data.set_(b.weight.detach().clone(memory_format=torch.channels_last))
+    a.weight.data = on_cuda(a.weight.data).contiguous(memory_format=torch.channels_last)
+    of_a, of_b = (ot.AdamW(model.parameters(), lr=0.1) for model in (a, b))
+    for seed in (1, 2):
+        for model, opt in ((a, of_a), (b, of_b)):
+            opt.zero_grad()
+            model.backward(seed)
+            model.bias.grad = torch.full((6, 4), float(seed)).t()
+            opt.step()
+        assert_same(a, b, of_a, of_b)
+    assert mock.launches()
+
+
+def test_complex_parameters(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    start = torch.randn(5, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    p, q = torch.nn.Parameter(on_cuda(start)), torch.nn.Parameter(start.clone())
+    of_p, of_q = ot.AdamW([p], lr=0.1), ot.AdamW([q], lr=0.1)
+    for number in (1, 2, 3):
+        for each, opt in ((p, of_p), (q, of_q)):
+            each.grad = torch.full((5,), complex(number, -1), dtype=torch.complex64).conj()
+            opt.step()
+        assert bits(torch.view_as_real(p)) == bits(torch.view_as_real(q))
+    assert len(mock.launches()) == 3
+
+
+def test_versions_of_tensors_are_counted(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    """Autograd refuses to differentiate by a tensor that a launch has changed since."""
+    model = Model(on_cuda)
+    opt = ot.AdamW(model.parameters(), lr=0.1)
+    model.backward(1)
+    opt.step()
+    loss, versions = (model.weight**2).sum(), [model.weight._version, opt.state[model.weight]["exp_avg"]._version]
+    opt.step()
+    assert [model.weight._version, opt.state[model.weight]["exp_avg"]._version] == [each + 1 for each in versions]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_host_and_device_share_a_step(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    a, b = pair(on_cuda)
+    here = [torch.nn.Parameter(torch.ones(7)) for _ in "ab"]
+    opts = [ot.AdamW([*m.parameters(), p], lr=0.1) for m, p in zip((a, b), here, strict=True)]
+    for seed in (1, 2):
+        for model, p, opt in zip((a, b), here, opts, strict=True):
+            opt.zero_grad()
+            model.backward(seed)
+            p.grad = torch.full((7,), float(seed))
+            opt.step()
+    assert_same(a, b, *opts)
+    assert bits(here[0]) == bits(here[1])
+    assert len(mock.launches()) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "steps"), [("load", 0), ("allocate", 0), ("upload", 0), ("upload", 2), ("launch", 0), ("launch", 2)]
+)
+def test_a_step_that_fails_changes_nothing(
+    call: str, steps: int, on_cuda: Callable[[Any], Any], mock: MockDriver
+) -> None:
+    a, b = pair(on_cuda)
+    of_a, of_b = (ot.AdamW(model.parameters(), lr=0.1) for model in (a, b))
+    train(a, b, of_a, of_b, range(steps))
+    kept = []
+    for model, opt in ((a, of_a), (b, of_b)):
+        kept += [p.grad for p in model.parameters()]
+        opt.zero_grad()
+        model.backward(9)
+    before = [bits(p) for p in a.parameters()], copy.deepcopy(of_a.state_dict())
+    mock.failures[call] = 0, "CUDA_ERROR_OUT_OF_MEMORY"
+    with pytest.raises(cuda.DeviceMemoryError, match=r"^param_groups\[0\]\['params'\]\[0\]: "):
+        of_a.step()
+    mock.failures.clear()
+    assert before[0] == [bits(p) for p in a.parameters()]
+    after = of_a.state_dict()
+    assert after["state"].keys() == before[1]["state"].keys()
+    for number, own in before[1]["state"].items():
+        assert {key: bits(value) for key, value in own.items()} == {
+            key: bits(value) for key, value in after["state"][number].items()
+        }
+    for opt in (of_a, of_b):
+        opt.step()
+    assert_same(a, b, of_a, of_b)
+
+
+def test_a_capture_is_refused(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    model = Model(on_cuda)
+    opt = ot.AdamW(model.parameters(), lr=0.1)
+    model.backward(1)
+    opt.step()
+    before = bits(model.weight)
+    with mock.capture(0), pytest.raises(cuda.CaptureError, match="reads its numbers on the host"):
+        opt.step()
+    assert bits(model.weight) == before
+    assert float(opt.state[model.weight]["step"]) == 1
+
+
+def test_memory_that_gradients_and_parameters_share(on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    model = Model(on_cuda)
+    opt = ot.AdamW(model.parameters(), lr=0.1)
+    model.backward(1)
+    opt.step()
+    before = bits(model.bias)
+    model.bias.grad = model.bias.detach()
+    with pytest.raises(ox.AliasError, match="share memory"):
+        opt.step()
+    assert bits(model.bias) == before
+
+
+@pytest.mark.parametrize("name", ["Muon", "NAdam", "Prodigy"])
+def test_rules_without_a_kernel_are_called(name: str, on_cuda: Callable[[Any], Any], mock: MockDriver) -> None:
+    """Rules of whole matrices, of numbers in slots, and of totals over all parameters."""
+    a, b = pair(on_cuda, shapes={"weight": (4, 5)})
+    of_a, of_b = (getattr(ot, name)(model.parameters()) for model in (a, b))
+    for seed in (1, 2):
+        for model, opt in ((a, of_a), (b, of_b)):
+            opt.zero_grad()
+            model.backward(seed)
+            opt.step()
+        torch.testing.assert_close(a.weight, b.weight)
+    assert not mock.launches()
