@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from cases_scipy_linalg import CASES, A, V
 from libraries import host
 from oxigrad import xp
 from oxigrad.ops.backends import on_host
 from oxigrad.testing import check_grads
 
 scipy = pytest.importorskip("scipy")
+from cases_scipy_linalg import CASES, A, V  # noqa: E402
 
 
 @pytest.mark.parametrize("name", CASES)

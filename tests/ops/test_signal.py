@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from cases_signal import FIR, LINEAR, A, B, H, X
 from libraries import host
 from oxigrad import xp
 from oxigrad.ops.backends import on_host
 from oxigrad.testing import check_grads
 
 scipy = pytest.importorskip("scipy")
+from cases_signal import FIR, LINEAR, A, B, H, X  # noqa: E402
 
 
 @pytest.mark.parametrize("name", LINEAR)
