@@ -101,7 +101,7 @@ versus-gpu: ## Time oxigrad against PyTorch on the GPU here, with the wheels in 
 	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl
 	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)
 
-generated: .venv/test .venv/wheel ## Print the rules as native code for the core, and as tables, after a rule has changed
+generated: .venv/test .venv/wheel ## Print the rules as native code, and tables of rules and of the names of NumPy, SciPy and the standard
 	$(BIN)/python tools/generated.py
 	$(BIN)/python tools/overview.py
 	$(BIN)/python tools/gpu_table.py

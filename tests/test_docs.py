@@ -24,6 +24,7 @@ PAGES |= {
     "docs/jax.md": "jax optax",
     "docs/interop.md": "torch jax scipy",
     "docs/libraries.md": "dask mlx ndonnx",
+    "docs/scipy.md": "scipy",
     "docs/distributed.md": "numpy",
 }
 

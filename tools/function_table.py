@@ -1,4 +1,6 @@
-"""Prints the table of functions under other libraries' names: ``python tools/function_table.py`` writes docs/numpy.md.
+"""Prints the tables of functions under other libraries' names: NumPy's, SciPy's and those of the Array API standard.
+
+``python tools/function_table.py`` writes docs/numpy.md and docs/scipy.md.
 
 Each form of ``tests/tables`` is evaluated in every space and differentiated to second order, in both modes. The command fails
 where a form does not do what its row says.
@@ -6,6 +8,7 @@ where a form does not do what its row says.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,9 +19,9 @@ import libraries
 import standard
 from forms import Form, Section
 
-PATH = Path(__file__).parent.parent / "docs" / "numpy.md"
+DOCS = Path(__file__).parent.parent / "docs"
 
-# The sections of the page, in order.
+# The sections of the page of NumPy's functions, in order.
 SECTIONS: list[Section] = [*forms_numpy.SECTIONS]
 
 HEAD = """\
@@ -54,16 +57,78 @@ array([1., 1.])
 * A plain array is never changed to hold a variable: `a += x` and `np.add(a, x, out=a)` of a plain `a` raise `DerivativeError`.
 """
 
+OF_SCIPY = """\
+# SciPy's functions
 
-def text(sections: Iterable[Section] = SECTIONS) -> str:
-    """The text of the page, where every form does what its row says."""
-    return "\n".join([HEAD, *map(table, sections), of_the_standard()])
+Generated from the table of tests by `make generated`; do not edit. [NumPy's functions](numpy.md) are in a table of their own.
+
+| SciPy's | takes variables under SciPy's name | under ours |
+|---|---|---|
+| ufuncs of `scipy.special` | yes, `scipy.special.erf(x)` | `xp.special` |
+| other functions of `scipy.special` | no | `xp.special` |
+| `scipy.linalg`, `scipy.ndimage`, `scipy.signal` | no | `xp.linalg`, `xp.ndimage`, `xp.signal` |
+| distributions of `scipy.stats` | no | `xp.stats` |
+| `scipy.optimize` | its objectives: [`oxigrad.scipy`](interop.md) | |
+
+```python
+>>> import numpy as np
+>>> import scipy.special
+>>> import oxigrad as ox
+>>> from oxigrad import xp
+>>> print(round(ox.grad(scipy.special.erf)(0.5), 6))
+0.878783
+>>> print(round(ox.grad(xp.stats.norm.logpdf)(0.5), 6))
+-0.5
+>>> ox.grad(lambda x: xp.sum(xp.ndimage.laplace(x) ** 2))(np.array([1.0, 4.0, 2.0]))
+array([-16.,  30., -14.])
+
+```
+
+* A function of `scipy.special` that is a ufunc is recorded through NumPy's protocols, as `np.sin` is. With `SCIPY_ARRAY_API=1` in
+  the environment SciPy refuses a call of a variable and a plain array together (`TypeError`); `xp.special` takes both.
+* SciPy's other functions convert their arguments to arrays of NumPy, and no protocol intercepts them: those of `scipy.stats` compute
+  in place, with masks, too. `xp` has the same names, arguments and defaults.
+* Values are SciPy's, for the arrays of every library that can be read in host memory; `NotImplementedError` names the function
+  otherwise.
+* `xp.linalg` has the functions of `numpy.linalg` as well; they are in the [table of NumPy's functions](numpy.md).
+* A distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf` and `ppf`, or `logpmf`, `pmf` and `cdf` if it is discrete, each with
+  derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits are SciPy's.
+* A ufunc without a rule, and a parameter without a derivative, such as the order of a Bessel function, raises `DerivativeError`, which
+  names the function and the parameter.
+* *Calls* is the number of different calls that are tested, *keywords* lists the keyword arguments among them. *First* and
+  *second*: derivatives of this order agree with central differences, as in the table of NumPy's functions.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page of the documentation: its file, its head, its sections, and whether the standard's functions come after them."""
+
+    path: Path
+    head: str
+    sections: list[Section]
+    standard: bool = False
+
+    def text(self) -> str:
+        """The text of the page, where every form does what its row says."""
+        after = [of_the_standard()] if self.standard else []
+        return "\n".join([self.head, *map(table, self.sections), *after])
+
+
+NUMPY = Page(DOCS / "numpy.md", HEAD, SECTIONS, standard=True)
+
+
+def of_scipy() -> Page:
+    """The page of SciPy's functions, which needs SciPy."""
+    import forms_scipy
+
+    return Page(DOCS / "scipy.md", OF_SCIPY, forms_scipy.SECTIONS)
 
 
 def table(section: Section) -> str:
     """A section as a Markdown table, a line a name."""
     spaces = list(section.spaces)
-    differentiable = sum(not form.reason for form in section.forms)
+    differentiable = sum(form.order > 0 for form in section.forms)
     calls = sum(len(form.calls) for form in section.forms)
     refused = sum(form.refused for form in section.forms)
     plain = len(section.forms) - differentiable - refused
@@ -82,7 +147,7 @@ def table(section: Section) -> str:
 def row(form: Form, spaces: Iterable[str]) -> str:
     """A form as a line of the table."""
     answers = ["no" if form.refused else "yes"] * len(list(spaces))
-    orders = ["", ""] if form.reason else ["yes", "yes"]
+    orders = ["yes" if order <= form.order else "" for order in (1, 2)]
     keywords = ", ".join(f"`{name}`" for name in form.keywords)
     return f"| {' | '.join([f'`{form.name}`', str(len(form.calls)), keywords, *answers, *orders, form.reason])} |"
 
@@ -109,31 +174,32 @@ def failures(sections: Iterable[Section] = SECTIONS) -> list[str]:
     """The forms that do not do what their rows say: the section, the space, the name and the error."""
     found = []
     for section in sections:
-        own = next(iter(section.spaces.values()))
         for title, space in section.spaces.items():
             for form in section.forms:
-                order, error = forms.reached(form, space, own)
-                if order < 2:
+                order, error = forms.reached(form, space, section.own)
+                if order < form.order:
                     found.append(f"{section.title}, {title}: {form.name}, order {order}: {error}")
-    found += [
-        f"standard: {name}"
-        for name, of in standard.orders(__import__("array_api_strict"), libraries.LIBRARIES[:1]).items()
-        if min(of.values()) < 2
-    ]
     return found
 
 
+def failures_of_the_standard() -> list[str]:
+    """The functions of the standard that do not have derivatives of both orders over NumPy."""
+    import array_api_strict
+
+    orders = standard.orders(array_api_strict, libraries.LIBRARIES[:1])
+    return [f"standard: {name}" for name, of in orders.items() if min(of.values()) < 2]
+
+
 def main() -> int:
-    """Checks every form, writes the page, and prints how many there are."""
-    failed = failures()
-    for line in failed:
-        print(line, file=sys.stderr)
-    PATH.write_text(text())
-    for section in SECTIONS:
-        print(
-            f"{section.title:40} {len(section.forms):4} names {sum(len(form.calls) for form in section.forms):5} calls"
-        )
-    print(f"{len(failed)} do not do what the page says")
+    """Checks every form, writes the pages, and prints how many names there are, by order."""
+    failed = failures_of_the_standard()
+    for page in (NUMPY, of_scipy()):
+        failed += failures(page.sections)
+        page.path.write_text(page.text())
+        for section in page.sections:
+            first, second = (sum(form.order >= order for form in section.forms) for order in (1, 2))
+            print(f"{section.title:40}{len(section.forms):5} names, first order{first:4}, second order{second:4}")
+    print("\n".join([*failed, f"{len(failed)} do not do what the pages say"]))
     return bool(failed)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import oxigrad as ox
+from cases_ndimage import FILTERS, LABELS, MODES, POINTS, Call, K, W, X
 from libraries import host
 from oxigrad import xp
 from oxigrad.ops.backends import on_host
@@ -16,40 +16,6 @@ from oxigrad.testing import check_grads
 
 scipy = pytest.importorskip("scipy")
 
-MODES = ["reflect", "grid-mirror", "mirror", "nearest", "wrap", "grid-wrap", "constant", "grid-constant"]
-X = np.random.default_rng(0).standard_normal((7, 6))
-K = np.random.default_rng(1).standard_normal((3, 4))
-W = K[0]
-LABELS = np.arange(42).reshape(7, 6) % 5
-POINTS = np.random.default_rng(2).uniform(0.2, 4.8, (2, 5))
-
-Call = Callable[..., Any]
-# Calls of filters with a boundary mode.
-FILTERS: dict[str, Call] = {
-    "correlate": lambda nd, x, **k: nd.correlate(x, K, **k),
-    "correlate-origin": lambda nd, x, **k: nd.correlate(x, K, origin=(1, -2), **k),
-    "convolve": lambda nd, x, **k: nd.convolve(x, K, **k),
-    "convolve-origin": lambda nd, x, **k: nd.convolve(x, K, origin=(-1, 1), **k),
-    "correlate1d": lambda nd, x, **k: nd.correlate1d(x, W, 0, **k),
-    "correlate1d-origin": lambda nd, x, **k: nd.correlate1d(x, W, origin=-2, **k),
-    "convolve1d": lambda nd, x, **k: nd.convolve1d(x, W, 0, **k),
-    "convolve1d-origin": lambda nd, x, **k: nd.convolve1d(x, W, origin=1, **k),
-    "gaussian_filter": lambda nd, x, **k: nd.gaussian_filter(x, (0.7, 3.0), **k),
-    "gaussian_filter-order": lambda nd, x, **k: nd.gaussian_filter(x, 0.8, order=(1, 2), truncate=3.0, **k),
-    "gaussian_filter1d": lambda nd, x, **k: nd.gaussian_filter1d(x, 0.8, 0, **k),
-    "gaussian_filter1d-order": lambda nd, x, **k: nd.gaussian_filter1d(x, 0.8, order=1, radius=2, **k),
-    "gaussian_laplace": lambda nd, x, **k: nd.gaussian_laplace(x, 0.9, **k),
-    "laplace": lambda nd, x, **k: nd.laplace(x, **k),
-    "prewitt": lambda nd, x, **k: nd.prewitt(x, 0, **k),
-    "sobel": lambda nd, x, **k: nd.sobel(x, **k),
-    "uniform_filter": lambda nd, x, **k: nd.uniform_filter(x, (3, 4), **k),
-    "uniform_filter-origin": lambda nd, x, **k: nd.uniform_filter(x, 4, origin=(-2, 1), **k),
-    "uniform_filter1d": lambda nd, x, **k: nd.uniform_filter1d(x, 4, 0, **k),
-    "shift": lambda nd, x, **k: nd.shift(x, (0.7, -1.6), **k),
-    "shift-linear": lambda nd, x, **k: nd.shift(x, (0.7, -1.6), order=1, **k),
-    "zoom": lambda nd, x, **k: nd.zoom(x, (1.7, 0.6), **k),
-    "zoom-grid": lambda nd, x, **k: nd.zoom(x, 1.5, order=2, grid_mode=True, **k),
-}
 ORDERS = [(order, mode) for order in (2, 3, 4, 5) for mode in ("mirror", "reflect", "grid-wrap")]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from cases_stats import CONTINUOUS, COUNTED, ONLY_X
 from oxigrad import xp
 from oxigrad.testing import check_grads
 
@@ -40,32 +41,6 @@ def test_distributions_are_scipy_s(name: str, functions: list[str], args: tuple[
         expected = getattr(getattr(scipy.stats, name), function)(*args, **named)
         found = getattr(getattr(xp.stats, name), function)(*args, **named)
         np.testing.assert_allclose(found, expected, rtol=3e-13, err_msg=function)
-
-
-# Continuous distributions: shape parameters, and points of the standardized number inside of the support.
-INSIDE = np.array([0.05, 0.3, 0.7, 1.4, 6.0])
-WHOLE = np.array([-3.0, -0.4, 0.7, 6.0])
-CONTINUOUS: dict[str, tuple[tuple[float, ...], np.ndarray]] = {
-    **dict.fromkeys("expon rayleigh halflogistic halfnorm halfcauchy maxwell levy".split(), ((), INSIDE)),
-    **dict.fromkeys("gumbel_l gumbel_r laplace logistic cauchy moyal norm".split(), ((), WHOLE)),
-    **dict.fromkeys("weibull_min lomax gompertz fisk lognorm chi invgamma gamma chi2".split(), ((1.7,), INSIDE)),
-    "weibull_max": ((1.7,), -INSIDE),
-    "pareto": ((2.5,), 1.0 + INSIDE),
-    "uniform": ((), np.array([0.1, 0.5, 0.9])),
-    "powerlaw": ((1.7,), np.array([0.1, 0.5, 0.9])),
-    "beta": ((1.7, 0.6), np.array([0.1, 0.5, 0.9])),
-    "t": ((3.5,), WHOLE),
-    "f": ((3.5, 2.5), INSIDE),
-}
-COUNTED: dict[str, tuple[Any, ...]] = {
-    "binom": (5, 0.3),
-    "bernoulli": (0.3,),
-    "geom": (0.3,),
-    "nbinom": (2.5, 0.3),
-    "poisson": (2.5,),
-}
-# Distribution functions without a derivative in their shape parameters.
-ONLY_X = {"f", "beta", "t"}
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)

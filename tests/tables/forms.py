@@ -53,15 +53,47 @@ CONSTANTS: dict[str, Any] = {
 SPACES: dict[str, dict[str, Any]] = {"np.*": {"np": np}, "xp.*": {"np": xp}}
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Call:
+    """A call as a function of a module, ``part`` of what ``scipy`` means in a space, and of the arguments to differentiate by."""
+
+    part: str
+    f: Callable[..., Any]
+    args: tuple[Any, ...]
+
+    def bound(self, space: Mapping[str, Any]) -> Callable[..., Any]:
+        """The call as a function of its arguments in a space."""
+        return functools.partial(self.f, getattr(space["scipy"], self.part))
+
+
+class _Recorder:
+    """An object whose calls, and those of its attributes, add the names of their keywords to ``found``."""
+
+    def __init__(self, recorded: Any, found: set[str]) -> None:
+        self._recorded = recorded
+        self._found = found
+
+    def __getattr__(self, name: str) -> _Recorder:
+        return _Recorder(getattr(self._recorded, name), self._found)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        self._found.update(named)
+        return self._recorded(*args, **named)
+
+
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """The calls of one function. A ``reason`` says why there is no derivative: plain values, or a refusal if ``refused``."""
+    """The calls of one function, which has derivatives up to ``order``. A ``reason`` says why there are no further ones.
+
+    A form of order zero gives plain values, or is refused if ``refused``.
+    """
 
     name: str
-    calls: tuple[str, ...]
+    calls: tuple[str | Call, ...]
     reason: str = ""
     refused: bool = False
     tolerance: float = 1e-6
+    order: int = 2
 
     def __str__(self) -> str:
         return self.name
@@ -69,17 +101,31 @@ class Form:
     @functools.cached_property
     def keywords(self) -> list[str]:
         """The keywords in the calls, sorted."""
-        nodes = [node for call in self.calls for node in ast.walk(ast.parse(call))]
-        return sorted({str(node.arg) for node in nodes if isinstance(node, ast.keyword) and node.arg})
+        return sorted(set().union(*map(_keywords, self.calls)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A table of forms, evaluated in each space; the first space has the library's own functions."""
+    """A table of forms, evaluated in each space; the first space has the library's own functions, unless ``values`` has them."""
 
     title: str
     forms: tuple[Form, ...]
     spaces: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=lambda: SPACES)
+    # Where the library's own functions do not take variables: the space that has them.
+    values: Mapping[str, Any] | None = None
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        """The space of the library's own functions, which have the expected values."""
+        return next(iter(self.spaces.values())) if self.values is None else self.values
+
+
+def _keywords(call: str | Call) -> set[str]:
+    if isinstance(call, str):
+        return {str(node.arg) for node in ast.walk(ast.parse(call)) if isinstance(node, ast.keyword) and node.arg}
+    found: set[str] = set()
+    call.f(_Recorder(getattr(xp, call.part), found), *call.args)
+    return found
 
 
 def read(text: str, reason: str = "", *, refused: bool = False) -> list[Form]:
@@ -88,7 +134,8 @@ def read(text: str, reason: str = "", *, refused: bool = False) -> list[Form]:
     for line in filter(None, map(str.strip, text.splitlines())):
         head = re.match(r"([\w.]+): ", line)
         calls = tuple(line[head.end() if head else 0 :].split(" | "))
-        forms.append(Form(head[1] if head else _name(calls[0]), calls, reason, refused))
+        name = head[1] if head else _name(calls[0])
+        forms.append(Form(name, calls, reason, refused, order=0 if reason else 2))
     return forms
 
 
@@ -98,8 +145,10 @@ def _name(call: str) -> str:
     return found[1]
 
 
-def function(call: str, space: Mapping[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def function(call: str | Call, space: Mapping[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A call as a function of its arguments, and the arguments."""
+    if isinstance(call, Call):
+        return call.bound(space), call.args
     parsed = ast.parse(call)
     used = sorted({node.id for node in ast.walk(parsed) if isinstance(node, ast.Name)} & POINTS.keys())
     *before, last = parsed.body
@@ -122,23 +171,23 @@ def parts(result: Any) -> list[Any]:
 
 
 def check(
-    form: Form, call: str, space: Mapping[str, Any], own: Mapping[str, Any] = SPACES["np.*"], order: int = 2
+    form: Form, call: str | Call, space: Mapping[str, Any], own: Mapping[str, Any] = SPACES["np.*"], order: int = 2
 ) -> None:
     """Checks the value of a call by that of the library's ``own`` function, and its derivatives by central differences.
 
-    A form with a reason must give plain values, or be refused by an error.
+    A form of order zero must give plain values, or be refused by an error.
     """
     f, args = function(call, {**space, "xp": xp})
     if form.refused:
         _check_refusal(f, args)
         return
     expected = parts(function(call, {**own, "xp": np})[0](*args))
-    found = parts(_plain(f, args) if form.reason else ox.vjp(f, *args)[0])
+    found = parts(_plain(f, args) if form.order == 0 else ox.vjp(f, *args)[0])
     assert len(found) == len(expected)
     for part, other in zip(found, expected, strict=True):
         _compare(part, other)
-    if not form.reason:
-        check_grads(f, args, order=order, tolerance=form.tolerance)
+    if form.order > 0:
+        check_grads(f, args, order=min(order, form.order), tolerance=form.tolerance)
 
 
 def _plain(f: Callable[..., Any], args: Iterable[Any]) -> Any:
@@ -167,12 +216,12 @@ def _compare(part: Any, other: Any) -> None:
 
 def reached(form: Form, space: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[int, str]:
     """The highest order to which all calls of a form are right in a space, -1 where one fails; and the error at the next order."""
-    for order in (2, 1):
+    for order in range(form.order, 0, -1) if form.order else (0,):
         try:
             for call in form.calls:
                 check(form, call, space, own, order)
         except Exception as found:  # noqa: BLE001  # any failure is what the table reports
-            failure = f"{call}: {type(found).__name__}: {found}"
+            failure = f"{call if isinstance(call, str) else form.name}: {type(found).__name__}: {found}"
         else:
             return order, ""
     return -1, failure

@@ -1,0 +1,198 @@
+"""SciPy's forms: special functions, linear algebra, filters of images and signals, and distributions.
+
+The calls are those of the tables of cases, and those written here. ``scipy`` means SciPy, or `oxigrad.xp` with the same names.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.ndimage
+import scipy.signal
+import scipy.special
+import scipy.stats
+
+import cases_ndimage
+import cases_scipy_linalg
+import cases_signal
+import cases_special
+import cases_stats
+from forms import Call, Form, Section, read
+from oxigrad import xp
+
+NO_RULE = "has no rule here"
+STEP = "a step: its derivative is zero wherever it has one"
+# With SCIPY_ARRAY_API=1 the public names of ufuncs are functions, which call these for arrays of NumPy.
+UFUNCS = scipy.special._ufuncs
+
+_SPECIAL = """
+scipy.special.digamma(p)
+scipy.special.jn(2, p) | scipy.special.jn(0, v)
+scipy.special.wofz(z)
+"""
+_SPECIAL_PLAIN = """
+scipy.special.gammasgn(x)
+"""
+_SPECIAL_FUNCTIONS = """
+scipy.special.lambertw(z) | scipy.special.lambertw(p) | scipy.special.lambertw(z, -1) | scipy.special.lambertw(z, k=1)
+scipy.special.log_softmax(x) | scipy.special.log_softmax(x, axis=1)
+scipy.special.logsumexp(x) | scipy.special.logsumexp(x, axis=1) | scipy.special.logsumexp(x, axis=(0, 1), keepdims=True)
+scipy.special.multigammaln(p + 1.0, 2) | scipy.special.multigammaln(c + 2.0, 3)
+scipy.special.polygamma(1, p) | scipy.special.polygamma(2, c)
+scipy.special.softmax(x) | scipy.special.softmax(x, axis=1)
+scipy.special.softplus(x)
+scipy.special.zeta(3.0, p)
+"""
+_LINALG = """
+linalg.cho_factor: np.triu(scipy.linalg.cho_factor(m @ m.T)[0]) | np.tril(scipy.linalg.cho_factor(m @ m.T, lower=True)[0])
+scipy.linalg.expm(m / 4.0) | scipy.linalg.expm(n)
+scipy.linalg.solve_banded((1, 1), x + 3.0 * K[:1] + 2.0, w) | scipy.linalg.solve_banded((1, 1), 0.2 * x + E[1:4, None], n)
+scipy.linalg.solve_sylvester(m, m.T + 1.0, n)
+scipy.linalg.solve_triangular(m, w) | scipy.linalg.solve_triangular(m, n, lower=True)
+scipy.linalg.sqrtm(m @ m.T)
+"""
+_NDIMAGE = """
+scipy.ndimage.affine_transform(x, np.array([0.9, 1.1]), mode="mirror") | scipy.ndimage.affine_transform(x, np.array([[0.9, 0.2], [-0.1, 1.1]]), v[:2] * 0.1, output_shape=(2, 3), mode="mirror")
+scipy.ndimage.fourier_ellipsoid(z, 3)
+scipy.ndimage.fourier_gaussian(z, 1.3) | scipy.ndimage.fourier_gaussian(z, sigma=(0.5, 1.3))
+scipy.ndimage.fourier_shift(z, (0.5, 1.5))
+scipy.ndimage.fourier_uniform(z, 3)
+scipy.ndimage.gaussian_gradient_magnitude(x, 0.9) | scipy.ndimage.gaussian_gradient_magnitude(x, sigma=0.9, mode="nearest")
+scipy.ndimage.map_coordinates(x, 0.2 + f[:2]) | scipy.ndimage.map_coordinates(x, 0.2 + f[:2], order=1, mode="nearest", cval=1.5)
+scipy.ndimage.mean(x) | scipy.ndimage.mean(x, J, 2) | scipy.ndimage.mean(x, labels=J, index=[1, 3])
+scipy.ndimage.rotate(x, 31.7) | scipy.ndimage.rotate(x, 20.0 * c, reshape=False, mode="mirror")
+scipy.ndimage.spline_filter(x) | scipy.ndimage.spline_filter(x, order=2, mode="reflect")
+scipy.ndimage.spline_filter1d(x, 3, axis=0) | scipy.ndimage.spline_filter1d(x, order=2, mode="grid-wrap")
+scipy.ndimage.sum(x) | scipy.ndimage.sum(x, J, 2) | scipy.ndimage.sum(x, labels=J, index=[1, 3])
+scipy.ndimage.sum_labels(x) | scipy.ndimage.sum_labels(x, labels=J, index=[1, 3])
+"""
+_SIGNAL = """
+scipy.signal.convolve(v, w) | scipy.signal.convolve(x, m[:2, :2], mode="same") | scipy.signal.convolve(x, m[:2, :2], mode="valid") | scipy.signal.convolve(z, z)
+scipy.signal.convolve2d(x, m[:2, :2]) | scipy.signal.convolve2d(x, m[:2, :2], mode="same", boundary="wrap") | scipy.signal.convolve2d(x, m[:2, :2], "full", boundary="fill", fillvalue=1.5)
+scipy.signal.correlate(v, w) | scipy.signal.correlate(x, m[:2, :2], mode="same") | scipy.signal.correlate(z, z, mode="valid")
+scipy.signal.correlate2d(x, m[:2, :2]) | scipy.signal.correlate2d(x, m[:2, :2], mode="same", boundary="symm")
+scipy.signal.fftconvolve(v, w) | scipy.signal.fftconvolve(x, m[:2, :2], mode="same")
+scipy.signal.oaconvolve(v, w) | scipy.signal.oaconvolve(x, m[:2, :2], mode="valid")
+"""
+_STATS = """
+stats.dirichlet: scipy.stats.dirichlet.logpdf(h / np.sum(h), v * v + 1.0) | scipy.stats.dirichlet.pdf(h / np.sum(h), v * v + 1.0)
+stats.multivariate_normal: scipy.stats.multivariate_normal.logpdf(x, v, m @ m.T) | scipy.stats.multivariate_normal.pdf(x, mean=v, cov=m @ m.T) | scipy.stats.multivariate_normal.entropy(v, m @ m.T)
+"""
+
+
+def _of_cases(part: str, names: Iterable[str], call: Callable[[str], Call], written: str = "") -> tuple[Form, ...]:
+    """Forms of a part from its cases, ``name`` or ``name-what``, and from text, sorted by name."""
+    calls: dict[str, list[str | Call]] = {}
+    for name in names:
+        calls.setdefault(f"{part}.{name.split('-')[0]}", []).append(call(name))
+    for form in read(written):
+        calls.setdefault(form.name, []).extend(form.calls)
+    return tuple(Form(name, tuple(of)) for name, of in sorted(calls.items()))
+
+
+def _special(name: str) -> Call:
+    args = cases_special.of_smooth(name, None)[1]
+    f = lambda special, *args: cases_special.of_smooth(name, getattr(special, name.split("-")[0]))[0](*args)  # noqa: E731
+    return Call("special", f, args)
+
+
+def _undifferentiated() -> list[Form]:
+    """Refusals of the ufuncs of SciPy that have no rule."""
+    names = sorted(name for name, value in vars(UFUNCS).items() if isinstance(value, np.ufunc) and name[0] != "_")
+    known = {*xp.special.__all__, "round"}  # a step, as np.round
+    left = [name for name in names if name in scipy.special.__all__ and name not in known]
+    calls = {name: f"scipy.special.{name}({', '.join('c' * getattr(UFUNCS, name).nin)})" for name in left}
+    return [Form(f"special.{name}", (call,), NO_RULE, refused=True, order=0) for name, call in calls.items()]
+
+
+def _image(name: str) -> Call:
+    return Call("ndimage", functools.partial(cases_ndimage.FILTERS[name], mode="nearest"), (cases_ndimage.X,))
+
+
+def _distributions() -> tuple[Form, ...]:
+    rows = [*map(_continuous, cases_stats.CONTINUOUS), *map(_counted, cases_stats.COUNTED), *read(_STATS)]
+    return tuple(sorted(rows, key=lambda form: form.name))
+
+
+# Distributions whose distribution functions have first derivatives by their shape parameter, by the forms of the incomplete gamma function.
+_GAMMA = ("gamma", "chi", "chi2", "invgamma")
+
+
+def _continuous(name: str) -> Form:
+    shapes, z = cases_stats.CONTINUOUS[name]
+    loc, scale = 0.3, 1.4
+    calls = []
+    for function in cases_stats.CONTINUOUS_METHODS:
+        at = np.array([0.02, 0.3, 0.6, 0.97]) if function == "ppf" else loc + scale * z
+        if name not in cases_stats.ONLY_X or function in ("pdf", "logpdf"):
+            calls.append(Call("stats", _method(name, function), (at, *shapes, loc, scale)))
+        else:
+            of_x = lambda stats, x, f: f(stats, x, *shapes, loc, scale)  # noqa: E731
+            calls.append(Call("stats", functools.partial(of_x, f=_method(name, function)), (at,)))
+    reason = "cdf, sf and ppf: not by the shape parameters" if name in cases_stats.ONLY_X else ""
+    if name in _GAMMA:
+        return Form(
+            f"stats.{name}", tuple(calls), "cdf, sf and ppf: once by the shape parameter", tolerance=1e-5, order=1
+        )
+    return Form(f"stats.{name}", tuple(calls), reason, tolerance=1e-5)
+
+
+def _counted(name: str) -> Form:
+    *fixed, p = cases_stats.COUNTED[name]
+    k = np.array([0.0, 1.0] if name == "bernoulli" else [1.0, 2.0, 4.0])
+    functions = ["pmf", "logpmf", "cdf", *([] if name == "poisson" else ["sf"])]
+    of_p = lambda stats, p, f: f(stats, k, *fixed, p)  # noqa: E731
+    calls = tuple(Call("stats", functools.partial(of_p, f=_method(name, function)), (p,)) for function in functions)
+    return Form(f"stats.{name}", calls)
+
+
+def _method(name: str, function: str) -> Callable[..., Any]:
+    return lambda stats, *args: getattr(getattr(stats, name), function)(*args)
+
+
+_XP: Mapping[str, Any] = {"scipy": xp, "np": xp}
+_SCIPY: Mapping[str, Any] = {"scipy": scipy, "np": np}
+_OF_UFUNCS = {"scipy": types.SimpleNamespace(special=types.SimpleNamespace(**vars(UFUNCS), digamma=UFUNCS.psi))}
+_LINALG_NAMES = [name for name in cases_scipy_linalg.CASES if name != "kron"]  # which NumPy has
+
+SECTIONS: list[Section] = [
+    Section(
+        "Ufuncs of scipy.special",
+        (
+            *_of_cases("special", [name for name in cases_special.CASES if name != "zeta"], _special, _SPECIAL),
+            *read(_SPECIAL_PLAIN, STEP),
+            *_undifferentiated(),
+        ),
+        {"scipy.special": _OF_UFUNCS, "xp.special": _XP},
+    ),
+    Section("Further functions of scipy.special", tuple(read(_SPECIAL_FUNCTIONS)), {"xp.special": _XP}, _SCIPY),
+    Section(
+        "Functions of scipy.linalg",
+        _of_cases("linalg", _LINALG_NAMES, lambda name: Call("linalg", *cases_scipy_linalg.CASES[name]), _LINALG),
+        {"xp.linalg": _XP},
+        _SCIPY,
+    ),
+    Section(
+        "Functions of scipy.ndimage",
+        _of_cases("ndimage", cases_ndimage.FILTERS, _image, _NDIMAGE),
+        {"xp.ndimage": _XP},
+        _SCIPY,
+    ),
+    Section(
+        "Functions of scipy.signal",
+        _of_cases(
+            "signal",
+            cases_signal.LINEAR,
+            lambda name: Call("signal", cases_signal.LINEAR[name], (cases_signal.X,)),
+            _SIGNAL,
+        ),
+        {"xp.signal": _XP},
+        _SCIPY,
+    ),
+    Section("Distributions of scipy.stats", _distributions(), {"xp.stats": _XP}, _SCIPY),
+]
