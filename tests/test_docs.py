@@ -73,8 +73,10 @@ def test_examples_in_pages(page: str) -> None:
 
 def test_types_of_the_compiled_module(tmp_path: Path) -> None:
     allowed, config = tmp_path / "allowed", tmp_path / "mypy.ini"
-    # PyO3 lists every name in `__all__`, and so does the stub by stating it; its slot `tp_getattro` has no name.
-    allowed.write_text("oxigrad._core.__all__\noxigrad._core.Variable.__getattr__\n")
+    # PyO3 lists every name in `__all__`, and so does the stub by stating it; the slots `tp_getattro` have no names.
+    allowed.write_text(
+        "oxigrad._core.__all__\noxigrad._core.Function.__getattr__\noxigrad._core.Variable.__getattr__\n"
+    )
     config.write_text("[mypy]\nfollow_imports = skip\n")  # or it would read PyTorch and JAX where they are installed
     command = [sys.executable, "-m", "mypy.stubtest", "oxigrad._core", "--allowlist", allowed]
     command += ["--mypy-config-file", config]

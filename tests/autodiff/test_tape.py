@@ -230,8 +230,8 @@ def test_a_target_of_another_tape() -> None:
 def test_an_op_without_a_derivative_raises() -> None:
     with ox.Tape() as tape:
         x = tape.watch(np.ones(3))
-        with pytest.raises(ox.DerivativeError, match="median has no derivative"):
-            xp.median(x)
+        with pytest.raises(ox.DerivativeError, match="nextafter has no derivative"):
+            xp.nextafter(x, 2.0)
         assert int(xp.argmax(x)) == 0
         assert xp.isnan(x).dtype == bool
 
@@ -408,10 +408,8 @@ class TestVariable:
         np.testing.assert_allclose(ox.grad(f)(x), 2 * np.cos(x) + [1, 2] + x, rtol=1e-15)
 
     def test_numpy_functions_without_a_derivative_say_so(self) -> None:
-        with pytest.raises(ox.DerivativeError, match=r"np\.median"):
-            np.median(self.variable(np.ones(2)))
-        with pytest.raises(ox.DerivativeError, match=r"np\.spacing|np\.i0|np\.modf"):
-            np.modf(self.variable(np.ones(2)))
+        with pytest.raises(ox.DerivativeError, match=r"np\.nextafter"):
+            np.nextafter(self.variable(np.ones(2)), 2.0)
 
     def test_it_does_not_turn_into_an_array_by_itself(self) -> None:
         with pytest.raises(TypeError, match="stop_gradient"):

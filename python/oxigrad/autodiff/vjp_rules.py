@@ -128,7 +128,7 @@ def _vector_norm(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: A
 
 
 def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
-    return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis) if x_shape else g
+    return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis)
 
 
 def _matmul_x1(g: Array, x2: Array, x1_shape: tuple[int, ...]) -> Array:

@@ -71,12 +71,14 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
             result = _numpy_calls[0](function, args, named, None)
             if result is not NotImplemented:
                 return result
-        if len(args) > by_position:  # functions of array_api_compat take further arguments by keyword only
-            further = dict(zip(names[by_position:], args[by_position:], strict=False))
-            if not further.keys() & named.keys() and len(args) <= len(names):
-                args, named = args[:by_position], {**further, **named}
         try:
             return own(*args, **named)
+        except TypeError:
+            further = dict(zip(names[by_position:], args[by_position:], strict=False))
+            if not further or further.keys() & named.keys() or len(args) > len(names):
+                raise
+            # Functions of array_api_compat take them by keyword only.
+            return own(*args[:by_position], **further, **named)
         except AttributeError:
             _require_arrays(function, args, where or slice(0, 0))
             raise

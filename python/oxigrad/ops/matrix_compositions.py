@@ -10,7 +10,7 @@ import numpy as np
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import device_of, namespace
+from oxigrad.ops.backends import array_of, device_of, namespace
 from oxigrad.ops.composite import accepts_array_likes
 from oxigrad.ops.host_calls import call, computed
 from oxigrad.ops.primitives import matrix_transpose
@@ -42,6 +42,9 @@ def _adjoint(x: Array) -> Array:
 
 def _triangle(x: Array, *, lower: bool, strict: bool = False) -> Array:
     """One triangle of each matrix, zero elsewhere; without the diagonal where ``strict``."""
+    x = array_of(x)
+    if len(x.shape) < 2:
+        raise ShapeError(f"found the shape {tuple(x.shape)}: expected a matrix, or a stack of matrices")
     library, (rows, columns) = namespace(x), tuple(x.shape[-2:])
     row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
     above = library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1))
@@ -63,7 +66,7 @@ def toeplitz(x: Array, r: Any = None, /) -> Array:
            [2, 1],
            [3, 2]])
     """
-    r = ops.conjugate(x) if r is None else r
+    r = ops.conjugate(x) if r is None else array_of(r, (x,))
     (rows,), (columns,) = x.shape, r.shape
     values = ops.concat([ops.flip(ops.index(r, slice(1, None))), x])
     library = namespace(values)
@@ -86,7 +89,7 @@ def circulant(x: Array, /) -> Array:
 @accepts_array_likes
 def hankel(x: Array, r: Any = None, /) -> Array:
     """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), whose first element is ignored; zeros without ``r``."""
-    r = ops.zeros_like(x) if r is None else r
+    r = ops.zeros_like(x) if r is None else array_of(r, (x,))
     (rows,), (columns,) = x.shape, r.shape
     values = ops.concat([x, ops.index(r, slice(1, None))])
     library = namespace(values)

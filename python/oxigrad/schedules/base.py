@@ -11,7 +11,7 @@ import numpy as np
 from oxigrad._core import Variable, is_inexact
 from oxigrad._registry import Registry
 from oxigrad._typing import Array, Config
-from oxigrad.ops.backends import fetched, is_array, is_smooth, namespace
+from oxigrad.ops.backends import fetched, is_array, is_complex, is_smooth, namespace
 
 # An operand of a schedule: a number, or any function of the step.
 Term = float | Callable[[Any], Any]
@@ -305,8 +305,10 @@ def number(value: Any) -> int | float:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether the value is a floating-point array without axes that a library traces, as ``jax.jit`` does, so that it cannot be read."""
+    """Whether the value is a real array without axes that a library traces, as ``jax.jit`` does, so that it cannot be read."""
     if isinstance(value, (int, float, Variable)) or not (is_array(value) and is_inexact(value)) or tuple(value.shape):
+        return False
+    if is_complex(value):
         return False
     try:
         float(fetched(value))
