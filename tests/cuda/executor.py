@@ -67,9 +67,9 @@ def _in_one_file(texts: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
     groups: dict[str, dict[str, None]] = {}
     names = []
     for text in texts:
-        constants, rest = text[: text.index(_TYPES)], text[text.index(_TYPES) :]
+        constants, types, rest = text.partition(_TYPES) if _TYPES in text else ("", "", text)
         parts, own = groups.setdefault(constants, {}), {}
-        for part in _PARTS.split(rest.rstrip()):
+        for part in _PARTS.split((types + rest).strip()):
             if found := _ENTRY.match(part):
                 own[found[1]] = name = f"{found[1]}_{hashlib.sha256((constants + part).encode()).hexdigest()[:16]}"
                 parts[f"{part.replace(f' {found[1]}(', f' {name}(', 1)}\nOX_RUN({name})"] = None

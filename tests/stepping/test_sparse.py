@@ -640,7 +640,6 @@ def test_groups_and_partitions() -> None:
         (SparseRows([0], np.ones((1, 2)), (9, 2)), ox.ShapeError, r"^b\.t: gradient has shape \(9, 2\), .* \(4, 2\)"),
         (SparseRows([0], np.ones((1, 3)), (4, 3)), ox.ShapeError, r"^b\.t: gradient has shape \(4, 3\), .* \(4, 2\)"),
         (SparseRows([0], np.ones((1, 2), np.float32), (4, 2)), ox.DtypeError, r"^b\.t: gradient has dtype float32"),
-        (None, ox.StructureError, r"^b\.t: the gradient is missing"),
     ],
 )
 def test_wrong_gradients_are_refused(sparse: str, g: Any, error: type[Exception], message: str) -> None:
