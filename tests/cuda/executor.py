@@ -79,7 +79,9 @@ def _in_one_file(texts: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
     spaces = []
     for number, (constants, parts) in enumerate(groups.items()):
         undefined = "\n".join(f"#undef {name}" for name in set(_DEFINED.findall(constants)) - _OF_HOST)
-        body = "\n\n".join([constants, *parts])
+        # A template that one text has and does not use may call a function of another one, which then comes later.
+        called = [f"{found[0]};" for part in parts for found in _CALLED.finditer(part)]
+        body = "\n\n".join([constants, *called, *parts])
         spaces.append(f"namespace g{number} {{\n{body}\n}}\n{undefined}")
     return "\n".join([f'#include "{HEADER}"', *spaces]), names
 
@@ -88,4 +90,5 @@ def _in_one_file(texts: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
 _TYPES = "typedef unsigned char"
 _PARTS = re.compile(r"\n\n(?=\S)")
 _DEFINED = re.compile(r"#define (OX_\w+)")
+_CALLED = re.compile(r"^static .*\bfloat ox_narrowed\(\w+ value\)", re.MULTILINE)
 _OF_HOST = {"OX_THREADS", "OX_BARRIER", "OX_STATE", "OX_OWN", "OX_GLOBAL"}

@@ -375,10 +375,9 @@ class Run:
 
     def wrong_gradient(self, grads: Gradients) -> Event:
         weight = self.draw.choice(self.model.weights)
-        kind = self.draw.choice(["shape", "missing", "dtype", *(["parameter"] if len(weight.leaves) == 1 else [])])
+        kind = self.draw.choice(["shape", "dtype", *(["parameter"] if len(weight.leaves) == 1 else [])])
         bad = {
             "shape": lambda: np.zeros((*weight.shape, 2), numpy_dtype(weight.dtype)),
-            "missing": lambda: None,
             "dtype": lambda: np.zeros(weight.shape, np.int32),
             "parameter": lambda: self.model.array(weight),
         }[kind]()
