@@ -38,7 +38,7 @@ REFUSED = {
     "checksum": 2,
     "sequence": 1,
 }
-"""What `receive_from_hostile` refuses, by reason."""
+"""Messages that `receive_from_hostile` refuses, by reason."""
 
 STRAGGLED = [[0, 10, []], [1, 10, []], [2, 0, ["stale"]]]
 """The results of `straggle`."""

@@ -273,7 +273,7 @@ def test_the_centre_survives_a_killed_process() -> None:
 
 
 def disagreeing(make: Any, model: Any, workers: int = 2) -> list[str]:
-    """What each worker is told where rank 1 has another model or configuration; the others take two steps."""
+    """The message to each worker where rank 1 has another model or configuration; the others take two steps."""
 
     def worker(comm: Any) -> str:
         own = model(comm.rank)

@@ -7,16 +7,9 @@ import function_table
 import oxigrad as ox
 from forms import Form, Section
 
-CASES = [
-    pytest.param(section, space, form, id=f"{space}-{form.name}")
-    for section in function_table.SECTIONS
-    for space in section.spaces
-    for form in section.forms
-]
-
 
 @pytest.mark.filterwarnings("ignore")  # as those of NumPy's functions of NaN
-@pytest.mark.parametrize(("section", "space", "form"), CASES)
+@pytest.mark.parametrize(("section", "space", "form"), forms.cases(function_table.SECTIONS))
 def test_a_form_has_the_value_and_the_derivatives_that_the_table_says(section: Section, space: str, form: Form) -> None:
     for call in form.calls:
         forms.check(form, call, section.spaces[space], section.own)

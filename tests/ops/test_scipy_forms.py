@@ -11,16 +11,9 @@ from oxigrad import xp
 scipy = pytest.importorskip("scipy")
 import forms_scipy  # noqa: E402
 
-CASES = [
-    pytest.param(section, space, form, id=f"{space}-{form.name}")
-    for section in forms_scipy.SECTIONS
-    for space in section.spaces
-    for form in section.forms
-]
-
 
 @pytest.mark.filterwarnings("ignore")  # as those of NumPy's functions of NaN
-@pytest.mark.parametrize(("section", "space", "form"), CASES)
+@pytest.mark.parametrize(("section", "space", "form"), forms.cases(forms_scipy.SECTIONS))
 def test_a_form_has_the_value_and_the_derivatives_that_the_table_says(section: Section, space: str, form: Form) -> None:
     for call in form.calls:
         forms.check(form, call, section.spaces[space], section.own)

@@ -1,4 +1,4 @@
-"""What an optimizer tells of its steps: hyperparameters of the next step, norms of the last one."""
+"""Values of a step: hyperparameters of the next one, norms of the last one."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 
 import oxigrad as ox
 from cases import apart, fraction, inside, normal, positive
@@ -118,6 +119,16 @@ class Section:
     def own(self) -> Mapping[str, Any]:
         """The space of the library's own functions, which have the expected values."""
         return next(iter(self.spaces.values())) if self.values is None else self.values
+
+
+def cases(sections: Iterable[Section]) -> list[Any]:
+    """Parameters of a test: each section, space and form."""
+    return [
+        pytest.param(section, space, form, id=f"{space}-{form.name}")
+        for section in sections
+        for space in section.spaces
+        for form in section.forms
+    ]
 
 
 def _keywords(call: str | Call) -> set[str]:

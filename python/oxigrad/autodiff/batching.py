@@ -192,11 +192,11 @@ def batched(name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any
     flags = [isinstance(arg, Batched) and arg.level == level for arg in args]
     values = [arg.value if flag else arg for arg, flag in zip(args, flags, strict=True)]
     size = next(value.shape[0] for value, flag in zip(values, flags, strict=True) if flag)
-    rule: Any = _RULES.get(name) or (_elementwise if name in _ELEMENTWISE else None)
-    if rule is _elementwise:
-        result = record(name, _aligned(values, flags))
-    elif rule is not None:
+    rule = _RULES.get(name)
+    if rule is not None:
         result = rule(values, flags, named, size)
+    elif name in _ELEMENTWISE:
+        result = record(name, _aligned(values, flags))
     else:
         result = _linear(name, values, named, size, level)
     return _wrapped(level, result)
@@ -206,10 +206,6 @@ def _wrapped(level: int, result: Any) -> Any:
     if isinstance(plain(result), tuple):  # an op with several results
         return tuple(Batched(level, part) for part in primitives.items(result))
     return Batched(level, result)
-
-
-def _elementwise(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    raise NotImplementedError  # `batched` calls `record` with the name of the op
 
 
 def _ndim(value: Any, flag: bool) -> int:

@@ -1,7 +1,6 @@
 """Structured matrices, factorizations and functions of matrices under SciPy's names; in `oxigrad.xp.linalg`."""
 
 import builtins
-import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
 from oxigrad.ops.composite import accepts_array_likes
-from oxigrad.ops.host_calls import call, computed
+from oxigrad.ops.host_calls import call, computed, of_scipy
 from oxigrad.ops.primitives import matrix_transpose
 from oxigrad.ops.scipy_linalg import expm, shifted, solve_banded, solve_sylvester, sqrtm
 
@@ -23,13 +22,6 @@ class LUResult(NamedTuple):
     P: Any
     L: Any
     U: Any
-
-
-def _of_scipy(name: str) -> Callable[..., Any]:
-    try:
-        return getattr(importlib.import_module("scipy.linalg"), name)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"xp.linalg.{name} needs SciPy: pip install scipy", name=error.name) from error
 
 
 def _solve(x1: Array, x2: Array) -> Array:
@@ -141,7 +133,7 @@ def lu(a: Array, /) -> LUResult:
     """
     if len(a.shape) < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"lu: found shape {tuple(a.shape)}, expected square matrices")
-    p = computed("lu", lambda x: _of_scipy("lu")(x)[0], (plain(a),))[0]
+    p = computed("lu", lambda x: of_scipy("linalg", "lu")(x)[0], (plain(a),))[0]
     return LUResult(p, *_unpivoted(ops.matmul(matrix_transpose(p), a)))
 
 
@@ -149,7 +141,7 @@ def _unpivoted(a: Array) -> tuple[Array, Array]:
     """The factors of matrices that need no pivoting."""
 
     def factors(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        p, lower, upper = _of_scipy("lu")(x)
+        p, lower, upper = of_scipy("linalg", "lu")(x)
         if not np.array_equal(p, np.broadcast_to(np.eye(x.shape[-1]), p.shape)):  # a tie, by rounding
             lower = p @ lower
         return lower, upper
@@ -186,7 +178,7 @@ def lu_factor(a: Array, /) -> tuple[Array, Array]:
     if len(a.shape) != 2:
         raise ShapeError(f"lu_factor: found shape {tuple(a.shape)}, expected (n, n)")
     result = lu(a)
-    pivots = computed("lu_factor", lambda x: _of_scipy("lu_factor")(x)[1], (plain(a),))[0]
+    pivots = computed("lu_factor", lambda x: of_scipy("linalg", "lu_factor")(x)[1], (plain(a),))[0]
     return result.L - ops.eye_like(result.L) + result.U, pivots
 
 
@@ -311,7 +303,7 @@ def logm(x: Array, /) -> Array:
     >>> round(float(logm(np.array([[1.0, 2.0], [0.0, 1.0]]))[0, 1]), 12)
     2.0
     """
-    return _matrix_function("logm", lambda x: _of_scipy("logm")(x), x)
+    return _matrix_function("logm", lambda x: of_scipy("linalg", "logm")(x), x)
 
 
 @accepts_array_likes
@@ -319,19 +311,19 @@ def fractional_matrix_power(x: Array, t: float, /) -> Array:
     """The principal power of a regular matrix (n, n) with a constant real exponent ``t``."""
     if _is_recorded(t):
         raise DerivativeError("fractional_matrix_power is not differentiable with respect to its exponent")
-    return _matrix_function("fractional_matrix_power", lambda x: _of_scipy("fractional_matrix_power")(x, t), x)
+    return _matrix_function("fractional_matrix_power", lambda x: of_scipy("linalg", "fractional_matrix_power")(x, t), x)
 
 
 @accepts_array_likes
 def cosm(x: Array, /) -> Array:
     """The cosine of a matrix (n, n)."""
-    return _matrix_function("cosm", lambda x: _of_scipy("cosm")(x), x)
+    return _matrix_function("cosm", lambda x: of_scipy("linalg", "cosm")(x), x)
 
 
 @accepts_array_likes
 def sinm(x: Array, /) -> Array:
     """The sine of a matrix (n, n)."""
-    return _matrix_function("sinm", lambda x: _of_scipy("sinm")(x), x)
+    return _matrix_function("sinm", lambda x: of_scipy("linalg", "sinm")(x), x)
 
 
 @accepts_array_likes

@@ -12,7 +12,6 @@ array([0.667, 0.333, 0.   , 0.   ])
 """
 
 import functools
-import importlib
 import itertools
 import math
 import operator
@@ -26,7 +25,7 @@ from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
 from oxigrad.ops.extension import check_mode, extended, filtered
-from oxigrad.ops.host_calls import computed, linear
+from oxigrad.ops.host_calls import computed, linear, of_scipy
 
 __all__ = [
     "affine_transform",
@@ -63,13 +62,6 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def _of_scipy(name: str) -> Callable[..., Any]:
-    try:
-        return getattr(importlib.import_module("scipy.ndimage"), name)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"xp.ndimage.{name} needs SciPy: pip install scipy", name=error.name) from error
-
-
 def _each(value: Any, ndim: int) -> list[Any]:
     """A parameter for each axis."""
     return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value] * ndim
@@ -86,7 +78,7 @@ def _filter(
     axis: int | None = None,
 ) -> Array:
     """The filter ``call(function, x, mode, cval)`` of SciPy: a linear one and, where ``cval`` is not zero, a constant."""
-    x, function = array_of(x), _of_scipy(name)
+    x, function = array_of(x), of_scipy("ndimage", name)
     if axis is not None:
         radii = [radius if at == axis % len(x.shape) else 0 for at, radius in enumerate(_each(radii, len(x.shape)))]
     modes = _each(mode, len(x.shape))
@@ -269,7 +261,7 @@ def uniform_filter1d(
 def _fourier(name: str, x: Array, *args: Any) -> Array:
     """A filter of a transform: a product with its value for ones."""
     x = array_of(x)
-    factor = computed(name, lambda x: _of_scipy(name)(np.ones(x.shape, np.complex128), *args), (plain(x),))[0]
+    factor = computed(name, lambda x: of_scipy("ndimage", name)(np.ones(x.shape, np.complex128), *args), (plain(x),))[0]
     return x * factor if name == "fourier_shift" else x * ops.real(factor)
 
 
@@ -311,13 +303,13 @@ def spline_filter1d(x: Array, /, order: int = 3, axis: int = -1, *, mode: str = 
     weights = weights.reshape([-1 if at == axis % len(x.shape) else 1 for at in range(len(x.shape))])
 
     def forward(x: np.ndarray) -> np.ndarray:
-        return _of_scipy("spline_filter1d")(x, order, axis, mode=mode)
+        return of_scipy("ndimage", "spline_filter1d")(x, order, axis, mode=mode)
 
     def adjoint(g: np.ndarray) -> np.ndarray:
         if size > _SMALL:
             return weights * forward(g / weights)
         # SciPy's spline of few elements is not quite the exact one, whose matrix is symmetric.
-        matrix = _of_scipy("spline_filter1d")(np.eye(size), order, 0, mode=mode)
+        matrix = of_scipy("ndimage", "spline_filter1d")(np.eye(size), order, 0, mode=mode)
         return np.moveaxis(np.tensordot(matrix, g, axes=(0, axis)), 0, axis)
 
     return linear("spline_filter1d", forward, adjoint, x)
@@ -499,7 +491,7 @@ def rotate(
 
 def _separable(name: str, x: Array, args: Sequence[Any], cval: float, named: dict[str, Any]) -> Array:
     """Interpolation on a grid, whose transpose is a product with a matrix for each axis."""
-    x, function = array_of(x), _of_scipy(name)
+    x, function = array_of(x), of_scipy("ndimage", name)
 
     def forward(x: np.ndarray, cval: float = 0.0) -> np.ndarray:
         return function(x, list(args), cval=cval, **named)
@@ -561,5 +553,5 @@ sum = sum_labels
 
 def mean(x: Array, /, labels: Any = None, index: Any = None) -> Array:
     """The mean of the elements with each label of ``index``; of those with any label but zero without ``index``."""
-    counts = _of_scipy("sum_labels")(np.ones(array_of(x).shape), labels, index)
+    counts = of_scipy("ndimage", "sum_labels")(np.ones(array_of(x).shape), labels, index)
     return sum_labels(x, labels, index) / (_like(x, counts) if np.ndim(counts) else float(counts))

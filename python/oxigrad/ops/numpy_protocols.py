@@ -42,8 +42,6 @@ _UNSMOOTH = {
 }
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
-_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
-_ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 # Keywords without effect on the elements of a result: the algorithm, the memory layout.
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
@@ -155,7 +153,8 @@ def name_of_ufunc(ufunc: np.ufunc, method: str) -> str | None:
     """The name in ``xp`` of a ufunc, or of its method ``reduce`` or ``accumulate``; None where it has none."""
     if method == "__call__":
         return _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-    return {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {}).get(ufunc.__name__)
+    own = ufuncs.own_method(ufunc, method)
+    return None if own is None else own.__name__
 
 
 def name_of_function(function: Any) -> str:

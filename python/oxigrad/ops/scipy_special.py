@@ -7,7 +7,6 @@ Formulas are those of the Digital Library of Mathematical Functions (DLMF).
 """
 
 import functools
-import importlib
 import inspect
 import math
 import types
@@ -18,7 +17,7 @@ from oxigrad._core import DerivativeError
 from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import is_complex
-from oxigrad.ops.host_calls import Elementwise
+from oxigrad.ops.host_calls import Elementwise, of_scipy
 
 f: Any = types.SimpleNamespace()
 """All special functions by SciPy's names, for the derivatives."""
@@ -493,7 +492,7 @@ TABLE: dict[str, Row] = {
 
 def _function(name: str, names: str, doc: str, *partials: Any) -> Callable[..., Any]:
     """The function of a row of the table."""
-    elementwise = Elementwise(name, functools.partial(of_scipy, name), names.split(), partials)
+    elementwise = Elementwise(name, functools.partial(of_scipy, "special", name), names.split(), partials)
 
     def function(*args: Array) -> Any:
         return elementwise(*args)
@@ -505,14 +504,6 @@ def _function(name: str, names: str, doc: str, *partials: Any) -> Callable[..., 
     return function
 
 
-def of_scipy(name: str) -> Callable[..., Any]:
-    """SciPy's special function, imported at its first use."""
-    try:
-        return getattr(importlib.import_module("scipy.special"), name)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"xp.special.{name} needs SciPy: pip install scipy", name=error.name) from error
-
-
 FUNCTIONS = {name: _function(name, *row) for name, row in TABLE.items()}
 vars(f).update(FUNCTIONS)
 
@@ -520,5 +511,5 @@ vars(f).update(FUNCTIONS)
 @functools.cache
 def lambertw(k: int) -> Elementwise:
     """The branch ``k`` of Lambert's function."""
-    branch = lambda: functools.partial(of_scipy("lambertw"), k=k)  # noqa: E731
+    branch = lambda: functools.partial(of_scipy("special", "lambertw"), k=k)  # noqa: E731
     return Elementwise("lambertw", branch, ["z"], [lambda y: exp(-y) / (1.0 + y)])

@@ -9,7 +9,6 @@ where the host cannot read them. Filters of ranks, such as ``medfilt``, are not 
 array([2., 1.])
 """
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from oxigrad.ops import fft
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
 from oxigrad.ops.extension import extended
-from oxigrad.ops.host_calls import call, computed, linear
+from oxigrad.ops.host_calls import call, computed, linear, of_scipy
 from oxigrad.ops.ndimage import convolve1d
 from oxigrad.ops.primitives import along
 
@@ -47,13 +46,6 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def _of_scipy(name: str) -> Callable[..., Any]:
-    try:
-        return getattr(importlib.import_module("scipy.signal"), name)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"xp.signal.{name} needs SciPy: pip install scipy", name=error.name) from error
-
-
 # --- convolutions ------------------------------------------------------------------------------------------------------
 
 
@@ -61,7 +53,7 @@ def _full(name: str, x: Array, h: Array) -> Array:
     """The whole convolution of two arrays; its transposes are convolutions with the other argument reversed."""
 
     def function(x: np.ndarray, h: np.ndarray) -> np.ndarray:
-        return _of_scipy(name)(x, h, mode="full")
+        return of_scipy("signal", name)(x, h, mode="full")
 
     if not isinstance(x, Variable) and not isinstance(h, Variable):
         return computed(name, function, (x, h))[0]
@@ -182,13 +174,13 @@ def _causal(name: str, x: Array, axis: int, run: Callable[[np.ndarray], np.ndarr
 def lfilter(b: Any, a: Any, x: Array, /, axis: int = -1) -> Array:
     """The filter of coefficients ``b`` (numerator) and ``a`` (denominator) along an axis, beginning at rest."""
     b, a = _constant("lfilter", "b", b), _constant("lfilter", "a", a)
-    return _causal("lfilter", x, axis, lambda x: _of_scipy("lfilter")(b, a, x, axis))
+    return _causal("lfilter", x, axis, lambda x: of_scipy("signal", "lfilter")(b, a, x, axis))
 
 
 def sosfilt(sos: Any, x: Array, /, axis: int = -1) -> Array:
     """The filter of second-order sections ``sos`` (n, 6) along an axis, beginning at rest."""
     sos = _constant("sosfilt", "sos", sos)
-    return _causal("sosfilt", x, axis, lambda x: _of_scipy("sosfilt")(sos, x, axis))
+    return _causal("sosfilt", x, axis, lambda x: of_scipy("signal", "sosfilt")(sos, x, axis))
 
 
 def filtfilt(
@@ -205,9 +197,9 @@ def filtfilt(
         raise ShapeError(
             f"filtfilt: found {x.shape[-1]} elements along the axis, expected more than padlen, which is {count}"
         )
-    state = _of_scipy("lfilter_zi")(b, a)
+    state = of_scipy("signal", "lfilter_zi")(b, a)
     whole = _prolonged(x, count, padtype)
-    response = _of_scipy("lfilter")(b, a, np.zeros(whole.shape[-1]), zi=state)[0]
+    response = of_scipy("signal", "lfilter")(b, a, np.zeros(whole.shape[-1]), zi=state)[0]
     for _ in range(2):
         start = ops.index(whole, (..., slice(0, 1)))
         whole = lfilter(b, a, whole) + start * namespace(plain(x)).asarray(response, device=device_of(plain(x)))
@@ -240,7 +232,7 @@ def detrend(x: Array, /, axis: int = -1, *, type: str = "linear", bp: Any = 0) -
     """The signal without its least-squares line (``type`` "linear", between breakpoints ``bp``) or mean ("constant"): a projection."""
 
     def project(x: np.ndarray) -> np.ndarray:
-        return _of_scipy("detrend")(x, axis, type, bp)
+        return of_scipy("signal", "detrend")(x, axis, type, bp)
 
     return linear("detrend", project, project, array_of(x))
 
@@ -259,7 +251,7 @@ def savgol_filter(
 ) -> Array:
     """The Savitzky-Golay filter: a polynomial of least squares in a window around each element."""
     x = array_of(x)
-    weights = _of_scipy("savgol_coeffs")(window_length, polyorder, deriv=deriv, delta=delta)
+    weights = of_scipy("signal", "savgol_coeffs")(window_length, polyorder, deriv=deriv, delta=delta)
     if mode != "interp":
         return convolve1d(x, weights, axis, mode=mode, cval=cval)
     size, half = x.shape[axis], window_length // 2
@@ -268,7 +260,7 @@ def savgol_filter(
             f"savgol_filter: found {size} elements along the axis, expected at least window_length, {window_length}"
         )
     inner = convolve1d(x, weights, axis, mode="constant")
-    fit = lambda x: _of_scipy("savgol_filter")(x, window_length, polyorder, deriv=deriv, delta=delta, axis=0)  # noqa: E731
+    fit = lambda x: of_scipy("signal", "savgol_filter")(x, window_length, polyorder, deriv=deriv, delta=delta, axis=0)  # noqa: E731
     matrix, at = fit(np.eye(window_length)), axis % len(x.shape)
 
     def edge(part: slice, rows: np.ndarray) -> Array:
@@ -291,11 +283,11 @@ def upfirdn(h: Any, x: Array, /, up: int = 1, down: int = 1, axis: int = -1) -> 
     size = x.shape[axis]
 
     def forward(x: np.ndarray) -> np.ndarray:
-        return _of_scipy("upfirdn")(h, x, up, down, axis)
+        return of_scipy("signal", "upfirdn")(h, x, up, down, axis)
 
     def adjoint(g: np.ndarray) -> np.ndarray:
         g = np.moveaxis(g, axis, -1)
-        back = _of_scipy("upfirdn")(h[::-1], g, down, 1)[..., len(h) - 1 :: up][..., :size]
+        back = of_scipy("signal", "upfirdn")(h[::-1], g, down, 1)[..., len(h) - 1 :: up][..., :size]
         back = np.pad(back, [*[(0, 0)] * (g.ndim - 1), (0, size - back.shape[-1])])
         return np.moveaxis(back, -1, axis)
 

@@ -27,7 +27,7 @@ from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import scipy_special
 from oxigrad.ops.backends import namespace
-from oxigrad.ops.host_calls import computed
+from oxigrad.ops.host_calls import computed, of_scipy
 from oxigrad.ops.primitives import Axis, sum
 from oxigrad.ops.scipy_special import near_zero
 
@@ -327,7 +327,7 @@ def pdtrc(k: Array, m: Array, /) -> Array:
 def gammasgn(x: Array, /) -> Array:
     """The sign of the gamma function; its derivative is zero."""
     bare = plain(x)
-    return computed("gammasgn", scipy_special.of_scipy("gammasgn"), (bare,))[0]
+    return computed("gammasgn", of_scipy("special", "gammasgn"), (bare,))[0]
 
 
 # --- Bessel functions of orders 0 and 1 -------------------------------------------------------------------

@@ -70,6 +70,11 @@ _ACCUMULATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def own_method(ufunc: np.ufunc, name: str) -> Callable[..., Any] | None:
+    """The function that is the method ``reduce`` or ``accumulate`` of a ufunc; None where there is none, and for other methods."""
+    return {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(name, {}).get(ufunc.__name__)
+
+
 def method(ufunc: np.ufunc, name: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
     """A method of a ufunc, called on variables; ``named`` has no argument that is None, and no ``out``."""
     return _METHODS[name](ufunc, *inputs, **named)
@@ -89,7 +94,7 @@ def _reduce(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    own = _REDUCTIONS.get(ufunc.__name__)
+    own = own_method(ufunc, "reduce")
     if own is not None:
         return own(array(x, dtype), axis=axis, keepdims=keepdims, initial=initial, where=where)
     if where is not None:
@@ -115,7 +120,7 @@ def _fold(ufunc: np.ufunc, parts: Sequence[Any]) -> Any:
 
 def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> Any:
     x = array(x, dtype)
-    own = _ACCUMULATIONS.get(ufunc.__name__)
+    own = own_method(ufunc, "accumulate")
     if own is not None:
         return own(x, axis=axis)
     axis = standard.position(axis, x.ndim)
