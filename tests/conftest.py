@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -132,6 +134,15 @@ def asarray(arrays: Library) -> Callable[..., Any]:
 
 
 # --- other fixtures ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Seeds the global generators, so that no test depends on those that ran before it in its process."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002  # the generator that torch and SciPy draw from
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(0)
 
 
 @pytest.fixture

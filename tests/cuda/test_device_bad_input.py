@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -240,8 +241,12 @@ def test_no_driver(forgetful: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_package(forgetful: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = importlib.import_module
+
     def missing(name: str) -> Any:
-        raise ImportError(f"No module named {name!r}")
+        if name.startswith("cuda."):
+            raise ImportError(f"No module named {name!r}")
+        return load(name)
 
     monkeypatch.setattr(driver.importlib, "import_module", missing)
     monkeypatch.setattr(driver, "_source", driver.bindings_driver.__wrapped__)
