@@ -140,7 +140,7 @@ def asarray(arrays: Library) -> Callable[..., Any]:
 def seeded() -> None:
     """Seeds the global generators, so that no test depends on those that ran before it in its process."""
     random.seed(0)
-    np.random.seed(0)  # noqa: NPY002  # the generator that torch and SciPy draw from
+    np.random.seed(0)  # noqa: NPY002
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(0)
 
