@@ -13,6 +13,7 @@ from cases import Case
 from cases_linalg import CASES, A, complex_normal, definite, regular, symmetric
 from oxigrad import tree, xp
 from oxigrad.ops.matrix_equations import schur
+from oxigrad.testing import check_grads
 
 la = xp.linalg
 
@@ -181,7 +182,10 @@ def test_roots_and_linear_equations_agree_with_scipy(library) -> None:
     turned = np.array([[0.0, -1.0], [1.0, 0.0]])
     for x in (definite, A, 1e8 * definite, A + 0.5j * definite, turned, np.diag([1e-10, 1.0, 1e10])):
         np.testing.assert_allclose(la.sqrtm(x), scipy.sqrtm(x), rtol=1e-9, atol=1e-12)
-    assert np.isnan(la.sqrtm(np.diag([-1.0, 2.0]))).all()
+    indefinite = A + A.T - 2.0 * np.eye(3)
+    assert np.linalg.eigvalsh(indefinite)[0] < 0.0
+    np.testing.assert_allclose(la.sqrtm(indefinite), scipy.sqrtm(indefinite), rtol=1e-9, atol=1e-12)
+    check_grads(la.sqrtm, (indefinite,))
     q, ab = rng.standard_normal((3, 2)), rng.standard_normal((4, 6)) + 3.0
     b = rng.standard_normal((2, 2))
     np.testing.assert_allclose(la.solve_sylvester(A, b, q), scipy.solve_sylvester(A, b, q), rtol=1e-9)

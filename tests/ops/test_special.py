@@ -81,6 +81,37 @@ def test_complex_arguments() -> None:
         ox.vjp(lambda z: xp.special.jve(1, z), z)[1](z)
 
 
+def test_ops_of_the_core_take_complex_numbers_where_scipy_does_or_refuse_them() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    z = np.array([0.3 + 0.4j, -1.2 + 0.7j])
+    for name in "erf erfc gamma digamma psi loggamma rgamma".split():
+        ours, theirs = getattr(xp.special, name), getattr(scipy.special, name)
+        np.testing.assert_allclose(ours(z), theirs(z), rtol=1e-14)
+        np.testing.assert_allclose(ours(complex(z[0])), theirs(z[0]), rtol=1e-14)
+        np.testing.assert_allclose(np.asarray(ours(strict.asarray(z))), theirs(z), rtol=1e-14)
+        if name not in ("digamma", "psi"):
+            check_grads(ours, (z,), order=1)
+    check_grads(xp.special.erf, (z,), order=2)
+    check_grads(lambda x: xp.real(xp.special.erf(x * (0.5 + 0.5j))), (X,), order=2)
+    for name in "erfinv erfcinv expit gammaln i0 i1 j0 j1 y0 y1".split():
+        with pytest.raises(ox.DtypeError, match="found dtype complex128, expected a real floating dtype"):
+            getattr(xp.special, name)(z)
+        with pytest.raises(ox.DtypeError, match="found dtype complex128"):
+            ox.jvp(getattr(xp.special, name), (z,), (z,))
+    with pytest.raises(ox.DtypeError, match="polygamma: found dtype complex128"):
+        ox.jvp(xp.special.digamma, (z,), (z,))
+
+
+def test_the_sign_of_logsumexp() -> None:
+    x, b = np.array([[1000.0, 1001.0], [1.0, 2.0]]), np.array([1.0, -1.0])
+    expected = scipy.special.logsumexp(x, axis=1, b=b, return_sign=True)
+    for part, other in zip(xp.special.logsumexp(x, axis=1, b=b, return_sign=True), expected, strict=True):
+        np.testing.assert_allclose(part, other)
+    np.testing.assert_array_equal(
+        ox.grad(lambda x: xp.special.logsumexp(x, b=b)[()])(np.array([2.0, 2.0 - 1e3])), [1.0, 0.0]
+    )
+
+
 def test_piecewise_constant_and_infinite_values() -> None:
     np.testing.assert_array_equal(xp.special.gammasgn(X), scipy.special.gammasgn(X))
     assert ox.grad(lambda x: x * xp.special.gammasgn(x))(2.0) == 1.0

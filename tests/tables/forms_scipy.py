@@ -41,7 +41,7 @@ scipy.special.gammasgn(x)
 _SPECIAL_FUNCTIONS = """
 scipy.special.lambertw(z) | scipy.special.lambertw(p) | scipy.special.lambertw(z, -1) | scipy.special.lambertw(z, k=1)
 scipy.special.log_softmax(x) | scipy.special.log_softmax(x, axis=1)
-scipy.special.logsumexp(x) | scipy.special.logsumexp(x, axis=1) | scipy.special.logsumexp(x, axis=(0, 1), keepdims=True)
+scipy.special.logsumexp(x) | scipy.special.logsumexp(x, axis=1) | scipy.special.logsumexp(x, axis=(0, 1), keepdims=True) | scipy.special.logsumexp(x, 1) | scipy.special.logsumexp(x, b=p, axis=0) | scipy.special.logsumexp(v, b=q, axis=0, keepdims=True) | scipy.special.logsumexp(x, b=y, return_sign=True)[0]
 scipy.special.multigammaln(p + 1.0, 2) | scipy.special.multigammaln(c + 2.0, 3)
 scipy.special.polygamma(1, p) | scipy.special.polygamma(2, c)
 scipy.special.softmax(x) | scipy.special.softmax(x, axis=1)
@@ -54,7 +54,7 @@ scipy.linalg.expm(m / 4.0) | scipy.linalg.expm(n)
 scipy.linalg.solve_banded((1, 1), x + 3.0 * K[:1] + 2.0, w) | scipy.linalg.solve_banded((1, 1), 0.2 * x + E[1:4, None], n)
 scipy.linalg.solve_sylvester(m, m.T + 1.0, n)
 scipy.linalg.solve_triangular(m, w) | scipy.linalg.solve_triangular(m, n, lower=True)
-scipy.linalg.sqrtm(m @ m.T)
+scipy.linalg.sqrtm(m @ m.T) | scipy.linalg.sqrtm(n + n.T)
 """
 _NDIMAGE = """
 scipy.ndimage.affine_transform(x, np.array([0.9, 1.1]), mode="mirror") | scipy.ndimage.affine_transform(x, np.array([[0.9, 0.2], [-0.1, 1.1]]), v[:2] * 0.1, output_shape=(2, 3), mode="mirror")

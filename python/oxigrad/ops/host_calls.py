@@ -4,7 +4,6 @@ An argument of another library is read in host memory, and the result is an arra
 ``call`` of the tape; its derivatives are written in differentiable functions, so that all orders follow.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,14 +19,6 @@ from oxigrad.ops.primitives import TupleCotangent
 # A partial derivative, whose parameters name the values that it reads; a text says of what there is none.
 Partial = Callable[..., Any] | str
 Values = Sequence[Any]
-
-
-def of_scipy(part: str, name: str) -> Callable[..., Any]:
-    """SciPy's function ``scipy.<part>.<name>``. Raises `ModuleNotFoundError` where SciPy is not installed."""
-    try:
-        return getattr(importlib.import_module(f"scipy.{part}"), name)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"xp.{part}.{name} needs SciPy: pip install scipy", name=error.name) from error
 
 
 def call(

@@ -10,8 +10,9 @@ from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.backends.scipy_functions import of_scipy
 from oxigrad.ops.composite import accepts_array_likes
-from oxigrad.ops.host_calls import call, computed, of_scipy
+from oxigrad.ops.host_calls import call, computed
 from oxigrad.ops.primitives import matrix_transpose
 from oxigrad.ops.scipy_linalg import expm, shifted, solve_banded, solve_sylvester, sqrtm
 

@@ -24,8 +24,9 @@ from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.backends.scipy_functions import of_scipy
 from oxigrad.ops.extension import check_mode, extended, filtered
-from oxigrad.ops.host_calls import computed, linear, of_scipy
+from oxigrad.ops.host_calls import computed, linear
 
 __all__ = [
     "affine_transform",

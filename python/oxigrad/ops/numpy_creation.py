@@ -26,6 +26,7 @@ def array(
     order: str | None = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: None = None,
 ) -> Any:
     """An array, or a list with variables, as an array of at least ``ndmin`` dimensions."""
@@ -162,5 +163,5 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
     """The real part, if all imaginary parts are below ``tol`` times the machine epsilon, or below ``tol`` if it is at most 1."""
     if not is_complex(a):
         return a
-    limit = tol if tol <= 1 else float(np.finfo(np.asarray(plain(a)[..., :0]).dtype).eps) * tol
+    limit = tol if tol <= 1 else float(np.finfo(np.result_type(plain(a))).eps) * tol
     return ops.real(a) if bool(np.all(np.abs(np.asarray(plain(ops.imag(a)))) < limit)) else a

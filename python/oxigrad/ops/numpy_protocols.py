@@ -40,7 +40,7 @@ _UNSMOOTH = {
     *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
     *(np.logical_and, np.logical_or, np.logical_xor, np.floor_divide, np.heaviside, np.nextafter),
 }
-_FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "transpose": "permute_dims"}
+_FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "row_stack": "vstack", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
 # Keywords without effect on the elements of a result: the algorithm, the memory layout.
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
@@ -69,7 +69,7 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
     """A ufunc, or its method ``reduce``, ``accumulate`` or ``at``, called on variables."""
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
     found = _UFUNCS.get(ufunc.__name__, str(ufunc.__name__))
-    given = {key: value for key, value in named.items() if not _is_absent(value) or key == "axis"}
+    given = {key: value for key, value in named.items() if key == "axis" or not _is_default(None, value)}
     if method == "at":
         return in_place.ufunc_at(called, ufunc, *inputs)
     out = given.pop("out", None)
@@ -243,10 +243,6 @@ def _without_out(
     return args[place], args[:place], {**after, **named}
 
 
-def _is_absent(value: Any) -> bool:
-    return value is None or value is np._NoValue
-
-
 def _call(ours: Callable[..., Any], called: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
     unknown = named.keys() - _parameters(ours).keys()
     if unknown:
@@ -269,7 +265,9 @@ def _bound(
     theirs, own = _parameters(function), _parameters(ours)
     variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *own.values()))
     if not theirs or not own or variadic:
-        return args, {key: value for key, value in named.items() if key in own or not _is_absent(value)}
+        return args, {
+            key: value for key, value in named.items() if key in own or not _is_default(theirs.get(key), value)
+        }
     given = {**dict(zip(theirs, args, strict=False)), **named}
     count = sum(
         p.kind is p.POSITIONAL_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in theirs)
@@ -280,21 +278,19 @@ def _bound(
     rest: dict[str, Any] = {}
     for name in given:
         own_name = _PARAMETERS.get(name, name)
-        if name in names[:count] or (own_name in rest and _is_absent(given[name])):
+        if name in names[:count] or _is_default(theirs.get(name), given[name]):
             continue
-        if not _is_absent(rest.get(own_name)):
+        if own_name in rest:
             raise TypeError(f"np.{function.__name__}: found {own_name} twice")
         rest[own_name] = given[name]
     ignored = _IGNORED.get(ours.__name__, set())
-    return positional, {
-        name: value
-        for name, value in rest.items()
-        if name in own or not (name in ignored or _is_absent(value) or _is_default(theirs.get(name), value))
-    }
+    return positional, {name: value for name, value in rest.items() if name in own or name not in ignored}
 
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
-    """Whether an argument is the parameter's default."""
+    """Whether an argument is what its absence means."""
+    if value is None or value is np._NoValue:
+        return parameter is None or parameter.default is value or parameter.default is np._NoValue
     default = None if parameter is None else parameter.default
     return isinstance(default, (bool, int, float, str)) and type(value) is type(default) and value == default
 

@@ -10,7 +10,7 @@ from oxigrad._core import ShapeError, plain, record
 from oxigrad._typing import Array
 from oxigrad.ops import matrix_equations
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import device_of, namespace, on_host, size_of
+from oxigrad.ops.backends import device_of, is_complex, matrix_functions, namespace, on_host, size_of
 from oxigrad.ops.composite import accepts_array_likes
 from oxigrad.ops.host_calls import call, computed
 from oxigrad.ops.primitives import matrix_transpose
@@ -148,7 +148,9 @@ def _solved_on_host(solver: Callable[..., Any], args: tuple[Any, ...], pull: Any
 
 
 def sqrtm(x: Array, /) -> Array:
-    """The principal square root of each matrix; NaN where an eigenvalue is negative. Singular matrices raise or give NaN, as `inv` does.
+    """The principal square root of each matrix, complex where an eigenvalue of a real one is negative, as SciPy's.
+
+    Singular matrices raise or give NaN, as `inv` does, and so do arrays that the host cannot read where it would be complex.
 
     Its derivative is an off-diagonal block of the square root of a block matrix (Higham 2008, "Functions of matrices", 3.6), so
     that derivatives of any order exist.
@@ -158,7 +160,16 @@ def sqrtm(x: Array, /) -> Array:
     array([[2., 0.],
            [0., 3.]])
     """
-    return record("sqrtm", [x])
+    root = record("sqrtm", [x])
+    bare = plain(root)
+    if not on_host(bare) or is_complex(bare) or size_of(bare.shape) == 0:
+        return root
+    library = namespace(bare)
+    if not (library.any(library.isnan(bare)) and library.all(library.isfinite(plain(x)))):
+        return root
+    if not matrix_functions.has_negative_eigenvalue(library, plain(x)):
+        return root
+    return record("sqrtm", [ops.astype(x, library.result_type(bare.dtype, library.complex64))])
 
 
 @accepts_array_likes

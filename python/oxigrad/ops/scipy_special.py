@@ -17,7 +17,8 @@ from oxigrad._core import DerivativeError
 from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import is_complex
-from oxigrad.ops.host_calls import Elementwise, of_scipy
+from oxigrad.ops.backends.scipy_functions import of_scipy
+from oxigrad.ops.host_calls import Elementwise
 
 f: Any = types.SimpleNamespace()
 """All special functions by SciPy's names, for the derivatives."""

@@ -19,8 +19,9 @@ from oxigrad._typing import Array
 from oxigrad.ops import fft
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.backends.scipy_functions import of_scipy
 from oxigrad.ops.extension import extended
-from oxigrad.ops.host_calls import call, computed, linear, of_scipy
+from oxigrad.ops.host_calls import call, computed, linear
 from oxigrad.ops.ndimage import convolve1d
 from oxigrad.ops.primitives import along
 

@@ -27,7 +27,8 @@ from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import scipy_special
 from oxigrad.ops.backends import namespace
-from oxigrad.ops.host_calls import computed, of_scipy
+from oxigrad.ops.backends.scipy_functions import of_scipy
+from oxigrad.ops.host_calls import computed
 from oxigrad.ops.primitives import Axis, sum
 from oxigrad.ops.scipy_special import near_zero
 
@@ -373,19 +374,34 @@ def _largest(x: Array, axis: Axis) -> Array:
     return library.where(library.isfinite(largest), largest, library.zeros_like(largest))
 
 
-def logsumexp(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """``log(sum(exp(x)))``, which does not overflow."""
+def logsumexp(
+    x: Array, /, axis: Axis = None, b: Array | None = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
+    """``log(sum(b * exp(x)))``, which does not overflow; NaN where the sum is negative.
+
+    With ``return_sign`` it is a tuple: the logarithm of the sum's absolute value, and its sign.
+
+    >>> import numpy as np
+    >>> logarithm, sign = logsumexp(np.array([1000.0, 1001.0]), b=np.array([1.0, -1.0]), return_sign=True)
+    >>> float(round(logarithm, 3)), float(sign)
+    (1000.541, -1.0)
+    """
+    if b is not None:
+        x = x + ops.zeros_like(b * x)  # of the common shape, along whose axes is summed
     largest = _largest(x, axis)
-    logarithm = ops.log(sum(ops.exp(x - largest), axis=axis, keepdims=True)) + largest
-    return logarithm if keepdims else ops.reshape(logarithm, sum(plain(x), axis=axis).shape)
+    powers = ops.exp(x - largest) if b is None else b * ops.exp(x - largest)
+    total = sum(powers, axis=axis, keepdims=True)
+    shape = total.shape if keepdims else sum(plain(powers), axis=axis).shape
+    logarithm = ops.reshape(ops.log(ops.abs(total) if return_sign else total) + largest, shape)
+    return (logarithm, ops.reshape(ops.sign(total), shape)) if return_sign else logarithm
 
 
-def softmax(x: Array, /, *, axis: Axis = None) -> Array:
+def softmax(x: Array, /, axis: Axis = None) -> Array:
     """``exp(x)`` divided by its sum over ``axis``, or over everything."""
     powers = ops.exp(x - _largest(x, axis))
     return powers / sum(powers, axis=axis, keepdims=True)
 
 
-def log_softmax(x: Array, /, *, axis: Axis = None) -> Array:
+def log_softmax(x: Array, /, axis: Axis = None) -> Array:
     """Logarithm of ``softmax``, which does not underflow."""
     return x - logsumexp(x, axis=axis, keepdims=True)

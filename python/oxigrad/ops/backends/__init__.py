@@ -7,6 +7,7 @@
   libraries.
 * `device_memory`: descriptions of arrays in the memory of CUDA devices.
 * `kernels`: the core's elementwise kernels as functions of NumPy arrays.
+* `scipy_functions`: SciPy's functions, imported when they are called.
 * `matrix_functions`: matrix functions that no library has, in terms of the standard's ``linalg``.
 """
 

@@ -350,7 +350,7 @@ class Adapter:
 
     def op_sqrtm(self, x: Any) -> Any:
         """The principal square root of each matrix."""
-        return matrix_functions.sqrtm(self.library, x)
+        return matrix_functions.sqrtm(self.library, x, is_complex=self.is_complex(x))
 
     def op_pinv(self, x: Any, *, rtol: Any) -> Any:
         """The pseudo-inverse of each matrix."""

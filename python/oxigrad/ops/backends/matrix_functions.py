@@ -1,5 +1,6 @@
 """Matrix functions of plain arrays that no array library has, in terms of the standard's `linalg`."""
 
+import cmath
 import math
 from typing import Any
 
@@ -26,8 +27,38 @@ def cofactor(library: Any, x: Any, *, is_complex: bool) -> Any:
     return sign * (library.conj(y) if is_complex else y)
 
 
-def sqrtm(library: Any, x: Any) -> Any:
-    """The principal square root of each matrix, NaN where there is none.
+def sqrtm(library: Any, x: Any, *, is_complex: bool) -> Any:
+    """The principal square root of each matrix, NaN where there is none among matrices of its dtype."""
+    root = _denman_beavers(library, x)
+    if not (is_complex and on_host(x) and hasattr(library.linalg, "eigvals")) or not library.any(library.isnan(root)):
+        return root
+    if not library.all(library.isfinite(x)):
+        return root
+    # The iteration does not converge for negative eigenvalues: all are turned, by less than takes another one across the axis.
+    apart = math.pi - _phases(library, x)
+    others = library.where(apart > _precision(library, x), apart, library.full_like(apart, math.pi))
+    turn = cmath.exp(0.25j * float(library.min(others)))
+    return _denman_beavers(library, x / (turn * turn)) * turn
+
+
+def has_negative_eigenvalue(library: Any, x: Any) -> bool:
+    """Whether a matrix in host memory has a negative eigenvalue, so that its principal square root is complex."""
+    return bool(library.any(math.pi - _phases(library, x) <= _precision(library, x)))
+
+
+def _phases(library: Any, x: Any) -> Any:
+    """The absolute values of the phases of the eigenvalues."""
+    values = library.linalg.eigvals(x)
+    return library.abs(library.atan2(library.imag(values), library.real(values)))
+
+
+def _precision(library: Any, x: Any) -> float:
+    """The error of the phases of double eigenvalues."""
+    return 10.0 * math.sqrt(float(library.finfo(x.dtype).eps))
+
+
+def _denman_beavers(library: Any, x: Any) -> Any:
+    """The principal square root of matrices without negative eigenvalues, NaN for others.
 
     The product form of the Denman-Beavers iteration, scaled by determinants (Cheng, Higham, Kenney and Laub 2001).
     """
