@@ -42,11 +42,16 @@ def _shifted(values: Any, direction: Any, by: float) -> Any:
 
 
 def _inner(a: Any, b: Any) -> float:
-    """The sum of products; its real part, where they are complex."""
+    """The sum of products; its real part, where they are complex. Raises `AssertionError` where shapes differ."""
 
     def product(x: Any, y: Any) -> float:
         if not (is_inexact(x) or isinstance(x, float)):
             return 0.0
+        shapes = [tuple(getattr(value, "shape", ())) for value in (x, y)]
+        if shapes[0] != shapes[1]:
+            raise AssertionError(
+                f"found shapes {shapes[0]} and {shapes[1]} of a value and its derivative, expected the same"
+            )
         total = xp.sum(x * y) if is_array(x) else x * y
         return float(xp.real(total) if is_complex(total) else total)
 
@@ -75,7 +80,7 @@ def check_grads(
     Every sequence of modes is checked: forward over reverse, reverse over forward, and so on.
     ``args`` are floats, float64 or complex128 arrays, or trees of them; complex arguments are perturbed in complex directions. ``f`` must
     be smooth within ``step`` of the point. Raises `AssertionError` with both numbers where they differ by more than
-    ``tolerance``, relative to the largest of both and 1.
+    ``tolerance``, relative to the largest of both and 1, and where a derivative has another shape than what it is of.
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """

@@ -19,6 +19,52 @@ from oxigrad.testing import check_grads
 X = np.array([0.3, 0.7, 1.1])
 
 
+KINDS: dict[str, Any] = {
+    "float": 1.7,
+    "float64": np.float64(1.7),
+    "0-d": np.array(1.7),
+    "vector": np.array([0.6, 1.3, 0.9, 2.1]),
+    "row": np.array([[0.5, 1.1, 0.7, 1.9]]),
+    "column": np.array([[0.4], [1.2], [2.2]]),
+    "matrix": np.linspace(0.3, 2.4, 12).reshape(3, 4),
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / y,
+    "power": lambda x, y: x**y,
+    "maximum": xp.maximum,
+    "minimum": np.minimum,
+    "where": lambda x, y: xp.where(np.array([True, False, True, True]), x, y),
+    "clip": lambda x, y: np.clip(x, y, 9.0),
+    "hypot": np.hypot,
+    "logaddexp": xp.logaddexp,
+    "atan2": xp.atan2,
+    "remainder": lambda x, y: x % y,
+    "copysign": xp.copysign,
+    "of a result": lambda x, y: (2.0 * x + 1.0) - (y * 3.0),
+    "negated": lambda x, y: -(x + y) - x,
+}
+
+
+@pytest.mark.parametrize("op", BINARY)
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_both_modes_broadcast_numbers_and_arrays(op: str, first: str, second: str) -> None:
+    x, y = KINDS[first] + 0.05, KINDS[second]
+    f = BINARY[op]
+    for by, args in ((lambda x: f(x, y), (x,)), (lambda y: f(x, y), (y,)), (f, (x, y))):
+        value, tangent = ox.jvp(by, args, args)
+        assert np.shape(tangent) == np.shape(value)
+        check_grads(by, args, order=2, tolerance=1e-5)
+        check_grads(lambda *args, by=by: xp.sum(xp.sin(by(*args))), args, order=1, tolerance=1e-5)
+    np.testing.assert_allclose(
+        ox.jacobian(lambda x: f(x, y), mode="forward")(x), ox.jacobian(lambda x: f(x, y), mode="reverse")(x)
+    )
+    np.testing.assert_allclose(ox.linearize(lambda x: f(x, y), x)[1](x), ox.jvp(lambda x: f(x, y), (x,), (x,))[1])
+
+
 @dataclasses.dataclass
 class Layer:
     weight: Any

@@ -115,9 +115,10 @@ fn push_scalar<V: Value, A, H: Host<V, A>>(
     view: &View<'_, V, A>,
     host: &H,
 ) -> Option<Scalar> {
-    let precision = view.result().scalar().map(|result| result.precision);
-    if tangent.precision == Precision::Weak && precision.is_none_or(|precision| precision == Precision::Weak) {
+    // Of a number and an array the result is an array, and its tangent has its shape.
+    let precision = view.result().scalar()?.precision;
+    if tangent.precision == Precision::Weak && precision == Precision::Weak {
         return host.rules().on_numbers(op, which, tangent.number, view).map(Scalar::weak);
     }
-    Some(host.rules().on_scalars(op, which, tangent, view)?.cast(precision?))
+    Some(host.rules().on_scalars(op, which, tangent, view)?.cast(precision))
 }
