@@ -371,7 +371,13 @@ class Program:
     @property
     def written(self) -> list[int]: ...
     def cuda(
-        self, dtypes: Sequence[str], *, scalars: int, numbers: int = 0, stochastic: bool = False
+        self,
+        dtypes: Sequence[str],
+        *,
+        scalars: int,
+        numbers: int = 0,
+        number_dtype: str = "float64",
+        stochastic: bool = False,
     ) -> CudaSource: ...
     def scalars(self, inputs: Sequence[float]) -> list[float]: ...
 

@@ -50,6 +50,11 @@ class Leaf(NamedTuple):
         return tuple([memory.dtype for memory in self.arrays])
 
     @property
+    def number_dtype(self) -> str:
+        """The dtype of the slots of one number."""
+        return self.numbers[0].dtype if self.numbers else "float64"
+
+    @property
     def pointers(self) -> list[int]:
         """The addresses that kernels read."""
         return [memory.address for memory in (*self.arrays, *self.scales, *self.numbers)]
@@ -414,17 +419,25 @@ def group(programs: Programs, leaves: Iterable[Leaf]) -> list[Group]:
     """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` where an op has no form on a device."""
     found: dict[tuple[Any, ...], list[Leaf]] = {}
     for leaf in leaves:
-        found.setdefault((leaf.program, leaf.dtypes, len(leaf.numbers), leaf.stochastic), []).append(leaf)
+        numbers = len(leaf.numbers), leaf.stochastic, leaf.number_dtype
+        found.setdefault((leaf.program, leaf.dtypes, numbers), []).append(leaf)
     return [
-        Group(number, text_of(programs[number][0], dtypes, len(programs[number][1][0]), numbers, stochastic), own)
-        for (number, dtypes, numbers, stochastic), own in found.items()
+        Group(number, text_of(programs[number][0], dtypes, len(programs[number][1][0]), *numbers), own)
+        for (number, dtypes, numbers), own in found.items()
     ]
 
 
 @functools.lru_cache(_REMEMBERED)
-def text_of(program: "Program", dtypes: tuple[str, ...], scalars: int, numbers: int, stochastic: bool) -> "CudaSource":
+def text_of(
+    program: "Program",
+    dtypes: tuple[str, ...],
+    scalars: int,
+    numbers: int,
+    stochastic: bool,
+    number_dtype: str = "float64",
+) -> "CudaSource":
     """The text of a program for arrays of these dtypes. Raises `RuleError` where an op has no form on a device."""
-    return program.cuda(dtypes, scalars=scalars, numbers=numbers, stochastic=stochastic)
+    return program.cuda(dtypes, scalars=scalars, numbers=numbers, number_dtype=number_dtype, stochastic=stochastic)
 
 
 def _doubles(numbers: Sequence[float]) -> Any:

@@ -25,6 +25,8 @@ from oxigrad.stepping.resolved import ResolvedStep
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.sparse_rows import SparseRows
 
+# The dtype of codes of eight bits.
+CODES = "uint8"
 # A parameter with its number in the plan.
 Numbered = tuple[int, Parameter]
 
@@ -373,30 +375,49 @@ class DeviceSteps:
         if own_memory is not None and not (memory and memory.is_dense and memory.strides == own_memory.strides):
             copies[number] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
             memory = memory_of(copies[number])
-        arrays: list[Any] = [memory, own_memory]
-        scales: list[Any] = []
-        numbers: list[Any] = []
-        for slot, value in own:
-            if isinstance(value, Quantized):
-                arrays.append(memory_of(value.codes))
-                scales.append(memory_of(value.scales))
-            elif slot.is_number:
-                numbers.append(memory_of(value))
-            else:
-                arrays.append(memory_of(value))
+        of_slots, scales, numbers = memory_of_slots(own)
+        arrays: list[Any] = [memory, own_memory, *of_slots]
         strides = None if own_memory is None else own_memory.strides
         if not all(memory and memory.is_dense and memory.strides == strides for memory in arrays):
             return None
-        if not all(memory and memory.is_plain for memory in (*scales, *numbers)):
+        if not are_codes(of_slots, scales) or not all(memory and memory.is_plain for memory in numbers):
             return None
         if any(memory.shape != p.shape for memory in arrays) or any(memory.shape for memory in numbers):
             slots.check()
             return None
-        if any(memory.dtype != "float64" for memory in numbers):
+        if not are_numbers(numbers):
             return None
         program, scalar_set = resolved.layout[p.group]
         stochastic = self.plan.groups[p.group].precision.rounding == "stochastic"
         return Leaf(p.text, number, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
+
+
+def memory_of_slots(slots: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
+    """The memory of slots with their values: of arrays and codes, of the scales of codes, and of slots of one number."""
+    arrays: list[Any] = []
+    scales: list[Any] = []
+    numbers: list[Any] = []
+    for slot, value in slots:
+        if isinstance(value, Quantized):
+            arrays.append(memory_of(value.codes))
+            scales.append(memory_of(value.scales))
+        else:
+            (numbers if slot.is_number else arrays).append(memory_of(value))
+    return arrays, scales, numbers
+
+
+def are_codes(arrays: Iterable[DeviceMemory | None], scales: Iterable[DeviceMemory | None]) -> bool:
+    """Whether the scales of slots are those of their codes: one after the other, as many as there are arrays of codes."""
+    found = [*scales]
+    codes = sum(memory is not None and memory.dtype == CODES for memory in arrays)
+    return codes == len(found) and all(memory is not None and memory.is_plain for memory in found)
+
+
+def are_numbers(memories: Iterable[DeviceMemory | None]) -> bool:
+    """Whether kernels take memory as that of slots of one number: without axes, all float64 or all float32."""
+    found = [*memories]
+    kinds = {(memory.dtype, memory.shape) for memory in found if memory is not None and memory.is_plain}
+    return None not in found and kinds in (set(), {("float64", ())}, {("float32", ())})
 
 
 def as_placed(slot: Any, array: Any) -> Any:
