@@ -282,13 +282,14 @@ class DeviceStep:
         self._write(self._filled(leaves), stream, capturing)
         self._leaves = [*leaves]
 
-    def relocate(self, moves: Sequence[tuple[int, int, int]], *, stream: int, capturing: bool) -> None:
-        """As `refresh`, for leaves whose arrays differ by their addresses only: the number of the leaf, the column and the new address."""
-        numbers, columns, moved = np.array(moves, np.uint64).T
+    def relocate(self, moves: np.ndarray, *, stream: int, capturing: bool) -> None:
+        """As `refresh`, for leaves whose arrays differ by their addresses only: rows of the leaf, the column and the new address."""
+        numbers, columns = moves[:, :2].astype(np.int64).T
         new = [table.copy() for table in self._tables]
+        groups, rows = self._group_of[numbers], self._row_of[numbers]
         for number, table in enumerate(new):
-            own = self._group_of[numbers] == number
-            table[self._row_of[numbers[own]], tables.FIRST_POINTER + columns[own]] = moved[own]
+            own = groups == number
+            table[rows[own], tables.FIRST_POINTER + columns[own]] = moves[own, 2]
         self._write(new, stream, capturing)
 
     def _filled(self, leaves: Sequence[Leaf]) -> list[np.ndarray]:
@@ -314,7 +315,7 @@ class DeviceStep:
             first, last = int(rows[0]), int(rows[-1]) + 1
             parts.append((fixed.leaves + each.row_size * first, table[first:last].tobytes()))
         if parts:
-            self._spans.check([table[:, tables.FIRST_POINTER :] for table in new])
+            self._spans.check_again([table[:, tables.FIRST_POINTER :] for table in new])
             self._device.staging.upload_parts(parts, stream)
             self._tables = new
 

@@ -6,13 +6,15 @@ All that can fail comes first: kernels are compiled, tables are filled. The laun
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from oxigrad._core import DtypeError, RuleError, ShapeError, StructureError
 from oxigrad.cuda import launch
 from oxigrad.cuda.driver import CaptureError, driver
 from oxigrad.ops.backends import adapter_of, laid_out_like
 from oxigrad.stepping import executors
 from oxigrad.stepping.device_roads import FLOATING, memory_of
-from oxigrad.stepping.launching import CODES, Known, Launches, are_codes, are_numbers, memory_of_slots, naming
+from oxigrad.stepping.launching import CODES, NO_MOVES, Known, Launches, are_codes, are_numbers, memory_of_slots, naming
 from oxigrad.stepping.places import check_places
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
@@ -88,7 +90,7 @@ class LaunchedParameters:
     """The parameters of a resolved step that kernels update, with what is kept from one step to the next."""
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
-        self.parameters = parameters
+        self.parameters, self._tensors = parameters, [p.tensor for p in parameters]
         self._is_plain = all(state.is_plain(p.tensor) for p in parameters)
         values = [value for p in parameters for _, value in state.slots_of(p.choice, p.own)]
         own = [part for value in values for part in (value.values() if isinstance(value, dict) else (value,))]
@@ -103,8 +105,9 @@ class LaunchedParameters:
         Raises `StructureError` where tensors have changed so that the step has to be resolved anew.
         """
         launches = Launches()
-        params = [p.tensor for p in self.parameters]
-        given = [p.tensor.grad for p in self.parameters]
+        params, given = self._tensors, [tensor.grad for tensor in self._tensors]
+        if [g for g in given if g is None]:
+            raise StructureError("a gradient is missing")
         if not self._is_plain:
             params, given = [*map(state.local, params)], [*map(state.local, given)]
         known, self._known = self._known, None
@@ -117,7 +120,7 @@ class LaunchedParameters:
                 leaves.setdefault(leaf.arrays[1].device, []).append(leaf)
             positions = [p.position for p in self.parameters]
             known = Known(positions, leaves, [*params, *given], self._slots, exposed=True)
-        read = [copies.gradients.get(at, g) for at, g in enumerate(given)]
+        read = [copies.gradients.get(at, g) for at, g in enumerate(given)] if copies.gradients else given
         for device, leaves_there in known.leaves.items():
             with naming(leaves_there):
                 self._add(
@@ -125,8 +128,8 @@ class LaunchedParameters:
                     device,
                     leaves_there,
                     programs,
-                    [read[at] for at in known.positions[device]],
-                    None if moves is None else moves.get(device, []),
+                    read if len(leaves_there) == len(read) else [read[at] for at in known.positions[device]],
+                    None if moves is None else moves.get(device, NO_MOVES),
                     seed=seed,
                     step=step,
                 )
@@ -146,7 +149,7 @@ class LaunchedParameters:
         leaves: list[launch.Leaf],
         programs: launch.Programs,
         read: list[Any],
-        moves: Sequence[tuple[int, int, int]] | None,
+        moves: np.ndarray | None,
         *,
         seed: int,
         step: int,
@@ -167,7 +170,7 @@ class LaunchedParameters:
                 )
             elif moves is None:
                 known.refresh(leaves, stream=stream, capturing=False)
-            elif moves:
+            elif moves.size:
                 known.relocate(moves, stream=stream, capturing=False)
             calls = known.prepare(programs, seed=seed, step=step, control=0, stream=stream, capturing=False)
             adapter.keep_until(read, device, stream)

@@ -178,7 +178,7 @@ class ResolvedStep:
         )
         self._programs, self._device_programs = self._laid_out(self.host), self._laid_out(launched)
         self.launched = LaunchedParameters(launched) if launched else None
-        self._unchecked = [*launched, *self.called]  # The core checks the others.
+        self._unchecked = self.called  # The core checks those of the host, and the launches theirs.
         self._written = tuple([p.tensor for p in self.host])
         self._is_viewed = not all(map(state.is_plain, self._written))
         self.core = _core.Stepper()
