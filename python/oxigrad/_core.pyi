@@ -371,7 +371,13 @@ class Program:
     @property
     def written(self) -> list[int]: ...
     def cuda(
-        self, dtypes: Sequence[str], *, scalars: int, numbers: int = 0, stochastic: bool = False
+        self,
+        dtypes: Sequence[str],
+        *,
+        scalars: int,
+        numbers: int = 0,
+        number_dtype: str = "float64",
+        stochastic: bool = False,
     ) -> CudaSource: ...
     def scalars(self, inputs: Sequence[float]) -> list[float]: ...
 
@@ -447,7 +453,7 @@ class Writes:
 class Places:
     @staticmethod
     def of(arrays: list[Any]) -> Places | None: ...
-    def moved(self, arrays: list[Any]) -> list[tuple[int, int]] | None: ...
+    def moved(self, arrays: list[Any]) -> bytes | None: ...
 
 @final
 class Stepper:

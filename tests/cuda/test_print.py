@@ -49,6 +49,18 @@ def test_a_rule_of_one_pass_is_one_launch_with_scalars_of_the_host() -> None:
     assert plain >= 40
 
 
+def test_slots_of_one_number_are_float64_or_float32() -> None:
+    (source,) = texts(optim.Prodigy())
+    assert " double *numbers[2];" in source.text
+    tape = _core.symbols()
+    g, p, scalar, number = tape.leaf(), tape.leaf(), tape.scalar(), tape.scalar()
+    made = tape.compile([p - scalar * number * g], [1], [number * 0.5], None)
+    narrow = made.cuda(["float32", "float32"], scalars=1, numbers=1, number_dtype="float32")
+    assert " float *numbers[1];" in narrow.text
+    with pytest.raises(DtypeError, match="found slots of one number of int32, expected float64 or float32"):
+        made.cuda(["float32", "float32"], scalars=1, numbers=1, number_dtype="int32")
+
+
 def test_the_entries_of_a_step_are_those_of_its_stages() -> None:
     (source,) = texts(optim.AdamW(0.1))
     assert entries(source) == ["scalars_0", "update_0", "advance"]

@@ -50,6 +50,11 @@ class Leaf(NamedTuple):
         return tuple([memory.dtype for memory in self.arrays])
 
     @property
+    def number_dtype(self) -> str:
+        """The dtype of the slots of one number."""
+        return self.numbers[0].dtype if self.numbers else "float64"
+
+    @property
     def pointers(self) -> list[int]:
         """The addresses that kernels read."""
         return [memory.address for memory in (*self.arrays, *self.scales, *self.numbers)]
@@ -277,13 +282,14 @@ class DeviceStep:
         self._write(self._filled(leaves), stream, capturing)
         self._leaves = [*leaves]
 
-    def relocate(self, moves: Sequence[tuple[int, int, int]], *, stream: int, capturing: bool) -> None:
-        """As `refresh`, for leaves whose arrays differ by their addresses only: the number of the leaf, the column and the new address."""
-        numbers, columns, moved = np.array(moves, np.uint64).T
+    def relocate(self, moves: np.ndarray, *, stream: int, capturing: bool) -> None:
+        """As `refresh`, for leaves whose arrays differ by their addresses only: rows of the leaf, the column and the new address."""
+        numbers, columns = moves[:, :2].astype(np.int64).T
         new = [table.copy() for table in self._tables]
+        groups, rows = self._group_of[numbers], self._row_of[numbers]
         for number, table in enumerate(new):
-            own = self._group_of[numbers] == number
-            table[self._row_of[numbers[own]], tables.FIRST_POINTER + columns[own]] = moved[own]
+            own = groups == number
+            table[rows[own], tables.FIRST_POINTER + columns[own]] = moves[own, 2]
         self._write(new, stream, capturing)
 
     def _filled(self, leaves: Sequence[Leaf]) -> list[np.ndarray]:
@@ -309,7 +315,7 @@ class DeviceStep:
             first, last = int(rows[0]), int(rows[-1]) + 1
             parts.append((fixed.leaves + each.row_size * first, table[first:last].tobytes()))
         if parts:
-            self._spans.check([table[:, tables.FIRST_POINTER :] for table in new])
+            self._spans.check_again([table[:, tables.FIRST_POINTER :] for table in new])
             self._device.staging.upload_parts(parts, stream)
             self._tables = new
 
@@ -414,17 +420,25 @@ def group(programs: Programs, leaves: Iterable[Leaf]) -> list[Group]:
     """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` where an op has no form on a device."""
     found: dict[tuple[Any, ...], list[Leaf]] = {}
     for leaf in leaves:
-        found.setdefault((leaf.program, leaf.dtypes, len(leaf.numbers), leaf.stochastic), []).append(leaf)
+        numbers = len(leaf.numbers), leaf.stochastic, leaf.number_dtype
+        found.setdefault((leaf.program, leaf.dtypes, numbers), []).append(leaf)
     return [
-        Group(number, text_of(programs[number][0], dtypes, len(programs[number][1][0]), numbers, stochastic), own)
-        for (number, dtypes, numbers, stochastic), own in found.items()
+        Group(number, text_of(programs[number][0], dtypes, len(programs[number][1][0]), *numbers), own)
+        for (number, dtypes, numbers), own in found.items()
     ]
 
 
 @functools.lru_cache(_REMEMBERED)
-def text_of(program: "Program", dtypes: tuple[str, ...], scalars: int, numbers: int, stochastic: bool) -> "CudaSource":
+def text_of(
+    program: "Program",
+    dtypes: tuple[str, ...],
+    scalars: int,
+    numbers: int,
+    stochastic: bool,
+    number_dtype: str = "float64",
+) -> "CudaSource":
     """The text of a program for arrays of these dtypes. Raises `RuleError` where an op has no form on a device."""
-    return program.cuda(dtypes, scalars=scalars, numbers=numbers, stochastic=stochastic)
+    return program.cuda(dtypes, scalars=scalars, numbers=numbers, number_dtype=number_dtype, stochastic=stochastic)
 
 
 def _doubles(numbers: Sequence[float]) -> Any:

@@ -8,6 +8,8 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from oxigrad import _core
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError
 from oxigrad.cuda.counter import Counter
@@ -25,6 +27,10 @@ from oxigrad.stepping.resolved import ResolvedStep
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.sparse_rows import SparseRows
 
+# The moves of a step in which nothing has moved: see `DeviceStep.relocate`.
+NO_MOVES = np.empty((0, 3), np.uint64)
+# The dtype of codes of eight bits.
+CODES = "uint8"
 # A parameter with its number in the plan.
 Numbered = tuple[int, Parameter]
 
@@ -100,14 +106,15 @@ class Known:
         numbers = {number: at for at, number in enumerate(positions)}
         #: The numbers of the leaves of each device among all parameters on devices.
         self.positions = {device: [numbers[leaf.position] for leaf in own] for device, own in leaves.items()}
-        self._leaf_of = {
-            at: (device, number) for device, own in self.positions.items() for number, at in enumerate(own)
-        }
+        # The device of each parameter, and the number of its leaf there.
+        self._device_of, self._leaf_of = np.zeros((2, len(arrays) // 2), np.int64)
+        for device, own in self.positions.items():
+            self._device_of[own], self._leaf_of[own] = device, np.arange(len(own))
         # The first parameter of each type on each device: a type has one library.
         first = {device: {type(arrays[at]): at for at in reversed(own)} for device, own in self.positions.items()}
         self.first = {device: sorted(of_type.values()) for device, of_type in first.items()}
 
-    def moved(self, arrays: list[Any], *, exposed: bool) -> dict[int, list[tuple[int, int, int]]] | None:
+    def moved(self, arrays: list[Any], *, exposed: bool) -> dict[int, np.ndarray] | None:
         """The moves of parameters and gradients since the last call, by device: see `DeviceStep.relocate`; None for other changes."""
         if exposed is not self._exposed:
             return None
@@ -115,30 +122,27 @@ class Known:
         found = self._places.moved(looked_at) if self._places else self._moved(looked_at)
         if not found:
             return None if found is None else {}
-        count = len(arrays) // 2
-        if found[-1][0] >= len(arrays):
+        at, addresses = np.frombuffer(found, np.uint64).reshape(-1, 2).T
+        if at[-1] >= len(arrays):
             return None  # a slot
-        moves: dict[int, list[tuple[int, int, int]]] = {}
-        for number, address in found:
-            if number < count:
-                device, leaf = self._leaf_of[number]
-                moves.setdefault(device, []).append((leaf, 1, address))
-            else:
-                device, leaf = self._leaf_of[number - count]
-                moves.setdefault(device, []).append((leaf, 0, address))
-        return moves
+        at, count = at.astype(np.int64), len(arrays) // 2
+        is_parameter = at < count
+        at -= np.where(is_parameter, 0, count)
+        moves = np.stack([self._leaf_of[at].astype(np.uint64), is_parameter.astype(np.uint64), addresses], axis=1)
+        there = self._device_of[at]
+        return {device: moves[there == device] for device in np.unique(there).tolist()}
 
-    def _moved(self, arrays: list[Any]) -> list[tuple[int, int]] | None:
+    def _moved(self, arrays: list[Any]) -> bytes | None:
         if [*map(type, arrays)] != self._types:
             return None
         before, self._memory = self._memory, _described(arrays)
         if self._memory == before:
-            return []
+            return b""
         pairs = enumerate(zip(self._memory, before, strict=True))
         moved = [(at, now, then) for at, (now, then) in pairs if now != then]
         if any(now is None or then is None or now[1:] != then[1:] for _, now, then in moved):
             return None
-        return [(at, now.address) for at, now, _ in moved if now is not None]
+        return np.array([(at, now.address) for at, now, _ in moved if now is not None], np.uint64).tobytes()
 
 
 def _described(arrays: Iterable[Any]) -> list[DeviceMemory | None]:
@@ -207,7 +211,7 @@ class DeviceSteps:
                 read = [copies.get(self.plan.on_devices[at][0], given[at]) for at in known.positions[device]]
             with naming(of_device):
                 stream = self._stream(device, [(params[at], self.plan.on_devices[at][1]) for at in known.first[device]])
-                own_moves = None if moves is None else moves.get(device, [])
+                own_moves = None if moves is None else moves.get(device, NO_MOVES)
                 self._prepare(used, device, of_device, resolved, read, count, launches, stream, own_moves)
         if not (others or copies):
             self._known[holds] = known
@@ -258,7 +262,7 @@ class DeviceSteps:
         count: int,
         launches: Launches,
         stream: int,
-        moves: Sequence[tuple[int, int, int]] | None,
+        moves: np.ndarray | None,
     ) -> None:
         """Adds the launches on one device; ``read`` are the gradients, ``moves`` what has moved where nothing else has changed."""
         with used.current(device):
@@ -276,7 +280,7 @@ class DeviceSteps:
                 )
             elif moves is None:
                 step.refresh(own, stream=stream, capturing=capturing)
-            elif moves:
+            elif moves.size:
                 step.relocate(moves, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
             if counter is None:
@@ -373,30 +377,49 @@ class DeviceSteps:
         if own_memory is not None and not (memory and memory.is_dense and memory.strides == own_memory.strides):
             copies[number] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
             memory = memory_of(copies[number])
-        arrays: list[Any] = [memory, own_memory]
-        scales: list[Any] = []
-        numbers: list[Any] = []
-        for slot, value in own:
-            if isinstance(value, Quantized):
-                arrays.append(memory_of(value.codes))
-                scales.append(memory_of(value.scales))
-            elif slot.is_number:
-                numbers.append(memory_of(value))
-            else:
-                arrays.append(memory_of(value))
+        of_slots, scales, numbers = memory_of_slots(own)
+        arrays: list[Any] = [memory, own_memory, *of_slots]
         strides = None if own_memory is None else own_memory.strides
         if not all(memory and memory.is_dense and memory.strides == strides for memory in arrays):
             return None
-        if not all(memory and memory.is_plain for memory in (*scales, *numbers)):
+        if not are_codes(of_slots, scales) or not all(memory and memory.is_plain for memory in numbers):
             return None
         if any(memory.shape != p.shape for memory in arrays) or any(memory.shape for memory in numbers):
             slots.check()
             return None
-        if any(memory.dtype != "float64" for memory in numbers):
+        if not are_numbers(numbers):
             return None
         program, scalar_set = resolved.layout[p.group]
         stochastic = self.plan.groups[p.group].precision.rounding == "stochastic"
         return Leaf(p.text, number, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
+
+
+def memory_of_slots(slots: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
+    """The memory of slots with their values: of arrays and codes, of the scales of codes, and of slots of one number."""
+    arrays: list[Any] = []
+    scales: list[Any] = []
+    numbers: list[Any] = []
+    for slot, value in slots:
+        if isinstance(value, Quantized):
+            arrays.append(memory_of(value.codes))
+            scales.append(memory_of(value.scales))
+        else:
+            (numbers if slot.is_number else arrays).append(memory_of(value))
+    return arrays, scales, numbers
+
+
+def are_codes(arrays: Iterable[DeviceMemory | None], scales: Iterable[DeviceMemory | None]) -> bool:
+    """Whether the scales of slots are those of their codes: one after the other, as many as there are arrays of codes."""
+    found = [*scales]
+    codes = sum(memory is not None and memory.dtype == CODES for memory in arrays)
+    return codes == len(found) and all(memory is not None and memory.is_plain for memory in found)
+
+
+def are_numbers(memories: Iterable[DeviceMemory | None]) -> bool:
+    """Whether kernels take memory as that of slots of one number: without axes, all float64 or all float32."""
+    found = [*memories]
+    kinds = {(memory.dtype, memory.shape) for memory in found if memory is not None and memory.is_plain}
+    return None not in found and kinds in (set(), {("float64", ())}, {("float32", ())})
 
 
 def as_placed(slot: Any, array: Any) -> Any:

@@ -61,7 +61,7 @@ class LazyAdagrad(DropIn):
         for number, group in enumerate(self.param_groups):
             for at, p in enumerate(group["params"]):
                 choice = Choice(self.entry, group, half(local(p)), scaled=False)
-                begin(choice, f"param_groups[{number}]['params'][{at}]", p, self.state[p], on_host=True)
+                begin(choice, f"param_groups[{number}]['params'][{at}]", p, self.state[p], "host")
         super().share_memory()
 
 

@@ -8,7 +8,10 @@ from oxigrad.torch.choice import Choice
 
 @dataclasses.dataclass
 class Parameter:
-    """A parameter that has a gradient: its number among all, its state, its rule, and its executor: "host", "device" or "rule"."""
+    """A parameter that has a gradient: its number among all, its state, its rule, and its executor: "host", "device" or "rule".
+
+    ``order`` is that in which a kernel takes its elements: see `oxigrad.torch.device.order_of_kernel`.
+    """
 
     path: str
     position: int
@@ -17,4 +20,5 @@ class Parameter:
     choice: Choice
     executor: str
     step: int = 0
+    order: str = ""
     scalar_set: tuple[int, int] = (0, 0)

@@ -17,7 +17,7 @@ from oxigrad.stepping.plan import executor
 from oxigrad.stepping.precision import half
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
-from oxigrad.torch.device import LaunchedParameters, has_kernel
+from oxigrad.torch.device import LaunchedParameters, order_of_kernel
 from oxigrad.torch.library import torch
 from oxigrad.torch.parameter import Parameter
 
@@ -111,19 +111,29 @@ class ResolvedStep:
             if state.is_distributed(p):
                 _check_distributed(path, type(opt).__name__, p, chosen[-1])
         for (path, position, _, p), choice in zip(found, chosen, strict=True):
-            inner = state.local(p)
-            chosen_executor = "rule" if self._recorded else executor(inner, choice.rule().elementwise)
-            own = opt.state.get(p, {})
-            is_new = state.begin(choice, path, p, own, on_host=chosen_executor == "host")
-            if chosen_executor != "host":
-                is_launched = chosen_executor == "device" and has_kernel(choice, inner, own)
-                chosen_executor = "device" if is_launched else "rule"
+            own, name, order = opt.state.get(p, {}), "rule", ""
+            if not self._recorded:
+                name = executor(state.local(p), choice.rule().elementwise)
+                name = name if name in ("host", "device") else "rule"
+            is_new = state.begin(choice, path, p, own, name)
+            if name == "device" and not (order := order_of_kernel(choice, p, own)):
+                name = "rule"
+                state.begin(choice, path, p, own, name)
             if own:
                 opt.state[p] = own
             step = int(own["step"]) if choice.entry.counts else 0 if is_new else max(1, noise_step(opt))
             if not step and not choice.value("learning_rate") and not torch.count_nonzero(p.grad):
                 continue  # This is how checkpoint loaders make a state to load into; nothing else changes.
-            self.parameters.append(Parameter(path, position, p, own, choice, chosen_executor, step))
+            self.parameters.append(Parameter(path, position, p, own, choice, name, step, order))
+        self._unite()
+
+    def _unite(self) -> None:
+        """Assigns the rule on arrays to all parameters, where they need sums over all of them and have several executors or devices."""
+        places = {(p.executor, p.tensor.device) for p in self.parameters}
+        if len(places) > 1 and any("total" in p.choice.rule().supplied for p in self.parameters):
+            for p in self.parameters:
+                p.executor, p.order = "rule", ""
+                state.begin(p.choice, p.path, p.tensor, p.own, p.executor)
 
     def _choice(self, opt: Any, number: int, storage: str | None) -> Choice:
         key = number, storage
@@ -168,7 +178,7 @@ class ResolvedStep:
         )
         self._programs, self._device_programs = self._laid_out(self.host), self._laid_out(launched)
         self.launched = LaunchedParameters(launched) if launched else None
-        self._unchecked = [*launched, *self.called]  # The core checks the others.
+        self._unchecked = self.called  # The core checks those of the host, and the launches theirs.
         self._written = tuple([p.tensor for p in self.host])
         self._is_viewed = not all(map(state.is_plain, self._written))
         self.core = _core.Stepper()

@@ -25,7 +25,7 @@ class SparseDropIn(DropIn):
         choice = Choice(self.entry, group, None, scaled=scale is not None)
         own = self.state[p]
         own.setdefault("step", 0)
-        state.begin(choice, path, p, own, on_host=True)
+        state.begin(choice, path, p, own, "host")
         gradient = p.grad.coalesce()
         indices, values = gradient.indices(), gradient.values()
         is_begun = own["step"] or group["lr"] or torch.count_nonzero(values)

@@ -42,7 +42,9 @@ def is_plain(tensor: Any) -> bool:
 def as_parameter(found: Any, p: Any) -> Any:
     """A new local, real tensor as a slot of the parameter ``p``."""
     if p.is_complex() and found.shape[-1:] == (2,):
-        found = torch.view_as_complex(found.contiguous())
+        *strides, last = found.stride()
+        is_viewed = last == 1 and all(stride % 2 == 0 for stride in strides)
+        found = torch.view_as_complex(found if is_viewed else found.contiguous())
     if not is_distributed(p):
         return found
     distributed = importlib.import_module("torch.distributed.tensor")
@@ -51,33 +53,54 @@ def as_parameter(found: Any, p: Any) -> Any:
     )
 
 
-def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], *, on_host: bool) -> bool:
-    """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none."""
+def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: str) -> bool:
+    """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
+
+    Codes and numbers of the state are put where the ``executor`` reads them: that of "rule" reads no codes, that of "device" reads
+    both there.
+    """
     entry, rule = choice.entry, choice.rule()
     keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
-    for key in () if on_host else keys.values():
-        if isinstance(own.get(key), dict):  # Only the core reads codes.
-            own[key] = as_parameter(array(own[key]).to(p.device), p)
-    known = [name for name, key in keys.items() if own.get(key) is not None]
+    numbers = {slot.name: slot for slot in rule.slots if slot.is_number}
+    for name, key in () if executor == "host" else keys.items():
+        if isinstance(own.get(key), dict):
+            own[key] = _placed_codes(own[key], p, executor)
+        elif name in numbers and own.get(key) is not None and executor == "device":
+            own[key] = own[key].to(p.device)
+    missing = [name for name, key in keys.items() if own.get(key) is None]
     if rule.elementwise:
         _check_shapes(path, p, {keys[slot.name]: own.get(keys[slot.name]) for slot in rule.slots if not slot.is_number})
     is_new = entry.counts and own.get("step") is None
     if is_new:
         own["step"] = torch.zeros((), dtype=number_dtype())
-    if len(known) == len(keys):
+    if not missing:
         return is_new
+    for name in [name for name in missing if name in numbers]:
+        first = choice.value(entry.begin[name]) if name in entry.begin else float(numbers[name].begin)
+        dtype, device = (
+            number_dtype() if entry.follows_torch else torch.float64,
+            p.device if executor == "device" else None,
+        )
+        own[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
     group: Any = choice  # It has the attributes of a group that are read.
-    found = new_slots(group, path, local(p), on_host=on_host, coded=on_host, known=known)
-    numbers = {slot.name for slot in rule.slots if slot.is_number}
+    known = [name for name in keys if name not in missing or name in numbers]
+    is_host = executor == "host"
+    found = new_slots(group, path, local(p), on_host=is_host, coded=executor != "rule", known=known)
     for name, value in found.items():
-        if name in numbers:
-            first = choice.value(entry.begin[name]) if name in entry.begin else float(value)
-            own[keys[name]] = torch.tensor(first, dtype=number_dtype() if entry.follows_torch else torch.float64)
-        elif isinstance(value, Quantized):
-            own[keys[name]] = {"codes": torch.from_numpy(value.codes), "scales": torch.from_numpy(value.scales)}
+        if isinstance(value, Quantized):
+            own[keys[name]] = {"codes": torch.as_tensor(value.codes), "scales": torch.as_tensor(value.scales)}
         else:
             own[keys[name]] = as_parameter(value, p)
     return True
+
+
+def _placed_codes(value: dict[str, Any], p: Any, executor: str) -> Any:
+    """Codes and scales on the device of the parameter ``p``, or where the executor reads no codes, the tensor that they are of."""
+    if executor != "device":
+        return as_parameter(array(value).to(p.device), p)
+    if all(part.device == p.device for part in value.values()):
+        return value
+    return {name: part.to(p.device) for name, part in value.items()}
 
 
 def _check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
@@ -104,6 +127,11 @@ def slots_of(choice: Choice, own: Mapping[str, Any]) -> Iterator[tuple[Any, Any]
 def memory(value: Any) -> Any:
     """A slot as the core takes it."""
     return (value["codes"], value["scales"]) if isinstance(value, dict) else local(value)
+
+
+def on_device(value: Any) -> Any:
+    """A slot as a kernel on a device takes it."""
+    return Quantized(value["codes"], value["scales"]) if isinstance(value, dict) else local(value)
 
 
 def array(value: Any) -> Any:

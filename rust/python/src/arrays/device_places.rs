@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBytes, PyList};
 
 use crate::arrays::dlpack::{Described, Exporters};
 
@@ -33,14 +33,15 @@ impl Places {
         Ok(Some(Self(Mutex::new(found))))
     }
 
-    /// The numbers of those arrays that have moved since the last call, with their new addresses; `None` where an array
-    /// differs in anything else. A new object is checked for its negative bit.
-    fn moved(&self, arrays: &Bound<'_, PyList>) -> PyResult<Option<Vec<(usize, usize)>>> {
+    /// The numbers of those arrays that have moved since the last call, in order, each with its new address, as bytes of
+    /// unsigned numbers of 64 bits; `None` where an array differs in anything else. A new object is checked for its
+    /// negative bit.
+    fn moved<'py>(&self, arrays: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut exporters = Exporters::default();
         let mut known = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let found = moved(&mut exporters, &mut known, arrays);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
-        found
+        Ok(found?.map(|moved| PyBytes::new(arrays.py(), moved.as_flattened().as_flattened())))
     }
 }
 
@@ -48,7 +49,7 @@ fn moved<'py>(
     exporters: &mut Exporters<'py>,
     known: &mut [Place],
     arrays: &Bound<'py, PyList>,
-) -> PyResult<Option<Vec<(usize, usize)>>> {
+) -> PyResult<Option<Vec<[[u8; 8]; 2]>>> {
     let mut moved = Vec::new();
     if known.len() != arrays.len() {
         return Ok(None);
@@ -65,7 +66,7 @@ fn moved<'py>(
             return Ok(None);
         }
         if now.memory.address() != before.memory.address() {
-            moved.push((number, now.memory.address()));
+            moved.push([number, now.memory.address()].map(|number| (number as u64).to_ne_bytes()));
         }
         *before = now;
     }

@@ -142,10 +142,12 @@ impl CudaSource {
         dtypes: &[String],
         scalars: usize,
         numbers: usize,
+        number_dtype: &str,
         stochastic: bool,
     ) -> PyResult<Self> {
+        let number_dtype = dtype(number_dtype)?;
         let dtypes = dtypes.iter().map(|name| dtype(name)).collect::<PyResult<Vec<_>>>()?;
-        kernel.cuda(&Layout { dtypes: &dtypes, written, scalars, numbers, stochastic }).map(Self).python()
+        kernel.cuda(&Layout { dtypes: &dtypes, written, scalars, numbers, number_dtype, stochastic }).map(Self).python()
     }
 }
 

@@ -156,13 +156,20 @@ impl Program {
 
     /// The program as CUDA C++ text, for leaves of these layouts: the `dtypes` of gradient, parameter and slots that are
     /// arrays ("uint8" for codes with scales), the number of `scalars` of a set (the first is the number of the step),
-    /// and the number of slots of one number, which are further scalars. With `stochastic`, parameters and slots of half
+    /// and the number of slots of one number, which are further scalars, with their dtype ("float64" or "float32"). With `stochastic`, parameters and slots of half
     /// precision are rounded stochastically. `RuleError` if an op of the program has no form on a device; `DtypeError`
     /// or `ShapeError` if the program does not take such arrays.
-    #[pyo3(signature = (dtypes, *, scalars, numbers=0, stochastic=false))]
+    #[pyo3(signature = (dtypes, *, scalars, numbers=0, number_dtype="float64", stochastic=false))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted from Python objects")]
-    fn cuda(&self, dtypes: Vec<String>, scalars: usize, numbers: usize, stochastic: bool) -> PyResult<CudaSource> {
-        CudaSource::new(&self.kernel, &self.written, &dtypes, scalars, numbers, stochastic)
+    fn cuda(
+        &self,
+        dtypes: Vec<String>,
+        scalars: usize,
+        numbers: usize,
+        number_dtype: &str,
+        stochastic: bool,
+    ) -> PyResult<CudaSource> {
+        CudaSource::new(&self.kernel, &self.written, &dtypes, scalars, numbers, number_dtype, stochastic)
     }
 
     /// The values of a set of scalars that the kernels of a plain `CudaSource` read, in float64. `RuleError` if they

@@ -62,7 +62,7 @@
 //!     ox_u32 term;               // its number among all leaves, in the order of the host
 //!     void *arrays[..];          // `arrays` of them: gradient, parameter and slots that are arrays
 //!     float *scales[..];         // `scales` of them: the scales of those arrays that are codes, in order
-//!     double *numbers[..];       // `numbers` of them: slots of one number
+//!     double *numbers[..];       // `numbers` of them: slots of one number; `float *` where they are `F32`
 //! };
 //! ```
 //!
@@ -205,6 +205,10 @@ impl Kernel {
             let (found, expected) = (self.results.len(), layout.numbers);
             return Err(Error::Shape(format!("found {found} results, expected at most {expected}")));
         }
+        if !matches!(layout.number_dtype, Dtype::F64 | Dtype::F32) {
+            let found = layout.number_dtype.name();
+            return Err(Error::Dtype(format!("found slots of one number of {found}, expected float64 or float32")));
+        }
         if self.guard.is_some_and(|(_, step)| self.is_of_leaf[usize::from(step)]) {
             return Err(Error::Rule("found a guard that differs between leaves, expected one of totals".into()));
         }
@@ -227,7 +231,8 @@ fn constants(layout: &Layout, scales: usize, kept: usize) -> String {
         _ = write!(fields, " float *scales[{scales}];");
     }
     if layout.numbers > 0 {
-        _ = write!(fields, " double *numbers[{}];", layout.numbers);
+        let kind = if layout.number_dtype == Dtype::F32 { "float" } else { "double" };
+        _ = write!(fields, " {kind} *numbers[{}];", layout.numbers);
     }
     format!("#define OX_KEPT {kept}\n#define OX_LEAF_FIELDS {fields}\n")
 }

@@ -18,6 +18,8 @@ pub struct Layout<'a> {
     pub scalars: usize,
     /// The slots of one number, which are scalar inputs after the others, and are written as results.
     pub numbers: usize,
+    /// The dtype of these slots: `F64` or `F32`.
+    pub number_dtype: Dtype,
     /// Whether parameters and slots of half precision are rounded stochastically.
     pub stochastic: bool,
 }
