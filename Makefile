@@ -27,10 +27,10 @@ distributed: .venv/distributed .venv/wheel ## Train with several workers by ever
 
 test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only
 	cargo test --locked --package oxigrad-core
-	$(PYTEST)
+	$(PYTEST) $(OPTIONS)
 
 test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
-	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,cuda,mpi4py,ray
+	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,cuda,mpi4py,ray $(OPTIONS)
 
 soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 100 times while they train: make soak OPTIONS='--kills 20'
 	$(BIN)/python tests/distributed/soak.py $(OPTIONS)

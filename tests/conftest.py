@@ -38,6 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run what runs over array libraries, on the GPU that PyTorch or CuPy finds here, and nothing else",
     )
+    parser.addoption("--write-passed", metavar="FILE", help="write the names of the tests that pass")
+    parser.addoption("--skip-passed", metavar="FILE", help="leave out the tests that FILE of --write-passed names")
     parser.addoption(
         "--fuzz-seconds",
         type=float,
@@ -113,11 +115,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --gpu, leaves out the tests that do not run over array libraries."""
+    """Leaves out, with --gpu, the tests that do not run over array libraries, and those that --skip-passed names."""
     if config.getoption("--gpu"):
-        over = [("arrays" in getattr(item, "fixturenames", ()), item) for item in items]
-        config.hook.pytest_deselected(items=[item for is_over, item in over if not is_over])
-        items[:] = [item for is_over, item in over if is_over]
+        _keep(config, items, ["arrays" in getattr(item, "fixturenames", ()) for item in items])
+    if (path := config.getoption("--skip-passed")) is not None:
+        passed = set(Path(path).read_text().splitlines())
+        _keep(config, items, [item.nodeid not in passed for item in items])
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> None:
+    config.hook.pytest_deselected(items=[item for item, is_kept in zip(items, kept, strict=True) if not is_kept])
+    items[:] = [item for item, is_kept in zip(items, kept, strict=True) if is_kept]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """With --write-passed, writes the names of the tests that passed, by one process for all."""
+    if (path := config.getoption("--write-passed")) is not None:
+        passed = {report.nodeid.partition("@")[0] for report in terminalreporter.stats.get("passed", ())}
+        Path(path).write_text("".join(f"{name}\n" for name in sorted(passed)))
 
 
 @pytest.fixture
