@@ -36,7 +36,7 @@ impl LoopWork {
     }
 
     /// Whether the result is a register; that of the others is a sum.
-    pub fn writes(&self) -> bool {
+    pub fn writes(self) -> bool {
         !matches!(self, Self::Sum(_) | Self::SumOfProducts(_))
     }
 }
@@ -165,7 +165,7 @@ fn paired(loops: &[FusedLoop], inner: usize, outer: usize, outputs: u16, tempora
     if value < temporaries {
         return None;
     }
-    let work = joined(first, &from[..first.arity()], value, &loops[outer].work)?;
+    let work = joined(first, &from[..first.arity()], value, loops[outer].work)?;
     for between in &loops[inner + 1..outer] {
         let is_read = between.work.arguments().contains(&value);
         let is_lost = |arg: &u16| {
@@ -188,8 +188,8 @@ fn paired(loops: &[FusedLoop], inner: usize, outer: usize, outputs: u16, tempora
 }
 
 /// The fused work of an op on `from`, whose result is `value`, and a loop that reads it; `None` if there is none.
-fn joined(first: Elementwise, from: &[u16], value: u16, outer: &LoopWork) -> Option<LoopWork> {
-    match *outer {
+fn joined(first: Elementwise, from: &[u16], value: u16, outer: LoopWork) -> Option<LoopWork> {
+    match outer {
         LoopWork::Apply(second, args) => {
             let argument = args[..second.arity()].iter().position(|arg| *arg == value)?;
             let pair = Pair::of(first, second, argument)?;
