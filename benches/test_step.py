@@ -14,6 +14,16 @@ def test_adamw(benchmark, count, size):
     benchmark(ready.call)
 
 
+@pytest.mark.parametrize(("count", "size"), [(1, 1_000_000), (1000, 1000)], ids=["1x1M", "1000x1000"])
+def test_adamw_that_records_norms(benchmark, count, size):
+    grads = [np.full(size, 0.5, np.float32) for _ in range(count)]
+    model = [np.ones(size, np.float32) for _ in range(count)]
+    optimizer = ox.optim.AdamW(record_norms=("gradient", "update", "parameter"))
+    optimizer.update(model, grads)
+    assert optimizer.global_norm("gradient") == pytest.approx(0.5 * (count * size) ** 0.5)
+    benchmark(optimizer.update, model, grads)
+
+
 def test_tiny_model(benchmark):
     model = {"weight": np.ones((3, 2)), "bias": np.zeros(2)}
     grads = {"weight": np.ones((3, 2)), "bias": np.ones(2)}

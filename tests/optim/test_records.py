@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import oxigrad as ox
 from libraries import host
 from optimizers import OPTIMIZERS
 from oxigrad import optim, schedules
@@ -85,6 +86,22 @@ def test_norms_of_singles_are_summed_in_float64() -> None:
     opt = SGD(1.0, record_norms="gradient")
     opt.update({"w": np.zeros(300_000, np.float32)}, g)
     np.testing.assert_allclose(opt.recorded_norms["gradient"]["w"], norm(g["w"]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_norms_do_not_depend_on_threads(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    w, g = ([rng.normal(size=size).astype(dtype) for size in (150_001, 10)] for _ in range(2))
+    found, threads = [], ox.get_num_threads()
+    try:
+        for count in (1, 2, 3):
+            ox.set_num_threads(count)
+            opt = optim.AdamW(0.1, record_norms=KINDS)
+            opt.update(copy.deepcopy(w), g)
+            found.append(opt.recorded_norms)
+    finally:
+        ox.set_num_threads(threads)
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("sparse", ["lazy", "catch_up"])

@@ -269,6 +269,16 @@ def test_shipped_rules_run_as_native_code(name: str) -> None:
     assert generated.SHIPPED[name]().program.is_native
 
 
+# Compensated summation rounds the parameter after its norm is taken, and is interpreted.
+@pytest.mark.parametrize("name", sorted({*generated.SHIPPED} - {"AdamWKahan"}))
+def test_shipped_rules_that_record_norms_run_as_native_code(name: str) -> None:
+    opt = generated.SHIPPED[name]()
+    opt.record_norms = ("gradient", "update", "parameter")
+    choice = optim.ParameterGroup(opt, opt, {}, "bfloat16")
+    program = choice.program(choice.rule())
+    assert program.is_native and program.results >= 3, program
+
+
 def test_a_custom_rule_is_interpreted() -> None:
     assert not optim.define(lambda xp, p, g: p - xp.tanh(g), "Own")().program.is_native
 

@@ -24,6 +24,11 @@ MODES = {
 Widths = Sequence[tuple[int, int]]
 
 
+def for_each_axis(value: Any, ndim: int) -> list[Any]:
+    """A parameter for each axis."""
+    return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value] * ndim
+
+
 def check_mode(name: str, mode: Any) -> None:
     """Raises `ValueError` for a mode that SciPy does not have."""
     if mode not in MODES:

@@ -7,8 +7,9 @@ from oxigrad import tree
 from oxigrad.cuda.launch import text_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.stepping.device_roads import why_not_rule
+from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.plan import Parameter, Plan
+from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 
 _NONE = "// The rule is called on arrays"

@@ -12,7 +12,8 @@ from oxigrad.stepping.alignment import align
 from oxigrad.stepping.executors import Leaf
 from oxigrad.stepping.fused import run_rules, select
 from oxigrad.stepping.initial_slots import new_slots, slot_names
-from oxigrad.stepping.plan import Parameter, Plan
+from oxigrad.stepping.parameter import Parameter
+from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.presence import accumulated
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.sparse_rows import LAST_STEP

@@ -20,8 +20,9 @@ from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.ops.backends.device_memory import LEGACY_STREAM
 from oxigrad.stepping.device_roads import memory_of
 from oxigrad.stepping.device_scale import DeviceScale
+from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.places import check_places
-from oxigrad.stepping.plan import Parameter, Plan
+from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.resolved import ResolvedStep
 from oxigrad.stepping.slots_view import ParameterSlots

@@ -1,6 +1,5 @@
 """The plan of a step for a model: the group of hyperparameters and the executor of each parameter."""
 
-import dataclasses
 import operator
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
-from oxigrad.ops.aliasing import Named, is_same_array, refuse_shared, refuse_unwritable
+from oxigrad.ops.aliasing import Named, refuse_shared, refuse_unwritable
 from oxigrad.ops.backends import (
     REFUSALS,
     detached,
@@ -21,70 +20,19 @@ from oxigrad.ops.backends import (
     obstacle,
     refuse_meaning,
     resolved,
-    to_host,
 )
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.alignment import MISSING, Given, align
-from oxigrad.stepping.device_roads import is_launchable, is_permuted, why_not_rule
+from oxigrad.stepping.device_roads import is_permuted, why_not_rule
+from oxigrad.stepping.parameter import Parameter, copying, executor
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.places import refuse_shapeless, refuse_traced
-from oxigrad.stepping.precision import HALVES
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import SparseRows
+from oxigrad.stepping.tied_gradients import check_alike, summed
 from oxigrad.stepping.version import Version
 from oxigrad.stepping.weak import alive
-
-
-def copying(value: Any, array: Any) -> tuple[Any, Any]:
-    """The pair that the core copies at the end of a step: ``value`` in host memory, and ``array``, which takes it."""
-    return value if _core.exports_memory(value) else to_host(value), array
-
-
-def executor(array: Any, elementwise: bool = True) -> str:
-    """The executor of a parameter: one of five.
-
-    "host": the core updates it in place; "copy": the core updates a copy, which replaces it; "device": a kernel updates it in place on
-    its device; "rule": the rule is called on it and the result replaces it; "into": the rule is called on it and the result is copied
-    into its memory.
-    """
-    if not _core.is_floating(array):
-        return "device" if elementwise and is_launchable(array) else "rule"
-    if _core.is_writable(array):
-        return "host" if elementwise else "into"
-    return "copy" if elementwise and isinstance(array, (np.ndarray, np.generic)) else "rule"
-
-
-@dataclasses.dataclass
-class Parameter:
-    """A parameter of a model.
-
-    ``index`` is that of its leaf, ``tied`` are those of further leaves that are the same array; ``paths`` are the key paths of
-    all, ``text`` the first of them as text. ``group`` is an index into `Plan.groups`. ``missed`` is the number of steps that did not
-    update it.
-    """
-
-    paths: list[_core.KeyPath]
-    text: str
-    index: int
-    tied: tuple[int, ...]
-    shape: tuple[int, ...]
-    dtype: Any
-    group: int
-    missed: int = 0
-    executor: str = "host"
-    #: Whether it lies on a device in an order of axes other than row-major.
-    is_permuted: bool = False
-
-    @property
-    def indices(self) -> tuple[int, ...]:
-        """The indices of all of its leaves."""
-        return (self.index, *self.tied)
-
-    @property
-    def is_half(self) -> bool:
-        """Whether it is of half precision: its gradient may then be of float32."""
-        return dtype_name(self.dtype) in HALVES
 
 
 class Plan:
@@ -418,11 +366,8 @@ class Plan:
         for parameter in self._tied:
             for i in parameter.indices:
                 if not (given[i] is None or isinstance(given[i], SparseRows)):
-                    _check_alike(str(self.structure.path(i)), given[i], parameter)
-            first, *others = _distinct([given[i] for i in parameter.indices if given[i] is not None])
-            total: Any = sum(others, first)
-            total = np.asarray(total) if isinstance(total, np.generic) else total  # NumPy's sums of no axes are numbers
-            given[parameter.index] = total if total.dtype == first.dtype else xp.astype(total, first.dtype)
+                    check_alike(str(self.structure.path(i)), given[i], parameter)
+            given[parameter.index] = summed([given[i] for i in parameter.indices if given[i] is not None])
 
     def _check_sparse(self, given: list[Any]) -> None:
         """Checks gradients that are `SparseRows`; makes arrays of them where the option ``sparse`` is "dense"."""
@@ -537,30 +482,6 @@ def _updated(p: Parameter, array: Any, slots: dict[str, Any]) -> Iterator[Named]
     for slot in slots.values():
         for part in (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,):
             yield f"a slot of {p.text}", part, p.executor in ("host", "copy")
-
-
-def _check_alike(path: str, g: Any, parameter: Parameter) -> None:
-    """Raises where the gradient of a tied parameter has another shape or dtype: a sum would broadcast and promote it."""
-    if tuple(g.shape) != parameter.shape:
-        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {parameter.shape}")
-    name, own = dtype_name(g.dtype), dtype_name(parameter.dtype)
-    if name != own and not (parameter.is_half and name == "float32"):
-        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {parameter.dtype}")
-
-
-def _distinct(gradients: list[Any]) -> list[Any]:
-    """The gradients without repeated arrays."""
-    found: list[Any] = []
-    for g in gradients:
-        if not any(_is_same(g, other) for other in found):
-            found.append(g)
-    return found
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, SparseRows) and isinstance(b, SparseRows):
-        return a is b or (is_same_array(a.values, b.values) and is_same_array(a.indices, b.indices))
-    return is_same_array(a, b)
 
 
 def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:

@@ -22,11 +22,13 @@ from oxigrad.rules import gradient_transforms
 from oxigrad.rules.slots import Formula
 from oxigrad.stepping.alignment import Given, align
 from oxigrad.stepping.averages import Averages, named, some
+from oxigrad.stepping.changed_parameters import changes_of
 from oxigrad.stepping.device_scale import DeviceScale
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered, as_placed
+from oxigrad.stepping.parameter import Parameter, executor
 from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.plan import Parameter, Plan, executor
+from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.presence import Changes, Presence, accumulated
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
@@ -566,7 +568,7 @@ class Stepper:
             )
         leaves, structure = tree.flatten(model)
         survey = Plan(leaves, structure, self._owner)
-        changes = self._changes(survey, survey.detach(leaves), remove=remove)
+        changes = changes_of(survey, survey.detach(leaves), self._slots, self.presence.resting, remove=remove)
         before, presence = self._slots, copy.deepcopy(self.presence)
         dropped = {*changes.removed, *changes.reset}
         try:
@@ -584,31 +586,6 @@ class Stepper:
             self._slots, self.presence = before, presence
             raise
         return changes
-
-    def _changes(self, plan: Plan, leaves: list[Any], *, remove: bool) -> Changes:
-        """The differences between the parameters of a model and those that have slots."""
-        found = {p.text: p for p in plan.parameters}
-        known = self._slots
-        absent = [path for path in known if path not in found and path not in plan.resting]
-        reset = [path for path, p in found.items() if path in known and not self._has_shape(plan, p, leaves[p.index])]
-        return Changes(
-            added=[path for path in found if path not in known],
-            unfrozen=[path for path in found if path in self.presence.resting and path not in reset],
-            frozen=[path for path in known if path in plan.resting],
-            reset=reset,
-            kept=[] if remove else absent,
-            removed=absent if remove else [],
-        )
-
-    def _has_shape(self, plan: Plan, p: Parameter, array: Any) -> bool:
-        """Whether the slots of a parameter have the shapes of new ones."""
-        own, group = self._slots[p.text], plan.groups[p.group]
-        if group.rule().elementwise:
-            return all(
-                tuple(own[s.name].shape) == p.shape for s in group.rule().slots if not s.is_number and s.name in own
-            )
-        new = new_slots(group, p.text, array, on_host=p.executor in _ON_HOST, coded=plan.reads_codes(p))
-        return all(tuple(own[name].shape) == tuple(slot.shape) for name, slot in new.items() if name in own)
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from oxigrad.ops.backends import detached, fetched, to_host
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.executors import Leaf, call_rules
 from oxigrad.stepping.launching import Launches, Numbered
-from oxigrad.stepping.plan import Parameter, Plan, copying
+from oxigrad.stepping.parameter import Parameter, copying
+from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.resolved import ResolvedStep
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column

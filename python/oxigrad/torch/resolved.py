@@ -13,7 +13,7 @@ from typing import Any
 from oxigrad import _core
 from oxigrad._core import StructureError
 from oxigrad.stepping.executors import Leaf, call_rules
-from oxigrad.stepping.plan import executor
+from oxigrad.stepping.parameter import executor
 from oxigrad.stepping.precision import half
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice

@@ -1,9 +1,10 @@
 //! Native kernels match the update rules and agree with their reference semantics.
 
 use meaning::{LeafCase, Shape, check, leaf_case};
-use oxigrad_core::kernel::Kernel;
 use oxigrad_core::kernel::codegen::print_generated;
 use oxigrad_core::kernel::native::PROGRAMS;
+use oxigrad_core::kernel::{Kernel, Node, Wanted};
+use oxigrad_core::op::Elementwise::{Multiply, Sqrt, Subtract};
 use oxigrad_core::simd::dispatch::Isa;
 use proptest::prelude::*;
 
@@ -37,6 +38,83 @@ fn often_plain() -> impl Strategy<Value = LeafCase> {
         let outputs = leaf.outputs.iter().map(|(place, ..)| (*place, leaf.dtype, Shape::Plain)).collect();
         LeafCase { inputs, outputs, ..leaf }
     })
+}
+
+/// A shipped program that records norms too: of the gradient, of the change of the parameter, of the parameter, or some.
+fn recording(program: &[Node], wanted: &Wanted, kinds: [bool; 3]) -> (Vec<Node>, Vec<u32>) {
+    let mut nodes = program.to_vec();
+    let mut push = |node: Node| {
+        nodes.push(node);
+        u32::try_from(nodes.len() - 1).unwrap()
+    };
+    // A rule with master weights reads these, and not the parameter.
+    let parameter = if program.contains(&Node::Leaf(1)) { 1 } else { 4 };
+    let (g, p, new) = (push(Node::Leaf(0)), push(Node::Leaf(parameter)), wanted.outputs[0]);
+    let mut norms = Vec::new();
+    for kind in (0..3).filter(|kind| kinds[*kind]) {
+        let of = [g, new, new][kind];
+        let of = if kind == 1 { push(Node::Apply(Subtract, [of, p, 0])) } else { of };
+        let square = push(Node::Apply(Multiply, [of, of, 0]));
+        let sum = push(Node::Sum(square));
+        norms.push(push(Node::Apply(Sqrt, [sum, 0, 0])));
+    }
+    norms.extend(wanted.results);
+    (nodes, norms)
+}
+
+const KINDS: [[bool; 3]; 7] = [
+    [true, true, true],
+    [true, false, false],
+    [false, true, false],
+    [false, false, true],
+    [true, true, false],
+    [true, false, true],
+    [false, true, true],
+];
+
+#[test]
+fn programs_that_record_norms_keep_their_native_code() {
+    for (name, nodes, wanted) in PROGRAMS {
+        for kinds in KINDS {
+            let (nodes, results) = recording(nodes, wanted, kinds);
+            let kernel = Kernel::compile_wanted(&nodes, &Wanted { results: &results, ..*wanted }).unwrap();
+            assert!(kernel.is_native(), "{name}, {kinds:?}\n{kernel}");
+        }
+    }
+}
+
+#[test]
+fn sums_that_outputs_or_other_sums_need_leave_no_native_code() {
+    let (_, nodes, wanted) = PROGRAMS.iter().find(|(name, ..)| *name == "AdamW").unwrap();
+    let (mut nodes, results) = recording(nodes, wanted, [true, false, false]);
+    let next = u32::try_from(nodes.len()).unwrap();
+    let mut outputs = wanted.outputs.to_vec();
+    // The parameter times the norm of the gradient.
+    nodes.push(Node::Apply(Multiply, [outputs[0], results[0], 0]));
+    outputs[0] = next;
+    let is_native = |nodes: &[Node], wanted: &Wanted| Kernel::compile_wanted(nodes, wanted).unwrap().is_native();
+    assert!(!is_native(&nodes, &Wanted { outputs: &outputs, ..*wanted }));
+    // The sum of a product with the norm of the gradient.
+    nodes.push(Node::Sum(next));
+    assert!(!is_native(&nodes, &Wanted { results: &[next + 1], ..*wanted }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn native_code_with_norms_gives_the_bits_of_the_meaning(
+        which in any::<prop::sample::Index>(),
+        kinds in prop::sample::select(KINDS.to_vec()),
+        leaves in prop::collection::vec(often_plain(), 1..7),
+    ) {
+        let (_, nodes, wanted) = &PROGRAMS[which.index(PROGRAMS.len())];
+        let (nodes, results) = recording(nodes, wanted, kinds);
+        for isa in Isa::available() {
+            for threads in [1, 2] {
+                check(&nodes, &Wanted { results: &results, ..*wanted }, &leaves, &SCALARS, isa, threads);
+            }
+        }
+    }
 }
 
 proptest! {

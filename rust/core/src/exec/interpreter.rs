@@ -3,14 +3,14 @@
 
 use super::batch::{CHUNK, Leaf, Part};
 use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
-use super::native::{NativeRun, reads_halves};
+use super::native::{NativeRun, SumsOfSquares, has_sums, reads_halves};
 use super::prefetch::{self, Prefetch, Stored};
-use super::register::{Register, SUMMANDS};
+use super::register::{Register, SUMMANDS, Totals};
 use super::transfer::{Compute, Transfer};
 use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::array::quantized;
 use crate::kernel::Kernel;
-use crate::kernel::compiled::Phase;
+use crate::kernel::compiled::{Native, Phase};
 use crate::kernel::fuse::{FusedLoop, LoopWork};
 use crate::op::Elementwise;
 use crate::simd::{Element, Lane, Simd, Task};
@@ -52,7 +52,9 @@ impl BoundLoop {
             LoopWork::Apply(op, _) => op.visit::<L, _>(find),
             LoopWork::Pair(pair, _) => pair.visit::<L, _>(find),
             // They have loops of their own.
-            LoopWork::Noise(_) | LoopWork::Sum(_) => Elementwise::Positive.visit::<L, _>(find),
+            LoopWork::Noise(_) | LoopWork::Sum(_) | LoopWork::SumOfProducts(_) => {
+                Elementwise::Positive.visit::<L, _>(find)
+            }
         };
         Self { function, moves: any }
     }
@@ -75,7 +77,7 @@ pub struct Scratch {
     direct: Vec<u16>,
     /// The contiguous buffers, which are prefetched.
     prefetched: Vec<Stored>,
-    totals: Vec<[f64; SUMMANDS]>,
+    totals: Vec<Totals>,
     /// The phase, scalars and dtype that the registers were laid out for, if all its memory lay ready for native code.
     laid_out: Option<(*const Phase, *const f64, Dtype)>,
     pub(super) values: Vec<f64>,
@@ -122,6 +124,12 @@ struct Interpreter<'a, 'b> {
     scratch: &'a mut Scratch,
 }
 
+/// The native code of a kernel for such lanes.
+#[inline(always)]
+fn native<L: Lane>(kernel: &Kernel) -> Option<Native> {
+    kernel.native.filter(|native| native.squares.is_none() || has_sums::<L>())
+}
+
 /// Whether the numbers can be read and written where they lie, by native code or by the interpreter.
 #[inline(always)]
 fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool {
@@ -131,9 +139,9 @@ fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool 
 
 /// Whether numbers are rounded on their way into the buffer otherwise than lanes do it: they round bfloat16 to nearest
 /// and stochastically, by draws that change only where the upper half of the index does.
-fn is_rounded_apart(buffer: &Buffer, part: &Part) -> bool {
+fn is_rounded_apart<L: Lane>(buffer: &Buffer, part: &Part) -> bool {
     let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
-    let is_by_lane = part.kernel.native.is_some() && buffer.dtype == Dtype::BF16;
+    let is_by_lane = native::<L>(part.kernel).is_some() && buffer.dtype == Dtype::BF16;
     is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
 }
 
@@ -152,7 +160,8 @@ impl Interpreter<'_, '_> {
         }
         let staging = if self.is_laid_out::<L>() { self.place() } else { self.lay_out::<L>() };
         let leaf = self.part.leaf;
-        let block = match self.part.kernel.native {
+        let block = match native::<L>(self.part.kernel) {
+            Some(Native { squares: Some(_), .. }) if staging == 0 => CHUNK,
             Some(_) if staging == 0 => self.part.end - self.part.start,
             Some(_) if leaf.inputs.iter().chain(leaf.outputs).any(Buffer::is_quantized) => quantized::BLOCK,
             Some(_) => NATIVE_BLOCK,
@@ -181,10 +190,16 @@ impl Interpreter<'_, '_> {
     #[inline(always)]
     fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize, next: usize) {
         let Part { kernel, phase, .. } = *self.part;
-        if let Some(native) = kernel.native {
+        if let Some(native) = native::<L>(kernel) {
+            let Scratch { registers, totals, .. } = &mut *self.scratch;
+            let mut sums = native.squares.as_ref().map(|squares| SumsOfSquares::of(squares, totals));
             // SAFETY: `lay_out` gave the registers their places, of which foreign ones are checked memory of `end`
-            // elements and others have room for a block; outputs were checked to be apart from inputs or the same.
-            native.visit(unsafe { NativeRun::<L>::new(kernel, &self.scratch.registers, length) });
+            // elements and others have room for a block; outputs were checked to be apart from inputs or the same. A
+            // block starts at a multiple of `SUMMANDS`.
+            native.code.visit(unsafe { NativeRun::<L>::new(kernel, registers, length, sums.as_mut()) });
+            if let (Some(sums), Some(squares)) = (sums, &native.squares) {
+                sums.store(squares, totals);
+            }
         } else {
             let mut prefetch = Prefetch::new(&self.scratch.prefetched, start + length..start + length + next);
             for (number, fused) in phase.loops.iter().enumerate() {
@@ -275,11 +290,11 @@ impl Interpreter<'_, '_> {
             scratch.registers.push(register);
         }
         scratch.registers.extend((0..phase.temporaries).map(place));
-        if kernel.native.is_none() {
+        if native::<L>(kernel).is_none() {
             scratch.loops.clear();
             scratch.loops.extend(phase.loops.iter().map(|fused| BoundLoop::of::<L>(fused, &scratch.registers)));
         }
-        let is_plain = kernel.native.is_some() && staging == 0;
+        let is_plain = native::<L>(kernel).is_some() && staging == 0;
         let is_own = |register: &u16| foreign(kernel, leaf, usize::from(*register)).dtype == dtype;
         let is_plain = is_plain && scratch.direct.iter().all(is_own);
         self.scratch.laid_out = is_plain.then(|| self.layout::<L>());
@@ -290,7 +305,7 @@ impl Interpreter<'_, '_> {
     #[inline(always)]
     fn classify<L: Lane<Element: Compute>>(&mut self) -> usize {
         let Part { kernel, phase, leaf, .. } = *self.part;
-        let native = kernel.native.is_some();
+        let native = native::<L>(kernel).is_some();
         let scratch = &mut *self.scratch;
         scratch.staged_inputs.clear();
         scratch.staged_outputs.clear();
@@ -308,7 +323,7 @@ impl Interpreter<'_, '_> {
             let is_read_later = |input: &u16| leaf.inputs[usize::from(*input)].pointer == buffer.pointer;
             // Native code reads all inputs of a lane before it writes an output.
             let keep_back = !native && write.read_later.iter().any(is_read_later);
-            let keep_back = keep_back || is_rounded_apart(buffer, self.part) || !lies_ready::<L>(buffer, native);
+            let keep_back = keep_back || is_rounded_apart::<L>(buffer, self.part) || !lies_ready::<L>(buffer, native);
             let registers = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
             // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
             registers.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
@@ -393,7 +408,13 @@ impl Interpreter<'_, '_> {
                 let from = registers[usize::from(arg)];
                 let totals = &mut self.scratch.totals[usize::from(fused.to)];
                 // SAFETY: a register that is read holds a block.
-                unsafe { accumulate::<L>(from, length, totals) };
+                unsafe { accumulate::<L, false>([from; 2], length, totals) };
+            }
+            LoopWork::SumOfProducts(args) => {
+                let from = args.map(|arg| registers[usize::from(arg)]);
+                let totals = &mut self.scratch.totals[usize::from(fused.to)];
+                // SAFETY: registers that are read hold a block.
+                unsafe { accumulate::<L, true>(from, length, totals) };
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::register::{Register, SUMMANDS};
+use super::register::{Register, SUMMANDS, Totals};
 use super::transfer::Compute;
 use crate::array::sum::balanced;
 use crate::noise;
@@ -28,46 +28,79 @@ pub(super) unsafe fn draws<E: Compute>(to: *mut E, key: u64, draw: u32, start: u
     }
 }
 
-/// Adds each number to one of the totals, in `f64`.
+/// Adds each number of the first register, or with `PRODUCTS` its product with that of the second, to one of the totals,
+/// in `f64`.
 ///
 /// # Safety
-/// The register holds `length` numbers.
+/// The registers hold `length` numbers.
 #[inline(always)]
-pub(super) unsafe fn accumulate<L: Lane>(from: Register, length: usize, totals: &mut [f64; SUMMANDS]) {
-    let numbers = from.pointer.cast::<L::Element>().cast_const();
+pub(super) unsafe fn accumulate<L: Lane, const PRODUCTS: bool>(
+    from: [Register; 2],
+    length: usize,
+    totals: &mut Totals,
+) {
     let whole = length - length % SUMMANDS;
     let mut sums = *totals;
-    let mut wide = [0.0f64; SUMMANDS];
     for i in (0..whole).step_by(SUMMANDS) {
         for k in (0..SUMMANDS).step_by(L::WIDTH) {
-            let index = if from.moves { i + k } else { 0 };
-            // SAFETY: `i + k + WIDTH <= length`; a register that does not move holds one lane.
-            unsafe { L::load(numbers.add(index)).store_wide(wide.as_mut_ptr().add(k)) };
+            // SAFETY: `i + k + WIDTH <= length`.
+            unsafe {
+                let number: L = lane_at(from[0], i + k);
+                let term = if PRODUCTS { number.mul(lane_at(from[1], i + k)) } else { number };
+                add(&mut sums, k, term);
+            }
         }
-        add::<L::Wide>(&mut sums, &wide);
     }
     if whole < length {
-        wide = [0.0; SUMMANDS];
         for i in whole..length {
-            let index = if from.moves { i } else { 0 };
             // SAFETY: `i < length`.
-            wide[i - whole] = unsafe { numbers.add(index).read_unaligned() }.to_f64();
+            sums[i - whole] += unsafe {
+                let number = number_at::<L::Element>(from[0], i);
+                // The product of two numbers of `f32` is exact in `f64`, so that it is rounded once.
+                let product = || L::Element::from_f64(number.to_f64() * number_at::<L::Element>(from[1], i).to_f64());
+                if PRODUCTS { product() } else { number }.to_f64()
+            };
         }
-        add::<L::Wide>(&mut sums, &wide);
     }
     *totals = sums;
 }
 
+/// # Safety
+/// The register holds numbers up to `i + WIDTH`; one that does not move holds one lane.
 #[inline(always)]
-fn add<W: Lane<Element = f64>>(sums: &mut [f64; SUMMANDS], numbers: &[f64; SUMMANDS]) {
-    for k in (0..SUMMANDS).step_by(W::WIDTH) {
-        // SAFETY: both arrays have `SUMMANDS` numbers, a multiple of every lane's width.
-        unsafe { W::load(sums.as_ptr().add(k)).add(W::load(numbers.as_ptr().add(k))).store(sums.as_mut_ptr().add(k)) };
+unsafe fn lane_at<L: Lane>(register: Register, i: usize) -> L {
+    // SAFETY: promised by the caller.
+    unsafe { L::load(register.pointer.cast::<L::Element>().add(if register.moves { i } else { 0 })) }
+}
+
+/// # Safety
+/// The register holds more than `i` numbers; one that does not move holds one lane.
+#[inline(always)]
+unsafe fn number_at<E: Element>(register: Register, i: usize) -> E {
+    // SAFETY: promised by the caller.
+    unsafe { register.pointer.cast::<E>().add(if register.moves { i } else { 0 }).read_unaligned() }
+}
+
+/// Adds a lane to the totals from number `at` on.
+///
+/// # Safety
+/// There are as many totals from there on as numbers in a lane.
+#[inline(always)]
+pub(super) unsafe fn add<L: Lane>(totals: &mut Totals, at: usize, term: L) {
+    let mut wide = [0.0f64; SUMMANDS];
+    // SAFETY: the array has room for the widest lane, whose width is a multiple of that of a lane of `f64`; the totals
+    // are promised by the caller.
+    unsafe {
+        term.store_wide(wide.as_mut_ptr());
+        let totals = totals.as_mut_ptr().add(at);
+        for k in (0..L::WIDTH).step_by(L::Wide::WIDTH) {
+            L::Wide::load(totals.add(k)).add(L::Wide::load(wide.as_ptr().add(k))).store(totals.add(k));
+        }
     }
 }
 
 /// The sum of the totals, as a balanced tree.
-pub(super) fn fold(totals: &[f64; SUMMANDS]) -> f64 {
+pub(super) fn fold(totals: &Totals) -> f64 {
     balanced(*totals)
 }
 

@@ -5,19 +5,22 @@
 use std::hint::black_box;
 use std::marker::PhantomData;
 
-use super::register::Register;
+use super::loops::add;
+use super::register::{Register, SUMMANDS, Totals};
 use super::transfer::Compute;
 use crate::array::buffer::Dtype;
 use crate::array::half::{Bfloat16, Float16, Half};
 use crate::kernel::Kernel;
+use crate::kernel::compiled::Squares;
 use crate::kernel::native::code::{NativeCode, NativeVisitor};
-use crate::simd::{Body, Lane, Simd};
+use crate::simd::{Body, Element, Lane, Simd};
 
-/// A run of native code: the registers of the kernel, and the number of elements.
+/// A run of native code: the registers of the kernel, the number of elements, and the sums to add to, if it has some.
 pub(super) struct NativeRun<'a, L> {
     kernel: &'a Kernel,
     registers: &'a [Register],
     length: usize,
+    squares: Option<&'a mut SumsOfSquares>,
     lane: PhantomData<L>,
 }
 
@@ -27,8 +30,13 @@ impl<'a, L> NativeRun<'a, L> {
     /// hold `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output is apart from an
     /// input, or the same memory.
     #[inline(always)]
-    pub unsafe fn new(kernel: &'a Kernel, registers: &'a [Register], length: usize) -> Self {
-        Self { kernel, registers, length, lane: PhantomData }
+    pub unsafe fn new(
+        kernel: &'a Kernel,
+        registers: &'a [Register],
+        length: usize,
+        squares: Option<&'a mut SumsOfSquares>,
+    ) -> Self {
+        Self { kernel, registers, length, squares, lane: PhantomData }
     }
 }
 
@@ -36,10 +44,16 @@ impl<L: Lane<Element: Compute>> NativeVisitor for NativeRun<'_, L> {
     #[inline(always)]
     fn visit<N: NativeCode<I, S, O>, const I: usize, const S: usize, const O: usize>(self) {
         // Too expensive to decide for each lane.
-        if reads_halves::<L>() && self.has_halves() {
-            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, true>, _>());
+        if has_sums::<L>() && self.squares.is_some() {
+            if reads_halves::<L>() {
+                self.call(L::Set::address::<NativeLoop<L, N, I, S, O, true, true>, _>());
+            } else {
+                self.call(L::Set::address::<NativeLoop<L, N, I, S, O, false, true>, _>());
+            }
+        } else if reads_halves::<L>() && self.has_halves() {
+            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, true, false>, _>());
         } else {
-            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, false>, _>());
+            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, false, false>, _>());
         }
     }
 }
@@ -56,17 +70,19 @@ impl<L> NativeRun<'_, L> {
     }
 }
 
-/// The loop of one kernel.
-struct NativeLoop<L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool>(PhantomData<(L, N)>);
+/// The loop of one kernel; with `SUMS`, it adds up squares.
+struct NativeLoop<L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool, const SUMS: bool>(
+    PhantomData<(L, N)>,
+);
 
-impl<'a, L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool> Body<NativeRun<'a, L>>
-    for NativeLoop<L, N, I, S, O, HALVES>
+impl<'a, L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool, const SUMS: bool>
+    Body<NativeRun<'a, L>> for NativeLoop<L, N, I, S, O, HALVES, SUMS>
 where
     L: Lane<Element: Compute>,
     N: NativeCode<I, S, O>,
 {
     #[inline(always)]
-    fn call<T: Simd>(NativeRun { kernel, registers, length, .. }: NativeRun<'a, L>) {
+    fn call<T: Simd>(NativeRun { kernel, registers, length, squares, .. }: NativeRun<'a, L>) {
         let (outputs, scalars) = (kernel.first_output(), kernel.first_scalar());
         // Testing for each lane whether a register moves is too expensive. An input that is not read may have any
         // memory.
@@ -75,6 +91,8 @@ where
         let (left, mut i) = (length % L::WIDTH, 0);
         let mut values = [L::zero(); I];
         let mut splats = [L::zero(); S];
+        let mut sums = squares.as_deref().copied().filter(|_| SUMS).unwrap_or_default();
+        let parameter = if SUMS { registers[sums.parameter] } else { inputs[0] };
         // SAFETY: the promise of `new`: `i + WIDTH` and `i + left` are at most `length`. All inputs of a lane are read
         // before an output is written, so that either may be the other.
         unsafe {
@@ -86,6 +104,9 @@ where
                     values[k] = inputs[k].load::<L, HALVES>(i);
                 }
                 let results = N::call(values, splats);
+                if SUMS {
+                    sums.add(i, values[0], results[0], parameter.load::<L, HALVES>(i));
+                }
                 for k in 0..O {
                     outputs[k].store::<L, HALVES>(i, results[k]);
                 }
@@ -96,11 +117,64 @@ where
                     values[k] = inputs[k].load_part::<L, HALVES>(i, left);
                 }
                 let results = N::call(values, splats);
+                if SUMS {
+                    let [g, new] = [values[0], results[0]].map(|lane| part_of(lane, left));
+                    sums.add(i, g, new, parameter.load_part::<L, HALVES>(i, left));
+                }
                 for k in 0..O {
                     outputs[k].store_part::<L, HALVES>(i, left, results[k]);
                 }
             }
         }
+        if let Some(squares) = squares.filter(|_| SUMS) {
+            *squares = sums;
+        }
+    }
+}
+
+/// The totals of the sums of a kernel, those that it does not have included: see [`Squares`].
+#[derive(Clone, Copy, Default)]
+pub(super) struct SumsOfSquares {
+    totals: [Totals; 3],
+    parameter: usize,
+}
+
+impl SumsOfSquares {
+    /// The sums, with their totals so far.
+    pub fn of(squares: &Squares, totals: &[Totals]) -> Self {
+        let totals = squares.of.map(|sum| sum.map_or([0.0; SUMMANDS], |sum| totals[usize::from(sum)]));
+        Self { totals, parameter: squares.parameter.into() }
+    }
+
+    /// Stores the totals.
+    pub fn store(self, squares: &Squares, totals: &mut [Totals]) {
+        for (sum, found) in squares.of.iter().zip(self.totals) {
+            if let Some(sum) = sum {
+                totals[usize::from(*sum)] = found;
+            }
+        }
+    }
+
+    /// Adds the squares of the lanes of elements from `i` on, a multiple of their width.
+    #[inline(always)]
+    fn add<L: Lane>(&mut self, i: usize, g: L, new: L, old: L) {
+        // The widest lane has a register for each total.
+        let at = if L::WIDTH == SUMMANDS { 0 } else { i % SUMMANDS };
+        for (totals, term) in self.totals.iter_mut().zip([g, new.sub(old), new]) {
+            // SAFETY: `at` is a multiple of the width, which divides `SUMMANDS`.
+            unsafe { add(totals, at, term.mul(term)) };
+        }
+    }
+}
+
+/// The first `count` numbers of a lane, less than all of them; the others are zero.
+#[inline(always)]
+fn part_of<L: Lane>(lane: L, count: usize) -> L {
+    let mut numbers = [L::Element::from_f64(0.0); SUMMANDS];
+    // SAFETY: the array has room for the widest lane.
+    unsafe {
+        lane.store_part(numbers.as_mut_ptr(), count);
+        L::load(numbers.as_ptr())
     }
 }
 
@@ -207,4 +281,10 @@ impl Register {
 #[inline(always)]
 pub(super) fn reads_halves<L: Lane<Element: Compute>>() -> bool {
     L::Element::DTYPE == Dtype::F32 && L::WIDTH > 1
+}
+
+/// Whether native code for such lanes computes sums. One number at a time, the interpreter does: it needs no further code.
+#[inline(always)]
+pub(super) fn has_sums<L: Lane>() -> bool {
+    L::WIDTH > 1
 }

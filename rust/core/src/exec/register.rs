@@ -16,3 +16,6 @@ pub(super) struct Register {
 
 /// Partial sums of a chunk: element `i` belongs to number `i % SUMMANDS`, on every instruction set.
 pub(super) const SUMMANDS: usize = 16;
+
+/// The totals of a sum.
+pub(super) type Totals = [f64; SUMMANDS];

@@ -28,7 +28,23 @@ pub struct Kernel {
     pub(crate) totals: Vec<(usize, u32)>,
     pub(super) reads: Vec<bool>,
     /// The native code of the kernel, if there is some.
-    pub(crate) native: Option<NativeKernel>,
+    pub(crate) native: Option<Native>,
+}
+
+/// Native code of a kernel: it computes the outputs and the sums, all in the first phase.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Native {
+    pub code: NativeKernel,
+    pub squares: Option<Squares>,
+}
+
+/// The sums that native code can compute beside the outputs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Squares {
+    /// The sum of the squares of the first input, of the first output less an input, and of the first output.
+    pub of: [Option<u16>; 3],
+    /// The input that is subtracted.
+    pub parameter: u16,
 }
 
 /// A step of the scalar program: computes one value.

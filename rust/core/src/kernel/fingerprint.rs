@@ -13,11 +13,28 @@ pub(super) fn native_kernel(graph: &Graph) -> Option<NativeKernel> {
 }
 
 fn is_same_program(graph: &Graph, nodes: &[Node], wanted: &Wanted) -> bool {
+    let (mut numbers, mut others) = (Scalars::default(), Scalars::default());
     graph.nodes.len() == nodes.len()
-        && graph.nodes.iter().zip(nodes).all(|(one, other)| is_same_node(one, other))
+        && graph.nodes.iter().zip(nodes).all(|(one, other)| is_same_node(&numbers.renamed(one), &others.renamed(other)))
         && are_same_ids(&graph.outputs, wanted.outputs)
         && are_same_ids(&graph.results, wanted.results)
         && are_same_ids(graph.guard.as_slice(), wanted.guard.as_slice())
+}
+
+/// Numbers scalar inputs in the order in which they are first read. Native code reads scalars from registers, whatever
+/// their numbers as inputs: further slots of one number may come before them.
+#[derive(Default)]
+struct Scalars(Vec<u32>);
+
+impl Scalars {
+    fn renamed(&mut self, node: &Node) -> Node {
+        let Node::Scalar(input) = *node else { return *node };
+        let number = self.0.iter().position(|known| *known == input).unwrap_or_else(|| {
+            self.0.push(input);
+            self.0.len() - 1
+        });
+        Node::Scalar(u32::try_from(number).unwrap_or(u32::MAX))
+    }
 }
 
 /// Whether two nodes are the same, constants to the bit.
@@ -34,11 +51,11 @@ fn are_same_ids(ids: &[usize], others: &[u32]) -> bool {
 
 impl Graph {
     /// A hash of the nodes and the outputs: equal for equal graphs, on any platform, whatever the order
-    /// of the table of ops. Simplified graphs of one computation are equal, since their nodes stand in order of need.
+    /// of the table of ops and the numbers of the scalar inputs. Simplified graphs of one computation are equal, since their nodes stand in order of need.
     pub fn fingerprint(&self) -> u64 {
-        let mut hash = Fnv::default();
+        let (mut hash, mut scalars) = (Fnv::default(), Scalars::default());
         for node in &self.nodes {
-            hash.node(node);
+            hash.node(&scalars.renamed(node));
         }
         for ids in [&self.outputs[..], &self.results, self.guard.as_slice()] {
             hash.number(ids.len() as u64);
@@ -145,7 +162,7 @@ mod tests {
             let mut changed = nodes.to_vec();
             changed[id] = match changed[id] {
                 Node::Leaf(k) => Node::Leaf(k + 1),
-                Node::Scalar(k) => Node::Scalar(k + 1),
+                Node::Scalar(_) => Node::Constant(0.5),
                 Node::Constant(value) => Node::Constant(value + 0.5),
                 Node::Apply(op, args) => Node::Apply(if op == Add { Subtract } else { Add }, args),
                 node @ (Node::Noise(_) | Node::Sum(_) | Node::Total(..)) => node,
@@ -154,6 +171,17 @@ mod tests {
         }
         let fewer = Wanted { outputs: &wanted.outputs[1..], ..*wanted };
         assert!(is_told_apart(&graph(nodes, &fewer)));
+    }
+
+    #[test]
+    fn the_numbers_of_scalar_inputs_do_not_matter_but_which_are_the_same_does() {
+        let (_, nodes, wanted) = PROGRAMS.iter().find(|(shipped, ..)| *shipped == "AdamW").unwrap();
+        let renamed = |rename: fn(u32) -> u32| {
+            let one = |node: &Node| if let Node::Scalar(k) = *node { Node::Scalar(rename(k)) } else { *node };
+            graph(&nodes.iter().map(one).collect::<Vec<_>>(), wanted)
+        };
+        assert_eq!(native_kernel(&renamed(|k| 20 - k)), native_kernel(&shipped("AdamW")));
+        assert_eq!(native_kernel(&renamed(|k| k / 2)), None);
     }
 
     #[test]

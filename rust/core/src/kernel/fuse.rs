@@ -19,6 +19,8 @@ pub(crate) enum LoopWork {
     Pair(Pair, [u16; 3]),
     Noise(u32),
     Sum(u16),
+    /// A multiply, fused into the sum of its results.
+    SumOfProducts([u16; 2]),
 }
 
 impl LoopWork {
@@ -29,7 +31,13 @@ impl LoopWork {
             Self::Pair(pair, args) => &args[..pair.arity()],
             Self::Noise(_) => &[],
             Self::Sum(arg) => std::slice::from_ref(arg),
+            Self::SumOfProducts(args) => args,
         }
+    }
+
+    /// Whether the result is a register; that of the others is a sum.
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Sum(_) | Self::SumOfProducts(_))
     }
 }
 
@@ -152,28 +160,23 @@ fn alone_in_loop(code: &Instruction) -> FusedLoop {
 /// The fused work of loops `inner` and `outer` in the place of `outer`; `None` if another loop reads the result of
 /// `inner`, or overwrites an argument of it.
 fn paired(loops: &[FusedLoop], inner: usize, outer: usize, outputs: u16, temporaries: u16) -> Option<LoopWork> {
-    let (LoopWork::Apply(first, from), LoopWork::Apply(second, args)) = (loops[inner].work, loops[outer].work) else {
-        return None;
-    };
+    let LoopWork::Apply(first, from) = loops[inner].work else { return None };
     let value = loops[inner].to;
-    let argument = args[..second.arity()].iter().position(|arg| *arg == value)?;
-    let pair = Pair::of(first, second, argument)?;
-    let other = args[1 - argument];
-    if value < temporaries || other == value {
+    if value < temporaries {
         return None;
     }
+    let work = joined(first, &from[..first.arity()], value, loops[outer].work)?;
     for between in &loops[inner + 1..outer] {
         let is_read = between.work.arguments().contains(&value);
-        let writes = !matches!(between.work, LoopWork::Sum(_));
         let is_lost = |arg: &u16| {
             // An output may lie where an input does.
             *arg == between.to || (*arg < outputs && between.to < temporaries)
         };
-        if is_read || (writes && (between.to == value || from[..first.arity()].iter().any(is_lost))) {
+        if is_read || (between.work.writes() && (between.to == value || from[..first.arity()].iter().any(is_lost))) {
             return None;
         }
     }
-    let is_written = |this: &&FusedLoop| this.to == value && !matches!(this.work, LoopWork::Sum(_));
+    let is_written = |this: &&FusedLoop| this.to == value && this.work.writes();
     // Up to where the register becomes another value: a loop may read it and write it.
     let after = &loops[outer + 1..];
     let end = after.iter().position(|this| is_written(&this)).map_or(after.len(), |at| at + 1);
@@ -181,10 +184,26 @@ fn paired(loops: &[FusedLoop], inner: usize, outer: usize, outputs: u16, tempora
     if after.iter().any(|this| this.work.arguments().contains(&value)) {
         return None;
     }
-    let mut joined = [0; 3];
-    joined[..first.arity()].copy_from_slice(&from[..first.arity()]);
-    joined[first.arity()] = other;
-    Some(LoopWork::Pair(pair, joined))
+    Some(work)
+}
+
+/// The fused work of an op on `from`, whose result is `value`, and a loop that reads it; `None` if there is none.
+fn joined(first: Elementwise, from: &[u16], value: u16, outer: LoopWork) -> Option<LoopWork> {
+    match outer {
+        LoopWork::Apply(second, args) => {
+            let argument = args[..second.arity()].iter().position(|arg| *arg == value)?;
+            let pair = Pair::of(first, second, argument)?;
+            let other = args[1 - argument];
+            let mut all = [0; 3];
+            all[..from.len()].copy_from_slice(from);
+            all[from.len()] = other;
+            (other != value).then_some(LoopWork::Pair(pair, all))
+        }
+        LoopWork::Sum(arg) if arg == value && first == Elementwise::Multiply => {
+            Some(LoopWork::SumOfProducts([from[0], from[1]]))
+        }
+        LoopWork::Sum(_) | LoopWork::Pair(..) | LoopWork::Noise(_) | LoopWork::SumOfProducts(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -227,6 +246,20 @@ mod tests {
             pair(Pair::MinusQuotient, [1, 11, 2], 5),
         ];
         assert_eq!(of(&code), expected);
+    }
+
+    #[test]
+    fn a_product_is_fused_into_its_sum_unless_an_operand_is_overwritten() {
+        let summed = |between: &[Instruction], of: u16| {
+            let apply = |op, args, to| Instruction { work: Work::Apply(op, args), to };
+            let sum = Instruction { work: Work::Sum(of), to: 0 };
+            fused(&[&[apply(Multiply, [0, 1, 0], 10)], between, &[sum]].concat(), 4, 10)
+        };
+        assert_eq!(summed(&[], 10), [FusedLoop { work: LoopWork::SumOfProducts([0, 1]), to: 0 }]);
+        let to = |to| Instruction { work: Work::Apply(Sqrt, [2, 0, 0]), to };
+        assert_eq!(summed(&[to(11)], 10).len(), 2);
+        assert_eq!(summed(&[to(4)], 10).len(), 3);
+        assert_eq!(summed(&[], 2).len(), 2);
     }
 
     #[test]

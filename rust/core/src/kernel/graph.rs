@@ -75,6 +75,23 @@ impl Graph {
         self.outputs.iter().chain(&self.guard).map(|id| self.phase[*id]).max().unwrap_or(0)
     }
 
+    /// The program without the results that depend on sums; `None` if outputs do, or sums on others.
+    pub fn without_sums(&self) -> Option<Self> {
+        // A scalar that is written would have another register.
+        if self.phase.iter().any(|phase| *phase > 1)
+            || self.writing() > 0
+            || self.guard.is_some()
+            || self.outputs.iter().any(|id| self.scalar[*id])
+        {
+            return None;
+        }
+        let results = self.results.iter().copied().filter(|id| self.phase[*id] == 0);
+        let roots: Vec<usize> = self.outputs.iter().copied().chain(results).collect();
+        let (nodes, roots) = in_order_of_need(&self.nodes, &roots);
+        let (outputs, results) = roots.split_at(self.outputs.len());
+        Some(Self::classify(nodes, outputs.to_vec(), results.to_vec(), None))
+    }
+
     fn classify(nodes: Vec<Node>, outputs: Vec<usize>, results: Vec<usize>, guard: Option<usize>) -> Self {
         let (mut scalar, mut phase) = (Vec::with_capacity(nodes.len()), Vec::with_capacity(nodes.len()));
         for node in &nodes {

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::compiled::{Kernel, Phase, ScalarStep, Write};
+use super::compiled::{Kernel, Native, Phase, ScalarStep, Squares, Write};
 use super::fingerprint::native_kernel;
-use super::fuse::{FusedLoop, LoopWork, fused};
+use super::fuse::{FusedLoop, fused};
 use super::graph::{Graph, reachable};
 use super::instruction::{Instruction, Work};
 use super::program::{Node, Wanted};
@@ -57,6 +57,7 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
         scalars,
         outputs,
         is_of_leaf: ScalarStep::are_of_leaf(&builder.steps),
+        native: builder.native(),
         scalar_steps: builder.steps,
         splats: builder.splats,
         phases,
@@ -65,7 +66,6 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
         guard,
         totals,
         reads,
-        native: native_kernel(graph),
     })
 }
 
@@ -165,6 +165,40 @@ impl<'a> Builder<'a> {
         writer.sums(&sums);
         writer.copies();
         writer.finish(self.known[phase])
+    }
+
+    /// The native code of the program, if there is some for all but sums, and it computes these too.
+    fn native(&self) -> Option<Native> {
+        if self.sums.is_empty() {
+            return Some(Native { code: native_kernel(self.graph)?, squares: None });
+        }
+        let (squares, outputs) = (self.squares()?, self.graph.without_sums()?);
+        let is_read = outputs.nodes.contains(&Node::Leaf(squares.parameter.into()));
+        Some(Native { code: native_kernel(&outputs).filter(|_| is_read)?, squares: Some(squares) })
+    }
+
+    /// The sums of the program, if native code can compute all of them.
+    fn squares(&self) -> Option<Squares> {
+        let nodes = &self.graph.nodes;
+        let new = *self.graph.outputs.first()?;
+        let mut found = Squares { of: [None; 3], parameter: 0 };
+        for (id, sum) in &self.sums {
+            let square = nodes[*id].arguments().next()?;
+            let Node::Apply(Elementwise::Multiply, [of, same, _]) = nodes[square] else { return None };
+            let kind = match nodes[of as usize] {
+                _ if of != same => return None,
+                _ if of as usize == new => 2,
+                Node::Leaf(0) => 0,
+                Node::Apply(Elementwise::Subtract, [from, parameter, _]) if from as usize == new => {
+                    let Node::Leaf(input) = nodes[parameter as usize] else { return None };
+                    found.parameter = small(input as usize);
+                    1
+                }
+                _ => return None,
+            };
+            found.of[kind] = Some(*sum);
+        }
+        Some(found)
     }
 
     fn first_scalar(&self) -> usize {
@@ -304,7 +338,7 @@ impl<'a> Writer<'a> {
 
     /// The registers that are read after the loop that writes `register`.
     fn read_after_writing(&self, register: u16) -> impl Iterator<Item = u16> {
-        let is_written = move |this: &&FusedLoop| this.to != register || matches!(this.work, LoopWork::Sum(_));
+        let is_written = move |this: &&FusedLoop| this.to != register || !this.work.writes();
         let after = self.phase.loops.iter().skip_while(is_written).skip(1);
         after.flat_map(|this| this.work.arguments()).copied()
     }

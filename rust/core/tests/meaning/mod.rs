@@ -358,7 +358,7 @@ fn of_output(rounding: Rounding, output: usize) -> Rounding {
     }
 }
 
-/// Runs the program on the leaves and compares every output with what it means; with no threads, leaf by leaf where
+/// Runs the program on the leaves and compares every output and result with what it means; with no threads, leaf by leaf where
 /// that can be. `scalars` are two sets.
 pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f64], isa: Isa, threads: usize) {
     let (kernel, outputs) = (Kernel::compile_wanted(nodes, wanted).unwrap(), wanted.outputs);
@@ -383,22 +383,31 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
             noise_key: leaf.seed,
         })
         .collect();
-    if threads == 0 && kernel.results() == 0 {
+    let results = if threads == 0 && kernel.results() == 0 {
         let mut scratch = Scratch::default();
         for leaf in &run {
             // SAFETY: the arrays are alive and apart.
             unsafe { exec::run_one(&kernel, &scalars[..kernel.scalar_inputs() * 2], leaf, isa, &mut scratch) }.unwrap();
         }
+        Vec::new()
     } else {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().unwrap();
         let batch = Batch { kernel: &kernel, scalars: &scalars[..kernel.scalar_inputs() * 2], leaves: &run };
         // SAFETY: the arrays are alive and apart.
-        unsafe { exec::run(&[batch], isa, Some(&pool)) }.unwrap();
-    }
+        unsafe { exec::run(&[batch], isa, Some(&pool)) }.unwrap().unwrap().remove(0)
+    };
+    let mut results = results.into_iter();
     for (number, (leaf, prepared)) in leaves.iter().zip(&prepared).enumerate() {
         let set = &scalars[leaf.set * kernel.scalar_inputs()..];
         let padded: Vec<f64> = (0..scalars.len() / 2).map(|k| set.get(k).copied().unwrap_or(0.0)).collect();
         let values = evaluate(nodes, &padded, &prepared.case);
+        for (k, result) in wanted.results.iter().enumerate() {
+            let (found, expected) = (results.next().unwrap(), values[*result as usize].at(0));
+            assert!(
+                same(found, expected),
+                "{isa:?}, {threads} threads, leaf {number}, result {k}: {found} is not {expected}\n{leaf:?}\n{kernel}"
+            );
+        }
         for (k, output) in outputs.iter().enumerate() {
             let held = prepared.output(k);
             let computed: Vec<f64> =

@@ -147,11 +147,12 @@ impl Prepared {
                 (inputs[0].len(), parameter.dtype.computed_in(), noise_key(seed, step, parameter.position));
             let outputs = seen.outputs.get(at).map_or(&inputs[1..2 + parameter.slots.len()], |outputs| &outputs[..]);
             let mut scalar_set = parameter.set;
-            if !parameter.numbers.is_empty() {
+            let given = &programs[parameter.program].1[parameter.set];
+            // Parameters share a set of scalars where the kernel reads no slot of one number, as of recorded norms.
+            if !parameter.numbers.is_empty() && kernel.scalar_inputs() > given.len() {
                 scalar_set = leaves.len();
                 let numbers = parameter.numbers.iter().map(Slot::read);
-                let given = programs[parameter.program].1[parameter.set].iter().copied();
-                scalars.extend(given.chain(numbers).take(kernel.scalar_inputs()));
+                scalars.extend(given.iter().copied().chain(numbers).take(kernel.scalar_inputs()));
             }
             leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set, noise_key });
         }
