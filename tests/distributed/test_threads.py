@@ -303,3 +303,28 @@ def test_every_method_gives_the_same_bits_again() -> None:
     assert [first, *others] == distributed.run(jobs.every_method, workers=3)
     for name in ("sync_replicas", "compression", "kfac", "large_batch"):
         assert {each[name] for each in others} == {first[name]}
+
+
+def test_a_thread_that_cannot_start_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers that have started do not wait for it until they time out."""
+    start, ended = threading.Thread.start, threading.Event()
+    found: list[BaseException] = []
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "worker-2":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def worker(comm: Any) -> None:
+        try:
+            comm.all_reduce([np.ones(1)])
+        except Aborted as error:
+            found.append(error)
+            if len(found) == 2:
+                ended.set()
+            raise
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        distributed.run(worker, workers=3)
+    assert ended.wait(DEADLINE)
