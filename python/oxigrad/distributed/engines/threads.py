@@ -328,6 +328,7 @@ class ThreadCommunicator(InOrder):
         with group.changed:
             group.check(self._who)
             group.reforming.add(self.rank)
+            group.changed.notify_all()  # those that wait for a message of this worker end their wait
             group.advance()
             seconds = self.timeout if timeout is None else timeout
             group.wait(self._who, lambda: group.next is not None, seconds, "reform")
