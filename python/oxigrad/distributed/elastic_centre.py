@@ -153,7 +153,8 @@ class CentreServer:
             self._tell(rank, error)
         with self._changed:
             if header is not None:
-                self._take(header.rank, *map(int, payload[0]), payload[1:])
+                kind, number = map(int, payload[0])
+                self._take(header.rank, kind, number, payload[1:])
             before, self._alive = self._alive, self._communicator.alive()
             for rank in sorted(before - self._alive):
                 self._act(self._machine.leave(rank))
