@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -181,7 +182,7 @@ METHODS: dict[str, Callable[[int, int], Any]] = {
 
 @dataclasses.dataclass
 class Result:
-    """The result of one worker: its gradients by what became of them, and its accuracy on the test images."""
+    """The result of one worker: its gradients by what became of them, messages that it refused, and its accuracy on the test images."""
 
     method: str
     rank: int
@@ -191,6 +192,7 @@ class Result:
     accepted: int
     dropped: int
     stale: dict[str, int]
+    refused: dict[str, int]
 
 
 def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
@@ -198,7 +200,7 @@ def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
     data, test = load()
     steps = epochs * (len(data.digits) // comm.size // BATCH)
     model, opt = new_model(), METHODS[method](steps, comm.size)
-    sent, begin = comm.bytes_sent, time.perf_counter()
+    sent, refused, begin = comm.bytes_sent, Counter(comm.refused), time.perf_counter()
     shown = bar and comm.rank == 0
     own_batches = batches(data, comm.rank, comm.size, epochs)
     with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
@@ -215,9 +217,9 @@ def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
     own = next(report for report in opt.report() if report.rank == comm.rank)
     right = np.argmax(scores(model, test.images), axis=1) == test.digits
     stale = {str(staleness): count for staleness, count in own.stale.items() if staleness}
-    return Result(
-        method, comm.rank, float(np.mean(right)), seconds, comm.bytes_sent - sent, own.accepted, own.dropped, stale
-    )
+    accuracy, sent = float(np.mean(right)), comm.bytes_sent - sent
+    refused = dict(Counter(comm.refused) - refused)
+    return Result(method, comm.rank, accuracy, seconds, sent, own.accepted, own.dropped, stale, refused)
 
 
 def work(methods: Sequence[str], epochs: int, bar: bool, comm: Any) -> list[dict[str, Any]]:
@@ -286,9 +288,10 @@ def be_worker(engine: str, methods: Sequence[str], epochs: int, folder: Path | N
 def summary(result: Result) -> str:
     """The counts of the gradients of one worker, as a line."""
     stale = ", ".join(f"{count} by {staleness}" for staleness, count in sorted(result.stale.items())) or "none"
+    refused = ", ".join(f"{count} by {reason}" for reason, count in sorted(result.refused.items())) or "none"
     return (
         f"  worker {result.rank}: {result.accepted} gradients accepted, {result.dropped} dropped, stale: {stale}; "
-        f"{result.bytes_sent / 1e6:.2f} MB sent, accuracy {result.accuracy:.4f}"
+        f"messages refused: {refused}; {result.bytes_sent / 1e6:.2f} MB sent, accuracy {result.accuracy:.4f}"
     )
 
 

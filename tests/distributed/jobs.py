@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ import numpy as np
 
 import oxigrad as ox
 from oxigrad import distributed, launch
-from oxigrad.distributed import Header, NotSupported, Refused, TimedOut, WorkerLost, agreement
-from oxigrad.distributed.communicator import serving
+from oxigrad.distributed import Header, Layout, NotSupported, Refused, TimedOut, WorkerLost, agreement, elastic_centre
+from oxigrad.distributed.communicator import Alone, serving
+from oxigrad.distributed.coordinator import REQUEST
 
 DEADLINE = 240
 """Seconds after which a test counts as hanging."""
@@ -264,8 +266,15 @@ def late(comm: Any) -> str:
     return "completed"
 
 
+TOLD = {name: REFUSED[name] for name in ("magic", "version", "job", "generation", "rank")}
+"""Those that Ray's actor refuses, which tells their sender at once."""
+
+
 def receive_from_hostile(comm: Any) -> dict[str, int] | None:
-    """Rank 1 sends messages of every malformed class and good ones between them; returns what rank 0 refused, by reason."""
+    """Rank 1 sends messages of every malformed class and good ones between them.
+
+    Returns what rank 0 refused by reason, and what rank 1 was told to be refused.
+    """
     good = [np.arange(6.0)]
 
     def sealed(step: int, **changes: Any) -> Header:
@@ -274,12 +283,58 @@ def receive_from_hostile(comm: Any) -> dict[str, int] | None:
 
     if comm.rank != 1:
         return _accepted(comm) if comm.rank == 0 else None
+    told: Counter[str] = Counter()
     for step, (header, payload) in enumerate(_malformed(sealed, good[0].tobytes())):
-        _post(comm, header, payload)
+        try:
+            _post(comm, header, payload)
+        except Refused as error:
+            told[error.reason] += 1
         _post(comm, sealed(2 * step + 1).pack(), good[0].tobytes())
     assert comm.recv_any([np.empty(0)], tag=8) is not None
     comm.timeout = 1.0  # what nobody receives is not waited for
-    return None
+    return dict(told)
+
+
+def ask_with_another_tree(comm: Any) -> list[str]:
+    """Rank 1 asks a coordinator, and a centre, for something that is of another tree or malformed; returns what it is told."""
+    told = []
+    model = {"w": np.zeros(3)}
+    with distributed.SyncReplicas(ox.optim.SGD(0.1), 1, communicator=comm) as opt:
+        opt.join(model)
+        for digest, words in ((b"another ", [1, 0, 0, 0]), (opt._codec.digest, [77, 0, 0, 0])):
+            if comm.rank == 1:
+                comm.send(0, Header(REQUEST, 0, digest), [np.array(words)])
+                told.append(_error(opt._answered))
+        opt.update(model, {"w": np.ones(3)})
+    comm.all_reduce([np.zeros(1)])
+    elastic: Any = distributed.ElasticAverage(ox.optim.SGD(0.1), 1, communicator=comm)
+    model = elastic.start(model)
+    layout, other = elastic._layout, Layout({"v": np.zeros(3)})
+    if comm.rank == 1:
+        told.append(_error(lambda: elastic_centre.request(comm, other, elastic_centre.PUSH, 1, [np.zeros(3)], 60.0)))
+        told.append(_error(lambda: elastic_centre.request(comm, layout, 77, 1, [], 60.0)))
+    elastic.leave(elastic.update(model, {"w": np.ones(3)}))
+    return told if comm.rank == 1 else [str(dict(opt.report()[0].refused))]
+
+
+ASKED = [
+    ["{'digest': 2, 'kind': 2}"],
+    [
+        "digest: rank 1 has other parameters, or another configuration of the optimizer, than the coordinator",
+        "kind: a request has the kind 77 and the number 0",
+        "digest: rank 1 has other parameters than the centre",
+        "kind: a request has the kind 77 and 0 buffers",
+    ],
+]
+"""The results of `ask_with_another_tree`."""
+
+
+def _error(call: Any) -> str:
+    try:
+        call()
+    except Refused as error:
+        return f"{error.reason}: {error}"
+    return "accepted"
 
 
 def _malformed(sealed: Any, payload: bytes) -> list[tuple[bytes, bytes]]:
@@ -503,6 +558,47 @@ def undisturbed(steps: int, make: Any = None) -> str:
     return digest(opt.state_dict()["slots"])
 
 
+def save_on_a_full_disk(comm: Any, folder: str) -> list[Any]:
+    """Rank 0 saves, and saves again with a limit on the size of files; the training goes on.
+
+    Returns the error, whether the first file is kept, the names of the files, and whether the kept file continues to the same bits.
+    """
+    file, model, found = Path(folder) / "state.safetensors", {"w": np.zeros(50_000)}, []
+    with distributed.SyncReplicas(ox.optim.Adam(0.1), 2, communicator=comm) as opt:
+        for step in range(4):
+            if comm.rank == 0 and step == 2:
+                opt.save(file)
+                whole, kept = file.read_bytes(), model["w"].copy()
+            if comm.rank == 0 and step == 3:
+                found = [_error_of_save(opt, file), file.read_bytes() == whole, os.listdir(folder)]
+            opt.update(model, {"w": np.full(50_000, 1.0 + step)})
+    if comm.rank == 0:
+        resumed, own = distributed.SyncReplicas(ox.optim.Adam(0.1), 1, communicator=Alone()), {"w": kept}
+        resumed.load(file)
+        for step in (2, 3):
+            resumed.update(own, {"w": np.full(50_000, 1.0 + step)})
+        found.append(own["w"].tobytes() == model["w"].tobytes())
+    return [comm.rank, *found]
+
+
+FULL_DISK = [[0, "OSError: File too large", True, ["state.safetensors"], True], [1]]
+"""The results of `save_on_a_full_disk`."""
+
+
+def _error_of_save(opt: Any, file: Path) -> str:
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        opt.save(file)
+    except OSError as error:
+        return f"OSError: {'File too large' if 'File too large' in str(error) else error}"
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    return "saved"
+
+
 def straggle(comm: Any) -> list[Any]:
     """Rank 2 computes one gradient while the others take ten steps, by two gradients each, without it.
 
@@ -587,10 +683,56 @@ def other_version(engine: str) -> str:
     return "accepted"
 
 
+def killed_before_start(engine: str) -> str:
+    """The error of a job in which the process of rank 1 dies before it makes its communicator."""
+    if "1" in (os.environ.get("OMPI_COMM_WORLD_RANK"), os.environ.get("PMI_RANK"), os.environ.get("RANK")):
+        _die(None)
+    try:
+        distributed.communicator(engine, timeout=2.0)
+    except TimedOut as error:
+        return str(error)
+    return "accepted"
+
+
+class FailsAtStart:
+    """A worker function that the first process which receives it cannot load: it raises an error, exits or dies instead."""
+
+    def __init__(self, folder: str, how: str) -> None:
+        self.folder, self.how = folder, how
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded, (self.folder, self.how)
+
+    def __call__(self, comm: Any) -> int:
+        return comm.size
+
+
+def _loaded(folder: str, how: str) -> FailsAtStart:
+    try:
+        os.mkdir(folder)  # by one process alone
+    except FileExistsError:
+        return FailsAtStart(folder, how)
+    if how == "raise":
+        raise ModuleNotFoundError("No module named 'data_of_this_worker'")
+    if how == "exit":
+        raise SystemExit("no data set")
+    os._exit(3)
+
+
+def exit_alone(comm: Any) -> int:
+    """One worker ends by `SystemExit` before its first message."""
+    if comm.rank == 1:
+        raise SystemExit("no data set")
+    return comm.rank
+
+
+PROGRAMS = {"other_version": other_version, "killed_before_start": killed_before_start}
+
+
 def main(engine: str, name: str, *arguments: str) -> None:
     given = [json.loads(argument) for argument in arguments]
-    if name == "other_version":
-        sys.stdout.write(f"result {json.dumps(other_version(engine))}\n")
+    if name in PROGRAMS:
+        sys.stdout.write(f"result {json.dumps(PROGRAMS[name](engine))}\n")
         sys.stdout.flush()
         return
     comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,8 +65,30 @@ def test_a_worker_that_leaves_is_not_waited_for(mpi: Any) -> None:
     assert jobs.results(run.stdout) == [[0, 2, 1, SUM, STEPS], [1, 2, 1, SUM, STEPS]]
 
 
-def test_no_malformed_message_is_received_from_a_thread() -> None:
+def test_no_malformed_message_is_received_from_a_thread(caplog: pytest.LogCaptureFixture) -> None:
     assert distributed.run(jobs.receive_from_hostile, workers=2)[0] == REFUSED
+    warnings = [record.getMessage() for record in caplog.records if record.name == "oxigrad.distributed"]
+    assert len(warnings) == len(REFUSED)  # one for each reason
+    (job,) = (text for text in warnings if "'job'" in text)
+    assert job.startswith(f"a message is refused: a message is of the job {b'of another job  '.hex()}: expected ")
+
+
+def test_a_request_of_another_tree_is_answered_by_its_refusal() -> None:
+    assert distributed.run(jobs.ask_with_another_tree, workers=2) == jobs.ASKED
+
+
+def test_refused_messages_are_counted_over_generations() -> None:
+    def worker(comm: Any) -> dict[str, int]:
+        comm.refused.add(distributed.Refused("job", "a message is of another job"))
+        return dict(comm.reform().refused)
+
+    assert distributed.run(worker, workers=2) == [{"job": 1}] * 2
+
+
+@processes
+def test_a_request_of_another_tree_is_answered_by_its_refusal_under_mpi(mpi: Any) -> None:
+    run = mpi(2, "ask_with_another_tree")
+    assert jobs.results(run.stdout) == sorted(jobs.ASKED, key=str), run.stderr
 
 
 @processes
@@ -75,6 +96,9 @@ def test_no_malformed_message_is_received_from_a_process_of_mpi(mpi: Any) -> Non
     run = mpi(2, "receive_from_hostile")
     assert run.returncode == 0, run.stderr
     assert REFUSED in jobs.results(run.stdout)
+    warnings = [line for line in run.stderr.splitlines() if line.startswith("a message is refused: ")]
+    assert len(warnings) == len(REFUSED)
+    assert any("is of the job" in line for line in warnings)
 
 
 def test_workers_run_out_of_data_at_different_times() -> None:
@@ -120,28 +144,14 @@ def test_a_coordinator_stops_and_continues(mpi: Any) -> None:
 
 
 def test_a_checkpoint_on_a_full_disk_keeps_the_old_one(tmp_path: Path) -> None:
-    file = tmp_path / "state.safetensors"
+    assert distributed.run(lambda comm: jobs.save_on_a_full_disk(comm, str(tmp_path)), workers=2) == jobs.FULL_DISK
 
-    def worker(comm: Any) -> bool:
-        model, opt = {"w": np.zeros(50_000)}, ox.optim.Adam()
-        with distributed.SyncReplicas(opt, 1, 2) as wrapper:
-            for _ in range(2):
-                wrapper.update(model, {"w": np.ones(50_000)})
-            if comm.rank != 0:
-                return True
-            wrapper.save(file)
-            whole = file.read_bytes()
-            limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
-            try:
-                with pytest.raises(OSError, match="large"):
-                    wrapper.save(file)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-            wrapper.update(model, {"w": np.ones(50_000)})  # training goes on
-            return file.read_bytes() == whole and [entry.name for entry in tmp_path.iterdir()] == [file.name]
 
-    assert distributed.run(worker, workers=2) == [True, True]
+@processes
+def test_a_checkpoint_of_a_process_on_a_full_disk_keeps_the_old_one(mpi: Any, tmp_path: Path) -> None:
+    run = mpi(2, "save_on_a_full_disk", f'"{tmp_path}"')
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == jobs.FULL_DISK
 
 
 def test_a_worker_with_another_model_is_refused() -> None:

@@ -7,6 +7,7 @@ import math
 import pickle
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim, xp
 from oxigrad.distributed import KFAC
-from oxigrad.distributed.engines.threads import ThreadJob
+from oxigrad.distributed.engines.threads import ThreadCommunicator, ThreadJob
 from oxigrad.distributed.placement import Placement, balanced
 
 WORKERS = 4
@@ -420,6 +421,88 @@ def test_the_others_go_on_without_a_worker_that_has_died(mode: str) -> None:
         np.testing.assert_array_equal(opt.factors("l1.w")[0], survivors[0][1].factors("l1.w")[0])
 
 
+def own_batches(opt: KFAC, model: Model, rank: int, steps: range) -> Model:
+    """The model after some steps; each worker has data of its own in each step."""
+    for step in steps:
+        generator = np.random.default_rng([rank, step])
+        x, y = generator.standard_normal((6, 5)), generator.standard_normal((6, 3))
+        opt.minimize(lambda m, x=x, y=y: network_loss(m, x, y), model)
+    return model
+
+
+def assert_same_bits(models: list[Model], expected: Model) -> None:
+    for model in models:
+        for path, array in parameters(model).items():
+            np.testing.assert_array_equal(array, parameters(expected)[path], err_msg=path)
+
+
+@pytest.mark.parametrize("method", ["eigen", "inverse"])
+def test_after_a_death_all_modes_give_the_same_bits(method: str) -> None:
+    """The decompositions that are lost with a worker are those that it had, and not of the factors of later steps."""
+
+    def run(mode: str) -> Model:
+        def worker(comm: Any) -> Model:
+            assert ready.wait(DEADLINE)
+            opt = kfac(communicator=comm, method=method, inverse_update_steps=4, **MODES[mode])
+            model = own_batches(opt, network(), comm.rank, range(3))
+            if comm.rank == 1:
+                job.kill(1)
+            return own_batches(opt, model, comm.rank, range(3, 7))
+
+        ready = threading.Event()
+        job = ThreadJob(worker, 4, timeout=DEADLINE)
+        ready.set()
+        first, dead, *others = job.wait(DEADLINE)
+        assert dead is None
+        assert_same_bits(others, first)
+        return first
+
+    assert_same_bits([run(mode) for mode in [*MODES][1:]], run("comm_opt"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_worker_may_die_at_any_place_of_a_step(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first of three steps, which decomposes, or in the second: each survivor takes all, and they have the same state."""
+
+    def run(last: int) -> bool:
+        def worker(comm: Any) -> tuple[Model, KFAC]:
+            assert ready.wait(DEADLINE)
+            opt = kfac(communicator=comm, inverse_update_steps=2, **MODES[mode])
+            model = own_batches(opt, network(), comm.rank, range(2))
+            if comm.rank == 1:
+                has_taken_two.set()
+            return own_batches(opt, model, comm.rank, range(2, 3)), opt
+
+        def dying(method: Callable[..., Any]) -> Callable[..., Any]:
+            def call(comm: Any, *args: Any, **options: Any) -> Any:
+                if comm.rank == 1 and not has_taken_two.is_set() and next(calls) == last:
+                    job.kill(1)
+                return method(comm, *args, **options)
+
+            return call
+
+        ready, has_taken_two, calls = threading.Event(), threading.Event(), itertools.count()
+        job = ThreadJob(worker, 4, timeout=DEADLINE)
+        with monkeypatch.context() as patch:
+            for name in ("all_reduce", "broadcast", "all_gather_v", "send", "recv_any"):
+                patch.setattr(ThreadCommunicator, name, dying(getattr(ThreadCommunicator, name)))
+            ready.set()
+            found = job.wait(DEADLINE)
+        survivors = [each for each in found if each is not None]
+        assert_same_bits([model for model, _ in survivors], survivors[0][0])
+        for _, opt in survivors:
+            assert opt.step == 3
+            for path in opt.layers:
+                for one, other in zip(opt.factors(path), survivors[0][1].factors(path), strict=True):
+                    np.testing.assert_array_equal(one, other)
+        return found[1] is None
+
+    last = 0
+    while run(last):
+        last += 1
+    assert last >= 5
+
+
 @pytest.mark.parametrize("starts", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_worker_that_joins_takes_the_same_steps(mode: str, starts: bool) -> None:
@@ -538,6 +621,34 @@ def test_a_run_resumes_to_the_bit(method: str, tmp_path: Any) -> None:
         run(other, own, 5)
         for path, array in parameters(own).items():
             np.testing.assert_array_equal(array, parameters(model)[path])
+
+
+@pytest.mark.parametrize("method", ["eigen", "inverse"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_state_of_any_worker_continues_on_all_to_the_bit(mode: str, method: str, tmp_path: Path) -> None:
+    def new() -> KFAC:
+        damping = ox.schedules.linear(0.1, 0.01, 9)
+        intervals = {"factor_update_steps": 2, "inverse_update_steps": 3}
+        return KFAC(optim.Adam(0.01), damping, method=method, **intervals, **MODES[mode])
+
+    def first(comm: Any) -> tuple[Model, Model]:
+        opt = new()
+        model = own_batches(opt, network(), comm.rank, range(5))
+        opt.save(tmp_path / str(comm.rank))
+        return copy.deepcopy(model), own_batches(opt, model, comm.rank, range(5, 9))
+
+    def resumed(rank: int, file: int) -> Model:
+        opt = new()
+        opt.load(tmp_path / str(file))
+        return own_batches(opt, copy.deepcopy(saved), rank, range(5, 9))
+
+    (saved, expected), *_ = distributed.run(first, workers=WORKERS, timeout=DEADLINE)
+    alone = resumed(0, 0)
+    for file in range(WORKERS):
+        assert_same_bits(distributed.run(lambda comm, f=file: resumed(comm.rank, f), workers=WORKERS), expected)
+        assert_same_bits([resumed(0, file)], alone)
+    mixed = distributed.run(lambda comm: resumed(comm.rank, (comm.rank + 1) % WORKERS), workers=WORKERS)
+    assert_same_bits(mixed, expected)
 
 
 def test_a_state_without_inverses_or_of_other_shapes() -> None:

@@ -56,6 +56,14 @@ def test_a_wait_ends_by_its_time_out() -> None:
     assert "ends the processes that wait" in run.stderr
 
 
+def test_a_process_that_dies_before_its_communicator_ends_the_job() -> None:
+    run = jobs.launched(2, "killed_before_start")
+    assert run.returncode != 0
+    assert "Timeout (0:00:02)!" in run.stderr
+    assert "in _wait_for_all_processes" in run.stderr
+    assert jobs.results(run.stdout) == []
+
+
 def test_an_uncaught_exception_ends_the_job() -> None:
     run = jobs.launched(3, "train", "[1]", '"fail"')
     assert run.returncode != 0

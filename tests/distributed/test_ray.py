@@ -101,7 +101,10 @@ def test_an_error_of_a_worker_is_raised(engine: ModuleType) -> None:
 
 
 def test_no_malformed_message_is_received(engine: ModuleType) -> None:
-    assert distributed.run(jobs.receive_from_hostile, "ray", 2)[0] == jobs.REFUSED
+    found, told = distributed.run(jobs.receive_from_hostile, "ray", 2)
+    assert told == jobs.TOLD
+    assert found == {reason: count for reason, count in jobs.REFUSED.items() if reason not in told}
+    assert distributed.run(jobs.ask_with_another_tree, "ray", 2) == jobs.ASKED
 
 
 def test_workers_run_out_of_data_at_different_times_and_one_is_slow(engine: ModuleType) -> None:
@@ -115,8 +118,35 @@ def test_all_workers_die(engine: ModuleType) -> None:
     for name, pid in pids.items():
         if name != "coordinator":
             os.kill(pid, signal.SIGKILL)
-    with pytest.raises(distributed.WorkerLost, match="process of worker"):
+    with pytest.raises(distributed.WorkerLost, match="the work of worker [01] cannot complete: its process died"):
         job.wait(jobs.DEADLINE)
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [
+        ("raise", Exception, "No module named 'data_of_this_worker'"),
+        ("exit", distributed.WorkerLost, "work of worker [01] .* exit code no data set"),
+        ("die", distributed.WorkerLost, "work of worker [01] cannot complete: its process died"),
+    ],
+)
+def test_a_worker_that_fails_before_it_takes_part_is_named(
+    engine: ModuleType, tmp_path: Path, how: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        engine.RayJob(jobs.FailsAtStart(str(tmp_path / "first"), how), 2).wait(jobs.DEADLINE)
+
+
+def test_a_worker_that_dies_before_it_takes_part_is_replaced(engine: ModuleType, tmp_path: Path) -> None:
+    job = engine.RayJob(jobs.FailsAtStart(str(tmp_path / "first"), "die"), 2, restarts=1)
+    assert sorted(map(str, job.wait(jobs.DEADLINE))) == ["2", "2", "None"]
+
+
+def test_a_worker_that_exits_ends_the_program(engine: ModuleType) -> None:
+    """As under the engine of threads: Ray alone ends the process, and says nothing of it."""
+    for name in ("threads", "ray"):
+        with pytest.raises(SystemExit, match="no data set"):
+            distributed.run(jobs.exit_alone, name, 2)
 
 
 @pytest.mark.parametrize("address", ["10.1.2.3:6379", "ray://example.org:10001", "auto", "[fe80::1]:6379"])

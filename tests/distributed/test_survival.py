@@ -13,7 +13,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim, schedules
-from oxigrad.distributed import Refused, SyncReplicas, WorkerLost, agreement
+from oxigrad.distributed import Header, Refused, SyncReplicas, WorkerLost, agreement
 from oxigrad.distributed.engines.hub import Hub
 from oxigrad.distributed.engines.threads import ThreadJob
 
@@ -356,6 +356,34 @@ def test_another_version_is_refused_by_all_processes_of_torch() -> None:
 
     found = [result for _, output, _ in launched(2, "other_version") for result in jobs.results(output)]
     assert found == [VERSIONS] * 2
+
+
+def test_a_call_that_a_later_one_has_overtaken_does_not_lose_a_process() -> None:
+    """Ray may change the order of calls: the second says that a new process has taken the place of the first."""
+
+    async def enter() -> list[Any]:
+        hub = Hub(["a", "b"], job=b"1" * 16, version="1.0")
+        await hub.supervise(["b", "c"], 2)
+        await hub.supervise(["a", "b"], 1)
+        entering = [hub.enter(name, b"1" * 16, "1.0", DEADLINE) for name in ("b", "c")]
+        places = await asyncio.gather(*entering)
+        return [*places, *[await hub.was_admitted(name) for name in ("a", "b", "c")]]
+
+    assert asyncio.run(enter()) == [("done", (0, 2, 0)), ("done", (1, 2, 0)), False, True, True]
+
+
+def test_a_message_that_is_not_of_a_worker_of_the_job_is_refused_where_it_is_posted() -> None:
+    async def post() -> list[Any]:
+        hub = Hub(["a"], job=b"1" * 16, version="1.0")
+        await hub.enter("a", b"1" * 16, "1.0", DEADLINE)
+        found = []
+        for given in ({}, {"job": b"2" * 16}, {"generation": 5}, {"rank": 1}):
+            head = Header(5).sealed([], **{"job": b"1" * 16, **given})
+            found.append(await hub.post(0, 0, head.pack(), []))
+        found.append(await hub.post(0, 0, b"XXXX" + head.pack()[4:], []))
+        return [answer.value[0] if answer.kind == "refused" else answer.kind for answer in found]
+
+    assert asyncio.run(post()) == ["done", "job", "generation", "rank", "magic"]
 
 
 def test_a_process_of_another_version_or_job_does_not_enter() -> None:

@@ -303,3 +303,55 @@ def test_every_method_gives_the_same_bits_again() -> None:
     assert [first, *others] == distributed.run(jobs.every_method, workers=3)
     for name in ("sync_replicas", "compression", "kfac", "large_batch"):
         assert {each[name] for each in others} == {first[name]}
+
+
+def test_a_thread_that_cannot_start_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers that have started do not wait for it until they time out."""
+    start, ended = threading.Thread.start, threading.Event()
+    found: list[BaseException] = []
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "worker-2":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def worker(comm: Any) -> None:
+        try:
+            comm.all_reduce([np.ones(1)])
+        except Aborted as error:
+            found.append(error)
+            if len(found) == 2:
+                ended.set()
+            raise
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        distributed.run(worker, workers=3)
+    assert ended.wait(DEADLINE)
+
+
+def test_a_worker_that_reforms_ends_the_waits_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 0 waits for a message of rank 2, which is alive and has seen the loss of rank 1."""
+    waits = threading.Event()
+    wait = threading.Condition.wait
+
+    def seen(condition: threading.Condition, timeout: float | None = None) -> bool:
+        if threading.current_thread().name == "worker-0" and condition is job._changed:
+            waits.set()  # it holds the lock, which the others take after it has begun to wait
+        return wait(condition, timeout)
+
+    def worker(comm: Any) -> int:
+        if comm.rank == 0:
+            with pytest.raises(WorkerLost):
+                comm.recv_any([], tag=1, source=2)
+        else:
+            assert waits.wait(DEADLINE)
+            if comm.rank == 1:
+                job.kill(1)
+                comm.alive(), comm.recv_any([], tag=2)
+            job._threads[1].join(DEADLINE)
+        return comm.reform().size
+
+    monkeypatch.setattr(threading.Condition, "wait", seen)
+    job = ThreadJob(worker, 3, timeout=2 * DEADLINE)
+    assert job.wait(DEADLINE) == [2, None, 2]

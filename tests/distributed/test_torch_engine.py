@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import jobs
@@ -66,7 +67,8 @@ def found(count: int, *job: str) -> list[Any]:
 
 
 def test_no_malformed_message_is_received() -> None:
-    assert found(2, "receive_from_hostile") == [jobs.REFUSED, None]
+    assert found(2, "receive_from_hostile") == [jobs.REFUSED, {}]
+    assert sorted(found(2, "ask_with_another_tree"), key=str) == sorted(jobs.ASKED, key=str)
 
 
 def test_processes_run_out_of_data_at_different_times() -> None:
@@ -79,6 +81,17 @@ def test_the_others_go_on_without_a_slow_process() -> None:
 
 def test_a_coordinator_stops_and_continues() -> None:
     assert found(3, "stopped_coordinator") == [[0, 6], [1, 6], [2, 6]]
+
+
+def test_a_checkpoint_on_a_full_disk_keeps_the_old_one(tmp_path: Path) -> None:
+    assert found(2, "save_on_a_full_disk", f'"{tmp_path}"') == jobs.FULL_DISK
+
+
+def test_a_process_that_dies_before_its_communicator_is_not_waited_for_longer_than_the_time_out() -> None:
+    (status, output, errors), _ = launched(2, "killed_before_start")
+    assert status == 0, errors
+    (found,) = jobs.results(output)
+    assert found.startswith("the communicator is not made within 2 s")
 
 
 def test_a_process_without_a_group_is_told_so() -> None:

@@ -5,7 +5,6 @@ packs trees into them.
 """
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
@@ -15,6 +14,7 @@ import numpy as np
 from oxigrad.distributed.background import InOrder, Running
 from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
 from oxigrad.distributed.message import Header
+from oxigrad.distributed.refusals import Refusals
 
 __all__ = ["Alone", "Communicator", "current"]
 
@@ -57,8 +57,8 @@ class Communicator(Protocol):
     """Seconds that a wait takes at most, where the call does not say."""
     bytes_sent: int
     """Bytes of payload that this worker has sent, and has contributed to collective operations."""
-    refused: Counter[str]
-    """Counts the messages that were refused, by reason."""
+    refused: Refusals
+    """Counts the messages that were refused, by reason, and logs the first of each reason."""
 
     def all_reduce(
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
@@ -158,7 +158,7 @@ class Alone(InOrder):
     def __init__(self, timeout: float = TIMEOUT) -> None:
         self.generation, self.job, self.timeout = 0, bytes(16), timeout
         self.bytes_sent = 0
-        self.refused: Counter[str] = Counter()
+        self.refused = Refusals()
 
     def all_reduce(
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None

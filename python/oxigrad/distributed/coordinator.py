@@ -8,7 +8,7 @@ import dataclasses
 import json
 import logging
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,6 +21,7 @@ from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.message import Header, Layout
+from oxigrad.distributed.refusals import Refusals
 from oxigrad.distributed.replica import Replica
 from oxigrad.distributed.wrapper import WorkerReport
 
@@ -109,7 +110,7 @@ class Coordinator:
         #: The step of the replica of each worker, as far as is known.
         self._known: dict[int, int] = {}
         #: Counts the messages and the workers that were refused, by reason.
-        self.refused: Counter[str] = Counter()
+        self.refused = Refusals()
         self.workers: dict[int, Worker] = {}
         self.reports: dict[int, WorkerReport] = {}
 
@@ -118,7 +119,8 @@ class Coordinator:
     def memory(self, header: Header) -> list[np.ndarray]:
         """The memory to receive a request into. Raises `Refused` for one that cannot be of these parameters."""
         if header.digest not in (self.codec.digest, ANY):
-            raise Refused("digest", "a worker has other parameters, or another configuration of the optimizer")
+            text = "other parameters, or another configuration of the optimizer, than the coordinator"
+            raise Refused("digest", f"rank {header.rank} has {text}")
         most = MOST_DESCRIPTION if header.digest == ANY else self.codec.most_bytes + 8 * REQUEST_WORDS
         if not 8 * REQUEST_WORDS <= header.payload_bytes <= most:
             raise Refused("length", f"a request has {header.payload_bytes} bytes of payload")
@@ -153,9 +155,7 @@ class Coordinator:
             return self._join(worker)
         _log.error("rank %d is refused: %s", rank, wrong)
         self.refused[wrong.reason] += 1
-        text = np.frombuffer(f"{wrong.reason}\n{wrong}".encode(), np.uint8)
-        words = np.array([-1, REFUSED, 0, 0, 0, text.nbytes], np.int64)
-        return [Reply(rank, 0, [words, text], ANY), *self._handle(Leave(worker))]  # it is not waited for
+        return [refusal(rank, wrong), *self._handle(Leave(worker))]  # it is not waited for
 
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
         """The replies after the loss of workers."""
@@ -281,6 +281,13 @@ class Coordinator:
         return {path: array.copy() for path, array in self.replica.parameters().items()}
 
 
+def refusal(rank: int, error: Refused) -> Reply:
+    """The reply by which a worker raises an error."""
+    text = np.frombuffer(f"{error.reason}\n{error}".encode(), np.uint8)
+    words = np.array([-1, REFUSED, 0, 0, 0, text.nbytes], np.int64)
+    return Reply(rank, 0, [words, text], ANY)
+
+
 @dataclasses.dataclass
 class Answer:
     """The content of a reply: the step of the token, or -1; decisions as tuples; and what brings the worker to ``step``."""
@@ -324,27 +331,36 @@ def serve(
     is_stopped: Callable[[], bool] = lambda: False,
     poll: float = 0.05,
 ) -> None:
-    """Answers requests until all workers have left or died, the generation has ended, or ``is_stopped()``."""
+    """Answers requests until all workers have left or died, the generation has ended, or ``is_stopped()``.
+
+    A request that cannot be of these parameters, or is malformed, is answered by its refusal.
+    """
     coordinator.refused = refused = communicator.refused
     start = time.monotonic()
     alive = communicator.alive()
     while not (is_stopped() or coordinator.is_done):
         payload: list[np.ndarray] = []
+        told: list[Reply] = []
 
-        def memory(header: Header, payload: list[np.ndarray] = payload) -> list[np.ndarray]:
-            payload[:] = coordinator.memory(header)
+        def memory(header: Header, payload: list[np.ndarray] = payload, told: list[Reply] = told) -> list[np.ndarray]:
+            try:
+                payload[:] = coordinator.memory(header)
+            except Refused as error:
+                told.append(refusal(header.rank, error))
+                raise
             return payload
 
         try:
             header = communicator.recv_any(memory, tag=REQUEST, timeout=poll)
         except WorkerLost:
             return  # the workers form the next generation
-        replies = coordinator.tick(time.monotonic() - start)
+        replies = [*told, *coordinator.tick(time.monotonic() - start)]
         if header is not None:
             try:
                 replies += coordinator.receive(header, payload[0])
             except Refused as error:
-                refused[error.reason] += 1
+                refused.add(error)
+                replies.append(refusal(header.rank, error))
         before, alive = alive, communicator.alive()
         replies += coordinator.lost(before - alive)
         for reply in replies:

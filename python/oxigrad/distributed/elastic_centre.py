@@ -138,22 +138,42 @@ class CentreServer:
 
     def _receive(self) -> None:
         payload: list[np.ndarray] = []
+        refused: list[tuple[int, Refused]] = []
 
         def memory(header: Header) -> list[np.ndarray]:
-            payload[:] = [np.empty(2, np.int64), *self._memory(header)]
+            try:
+                payload[:] = [np.empty(2, np.int64), *self._memory(header)]
+            except Refused as error:
+                refused.append((header.rank, error))
+                raise
             return payload
 
         header = self._communicator.recv_any(memory, tag=REQUEST, timeout=_POLL)
+        for rank, error in refused:
+            self._tell(rank, error)
         with self._changed:
             if header is not None:
                 kind, number = map(int, payload[0])
-                if kind != JOIN or self._admits(header.rank, payload[1:]):
-                    self._handle(header.rank, kind, number, payload[1:])
+                self._take(header.rank, kind, number, payload[1:])
             before, self._alive = self._alive, self._communicator.alive()
             for rank in sorted(before - self._alive):
                 self._act(self._machine.leave(rank))
             self._act(self._machine.clock(time.monotonic() - self._begin))
             self._changed.notify_all()
+
+    def _take(self, rank: int, kind: int, number: int, bufs: list[np.ndarray]) -> None:
+        """Handles a request of another worker, which is told where that is malformed."""
+        if kind not in (JOIN, PUSH, LEAVE) or (kind == PUSH and not bufs):
+            error = Refused("kind", f"a request has the kind {kind} and {len(bufs)} buffers")
+            self._communicator.refused.add(error)
+            self._tell(rank, error)
+        elif kind != JOIN or self._admits(rank, bufs):
+            self._handle(rank, kind, number, bufs)
+
+    def _tell(self, rank: int, error: Refused) -> None:
+        """Tells a worker that its request is refused."""
+        text = np.frombuffer(f"{error.reason}\n{error}".encode(), np.uint8)
+        self._send(rank, Header(REPLY, 0, ANY), Answer(WRONG, 0, [text]))
 
     def _memory(self, header: Header) -> list[np.ndarray]:
         """The memory for what follows the first two integers of a request."""
@@ -161,7 +181,7 @@ class CentreServer:
         if header.digest == ANY and 0 < size <= _MOST_DESCRIPTION:
             return [np.empty(size, np.uint8)]
         if header.digest != self._layout.digest:
-            raise Refused("digest", "a worker has other parameters")
+            raise Refused("digest", f"rank {header.rank} has other parameters than the centre")
         if size not in (0, self._layout.nbytes):
             raise Refused("length", f"a request has {header.payload_bytes} bytes")
         return self._layout.empty() if size else []
@@ -174,8 +194,7 @@ class CentreServer:
             return True
         _log.error("rank %d is refused: %s", rank, wrong)
         self._communicator.refused[wrong.reason] += 1
-        text = np.frombuffer(f"{wrong.reason}\n{wrong}".encode(), np.uint8)
-        self._send(rank, Header(REPLY, 0, ANY), Answer(WRONG, 0, [text]))
+        self._tell(rank, wrong)
         self._act(self._machine.leave(rank))
         return False
 

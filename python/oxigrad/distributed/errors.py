@@ -19,18 +19,17 @@ class CommunicationError(RuntimeError):
 class WorkerLost(CommunicationError):
     """Workers have died or left, so that an operation cannot complete; ``ranks`` are theirs in this generation.
 
-    The survivors may continue with ``communicator.reform()``.
+    The survivors may continue with ``communicator.reform()``, unless a ``cause`` says otherwise.
     """
 
-    def __init__(self, ranks: Iterable[int], what: str = "the operation") -> None:
-        self.ranks = frozenset(ranks)
+    def __init__(self, ranks: Iterable[int], what: str = "the operation", cause: str | None = None) -> None:
+        self.ranks, self.what, self.cause = frozenset(ranks), what, cause
         shown = ", ".join(map(str, sorted(self.ranks)))
-        cause = f"lost the workers of rank {shown}" if self.ranks else "the generation has ended"
-        super().__init__(f"{what} cannot complete: {cause}; reform() continues with the survivors")
-        self.what = what
+        found = f"lost the workers of rank {shown}" if self.ranks else "the generation has ended"
+        super().__init__(f"{what} cannot complete: {cause or f'{found}; reform() continues with the survivors'}")
 
-    def __reduce__(self) -> tuple[type, tuple[list[int], str]]:
-        return type(self), (sorted(self.ranks), self.what)
+    def __reduce__(self) -> tuple[type, tuple[list[int], str, str | None]]:
+        return type(self), (sorted(self.ranks), self.what, self.cause)
 
 
 class TimedOut(CommunicationError):

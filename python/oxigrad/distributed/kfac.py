@@ -95,7 +95,7 @@ class KFAC(CollectiveWrapper):
     """
 
     _own_slots: ClassVar[frozenset[str]] = frozenset(
-        {"inputs-factor", "outputs-factor", "inputs-inverse", "outputs-inverse"}
+        {f"{side}-{name}" for side in ("inputs", "outputs") for name in ("factor", "decomposed", "inverse")}
     )
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Wrapper._checks,
@@ -258,13 +258,18 @@ class KFAC(CollectiveWrapper):
                 break
             except WorkerLost:
                 model, behind = self._recover(model)
-                late = late or behind
+                if behind:  # the others have completed this step, by the gradients of all, and their state is loaded
+                    self._count(late=late)
+                    return model
         self._done += 1
         found = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
         self._preconditioner = trial
+        self._count(late=late)
+        return found
+
+    def _count(self, *, late: bool) -> None:
         self._report.dropped += late
         self._report.accepted += not late
-        return found
 
     def _preconditioned(
         self, preconditioner: Preconditioner, given: Mapping[str, Any], statistics: Statistics | None, *, late: bool

@@ -138,14 +138,7 @@ class Guard:
 
     def check(self, header: Header, bufs: Sequence[np.ndarray] | None = None) -> None:
         """Raises `Refused` for a message that must not be used; ``bufs`` is its payload, None before it is received."""
-        if header.job != self.job:
-            raise Refused("job", f"a message is of the job {header.job.hex()}: expected {self.job.hex()}")
-        if header.generation != self.generation:
-            raise Refused(
-                "generation", f"a message is of the generation {header.generation}: expected {self.generation}"
-            )
-        if header.rank >= self.size:
-            raise Refused("rank", f"a message is from the rank {header.rank}: expected less than {self.size}")
+        check_origin(header, self.job, self.generation, self.size)
         last = self._last.get((header.rank, header.tag), -1)
         if header.sequence <= last:
             raise Refused("sequence", f"message {header.sequence} of the rank {header.rank} came after message {last}")
@@ -161,6 +154,16 @@ class Guard:
         """Accepts any sequence numbers of a rank next, as that of a worker that was restarted."""
         for key in [key for key in self._last if key[0] == rank]:
             del self._last[key]
+
+
+def check_origin(header: Header, job: bytes, generation: int, size: int) -> None:
+    """Raises `Refused` for a message that is not of a worker of this job, this generation and a rank below ``size``."""
+    if header.job != job:
+        raise Refused("job", f"a message is of the job {header.job.hex()}: expected {job.hex()}")
+    if header.generation != generation:
+        raise Refused("generation", f"a message is of the generation {header.generation}: expected {generation}")
+    if header.rank >= size:
+        raise Refused("rank", f"a message is from the rank {header.rank}: expected less than {size}")
 
 
 def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> None:

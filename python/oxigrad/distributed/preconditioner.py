@@ -47,8 +47,19 @@ class Settings:
     timeout: float | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class _Decomposed:
+    """The factors of a layer as they were decomposed, and what was added to their eigenvalues."""
+
+    factors: tuple[Factor, Factor]
+    added: tuple[float, float]
+
+
 class Preconditioner:
     """The factors of the layers of a model, and those of their inverses that this worker holds.
+
+    For layers whose inverses some workers do not hold, every worker keeps the factors as they were decomposed, from which the same
+    inverses are computed again after the loss of the workers that held them, and after a load of the state of another worker.
 
     All workers call it with gradients that are averaged already, and get the same result. ``ignored`` counts the batches whose moments
     were not finite, on any worker: these leave the factors as they are.
@@ -58,6 +69,7 @@ class Preconditioner:
         self.layers: dict[str, Layer] = {}
         self.factors: dict[str, tuple[Factor, Factor]] = {}
         self.inverses: dict[str, tuple[Inverse, Inverse]] = {}
+        self.decomposed: dict[str, _Decomposed] = {}
         self.placement = Placement((), {}, {})
         self.count = 0
         self.ignored = 0
@@ -79,12 +91,13 @@ class Preconditioner:
         self._observe(statistics, settings, communicator, count)
         membership = communicator.generation, communicator.rank, communicator.size
         is_due = self.count % settings.inverse_update_steps == 0
+        paths = list(self.layers) if is_due else []
         if membership != self._membership:
             self._place(settings, communicator)
-            is_due = self._any(settings, communicator, is_due or not self._holds_all(communicator.rank))
+            paths = paths or self._missing(settings, communicator)
             self._membership = membership
-        if is_due and self.layers:
-            self._decompose(settings, communicator)
+        if paths:
+            self._decompose(paths, settings, communicator, again=not is_due)
         self.count += 1
         return self._preconditioned(gradients, settings, communicator)
 
@@ -92,6 +105,7 @@ class Preconditioner:
         """A copy, which shares no array that a step changes."""
         made = copy.copy(self)
         made.layers, made.factors, made.inverses = dict(self.layers), dict(self.factors), dict(self.inverses)
+        made.decomposed = dict(self.decomposed)
         return made
 
     # --- factors -------------------------------------------------------------------------------------------------------
@@ -157,36 +171,45 @@ class Preconditioner:
             if communicator.rank not in self.placement.group(path):
                 self.inverses.pop(path, None)
 
-    def _holds_all(self, rank: int) -> bool:
-        own = [path for path in self.layers if rank in self.placement.group(path)]
-        return all(path in self.inverses for path in own)
-
-    def _any(self, settings: Settings, communicator: Communicator, flag: bool) -> bool:
-        """Whether the flag is set on any worker."""
-        found = np.array([flag], np.float32)
+    def _missing(self, settings: Settings, communicator: Communicator) -> list[str]:
+        """The layers whose inverses any worker of their group lacks."""
+        placed, rank = self.placement, communicator.rank
+        own = [rank in placed.group(path) and path not in self.inverses for path in self.layers]
+        found = np.array(own, np.float32)
         communicator.all_reduce([found], op="max", timeout=settings.timeout)
-        return bool(found[0])
+        return [path for path, is_missing in zip(self.layers, found, strict=True) if is_missing]
 
-    def _decompose(self, settings: Settings, communicator: Communicator) -> None:
-        """Inverts the factors that are placed on this worker, and exchanges them within the groups of the layers."""
+    def _to_decompose(self, path: str, settings: Settings, *, again: bool) -> _Decomposed:
+        if again and path in self.decomposed:
+            return self.decomposed[path]
+        factors = self.factors[path]
+        return _Decomposed(factors, damped(*factors, settings.damping, split=settings.split_damping))
+
+    def _decompose(self, paths: Sequence[str], settings: Settings, communicator: Communicator, *, again: bool) -> None:
+        """Inverts the factors that are placed on this worker, and exchanges them within the groups of the layers.
+
+        With ``again``, they are the factors of the last decomposition, where these are known.
+        """
         placed, rank = self.placement, communicator.rank
         own: dict[str, np.ndarray] = {}
         shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
         transfers = []
-        for path in self.layers:
-            factors = self.factors[path]
-            added = damped(*factors, settings.damping, split=settings.split_damping)
-            for side, (factor, worker) in enumerate(zip(factors, placed.factors[path], strict=True)):
+        for path in paths:
+            source = self._to_decompose(path, settings, again=again)
+            self.decomposed.pop(path, None)
+            if len(placed.group(path)) < communicator.size:
+                self.decomposed[path] = source
+            for side, (factor, worker) in enumerate(zip(source.factors, placed.factors[path], strict=True)):
                 name, value = f"{path}/{_SIDES[side]}", factor.value
                 size = len(value)
                 shapes[name] = (size + (settings.method == "eigen"), size), value.dtype
                 if worker == rank:
-                    own[name] = _packed(invert(factor, added[side], settings.method))
+                    own[name] = _packed(invert(factor, source.added[side], settings.method))
                 transfers += [Transfer(name, worker, other) for other in placed.group(path) if other != worker]
         found = own | exchanged(
             communicator, own, shapes, transfers, tag=_INVERSES, step=self.count, timeout=settings.timeout
         )
-        for path in self.layers:
+        for path in paths:
             if rank in placed.group(path):
                 a, g = (_unpacked(found[f"{path}/{side}"]) for side in _SIDES)
                 self.inverses[path] = a, g
@@ -241,12 +264,19 @@ class Preconditioner:
     def plain(self) -> dict[str, Any]:
         """The state besides the arrays, as plain data."""
         layers = [
-            {**dataclasses.asdict(layer), "batches": self.factors[path][0].count} for path, layer in self.layers.items()
+            {**dataclasses.asdict(layer), "batches": self.factors[path][0].count, **self._added(path)}
+            for path, layer in self.layers.items()
         ]
         return {"count": self.count, "ignored": self.ignored, "layers": layers}
 
+    def _added(self, path: str) -> dict[str, Any]:
+        return {"added": [*map(float, self.decomposed[path].added)]} if path in self.decomposed else {}
+
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
-        """The factors of all layers, and the inverses that this worker holds, by key path and name."""
+        """The factors of all layers, and the inverses that this worker holds, by key path and name.
+
+        Where the factors have changed since they were decomposed, also those of the decomposition.
+        """
         found: dict[str, dict[str, np.ndarray]] = {}
         for path, factors in self.factors.items():
             own = found[path] = {}
@@ -254,6 +284,10 @@ class Preconditioner:
                 own[f"{side}-factor"] = factor.value
             for side, inverse in zip(_SIDES, self.inverses.get(path, ()), strict=False):
                 own[f"{side}-inverse"] = _packed(inverse)
+            kept = self.decomposed.get(path)
+            for side, factor, before in zip(_SIDES, factors, kept.factors if kept else (), strict=False):
+                if before.value is not factor.value:
+                    own[f"{side}-decomposed"] = before.value
         return found
 
     def load(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
@@ -264,15 +298,13 @@ class Preconditioner:
         layers: dict[str, Layer] = {}
         factors: dict[str, tuple[Factor, Factor]] = {}
         inverses: dict[str, tuple[Inverse, Inverse]] = {}
+        decomposed: dict[str, _Decomposed] = {}
         try:
             count, ignored = int(plain["count"]), int(plain["ignored"])
-            batches = [
-                (Layer.restored({k: v for k, v in each.items() if k != "batches"}), int(each["batches"]))
-                for each in plain["layers"]
-            ]
+            entries = [_layer_entry(each) for each in plain["layers"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StateError(f"KFAC: its state is {dict(plain)!r}: expected count, ignored and layers") from error
-        for layer, seen in batches:
+        for layer, seen, added in entries:
             own, sizes = arrays.get(layer.path, {}), (layer.inputs, layer.outputs)
             a, g = (
                 _entry(own, layer.path, f"{side}-factor", size, (0,)) for side, size in zip(_SIDES, sizes, strict=True)
@@ -282,8 +314,25 @@ class Preconditioner:
                 named = zip(_SIDES, sizes, strict=True)
                 a, g = (_unpacked(_entry(own, layer.path, f"{side}-inverse", size, (0, 1))) for side, size in named)
                 inverses[layer.path] = a, g
-        self.layers, self.factors, self.inverses = layers, factors, inverses
+            if added is not None:
+                a, g = (
+                    Factor(_entry(own, layer.path, f"{side}-decomposed", len(now.value), (0,)))
+                    if f"{side}-decomposed" in own
+                    else now
+                    for side, now in zip(_SIDES, factors[layer.path], strict=True)
+                )
+                decomposed[layer.path] = _Decomposed((a, g), added)
+        self.layers, self.factors, self.inverses, self.decomposed = layers, factors, inverses, decomposed
         self.count, self.ignored, self._membership = count, ignored, None
+
+
+def _layer_entry(entry: Mapping[str, Any]) -> tuple[Layer, int, tuple[float, float] | None]:
+    """A layer in a state, the number of its batches, and what was added to the eigenvalues of its decomposed factors."""
+    layer = Layer.restored({name: value for name, value in entry.items() if name not in ("batches", "added")})
+    if "added" not in entry:
+        return layer, int(entry["batches"]), None
+    a, g = entry["added"]
+    return layer, int(entry["batches"]), (float(a), float(g))
 
 
 def _entry(own: Mapping[str, Any], path: str, name: str, size: int, more: tuple[int, ...]) -> np.ndarray:

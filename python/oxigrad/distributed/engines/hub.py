@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad.distributed.communicator import reduce_in_order
+from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.message import Header, check_origin
 
 __all__ = ["Answer", "Hub", "Place"]
 
@@ -63,6 +65,8 @@ class Hub:
         self._members: list[str] = []
         self._expected = set(expected)
         self._gone: set[str] = set()
+        self._admitted: set[str] = set()
+        self._told = -1
         self._ready: dict[str, tuple[int, int]] = {}
         self._failure: str | None = None
         self._has_finished = False
@@ -71,9 +75,15 @@ class Hub:
 
     # --- membership ----------------------------------------------------------------------------------------------------
 
-    async def supervise(self, alive: Sequence[str]) -> None:
-        """Told by who starts the processes, which of them live: those that do not are lost."""
+    async def supervise(self, alive: Sequence[str], number: int) -> None:
+        """Told by who starts the processes, which of them live: those that do not are lost.
+
+        ``number`` grows with each call: one that a later call has overtaken tells nothing.
+        """
         async with self._changed:
+            if number <= self._told:
+                return
+            self._told = number
             lost = (self._expected | set(self._members)) - set(alive)
             self._expected = set(alive)
             if lost - self._gone or self._generation < 0:
@@ -130,7 +140,12 @@ class Hub:
         order = sorted(self._ready, key=lambda uid: (-self._ready[uid][0], self._ready[uid][1], uid))
         self._generation = max(generation, self._generation) + 1
         self._members, self._gone, self._ready = order, set(), {}
+        self._admitted |= set(order)
         self._mail, self._rounds = {}, {}
+
+    async def was_admitted(self, uid: str) -> bool:
+        """Whether a process has been a member of any generation of this hub."""
+        return uid in self._admitted
 
     async def leave(self, uid: str) -> None:
         """The process ends its work, or has failed."""
@@ -200,10 +215,14 @@ class Hub:
     # --- messages ------------------------------------------------------------------------------------------------------
 
     async def post(self, dest: int, generation: int, header: bytes, bufs: list[np.ndarray]) -> Answer:
-        """Puts a message into a mailbox, unchecked."""
+        """Puts a message into a mailbox. Its payload is not checked; a sender of another job, version or generation is refused."""
         async with self._changed:
             if generation != self._generation or dest in self._lost() or dest >= len(self._members):
                 return Answer("lost", [dest])
+            try:
+                check_origin(Header.unpack(header), self._job, self._generation, len(self._members))
+            except Refused as error:
+                return Answer("refused", (error.reason, str(error)))
             tag = int.from_bytes(header[6:8], "little")
             self._mail.setdefault(dest, {}).setdefault(tag, deque()).append((header, bufs))
             self._changed.notify_all()

@@ -6,7 +6,9 @@ MPI 5 under ``--with-ft ulfm``), the survivors of a lost worker continue by `MPI
 """
 
 import atexit
+import contextlib
 import dataclasses
+import faulthandler
 import itertools
 import os
 import secrets
@@ -39,6 +41,7 @@ from oxigrad.distributed.engines.mpi_start import FINALIZES, MPI
 from oxigrad.distributed.engines.spare import Spare
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, copied, scatter, size_of
+from oxigrad.distributed.refusals import Refusals
 
 __all__ = ["MPICommunicator", "communicator"]
 
@@ -80,7 +83,7 @@ class MPICommunicator(InOrder):
         self.generation = membership.generation
         self.job, self.timeout = job, timeout
         self.bytes_sent = 0
-        self.refused: Counter[str] = Counter()
+        self.refused = Refusals()
         self._lock = threading.RLock()
         self._guard = Guard(self.job, self.generation, self.size)
         self._sequence: Counter[int] = Counter()
@@ -251,7 +254,7 @@ class MPICommunicator(InOrder):
                 try:
                     return self._receive(arrived, bufs, wait)
                 except Refused as refused:
-                    self.refused[refused.reason] += 1
+                    self.refused.add(refused)
                     self._discard(arrived)
                 continue
             alive = self.alive()
@@ -295,7 +298,7 @@ class MPICommunicator(InOrder):
                 incomplete.add(origin)
             else:
                 waiting.remove(arrived)
-                self.refused["lost"] += 1
+                self.refused.add(Refused("lost", f"rank {origin} was lost before the payload of its message came"))
         return None
 
     def _receive(self, arrived: _Arrived, bufs: Memory, wait: Backoff) -> Header:
@@ -348,7 +351,7 @@ class MPICommunicator(InOrder):
             self._membership.revoke(self._collective, self._messages, self._payloads)
             self._membership.reform(self.timeout if timeout is None else timeout)
             made = type(self)(self._membership, self.job, self.timeout)
-            made.bytes_sent = self.bytes_sent
+            made.bytes_sent, made.refused = self.bytes_sent, self.refused
         succeed(self, made)
         _joined[:] = [made]
         return made
@@ -444,12 +447,26 @@ def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPIC
     """The communicator of this process of an MPI job; the same one at each call.
 
     The last ``spares`` processes (``OXIGRAD_SPARES``, which ``python -m oxigrad.launch --spares`` sets) wait here until they replace lost
-    workers, and end where that does not happen. Raises `Refused` on all processes where they run other versions of the package.
+    workers, and end where that does not happen. Raises `Refused` on all processes where they run other versions of the package. Ends the
+    process, with a traceback, where another one does not come here within the time-out.
     """
     if _joined:
         return _joined[0]
     if spares is None:
         spares = int(os.environ.get("OXIGRAD_SPARES", "0"))
+    with _limited(timeout):
+        membership, job, versions = _wait_for_all_processes(spares)
+    check_versions(versions)
+    atexit.register(_finish, membership)
+    if not membership.is_worker and not membership.stand_by():
+        sys.exit(0)
+    made = MPICommunicator(membership, job, timeout)
+    _joined.append(made)
+    return made
+
+
+def _wait_for_all_processes(spares: int) -> tuple[Membership, bytes, np.ndarray]:
+    """Initializes MPI, which all processes do; returns what they agree on: the membership, the job, and the version of each."""
     if not MPI.Is_initialized():
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
@@ -460,13 +477,24 @@ def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPIC
     membership.base.Bcast([job, MPI.BYTE], 0)
     versions = np.empty(membership.base.size * VERSION_BYTES, np.uint8)
     membership.base.Allgather([version(), MPI.BYTE], [versions, MPI.BYTE])
-    check_versions(versions)
-    atexit.register(_finish, membership)
-    if not membership.is_worker and not membership.stand_by():
-        sys.exit(0)
-    made = MPICommunicator(membership, job.tobytes(), timeout)
-    _joined.append(made)
-    return made
+    return membership, job.tobytes(), versions
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """A context that ends the process where it takes longer.
+
+    MPI waits in its initialization for every process that was started, also for one that has died, holds the interpreter lock
+    meanwhile, and has no time-out: only a thread that needs no interpreter can end it.
+    """
+    if sys.__stderr__ is None:
+        yield
+        return
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def run(worker: Callable[[Communicator], Any], workers: int | None = None, **options: Any) -> list[Any]:

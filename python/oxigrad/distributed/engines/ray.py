@@ -6,6 +6,7 @@ serializes the worker function and its result with cloudpickle; the workers exch
 """
 
 import contextlib
+import dataclasses
 import importlib
 import ipaddress
 import os
@@ -25,11 +26,12 @@ from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Memo
 from oxigrad.distributed.engines.hub import Answer, Hub, Place
 from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Guard, Header, scatter
+from oxigrad.distributed.refusals import Refusals
 
 ray: Any = importlib.import_module("ray")  # and not this module, which has the name too
 _exceptions: Any = importlib.import_module("ray.exceptions")
 GetTimeoutError, OwnerDiedError = _exceptions.GetTimeoutError, _exceptions.OwnerDiedError
-RayActorError, RayTaskError = _exceptions.RayActorError, _exceptions.RayTaskError
+RayActorError, RayError, RayTaskError = _exceptions.RayActorError, _exceptions.RayError, _exceptions.RayTaskError
 
 __all__ = ["RayCommunicator", "RayJob", "run"]
 
@@ -53,6 +55,11 @@ class _Coordinator(Hub):
 
     def __init__(self, expected: Sequence[str], job: bytes, version: str) -> None:
         super().__init__(expected, _kept, job=job, version=version)
+        self._was_restarted = bool(ray.get_runtime_context().was_current_actor_reconstructed)
+
+    async def was_admitted(self, uid: str) -> bool:
+        """See `Hub.was_admitted`; an actor that was restarted does not know, and takes it for granted."""
+        return self._was_restarted or await super().was_admitted(uid)
 
     async def pid(self) -> int:
         """The process of the actor."""
@@ -75,7 +82,7 @@ class RayCommunicator(InOrder):
         self.rank, self.size, self.generation = place
         self.job, self.timeout = job, timeout
         self.bytes_sent = 0
-        self.refused: Counter[str] = Counter()
+        self.refused = Refusals()
         self._guard = Guard(job, self.generation, self.size)
         self._calls = 0
         self._sent: Counter[int] = Counter()
@@ -156,7 +163,7 @@ class RayCommunicator(InOrder):
                 scatter(found[1], bufs(header) if callable(bufs) else bufs)
                 return header
             except Refused as error:
-                self.refused[error.reason] += 1
+                self.refused.add(error)
 
     # --- membership ----------------------------------------------------------------------------------------------------
 
@@ -172,7 +179,7 @@ class RayCommunicator(InOrder):
         end = time.monotonic() + (self.timeout if timeout is None else timeout)
         place = _retried(lambda left: self._ask("reform", self._uid, self._place, timeout=left, what="reform"), end)
         made = type(self)(self._coordinator, self._uid, self.job, Place(*place), self.timeout)
-        made.bytes_sent = self.bytes_sent
+        made.bytes_sent, made.refused = self.bytes_sent, self.refused
         succeed(self, made)
         return made
 
@@ -231,6 +238,13 @@ def _retried(ask: Callable[[float], Any], end: float) -> Any:
 # --- the job ------------------------------------------------------------------------------------------------------------
 
 
+@dataclasses.dataclass
+class _Raised:
+    """An exception that is no `Exception`, such as `SystemExit`, by which Ray would end the process without telling its cause."""
+
+    error: BaseException
+
+
 class _Worker:
     """A worker as an actor: one process, in which the worker function is called once."""
 
@@ -253,6 +267,10 @@ class _Worker:
             with serving(made):
                 try:
                     return worker(made)
+                except Exception:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - raised by `RayJob.wait`
+                    return _Raised(error)
                 finally:
                     last = current()
         finally:
@@ -292,7 +310,8 @@ class RayJob:
         self._actors: dict[str, Any] = {}
         self._pending: dict[Any, str] = {}
         self._results: dict[str, tuple[Any, BaseException | None]] = {}
-        self._last_told = 0.0
+        self._not_begun: BaseException | None = None
+        self._last_told, self._times_told = 0.0, 0
         names = [self._name(number) for number in range(workers)]
         remote: Any = ray.remote
         made = remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(_Coordinator)
@@ -330,36 +349,56 @@ class RayJob:
                 self._end(ref)
             if done or time.monotonic() - self._last_told > 5 * _POLL:
                 self._last_told = time.monotonic()
-                # Not waited for: a coordinator that is being restarted is told again.
-                self.coordinator.supervise.remote(list(self._pending.values()))
+                self._times_told += 1
+                # Not waited for: a coordinator that is being restarted is told again. Ray may change the order of the calls.
+                self.coordinator.supervise.remote(list(self._pending.values()), self._times_told)
         return not self._pending
 
     def _end(self, ref: Any) -> None:
         uid = self._pending.pop(ref)
         try:
-            self._results[uid] = ray.get(ref), None
-        except RayActorError:
-            self._results[uid] = None, WorkerLost((), f"the process of worker {uid.split('-')[0].lstrip('0') or '0'}")
+            result = ray.get(ref)
+            self._results[uid] = (None, result.error) if isinstance(result, _Raised) else (result, None)
+        except RayActorError as error:
+            self._results[uid] = None, _lost(uid, error)
             if self._restarts > 0:
                 self._restarts -= 1
                 self.join()
+            elif not self._has_begun(uid):
+                self._not_begun = _lost(uid, error)
         except RayTaskError as error:
             self._results[uid] = None, error.as_instanceof_cause()
+            if not self._has_begun(uid):
+                self._not_begun = self._results[uid][1]
+        except RayError as error:  # the worker's error or its result cannot be transferred
+            self._results[uid] = None, error
+
+    def _has_begun(self, uid: str) -> bool:
+        """Whether a worker that has ended took part in the job, as far as its coordinator can tell."""
+        try:
+            return bool(ray.get(self.coordinator.was_admitted.remote(uid), timeout=self._timeout))
+        except (GetTimeoutError, RayActorError):  # it is being restarted
+            return True
 
     def wait(self, timeout: float | None = None) -> list[Any]:
         """Waits until all workers have ended; returns what they returned, in the order of their start, None for those that died.
 
         Raises the error of the first worker that raised one, `WorkerLost` where all have died, and `TimedOut` after ``timeout`` seconds.
+        Where a worker ends before it takes part in the job, and is not replaced, its error, or `WorkerLost` with its cause, is raised at once.
         """
         end = None if timeout is None else time.monotonic() + timeout
         try:
             while not self.poll():
+                if self._not_begun is not None:
+                    raise self._not_begun
                 if end is not None and time.monotonic() > end:
                     raise TimedOut(f"the workers did not end within {timeout:g} s")
         finally:
             self._kill()
         errors = [error for _, error in self._results.values() if error is not None]
-        raised = [error for error in errors if isinstance(error, RayTaskError)]
+        if self._not_begun is not None:
+            raise self._not_begun
+        raised = [error for error in errors if not isinstance(error, WorkerLost) or isinstance(error, RayTaskError)]
         causes = [error for error in raised if not isinstance(error, CommunicationError)]
         if raised or len(errors) == len(self._results):
             raise (causes or raised or errors)[0]
@@ -369,6 +408,14 @@ class RayJob:
         for actor in (self.coordinator, *self._actors.values()):
             with contextlib.suppress(RayActorError):
                 ray.kill(actor)
+
+
+def _lost(uid: str, error: BaseException) -> WorkerLost:
+    """The error for a worker whose process died, with the cause that Ray knows."""
+    number = int(uid.split("-")[0])
+    lost = WorkerLost((), f"the work of worker {number}", f"its process died; {' '.join(str(error).split())}")
+    lost.__cause__ = error
+    return lost
 
 
 def run(worker: Callable[[Communicator], Any], workers: int = 4, **options: Any) -> list[Any]:

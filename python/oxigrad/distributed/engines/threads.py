@@ -25,6 +25,7 @@ from oxigrad.distributed.communicator import (
 )
 from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Guard, Header, scatter
+from oxigrad.distributed.refusals import Refusals
 
 __all__ = ["ThreadCommunicator", "ThreadJob", "run"]
 
@@ -135,7 +136,7 @@ class ThreadCommunicator(InOrder):
         self._group, self.rank, self.timeout = group, rank, timeout
         self.size, self.generation, self.job = group.size, group.generation, group.job
         self.bytes_sent = 0
-        self.refused: Counter[str] = Counter()
+        self.refused = Refusals()
         self._guard = Guard(group.job, group.generation, group.size)
         self._who = rank, group.incarnations[rank]
         self._seen = list(group.incarnations)
@@ -273,7 +274,7 @@ class ThreadCommunicator(InOrder):
             try:
                 return self._received(*taken, bufs)
             except Refused as error:
-                self.refused[error.reason] += 1
+                self.refused.add(error)
         return None
 
     def _take(self, tag: int, source: int | None, end: float) -> tuple[bytes, list[Buffer]] | None:
@@ -327,10 +328,12 @@ class ThreadCommunicator(InOrder):
         with group.changed:
             group.check(self._who)
             group.reforming.add(self.rank)
+            group.changed.notify_all()  # those that wait for a message of this worker end their wait
             group.advance()
             seconds = self.timeout if timeout is None else timeout
             group.wait(self._who, lambda: group.next is not None, seconds, "reform")
             made = type(self)(*group.place_after(self.rank), self.timeout)
+        made.bytes_sent, made.refused = self.bytes_sent, self.refused
         succeed(self, made)
         return made
 
@@ -465,8 +468,8 @@ class ThreadJob:
         Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt aborts the job.
         """
         end = None if timeout is None else time.monotonic() + timeout
-        self.start()
         try:
+            self.start()
             for thread in self._threads:
                 thread.join(None if end is None else max(0.0, end - time.monotonic()))
                 if thread.is_alive():

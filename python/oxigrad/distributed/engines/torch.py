@@ -35,6 +35,7 @@ from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.envelope import BYTES, Envelope
 from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, copied, scatter, size_of
+from oxigrad.distributed.refusals import Refusals
 
 torch: Any = importlib.import_module("torch")  # and not this module, which has the name too
 distributed: Any = importlib.import_module("torch.distributed")
@@ -63,8 +64,8 @@ class TorchCommunicator(InOrder):
         timeout: seconds that a wait takes at most.
         group: the processes that take part; by default all. All of them make a communicator at the same time.
 
-    Raises `CommunicationError` where ``torch.distributed`` is not initialized, and `Refused` on all processes where they run other
-    versions of the package.
+    Raises `CommunicationError` where ``torch.distributed`` is not initialized, `TimedOut` where a process does not make its own, and
+    `Refused` on all processes where they run other versions of the package.
     """
 
     def __init__(self, timeout: float = TIMEOUT, group: Any = None) -> None:
@@ -72,12 +73,13 @@ class TorchCommunicator(InOrder):
             raise CommunicationError("torch.distributed is not initialized: call init_process_group first")
         self._world = distributed.get_process_group_ranks(group or distributed.group.WORLD)
         limit = datetime.timedelta(seconds=max(timeout, 1.0) * 2 + 3600)  # waits end by the time-outs of this class
-        self._group: Any = distributed.new_group(self._world, timeout=limit, backend="gloo")
-        self._messages: Any = distributed.new_group(self._world, timeout=limit, backend="gloo")
+        self._group, self._messages = _made_in_time(
+            lambda: [distributed.new_group(self._world, timeout=limit, backend="gloo") for _ in range(2)], timeout
+        )
         self.rank, self.size = self._world.index(distributed.get_rank()), len(self._world)
         self.generation, self.timeout = 0, timeout
         self.bytes_sent = 0
-        self.refused: Counter[str] = Counter()
+        self.refused = Refusals()
         self._calls = 0
         self._failure: CommunicationError | None = None
         self._changed = threading.Condition()
@@ -311,7 +313,7 @@ class TorchCommunicator(InOrder):
                 scatter([found[1]], bufs(header) if callable(bufs) else bufs)
                 return header
             except Refused as error:
-                self.refused[error.reason] += 1
+                self.refused.add(error)
         return None
 
     def _take(self, tag: int, source: int | None, end: float) -> tuple[bytes, np.ndarray] | None:
@@ -380,6 +382,29 @@ class TorchCommunicator(InOrder):
             self._left[self.rank] = self._calls
 
 
+def _made_in_time(make: Callable[[], list[Any]], seconds: float) -> list[Any]:
+    """Groups that all processes make. Raises `TimedOut` where another one does not, for which torch waits as long as for any operation."""
+    found: list[Any] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            found.extend(make())
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="groups", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failure:
+        raise failure[0]
+    if thread.is_alive():
+        raise TimedOut(
+            f"the communicator is not made within {seconds:g} s: a worker has ended before, or does not make its own"
+        )
+    return found
+
+
 _made: list[TorchCommunicator] = []
 
 
@@ -390,7 +415,9 @@ def communicator(*, timeout: float = TIMEOUT, group: Any = None) -> TorchCommuni
     return _made[0]
 
 
-def run(worker: Callable[[Communicator], Any], workers: int | None = None, **options: Any) -> list[Any]:
+def run(
+    worker: Callable[[Communicator], Any], workers: int | None = None, *, timeout: float = TIMEOUT, **options: Any
+) -> list[Any]:
     """Runs ``worker(communicator)`` in this process. See `oxigrad.distributed.run`.
 
     Without a group, one of gloo is initialized from the environment, as torchrun sets it. The list returned has this worker's result at
@@ -398,8 +425,8 @@ def run(worker: Callable[[Communicator], Any], workers: int | None = None, **opt
     """
     starts = not distributed.is_initialized()
     if starts:
-        distributed.init_process_group("gloo")
-    made = communicator(**options)
+        distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=timeout))
+    made = communicator(timeout=timeout, **options)
     if workers not in (None, made.size):
         raise ValueError(f"workers is {workers}, but the group has {made.size}: expected the number of processes")
     try:
