@@ -44,8 +44,11 @@ class Instruction:
         self._executor(launch, mask)
 
 
-_CONTROL = dict.fromkeys(("bra", "bra.uni"), "branch") | dict.fromkeys(("ret", "ret.uni", "exit"), "return")
-_CONTROL |= dict.fromkeys(("bar.sync", "barrier.sync", "barrier.sync.aligned"), "barrier")
+_CONTROL: dict[str, str] = {
+    **dict.fromkeys(("bra", "bra.uni"), "branch"),
+    **dict.fromkeys(("ret", "ret.uni", "exit"), "return"),
+    **dict.fromkeys(("bar.sync", "barrier.sync", "barrier.sync.aligned"), "barrier"),
+}
 
 
 @dataclass
