@@ -48,7 +48,8 @@ def compile_texts(texts: Sequence[str], *flags: str) -> list[Library]:
     flags = flags or ("-O1",)
     new = [text for text in dict.fromkeys(texts) if (text, flags) not in _libraries]
     if new:
-        whole, names = _in_one_file(new)
+        whole, names = in_one_file(new, "OX_RUN({name})")
+        whole = f'#include "{HEADER}"\n{whole}'
         name = hashlib.sha256((whole + " ".join(flags)).encode()).hexdigest()
         file = Path(_directory.name, f"{name}.cpp")
         file.write_text(whole)
@@ -62,8 +63,11 @@ def compile_texts(texts: Sequence[str], *flags: str) -> list[Library]:
     return [_libraries[text, flags] for text in texts]
 
 
-def _in_one_file(texts: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
-    """One file of the texts, and the names in it of the entries of each. Texts of the same constants share functions and entries."""
+def in_one_file(texts: Sequence[str], after_entry: str = "") -> tuple[str, list[dict[str, str]]]:
+    """One file of the texts, and the names in it of the entries of each. Texts of the same constants share functions and entries.
+
+    ``after_entry`` follows each entry, with its name in the place of ``{name}``.
+    """
     groups: dict[str, dict[str, None]] = {}
     names = []
     for text in texts:
@@ -72,7 +76,7 @@ def _in_one_file(texts: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
         for part in _PARTS.split((types + rest).strip()):
             if found := _ENTRY.match(part):
                 own[found[1]] = name = f"{found[1]}_{hashlib.sha256((constants + part).encode()).hexdigest()[:16]}"
-                parts[f"{part.replace(f' {found[1]}(', f' {name}(', 1)}\nOX_RUN({name})"] = None
+                parts[f"{part.replace(f' {found[1]}(', f' {name}(', 1)}\n{after_entry.format(name=name)}"] = None
             else:
                 parts[part] = None
         names.append(own)
@@ -83,7 +87,7 @@ def _in_one_file(texts: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
         called = [f"{found[0]};" for part in parts for found in _CALLED.finditer(part)]
         body = "\n\n".join([constants, *called, *parts])
         spaces.append(f"namespace g{number} {{\n{body}\n}}\n{undefined}")
-    return "\n".join([f'#include "{HEADER}"', *spaces]), names
+    return "\n".join(spaces), names
 
 
 # What follows the constants of a text; and the end of a declaration.

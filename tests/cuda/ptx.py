@@ -28,14 +28,27 @@ _MOST_SECTIONS = 200_000
 _POISON = 0xA5
 
 
-@dataclass(frozen=True)
 class Instruction:
     """A statement: its guard such as ``!%p1``, its opcode, and its operands as they are written."""
 
-    text: str
-    guard: str
-    opcode: str
-    operands: tuple[str, ...]
+    def __init__(self, text: str, guard: str, opcode: str, operands: tuple[str, ...]) -> None:
+        self.text, self.guard, self.opcode, self.operands = text, guard, opcode, operands
+        #: "branch", "return" or "barrier"; nothing for an instruction that computes or accesses memory.
+        self.control = _CONTROL.get(opcode, "")
+        self._executor: Execute | None = None
+
+    def execute(self, launch: "_Launch", mask: "Mask") -> None:
+        """Executes the instruction for some lanes."""
+        if self._executor is None:
+            self._executor = _executor(self)
+        self._executor(launch, mask)
+
+
+_CONTROL: dict[str, str] = {
+    **dict.fromkeys(("bra", "bra.uni"), "branch"),
+    **dict.fromkeys(("ret", "ret.uni", "exit"), "return"),
+    **dict.fromkeys(("bar.sync", "barrier.sync", "barrier.sync.aligned"), "barrier"),
+}
 
 
 @dataclass
@@ -96,16 +109,7 @@ class Module:
     """The kernels of a text in PTX, by name."""
 
     def __init__(self, text: str) -> None:
-        text = _COMMENT.sub(" ", text.rstrip("\0"))
-        self.kernels: dict[str, Kernel] = {}
-        bodies = []
-        at, outside = 0, ""
-        while found := _ENTRY.search(text, at):
-            outside += text[at : found.start()]
-            end = _matching_brace(text, found.end())
-            bodies.append((found, text[found.end() : end - 1]))
-            at = end
-        outside += text[at:]
+        found, outside = _entries(text)
         if function := re.search(r"\.func\b[^{;]*", outside):
             raise PtxError(f"functions that are called: {function[0].strip()}")
         shared: dict[str, Variable] = {}
@@ -118,20 +122,20 @@ class Module:
             for name, each in shared.items()
             if each.space in {"global", "const"}
         }
-        for found, body in bodies:
-            kernel = Kernel(found[1], variables=dict(shared), sizes=dict(sizes))
-            _parse_parameters(found[2], kernel)
+        self.kernels: dict[str, Kernel] = {}
+        for entry, body in found:
+            kernel = Kernel(entry[1], variables=dict(shared), sizes=dict(sizes))
+            _parse_parameters(entry[2], kernel)
             kernel.limits = {
                 name: tuple(int(number) for number in numbers.split(","))
-                for name, numbers in re.findall(r"\.(maxntid|reqntid|minnctapersm)\s+([\d, ]+)", found[3])
+                for name, numbers in re.findall(r"\.(maxntid|reqntid|minnctapersm)\s+([\d, ]+)", entry[3])
             }
             _parse_body(body, kernel)
             self.kernels[kernel.name] = kernel
 
-    @property
-    def opcodes(self) -> set[str]:
-        """The opcodes that the kernels have."""
-        return {instruction.opcode for kernel in self.kernels.values() for instruction in kernel.code}
+    def opcodes(self, name: str) -> set[str]:
+        """The opcodes that a kernel has."""
+        return {instruction.opcode for instruction in self.kernels[name].code}
 
     def launch(self, name: str, *, grid: int, block: int, params: bytes, memory: Memory) -> None:
         """Runs a kernel with ``grid`` blocks of ``block`` threads to its end. ``params`` are its parameters as they lie in memory."""
@@ -140,12 +144,34 @@ class Module:
             _Launch(self.kernels[name], grid, block, params, image, addresses).run()
 
 
+def kernels(text: str) -> dict[str, str]:
+    """The bodies of the kernels of a text in PTX, by name."""
+    return {entry[1]: body for entry, body in _entries(text)[0]}
+
+
+def _entries(text: str) -> tuple[list[tuple[re.Match[str], str]], str]:
+    """The heads and bodies of kernels, and what stands outside of them."""
+    text = _COMMENT.sub(" ", text.rstrip("\0"))
+    entries, at, outside = [], 0, ""
+    while found := _ENTRY.search(text, at):
+        outside += text[at : found.start()]
+        end = _matching_brace(text, found.end())
+        entries.append((found, text[found.end() : end - 1]))
+        at = end
+    return entries, outside + text[at:]
+
+
+_BRACE = re.compile(r"[{}]")
+
+
 def _matching_brace(text: str, at: int) -> int:
+    """The place behind the brace that closes one which stands before ``at``."""
     depth = 1
-    while depth:
-        depth += (text[at] == "{") - (text[at] == "}")
-        at += 1
-    return at
+    for found in _BRACE.finditer(text, at):
+        depth += 1 if found[0] == "{" else -1
+        if depth == 0:
+            return found.end()
+    raise PtxError("a brace that is not closed")
 
 
 def _parse_parameters(text: str, kernel: Kernel) -> None:
@@ -188,10 +214,17 @@ def _parse_body(text: str, kernel: Kernel) -> None:
                 _declare(statement, kernel.variables, kernel.sizes)
         elif found := _LABEL.fullmatch(statement):
             kernel.labels[found[1]] = len(kernel.code)
-        elif found := _INSTRUCTION.match(statement):
-            kernel.code.append(Instruction(statement, found[1] or "", found[2], tuple(split(found[3]))))
         else:
-            raise PtxError(f"unknown statement {statement}")
+            kernel.code.append(_instruction(statement))
+
+
+@functools.lru_cache(maxsize=100_000)
+def _instruction(statement: str) -> Instruction:
+    """The instruction of a statement; kernels have most of theirs in common."""
+    found = _INSTRUCTION.match(statement)
+    if found is None:
+        raise PtxError(f"unknown statement {statement}")
+    return Instruction(statement, found[1] or "", found[2], tuple(split(found[3])))
 
 
 def _statements(text: str) -> Iterator[str]:
@@ -243,8 +276,10 @@ class _Launch:
         self.shared = Scratch("shared", kernel.sizes.get("shared", 0), grid)
         self.local = Scratch("local", kernel.sizes.get("local", 0), grid * block)
         self.registers: dict[str, Any] = {}
+        self.views: dict[tuple[str, Any], Any] = {}  # registers and constants by name and type
         self.returned = np.zeros(self.lanes.size, bool)
-        self.ready: dict[int, Mask] = {0: np.ones(self.lanes.size, bool)}
+        self.every = np.ones(self.lanes.size, bool)  # the mask of all lanes, which is told by identity
+        self.ready: dict[int, Mask] = {0: self.every}
         self.waiting: dict[int, Mask] = {}
         self.starts = set(kernel.labels.values())
 
@@ -267,46 +302,48 @@ class _Launch:
     def _section(self, at: int, mask: Mask) -> None:
         """Executes instructions for a group of lanes up to a branch, a barrier, a return, or a label where others may join."""
         code = self.kernel.code
-        while True:
-            if at == len(code):
-                self.returned |= mask
-                return
+        if mask.all():
+            mask = self.every
+        while at < len(code):
             instruction = code[at]
             try:
                 following = self._instruction(instruction, at, mask)
             except PtxError as error:
                 raise PtxError(f"{self.kernel.name}: {instruction.text}: {error}") from error
             at += 1
-            if following is None:
-                continue
-            if not following.any():
-                return
-            mask = following
-            if at in self.starts or self.ready:
+            if following is not mask:
+                if not following.any():
+                    return
+                if self.ready:
+                    self._join(self.ready, at, following)
+                    return
+                mask = following
+            if at in self.starts:
                 self._join(self.ready, at, mask)
                 return
+        self.returned |= mask
 
-    def _instruction(self, instruction: Instruction, at: int, mask: Mask) -> Mask | None:
-        """Executes an instruction: None, or the lanes that go on behind it where not all do, or a label follows."""
+    def _instruction(self, instruction: Instruction, at: int, mask: Mask) -> Mask:
+        """Executes an instruction, and gives the lanes that go on behind it: ``mask`` itself where all do."""
         active = mask
         if instruction.guard:
             value = self.registers[instruction.guard.lstrip("!")]
             active = mask & (~value if instruction.guard[0] == "!" else value)
-        name = instruction.opcode
-        if name in {"bra", "bra.uni"}:
+        if not instruction.control:
+            if active is mask or active.any():
+                instruction.execute(self, active)
+            return mask
+        if not active.any():
+            return mask
+        if instruction.control == "branch":
             self._join(self.ready, self.kernel.labels[instruction.operands[0]], active)
-            return mask & ~active
-        if name in {"ret", "ret.uni", "exit"}:
+        elif instruction.control == "return":
             self.returned |= active
-            return mask & ~active
-        if name in {"bar.sync", "barrier.sync", "barrier.sync.aligned"}:
+        else:
             if instruction.guard or instruction.operands != ("0",):
                 raise PtxError("a barrier with a guard, a number or a count of threads")
             self._join(self.waiting, at, mask)
-            return np.zeros_like(mask)
-        if active.any():
-            _executor(instruction)(self, active)
-        return mask if at + 1 in self.starts else None
+        return mask & ~active
 
     @staticmethod
     def _join(groups: dict[int, Mask], at: int, mask: Mask) -> None:
@@ -332,19 +369,26 @@ class _Launch:
 
     def get(self, operand: str, kind: str) -> Any:
         """The value of an operand as a type: of all lanes, or one for all."""
+        value = self.views.get((operand, kind))
+        return self._get(operand, kind) if value is None else value
+
+    def _get(self, operand: str, kind: str) -> Any:
         dtype = TYPES[kind]
         if operand[0] == "!":
             return ~self.get(operand[1:], kind)
         if operand in self.registers:
             value = self.registers[operand]
-            if value.dtype.itemsize > dtype.itemsize:
-                value = value.astype(f"u{dtype.itemsize}")
             if value.dtype.itemsize < dtype.itemsize or (kind == "pred") != (value.dtype == bool):
                 raise PtxError(f"{operand} is not of type {kind}")
-            return value.view(dtype)
-        if operand[0] == "%":
-            return self._special(operand).astype(np.uint32).view(dtype)
-        return np.asarray(self._constant(operand, dtype))
+            if value.dtype.itemsize > dtype.itemsize:
+                return value.astype(f"u{dtype.itemsize}").view(dtype)
+            found = value.view(dtype)
+        elif operand[0] == "%":
+            found = self._special(operand).astype(np.uint32).view(dtype)
+        else:
+            found = np.asarray(self._constant(operand, dtype))
+        self.views[operand, kind] = found  # a register is written in place
+        return found
 
     def _special(self, operand: str) -> Any:
         found = _SPECIAL.fullmatch(operand)
@@ -377,18 +421,27 @@ class _Launch:
         """Writes a register of the lanes in ``mask``. A register that is wider than a value extends it."""
         if operand == "_":
             return
+        value = np.asarray(value)
+        view = self.views.get((operand, value.dtype))
+        if view is None:
+            self._extend(operand, value, mask)
+        elif mask is self.every:
+            view[...] = value
+        else:
+            np.copyto(view, value, where=mask)
+
+    def _extend(self, operand: str, value: Any, mask: Mask) -> None:
+        """Writes a register that is new, or wider than the value."""
         register = self.registers.get(operand)
         if register is None:
             register = self.registers[operand] = self._new_register(operand)
-        value = np.asarray(value)
+        if value.dtype.itemsize == register.dtype.itemsize and (value.dtype == bool) == (register.dtype == bool):
+            self.views[operand, value.dtype] = register.view(value.dtype)
         if value.dtype.kind == "f":
             value = value.view(f"u{value.dtype.itemsize}")
         if value.dtype.itemsize > register.dtype.itemsize or (value.dtype == bool) != (register.dtype == bool):
             raise PtxError(f"{operand} cannot hold {value.dtype}")
-        if mask.all():
-            register[:] = value
-        else:
-            np.copyto(register, value, where=mask, casting="unsafe")
+        np.copyto(register, value, where=mask, casting="unsafe")
 
     def _new_register(self, name: str) -> Any:
         registers = self.kernel.registers
@@ -409,12 +462,18 @@ class _Launch:
         else:
             base = self.get(name, "u64")
         added = np.uint64(int(offset or "0", 0) & (1 << 64) - 1)
-        return np.broadcast_to(base + added, self.lanes.shape)
+        return base + added
+
+    def parameter(self, at: int, size: int) -> Any:
+        """Bytes of the parameters."""
+        if at + size > self.kernel.sizes["param"] or at % size:
+            raise PtxError("a parameter is read out of bounds, or not aligned")
+        return self.params[at : at + size]
 
     def load(self, space: str, addresses: Any, size: int, mask: Mask, *, is_constant: bool) -> Any:
         """Rows of bytes of the lanes in ``mask``."""
         lanes = np.flatnonzero(mask)
-        addresses, codes = addresses[lanes], self.codes[lanes]
+        addresses, codes = np.broadcast_to(addresses, self.lanes.shape)[lanes], self.codes[lanes]
         if space == "param":
             at = addresses.view(np.int64)
             if at.size and (at.min() < 0 or at.max() + size > self.kernel.sizes["param"] or (at % size).any()):
@@ -428,7 +487,8 @@ class _Launch:
 
     def store(self, space: str, addresses: Any, rows: Any, mask: Mask) -> None:
         lanes = np.flatnonzero(mask)
-        addresses, rows, codes = addresses[lanes], rows[lanes], self.codes[lanes]
+        addresses = np.broadcast_to(addresses, self.lanes.shape)[lanes]
+        rows, codes = rows[lanes], self.codes[lanes]
         if space == "shared":
             self.shared.write(lanes, addresses, rows, codes, self.blocks[lanes])
         elif space == "local":
@@ -442,9 +502,7 @@ class _Launch:
 Execute = Callable[[_Launch, Mask], None]
 
 
-@functools.cache
 def _executor(instruction: Instruction) -> Execute:
-    """The function that executes an instruction for some lanes."""
     if instruction.opcode.startswith(("ld.", "st.")):
         return _access(instruction)
     if _PACK.fullmatch(instruction.opcode) and "{" in "".join(instruction.operands):
@@ -463,7 +521,9 @@ def _compute(instruction: Instruction) -> Execute:
 
     def execute(launch: _Launch, mask: Mask) -> None:
         values = [launch.get(operand, kind) for operand, kind in typed]
-        if 2 * np.count_nonzero(mask) < mask.size:  # most lanes are elsewhere
+        if mask is launch.every:
+            value = np.asarray(function(*values)).view(dtype)
+        elif 2 * np.count_nonzero(mask) < mask.size:  # most lanes are elsewhere
             values = [value[mask] if value.ndim else value for value in values]
             value = np.zeros(mask.size, dtype)
             value[mask] = np.asarray(function(*values)).view(dtype)
@@ -509,7 +569,12 @@ def _access(instruction: Instruction) -> Execute:
     is_constant = bool(found["nc"] or space == "const")
 
     def load(launch: _Launch, mask: Mask) -> None:
-        rows = launch.load(space, launch.address(place), size, mask, is_constant=is_constant)
+        addresses = launch.address(place)
+        if space == "param" and addresses.ndim == 0:
+            for name, each in zip(names, launch.parameter(int(addresses), size).view(dtype), strict=True):
+                launch.set(name, each, mask)
+            return
+        rows = launch.load(space, addresses, size, mask, is_constant=is_constant)
         values = np.zeros((count, launch.lanes.size), dtype)
         values[:, mask] = rows.view(dtype).T
         for name, each in zip(names, values, strict=True):

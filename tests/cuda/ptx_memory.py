@@ -200,13 +200,16 @@ class Accesses:
         self._refuse(lanes, self._writer.reshape(-1, size)[rows], mine, "reads", "wrote")
         readers = self._reader.reshape(-1, size)
         before = readers[rows]
-        several = np.where((before >> _BLOCK) != (mine >> _BLOCK), _EVERYONE, mine | _SEVERAL)
-        readers[rows] = np.where(_unordered(before, mine), several, mine)
+        if before.any():
+            several = np.where((before >> _BLOCK) != (mine >> _BLOCK), _EVERYONE, mine | _SEVERAL)
+            readers[rows] = np.where(_unordered(before, mine), several, mine)
+        else:
+            readers[rows] = mine
         # Of lanes that read one address in this instruction, the last was noted.
         others = readers[rows]
-        several = np.where((others >> _BLOCK) != (mine >> _BLOCK), _EVERYONE, others | _SEVERAL)
         changed = others != mine
         if changed.any():
+            several = np.where((others >> _BLOCK) != (mine >> _BLOCK), _EVERYONE, others | _SEVERAL)
             readers[rows] = np.where(changed, several, others)
 
     def write(self, lanes: Any, at: Any, size: int, codes: Any) -> None:
@@ -221,6 +224,8 @@ class Accesses:
 
     @staticmethod
     def _refuse(lanes: Any, before: Any, mine: Any, verb: str, earlier: str) -> None:
+        if not before.any():
+            return
         wrong = np.flatnonzero(_unordered(before, mine).any(axis=1))
         if wrong.size:
             lane = int(lanes[wrong[0]])

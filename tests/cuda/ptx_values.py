@@ -66,10 +66,9 @@ _NAN = {"f16": np.uint16(0x7FFF), "bf16": np.uint16(0x7FFF), "f32": np.uint32(0x
 def canonical(kind: str, values: Any) -> Any:
     """Values with every NaN replaced by the only one that arithmetic on 32 and 16 bits gives."""
     values = np.asarray(values)
-    is_nan = values != values
-    if kind in _NAN and is_nan.any():
-        return np.where(is_nan, _NAN[kind].view(values.dtype), values)
-    return values
+    if kind not in _NAN or (kind == "f32" and (total := np.dot(values, values)) == total):  # NaN if any is
+        return values
+    return np.where(values != values, _NAN[kind].view(values.dtype), values)
 
 
 def _float_row(pattern: str, count: int, functions: dict[str, Callable[..., Any]]) -> None:

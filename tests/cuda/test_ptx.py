@@ -669,7 +669,7 @@ def test_vectors(run: Callable[..., Any], module: Module) -> None:
     y = np.arange(40, dtype=np.uint32).reshape(20, 2)
     result, _ = run("vectors", x, y, 20)
     np.testing.assert_array_equal(result, np.stack([x[:, 3], x[:, 2] + y[:, 0], x[:, 1] * y[:, 1], x[:, 0]], axis=1))
-    assert {"ld.global.v4.f32", "ld.global.v2.u32", "st.global.v4.f32"} <= module.opcodes
+    assert {"ld.global.v4.f32", "ld.global.v2.u32", "st.global.v4.f32"} <= module.opcodes("vectors")
 
 
 def test_constants_arguments_and_local_memory(run: Callable[..., Any], module: Module) -> None:

@@ -1,62 +1,110 @@
-"""The PTX of the printed kernels to the bit of the executors on the host: every rule, dtype and option.
+"""The PTX of the printed kernels to the bit of the executors on the host: rules, dtypes and options.
 
-NVRTC compiles the text of `Program.cuda`, and the interpreter of `ptx` runs what it emitted on copies of all arrays of a step.
+NVRTC compiles the texts of `Program.cuda`, and the interpreter of `ptx` runs what it emitted on copies of all arrays of a step.
+The tests take every pair of a rule, a dtype and an option, and a sixteenth of the other combinations. This takes them all, or those of
+the rules that are named::
+
+    PYTHONPATH=tests/cuda:tests/tables python tests/cuda/test_ptx_rules.py [RULE ...]
 """
 
+import hashlib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
-from product import OPTIONS, Combination, combinations, distinct, pairs, take
-from ptx_library import ptx_library
+from executor import in_one_file
+from product import Combination, combinations, distinct, pairs, take
+from ptx import kernels
+from ptx_library import ptx, ptx_libraries
 
+from optimizers import OPTIMIZERS
 from oxigrad.cuda.compiler import Compiler
 
 # Nothing, the end of a thread's elements, and two chunks, of codes where an option has them.
 LENGTHS = (0, 3, 4099)
 MORE_LENGTHS = (1, 257, 1025, 4097)
+# The tests take one of so many combinations beside the pairs.
+SHARES = 16
 # What computes other bits than the host, or is decided by the compiler: approximations, flushes of subnormals, additions and
 # products without a rounding, which the assembler may contract, and functions of other libraries.
 BANNED = re.compile(r"\.approx|\.full|\.ftz|^(?:add|sub|mul|mad)\.f(?:32|64)$|^call|^(?:sin|cos|tanh|ex2|lg2|rsqrt)\b")
 
 
-def proved(combination: Combination, lengths: tuple[int, ...], count: int) -> None:
-    """Takes steps of a combination on the host and by PTX."""
-    assert take(combination, ptx_library, lengths, count) >= 2 * len(lengths) * count, combination
-    for text in combination.texts(lengths, count):
-        opcodes = ptx_library(text).module.opcodes
-        assert [each for each in opcodes if BANNED.search(each)] == [], combination
-        fused = any(each.startswith("fma.") for each in opcodes)
+def proved(cases: Iterable[Combination], lengths: tuple[int, ...] = LENGTHS, steps: int = 0) -> int:
+    """Takes steps of combinations on the host and by PTX; returns how many arrays had the same bits."""
+    counts = {case: steps or (2 if "accumulated" in case.option else 1) for case in cases}
+    texts = {case: case.texts(lengths, count) for case, count in counts.items()}
+    libraries = ptx_libraries(text for own in texts.values() for text in own)
+    for text, library in libraries.items():
+        assert [each for each in library.opcodes if BANNED.search(each)] == [], text
+        fused = any(each.startswith("fma.") for each in library.opcodes)
         assert not fused or re.search(r"\bfma(f?)\(|__fmaf?_rn\(", text)
+    checked = 0
+    for case, count in counts.items():
+        found = take(case, libraries.__getitem__, lengths, count)
+        assert found >= 2 * len(lengths) * count, case
+        checked += found
+    return checked
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-def test_a_step_has_the_bits_of_the_host(nvrtc: Compiler, option: str) -> None:
-    """Every pair of a rule, a dtype and an option; `main` takes all combinations."""
-    for combination in pairs():
-        if combination.option == option:
-            proved(combination, LENGTHS, 2 if "accumulated" in option else 1)
-    ptx_library.cache_clear()
+def of_rule(rule: str) -> tuple[list[Combination], list[Combination]]:
+    """The pairs of a rule, and its other combinations that have a text, or launches of it, which none before has."""
+    first = [case for case in pairs() if case.rule == rule]
+    every = distinct([*first, *(case for case in combinations() if case.rule == rule)])
+    return first, [case for case in every if case not in first]
+
+
+def share(others: Sequence[Combination], compiler: Compiler) -> Sequence[Combination]:
+    """A part of the combinations, chosen by all of their texts and the compiler: a change of any moves on to another part."""
+    content = [compiler.identity, *(text for case in others for text in case.texts())]
+    return others[int(hashlib.sha256("".join(content).encode()).hexdigest(), 16) % SHARES :: SHARES]
+
+
+@pytest.mark.parametrize("rule", OPTIMIZERS)
+def test_a_step_has_the_bits_of_the_host(nvrtc: Compiler, rule: str) -> None:
+    first, others = of_rule(rule)
+    proved([*first, *share(others, nvrtc)])
 
 
 @pytest.mark.parametrize("rule", ["adamw", "lamb", "lion", "prodigy"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_later_steps_and_longer_leaves(nvrtc: Compiler, rule: str, dtype: str) -> None:
-    for option in ("codes, global norm, average", "kahan, norm, Lookahead, accumulated"):
-        proved(Combination(rule, dtype, option), MORE_LENGTHS, 4)
+def test_later_steps_and_longer_leaves(nvrtc: Compiler, rule: str) -> None:
+    options = ("codes, global norm, average", "kahan, norm, Lookahead, accumulated")
+    proved([Combination(rule, dtype, each) for dtype in ("float32", "bfloat16") for each in options], MORE_LENGTHS, 4)
 
 
-def main(combinations: Iterable[Combination] = tuple(combinations())) -> None:
-    """All combinations, each text once: ``PYTHONPATH=tests/cuda:tests/tables python tests/cuda/test_ptx_rules.py``."""
-    found = distinct(combinations)
-    for number, combination in enumerate(found, 1):
-        proved(combination, LENGTHS, 2 if "accumulated" in combination.option else 1)
-        if number % 100 == 0 or number == len(found):
-            sys.stdout.write(f"{number} of {len(found)} combinations have the bits of the host\n")
-            sys.stdout.flush()
-            ptx_library.cache_clear()
+@pytest.mark.parametrize("rule", ["adamw", "lamb"])
+def test_an_entry_is_compiled_beside_others_as_it_is_alone(nvrtc: Compiler, rule: str) -> None:
+    """So that texts may be compiled together: names differ, and where shared memory is declared."""
+    cases = [Combination(rule, "float32", each) for each in ("plain", "8bit slots", "global norm")]
+    texts = [text for case in cases for text in case.texts()]
+    whole, names = in_one_file(texts)
+    together = kernels(ptx(whole))
+    for text, own in zip(texts, names, strict=True):
+        alone = kernels(ptx(text))
+        assert alone.keys() == own.keys()
+        for entry, body in alone.items():
+            assert renamed(body) == renamed(together[own[entry]]), entry
+
+
+def renamed(body: str) -> list[str]:
+    """The statements of a kernel, with names by the order in which they occur."""
+    statements = [" ".join(each.split()) for each in body.split(";") if not re.match(r"\s*\.shared\b", each)]
+    names: dict[str, str] = {}
+    return [
+        re.sub(r"%[a-z]+\d+|[$_]\w+|\b\w+_param_0\b", lambda found: names.setdefault(found[0], f"#{len(names)}"), each)
+        for each in statements
+    ]
+
+
+def main(rules: Sequence[str]) -> None:
+    """Takes all combinations of rules."""
+    for rule in rules or OPTIMIZERS:
+        cases = distinct(case for case in combinations() if case.rule == rule)
+        checked = proved(cases)
+        sys.stdout.write(f"{rule}: {len(cases)} combinations, {checked} arrays have the bits of the host\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
