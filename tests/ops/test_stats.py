@@ -128,3 +128,27 @@ def test_a_singularity_is_not_stepped_over() -> None:
         xp.integrate.odeint(lambda y, t: y * y, 1.0, np.array([0.0, 2.0]))
     with pytest.raises(ArithmeticError, match=r"^odeint: at t = 0\.0 the step size would be smaller"):
         xp.integrate.odeint(lambda y, t: y * np.nan, 1.0, np.array([0.0, 2.0]))
+
+
+def test_normal_vectors_of_singular_and_diagonal_covariances() -> None:
+    rng = np.random.default_rng(0)
+    x, mean, factor = rng.standard_normal((5, 4)), rng.standard_normal(4), rng.standard_normal((4, 2))
+    ours, theirs = xp.stats.multivariate_normal, scipy.stats.multivariate_normal
+    singular, inside = factor @ factor.T, mean + x[:, :2] @ factor.T
+    for args, named in (
+        ((x, mean), {}),
+        ((x, mean, 2.5), {}),
+        ((x[0], mean, np.arange(1.0, 5.0)), {}),
+        ((x, mean, singular + np.eye(4)), {"allow_singular": True}),
+        ((inside, mean, singular), {"allow_singular": True}),
+        ((x, mean, singular), {"allow_singular": True}),  # outside: minus infinity
+    ):
+        np.testing.assert_allclose(ours.logpdf(*args, **named), theirs.logpdf(*args, **named), rtol=1e-9)
+        np.testing.assert_allclose(ours.pdf(*args, **named), theirs.pdf(*args, **named), rtol=1e-9)
+    check_grads(
+        lambda z, mean, b: ours.logpdf(mean + z @ b.T, mean, b @ b.T, allow_singular=True),
+        (x[0, :2], mean, factor),
+        order=1,
+    )
+    check_grads(lambda x, variances: ours.logpdf(x, None, variances), (x, np.arange(1.0, 5.0)))
+    check_grads(lambda x, variance: ours.logpdf(x, cov=variance), (x, 1.3))

@@ -126,8 +126,8 @@ struct Interpreter<'a, 'b> {
 
 /// The native code of a kernel for such lanes.
 #[inline(always)]
-fn native<L: Lane>(kernel: &Kernel) -> Option<Native> {
-    kernel.native.filter(|native| native.squares.is_none() || has_sums::<L>())
+fn native<L: Lane>(kernel: &Kernel) -> Option<&Native> {
+    kernel.native.as_ref().filter(|native| has_sums::<L>() || native.squares.is_none())
 }
 
 /// Whether the numbers can be read and written where they lie, by native code or by the interpreter.
@@ -186,20 +186,38 @@ impl Interpreter<'_, '_> {
         }
     }
 
+    /// Computes a block by native code.
+    #[inline(always)]
+    fn compute_native<L: Lane<Element: Compute>>(&mut self, native: &Native, length: usize) {
+        if has_sums::<L>() && native.squares.is_some() {
+            return self.compute_with_sums::<L>(native, length);
+        }
+        // SAFETY: `lay_out` gave the registers their places, of which foreign ones are checked memory of `end` elements
+        // and others have room for a block; outputs were checked to be apart from inputs or the same.
+        native.code.visit(unsafe { NativeRun::<L, false>::new(self.part.kernel, &self.scratch.registers, length) });
+    }
+
+    /// Computes a block and its sums by native code. It is apart, since it would take registers from other rules.
+    #[cold]
+    #[inline(never)]
+    fn compute_with_sums<L: Lane<Element: Compute>>(&mut self, native: &Native, length: usize) {
+        let Scratch { registers, totals, .. } = &mut *self.scratch;
+        if let Some(squares) = &native.squares {
+            let mut sums = SumsOfSquares::of(squares, totals);
+            // SAFETY: as for a block without sums; a block starts at a multiple of `SUMMANDS`.
+            native
+                .code
+                .visit(unsafe { NativeRun::<L, false>::new(self.part.kernel, registers, length) }.with(&mut sums));
+            sums.store(squares, totals);
+        }
+    }
+
     /// Computes a block, while the memory of the `next` elements after it is prefetched.
     #[inline(always)]
     fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize, next: usize) {
         let Part { kernel, phase, .. } = *self.part;
         if let Some(native) = native::<L>(kernel) {
-            let Scratch { registers, totals, .. } = &mut *self.scratch;
-            let mut sums = native.squares.as_ref().map(|squares| SumsOfSquares::of(squares, totals));
-            // SAFETY: `lay_out` gave the registers their places, of which foreign ones are checked memory of `end`
-            // elements and others have room for a block; outputs were checked to be apart from inputs or the same. A
-            // block starts at a multiple of `SUMMANDS`.
-            native.code.visit(unsafe { NativeRun::<L>::new(kernel, registers, length, sums.as_mut()) });
-            if let (Some(sums), Some(squares)) = (sums, &native.squares) {
-                sums.store(squares, totals);
-            }
+            self.compute_native::<L>(native, length);
         } else {
             let mut prefetch = Prefetch::new(&self.scratch.prefetched, start + length..start + length + next);
             for (number, fused) in phase.loops.iter().enumerate() {

@@ -15,8 +15,8 @@ use crate::kernel::compiled::Squares;
 use crate::kernel::native::code::{NativeCode, NativeVisitor};
 use crate::simd::{Body, Element, Lane, Simd};
 
-/// A run of native code: the registers of the kernel, the number of elements, and the sums to add to, if it has some.
-pub(super) struct NativeRun<'a, L> {
+/// A run of native code: the registers of the kernel, the number of elements, and with `SUMS` the sums to add to.
+pub(super) struct NativeRun<'a, L, const SUMS: bool> {
     kernel: &'a Kernel,
     registers: &'a [Register],
     length: usize,
@@ -24,41 +24,37 @@ pub(super) struct NativeRun<'a, L> {
     lane: PhantomData<L>,
 }
 
-impl<'a, L> NativeRun<'a, L> {
+impl<'a, L> NativeRun<'a, L, false> {
     /// # Safety
-    /// The registers are those of the kernel: inputs, outputs and scalars. Inputs that are read and outputs move, and
+    /// The registers are those of a native kernel: its inputs, its outputs, and its scalars as lanes. Inputs and outputs
     /// hold `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output is apart from an
     /// input, or the same memory.
     #[inline(always)]
-    pub unsafe fn new(
-        kernel: &'a Kernel,
-        registers: &'a [Register],
-        length: usize,
-        squares: Option<&'a mut SumsOfSquares>,
-    ) -> Self {
-        Self { kernel, registers, length, squares, lane: PhantomData }
+    pub unsafe fn new(kernel: &'a Kernel, registers: &'a [Register], length: usize) -> Self {
+        Self { kernel, registers, length, squares: None, lane: PhantomData }
+    }
+
+    /// The run of a block that starts at a multiple of `SUMMANDS`, with sums.
+    #[inline(always)]
+    pub fn with(self, squares: &'a mut SumsOfSquares) -> NativeRun<'a, L, true> {
+        let Self { kernel, registers, length, lane, .. } = self;
+        NativeRun { kernel, registers, length, squares: Some(squares), lane }
     }
 }
 
-impl<L: Lane<Element: Compute>> NativeVisitor for NativeRun<'_, L> {
+impl<L: Lane<Element: Compute>, const SUMS: bool> NativeVisitor for NativeRun<'_, L, SUMS> {
     #[inline(always)]
     fn visit<N: NativeCode<I, S, O>, const I: usize, const S: usize, const O: usize>(self) {
-        // Too expensive to decide for each lane.
-        if has_sums::<L>() && self.squares.is_some() {
-            if reads_halves::<L>() {
-                self.call(L::Set::address::<NativeLoop<L, N, I, S, O, true, true>, _>());
-            } else {
-                self.call(L::Set::address::<NativeLoop<L, N, I, S, O, false, true>, _>());
-            }
-        } else if reads_halves::<L>() && self.has_halves() {
-            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, true, false>, _>());
+        // Too expensive to decide for each lane, but with sums, whose second variant would be too much code.
+        if reads_halves::<L>() && (SUMS || self.has_halves()) {
+            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, true, SUMS>, _>());
         } else {
-            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, false, false>, _>());
+            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, false, SUMS>, _>());
         }
     }
 }
 
-impl<L> NativeRun<'_, L> {
+impl<L, const SUMS: bool> NativeRun<'_, L, SUMS> {
     fn has_halves(&self) -> bool {
         self.registers[..self.kernel.first_scalar()].iter().any(|register| register.dtype.is_half())
     }
@@ -76,13 +72,13 @@ struct NativeLoop<L, N, const I: usize, const S: usize, const O: usize, const HA
 );
 
 impl<'a, L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool, const SUMS: bool>
-    Body<NativeRun<'a, L>> for NativeLoop<L, N, I, S, O, HALVES, SUMS>
+    Body<NativeRun<'a, L, SUMS>> for NativeLoop<L, N, I, S, O, HALVES, SUMS>
 where
     L: Lane<Element: Compute>,
     N: NativeCode<I, S, O>,
 {
     #[inline(always)]
-    fn call<T: Simd>(NativeRun { kernel, registers, length, squares, .. }: NativeRun<'a, L>) {
+    fn call<T: Simd>(NativeRun { kernel, registers, length, squares, .. }: NativeRun<'a, L, SUMS>) {
         let (outputs, scalars) = (kernel.first_output(), kernel.first_scalar());
         // Testing for each lane whether a register moves is too expensive. An input that is not read may have any
         // memory.
