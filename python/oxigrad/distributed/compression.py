@@ -117,6 +117,7 @@ class DeepGradientCompression(CollectiveWrapper):
                 "ratio is 1, which turns compression off: expected no momentum, weight_decay, warmup or clip_norm"
             )
         self._memories: dict[str, Memory] = {}
+        self._sent: dict[str, Memory] = {}  # after what was sent last
         self._velocities: dict[str, np.ndarray] = {}  # of parameters that are exchanged densely
         self._decays: dict[str, np.ndarray] = {}
 
@@ -177,8 +178,12 @@ class DeepGradientCompression(CollectiveWrapper):
                     )
                 break
             except WorkerLost:
+                sent = self._sent
                 model, behind = self._recover(model)
-                late = late or behind
+                if behind:  # the others have completed this step, by what all have sent, and their state is loaded
+                    self._memories = sent or self._memories
+                    self._count(late=late)
+                    return model
         self._done += 1
         if found.refused:
             self._report.dropped += 1
@@ -188,9 +193,12 @@ class DeepGradientCompression(CollectiveWrapper):
         model = take_step(self.optimizer, model, self._parameters.tree(model, steps), keep_root=keep_root)
         self._memories = found.memories
         self._velocities, self._decays = velocities, decays
+        self._count(late=late)
+        return model
+
+    def _count(self, *, late: bool) -> None:
         self._report.dropped += late
         self._report.accepted += not late
-        return model
 
     def _averaged(self, given: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
         """The means of gradients by a plain all-reduce."""
@@ -208,6 +216,7 @@ class DeepGradientCompression(CollectiveWrapper):
                 factor = top_k.clip_factor([*flat.values()], self.clip_norm, self.communicator.size)
                 flat = {path: g * g.dtype.type(factor) for path, g in flat.items()}
             memories, message = self._compressed({path: flat[path] for path in sparse})
+        self._sent = memories
         messages = self.communicator.all_gather_v(message, timeout=self._seconds)
         words = [int(each[:4].view("<u4")[0]) if each.size >= 4 else -1 for each in messages]
         if unknown := [word for word in words if word not in (0, _ABSENT, _NOT_FINITE)]:

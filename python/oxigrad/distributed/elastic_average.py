@@ -144,8 +144,7 @@ class ElasticAverage(CollectiveWrapper):
             model, late = self._started(model)
         grads = self._penalized(model, grads) if self.rho and not late else grads
         if self._count and self._count % self.period == 0:
-            model, behind = self._exchange(model)
-            late = late or behind
+            model = self._exchange(model)
         self._count += 1
         self._report.dropped += late
         if late:
@@ -164,28 +163,32 @@ class ElasticAverage(CollectiveWrapper):
             found[path] = (dense + self._centre[path].dtype.type(self.rho) * pull).astype(dense.dtype, copy=False)
         return self._parameters.tree(model, found)
 
-    def _exchange(self, model: Tree) -> tuple[Tree, bool]:
-        """Exchanges with the centre; returns the model, and whether this worker was brought up to date instead."""
+    def _exchange(self, model: Tree) -> Tree:
+        """Exchanges with the centre."""
         if not self.synchronous:
-            return self._pushed(model), False
-        late = False
+            return self._pushed(model)
         while True:
             own = {path: _whole(value) for path, value in self._parameters.read(model).items()}
             differences = {path: value - self._centre[path] for path, value in own.items()}
+            rate, beta = self._rate, self._rate * self.communicator.size
+            new = {path: own[path] - d.dtype.type(rate) * d for path, d in differences.items()}
             layout = Layout(differences)
             buffers = layout.pack(differences, out=layout.empty())
             try:
                 self.communicator.all_reduce(buffers, op="mean", timeout=self._seconds)
                 break
             except WorkerLost:
+                before = self._with_own_state(self.optimizer.state_dict(), copy=True)
                 model, behind = self._recover(model)
-                late = late or behind
+                if behind:  # the others have completed this exchange: the centre is theirs, all else this worker's own
+                    centre, done = self._centre, self._done
+                    self._load(before, strict=True)
+                    self._centre, self._done = centre, done
+                    return self._written(model, new)
         self._done += 1
-        rate, beta = self._rate, self._rate * self.communicator.size
         means = layout.views(buffers)
-        new = {path: own[path] - d.dtype.type(rate) * d for path, d in differences.items()}
         self._centre = {path: c + c.dtype.type(beta) * means[path] for path, c in self._centre.items()}
-        return self._written(model, new), late
+        return self._written(model, new)
 
     def _written(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
         like = self._parameters.read(model)

@@ -119,11 +119,10 @@ class LargeBatch(CollectiveWrapper):
                 means = mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds, kept=self._kept)
                 break
             except WorkerLost:
-                model, late = self._recover(model)
-                if late:  # the others have taken the step that these gradients belong to
-                    self._report.accepted -= count
-                    self._report.dropped += count
-                    count = 0
+                model, behind = self._recover(model)
+                if behind:  # the others have completed this step, by the gradients of all, and their state is loaded
+                    self._sums, self._count, self._pending = {}, 0, 0
+                    return model
         self._done += 1
         stepped = take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
         self._sums, self._count, self._pending = {}, 0, 0
