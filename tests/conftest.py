@@ -38,6 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run what runs over array libraries, on the GPU that PyTorch or CuPy finds here, and nothing else",
     )
+    parser.addoption(
+        "--ptx",
+        choices=("all", "pairs"),
+        default="all",
+        help="prove by PTX all combinations of a rule, a dtype and an option, or every pair of them and a sixteenth of the others",
+    )
     parser.addoption("--write-passed", metavar="FILE", help="write the names of the tests that pass")
     parser.addoption("--skip-passed", metavar="FILE", help="leave out the tests that FILE of --write-passed names")
     parser.addoption(

@@ -43,8 +43,7 @@ CLAIMS = [
         ("cuda/test_bits.py::test_no_access_is_out_of_bounds_and_no_arithmetic_undefined",),
     ),
     Claim(
-        "The PTX that NVRTC makes of it gives these bits in an interpreter: every pair of a rule, a dtype and an option, and a "
-        "sixteenth of the other combinations",
+        "The PTX that NVRTC makes of it gives these bits in an interpreter",
         (
             "cuda/test_ptx_rules.py::test_a_step_has_the_bits_of_the_host",
             "cuda/test_ptx_rules.py::test_an_entry_is_compiled_beside_others_as_it_is_alone",

@@ -383,7 +383,7 @@ def logsumexp(
 
     >>> import numpy as np
     >>> logarithm, sign = logsumexp(np.array([1000.0, 1001.0]), b=np.array([1.0, -1.0]), return_sign=True)
-    >>> float(round(logarithm, 3)), float(sign)
+    >>> round(float(logarithm), 3), float(sign)
     (1000.541, -1.0)
     """
     if b is not None:
