@@ -219,11 +219,12 @@ MISSING = {
 
 @pytest.mark.parametrize("name", MISSING)
 def test_a_missing_gradient_is_named_before_anything_is_sent(library: Any, name: str) -> None:
-    torch = library("torch")
+    torch, drawing = library("torch"), threading.Lock()
 
     def worker(comm: Any) -> Any:
-        torch.manual_seed(0)
-        net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1), torch.nn.Linear(1, 1))
+        with drawing:  # all threads draw from one generator
+            torch.manual_seed(0)
+            net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1), torch.nn.Linear(1, 1))
         net[2].requires_grad_(False)
         before = net[0].weight.detach().clone()
         opt = MISSING[name]()
