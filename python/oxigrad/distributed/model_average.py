@@ -1,6 +1,7 @@
 """Model averaging: workers train on their own, and average their parameters every so many steps."""
 
 import copy
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -202,10 +203,58 @@ class ModelAverage(CollectiveWrapper):
                     self._wait_for(action.fragment)
                     model = self._merge(model, action.fragment)
             except WorkerLost:
-                model, _ = self._recover(model)
+                model = self._continued(model)
                 continue
             del self._pending[0]
         return model
+
+    def _continued(self, model: Tree) -> Tree:
+        """The model with the survivors after a `WorkerLost`; what they have completed without this worker is taken from them."""
+        if self.delay:
+            return self._recover(model)[0]
+        before, values = (
+            self._with_own_state(self.optimizer.state_dict(), copy=True),
+            {p: np.array(to_host(v)) for p, v in self._parameters.read(model).items()},
+        )
+        model, behind = self._recover(model)
+        if not behind:
+            return model
+        # The others have completed this communication alone: every further one needs this worker.
+        theirs = _Completed(
+            self._done,
+            self._anchors,
+            self._sent,
+            self._outer,
+            {**self._parameters.read(model)},
+            self.optimizer.state_dict()["slots"],
+        )
+        self._load(before, strict=True)
+        self._done = theirs.done
+        action = self._pending.pop(0)
+        paths = self._paths(values, action.fragment)
+        if isinstance(action, Send) and all(path in theirs.sent for path in paths):
+            self._sent |= {path: theirs.sent[path] for path in paths}  # they wait in the exchange of its slots
+            return self._parameters.write(model, values)
+        if isinstance(action, Send):
+            self._pending.remove(Merge(action.fragment))
+        values |= {path: np.array(to_host(theirs.values[path])) for path in paths}
+        self._adopt(theirs, action.fragment, paths)
+        return self._parameters.write(model, values)
+
+    def _adopt(self, theirs: "_Completed", fragment: int, paths: list[str]) -> None:
+        """Takes anchors, the outer optimizer and averaged slots of a fragment."""
+        for path in paths:
+            self._sent.pop(path, None)
+            if self._outer:
+                self._anchors[path] = theirs.anchors[path]
+        if self._outer:
+            self._outer[fragment] = theirs.outer[fragment]
+        if self.average_slots:
+            for path in paths:
+                slots = self.optimizer.slots.get(path, {})
+                chosen = self.average_slots if isinstance(self.average_slots, tuple) else [*slots]
+                for name in chosen:
+                    _assign_slot(slots, name, np.asarray(to_host(theirs.slots[path][name])))
 
     def _wait_for(self, fragment: int) -> None:
         """Waits for the exchange of a fragment that runs in a thread; where it fails, all that run are put back in front."""
@@ -423,6 +472,18 @@ class ModelAverage(CollectiveWrapper):
             slots |= {text: own} if state["step"] else {}
         made.load_state_dict({**state, "config": None, "slots": slots})
         return made
+
+
+@dataclasses.dataclass(frozen=True)
+class _Completed:
+    """The state of the worker that gave its own to those that had completed less."""
+
+    done: int
+    anchors: dict[str, np.ndarray]
+    sent: dict[str, np.ndarray]
+    outer: list[Optimizer]
+    values: dict[str, Any]
+    slots: Mapping[str, Mapping[str, Any]]
 
 
 def _whole(array: np.ndarray) -> np.ndarray:
