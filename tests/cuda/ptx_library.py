@@ -43,5 +43,5 @@ def ptx_libraries(texts: Iterable[str]) -> dict[str, PtxLibrary]:
 
 
 def ptx(text: str) -> str:
-    """What NVRTC compiles a text to."""
+    """The PTX of a text, by NVRTC."""
     return compile_text(text, ARCHITECTURE, cache=None).code.decode()

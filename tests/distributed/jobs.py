@@ -267,7 +267,7 @@ def late(comm: Any) -> str:
 
 
 TOLD = {name: REFUSED[name] for name in ("magic", "version", "job", "generation", "rank")}
-"""Those that Ray's actor refuses, which tells their sender at once."""
+"""The malformed messages that Ray's actor refuses to their sender."""
 
 
 def receive_from_hostile(comm: Any) -> dict[str, int] | None:

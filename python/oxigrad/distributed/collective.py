@@ -63,7 +63,7 @@ class CollectiveWrapper(Wrapper):
 
     def _given_state(self) -> dict[str, Any]:
         """The state that a worker which joins receives."""
-        return self._with_own_state(self.optimizer.state_dict(copy=False), copy=False)
+        return self._whole_state(copy=False)
 
     # --- agreement -----------------------------------------------------------------------------------------------------
 
@@ -112,6 +112,11 @@ class CollectiveWrapper(Wrapper):
         data = data.copy() if own else np.empty(int(size[0]), np.uint8)
         self.communicator.broadcast([data], root, timeout=self._seconds)
         return data
+
+    def _count_gradient(self, *, late: bool) -> None:
+        """Counts the gradient of a step in the report: that of a worker that is late is dropped."""
+        self._report.dropped += late
+        self._report.accepted += not late
 
     def _recover(self, model: Tree) -> tuple[Tree, bool]:
         """Continues with the survivors after a `WorkerLost`: as `_agree`."""

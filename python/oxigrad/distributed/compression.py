@@ -182,7 +182,7 @@ class DeepGradientCompression(CollectiveWrapper):
                 model, behind = self._recover(model)
                 if behind:  # the others have completed this step, by what all have sent, and their state is loaded
                     self._memories = sent or self._memories
-                    self._count(late=late)
+                    self._count_gradient(late=late)
                     return model
         self._done += 1
         if found.refused:
@@ -193,12 +193,8 @@ class DeepGradientCompression(CollectiveWrapper):
         model = take_step(self.optimizer, model, self._parameters.tree(model, steps), keep_root=keep_root)
         self._memories = found.memories
         self._velocities, self._decays = velocities, decays
-        self._count(late=late)
+        self._count_gradient(late=late)
         return model
-
-    def _count(self, *, late: bool) -> None:
-        self._report.dropped += late
-        self._report.accepted += not late
 
     def _averaged(self, given: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
         """The means of gradients by a plain all-reduce."""

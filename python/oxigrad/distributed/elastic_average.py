@@ -178,7 +178,7 @@ class ElasticAverage(CollectiveWrapper):
                 self.communicator.all_reduce(buffers, op="mean", timeout=self._seconds)
                 break
             except WorkerLost:
-                before = self._with_own_state(self.optimizer.state_dict(), copy=True)
+                before = self._whole_state(copy=True)
                 model, behind = self._recover(model)
                 if behind:  # the others have completed this exchange: the centre is theirs, all else this worker's own
                     centre, done = self._centre, self._done

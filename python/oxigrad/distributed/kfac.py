@@ -259,17 +259,13 @@ class KFAC(CollectiveWrapper):
             except WorkerLost:
                 model, behind = self._recover(model)
                 if behind:  # the others have completed this step, by the gradients of all, and their state is loaded
-                    self._count(late=late)
+                    self._count_gradient(late=late)
                     return model
         self._done += 1
         found = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
         self._preconditioner = trial
-        self._count(late=late)
+        self._count_gradient(late=late)
         return found
-
-    def _count(self, *, late: bool) -> None:
-        self._report.dropped += late
-        self._report.accepted += not late
 
     def _preconditioned(
         self, preconditioner: Preconditioner, given: Mapping[str, Any], statistics: Statistics | None, *, late: bool

@@ -213,7 +213,7 @@ class ModelAverage(CollectiveWrapper):
         if self.delay:
             return self._recover(model)[0]
         before, values = (
-            self._with_own_state(self.optimizer.state_dict(), copy=True),
+            self._whole_state(copy=True),
             {p: np.array(to_host(v)) for p, v in self._parameters.read(model).items()},
         )
         model, behind = self._recover(model)
@@ -251,10 +251,8 @@ class ModelAverage(CollectiveWrapper):
             self._outer[fragment] = theirs.outer[fragment]
         if self.average_slots:
             for path in paths:
-                slots = self.optimizer.slots.get(path, {})
-                chosen = self.average_slots if isinstance(self.average_slots, tuple) else [*slots]
-                for name in chosen:
-                    _assign_slot(slots, name, np.asarray(to_host(theirs.slots[path][name])))
+                for name in self._chosen_slots(path):
+                    _assign_slot(self.optimizer.slots[path], name, np.asarray(to_host(theirs.slots[path][name])))
 
     def _wait_for(self, fragment: int) -> None:
         """Waits for the exchange of a fragment that runs in a thread; where it fails, all that run are put back in front."""
@@ -345,23 +343,25 @@ class ModelAverage(CollectiveWrapper):
         """The means of the slots of a fragment, by key path and name."""
         own = {}
         for path in paths:
-            slots = self.optimizer.slots.get(path, {})
-            chosen = self.average_slots if isinstance(self.average_slots, tuple) else [*slots]
-            if missing := [name for name in chosen if name not in slots]:
-                raise StateError(
-                    f"{path}: average_slots has {missing[0]!r}: expected one of {', '.join(slots) or 'none'}"
-                )
-            for name in chosen:
-                if isinstance(slots[name], Quantized) or not dtype_name(slots[name].dtype).startswith(
-                    ("float", "bfloat")
-                ):
-                    continue
-                own[path, name] = _whole(np.asarray(to_host(slots[name])))
+            for name in self._chosen_slots(path):
+                own[path, name] = _whole(np.asarray(to_host(self.optimizer.slots[path][name])))
         found = self._mean(
             {f"{name} of {path}": array for (path, name), array in own.items()}, (fragment, True), "full"
         )
         self._done += 1
         return dict(zip(own, found.values(), strict=True))
+
+    def _chosen_slots(self, path: str) -> list[str]:
+        """The names of the slots of a parameter that are averaged. Raises `StateError` for one that it does not have."""
+        slots = self.optimizer.slots.get(path, {})
+        chosen = self.average_slots if isinstance(self.average_slots, tuple) else [*slots]
+        if missing := [name for name in chosen if name not in slots]:
+            raise StateError(f"{path}: average_slots has {missing[0]!r}: expected one of {', '.join(slots) or 'none'}")
+        return [
+            name
+            for name in chosen
+            if not isinstance(slots[name], Quantized) and dtype_name(slots[name].dtype).startswith(("float", "bfloat"))
+        ]
 
     def _mean(self, arrays: Mapping[str, np.ndarray], key: tuple[int, bool], exchange: str) -> dict[str, np.ndarray]:
         layout = self._layout(arrays, key)

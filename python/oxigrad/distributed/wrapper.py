@@ -171,7 +171,11 @@ class Wrapper(Optimizer):
     def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
         """See `Optimizer.state_dict`: the state of the optimizer, and of the wrapper."""
         with self._lock.reading():
-            return self._with_own_state(self.optimizer.state_dict(copy=copy), copy=copy)
+            return self._whole_state(copy=copy)
+
+    def _whole_state(self, *, copy: bool) -> dict[str, Any]:
+        """The state of the optimizer and of the wrapper, within a step too."""
+        return self._with_own_state(self.optimizer.state_dict(copy=copy), copy=copy)
 
     def _with_own_state(self, state: dict[str, Any], *, copy: bool) -> dict[str, Any]:
         plain, arrays = self._own_state()
@@ -230,7 +234,7 @@ class Wrapper(Optimizer):
     def save(self, file: str | os.PathLike[str]) -> None:
         """See `Optimizer.save`."""
         with self._lock.reading():
-            states.write(file, self._with_own_state(self.optimizer.state_dict(copy=False), copy=False))
+            states.write(file, self._whole_state(copy=False))
 
     # --- as the optimizer that it wraps --------------------------------------------------------------------------------
 
